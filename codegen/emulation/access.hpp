@@ -1,0 +1,189 @@
+// Elements of checked arrays in expressions: `a[i] * 2 + a[j]` reads, `a[i] += 1` reads and writes.
+// An accessor stands for one element; every operator that meets one first reads its value.
+#pragma once
+
+#include <type_traits>
+
+#include "machine.hpp"
+
+struct __half;
+struct __nv_bfloat16;
+
+namespace rise_emulation {
+
+struct Accessor {};
+
+template <class A>
+constexpr bool is_accessor = std::is_base_of<Accessor, A>::value;
+
+template <class A>
+static inline auto value(const A& operand) {
+  if constexpr (is_accessor<A>) {
+    return operand.read();
+  } else {
+    return operand;
+  }
+}
+
+// An index, with the line of the CUDA text that it is used on.
+struct Index {
+  int64_t value;
+  int line;
+
+  template <class I>
+  Index(const I& index, int line = __builtin_LINE())
+      : value(static_cast<int64_t>(rise_emulation::value(index))), line(line) {}
+};
+
+// The operators shared by all accessors. `Derived` has `Value read() const` and
+// `void write(Value) const`.
+template <class Derived, class Value>
+struct Element : Accessor {
+  // What an element of a class type becomes in arithmetic contexts; its own class has a
+  // constructor from accessors.
+  using Number = typename std::conditional<std::is_arithmetic<Value>::value, Value, float>::type;
+
+  const Derived& self() const { return static_cast<const Derived&>(*this); }
+
+  operator Number() const { return static_cast<Number>(self().read()); }
+
+  template <class V>
+  const Derived& assign(const V& operand) const {
+    Value converted = value(operand);
+    self().write(converted);
+    return self();
+  }
+
+#define RISE_ASSIGNMENT(operation)                              \
+  template <class V>                                            \
+  const Derived& operator operation##=(const V& operand) const { \
+    return assign(self().read() operation value(operand));      \
+  }
+  RISE_ASSIGNMENT(+)
+  RISE_ASSIGNMENT(-)
+  RISE_ASSIGNMENT(*)
+  RISE_ASSIGNMENT(/)
+  RISE_ASSIGNMENT(%)
+  RISE_ASSIGNMENT(&)
+  RISE_ASSIGNMENT(|)
+  RISE_ASSIGNMENT(^)
+  RISE_ASSIGNMENT(<<)
+  RISE_ASSIGNMENT(>>)
+#undef RISE_ASSIGNMENT
+};
+
+template <class A, class B>
+using IfAccessor =
+    typename std::enable_if<is_accessor<A> || is_accessor<B>, int>::type;
+
+}  // namespace rise_emulation
+
+#define RISE_OPERATOR(operation)                                              \
+  template <class A, class B, rise_emulation::IfAccessor<A, B> = 0>           \
+  static inline auto operator operation(const A& left, const B& right) {      \
+    return rise_emulation::value(left) operation rise_emulation::value(right); \
+  }
+
+namespace rise_emulation {
+RISE_OPERATOR(+)
+RISE_OPERATOR(-)
+RISE_OPERATOR(*)
+RISE_OPERATOR(/)
+RISE_OPERATOR(%)
+RISE_OPERATOR(<)
+RISE_OPERATOR(>)
+RISE_OPERATOR(<=)
+RISE_OPERATOR(>=)
+RISE_OPERATOR(==)
+RISE_OPERATOR(!=)
+RISE_OPERATOR(&)
+RISE_OPERATOR(|)
+RISE_OPERATOR(^)
+RISE_OPERATOR(<<)
+RISE_OPERATOR(>>)
+
+template <class A, IfAccessor<A, A> = 0>
+static inline auto operator-(const A& operand) {
+  return -value(operand);
+}
+
+// What can be an element: numbers, and the two classes of 16-bit numbers.
+template <class T>
+constexpr bool is_number = std::is_arithmetic<T>::value || std::is_same<T, __half>::value ||
+                           std::is_same<T, __nv_bfloat16>::value;
+
+// One number of a thread-private array, and whether it has been written.
+template <class T, Fault uninitialised>
+struct LocalElement : Element<LocalElement<T, uninitialised>, T> {
+  T* place;
+  bool* written;
+  int index, length, line;
+
+  LocalElement(T* place, bool* written, int index, int length, int line)
+      : place(place), written(written), index(index), length(length), line(line) {}
+  LocalElement(const LocalElement&) = default;
+
+  T read() const {
+    if (!*written)
+      RISE_FAULT(uninitialised, line, "%s reads element %d of %s of %d before it is written",
+                 place_name(machine.current).characters, index,
+                 uninitialised == UninitialisedFragment ? "a fragment" : "a local array", length);
+    return *place;
+  }
+
+  void write(T number) const {
+    *place = number;
+    *written = true;
+  }
+
+  template <class V>
+  const LocalElement& operator=(const V& operand) const {
+    return this->assign(operand);
+  }
+  const LocalElement& operator=(const LocalElement& operand) const {
+    return this->assign(operand);
+  }
+};
+
+static inline void check_local(const Index& index, int length) {
+  machine.threads[machine.current].line = index.line;
+  if (index.value < 0 || index.value >= length)
+    RISE_FAULT(WriteOutOfBounds, index.line, "%s uses element %lld of a local array of %d",
+               place_name(machine.current).characters, static_cast<long long>(index.value),
+               length);
+}
+
+template <class T, int count, Fault uninitialised, bool number = is_number<T>>
+struct LocalArray {
+  T values[count];
+  bool written[count] = {};
+
+  LocalElement<T, uninitialised> operator[](Index index) {
+    check_local(index, count);
+    return {values + index.value, written + index.value, static_cast<int>(index.value), count,
+            index.line};
+  }
+  T operator[](Index index) const {
+    return (*const_cast<LocalArray*>(this))[index].read();
+  }
+};
+
+// Arrays of fragments, and of arrays: the parts check themselves.
+template <class T, int count, Fault uninitialised>
+struct LocalArray<T, count, uninitialised, false> {
+  T values[count];
+
+  T& operator[](Index index) {
+    check_local(index, count);
+    return values[index.value];
+  }
+  const T& operator[](Index index) const {
+    check_local(index, count);
+    return values[index.value];
+  }
+};
+
+template <class T, int length>
+using Local = LocalArray<T, length, UninitialisedLocal>;
+
+}  // namespace rise_emulation

@@ -1,0 +1,150 @@
+// The two 16-bit number types. As on a GPU each operation rounds to nearest, ties to even; computing
+// in float first is exact enough for that, as float has more than twice the digits.
+#pragma once
+
+#include "access.hpp"
+
+namespace rise_emulation {
+
+template <class To, class From>
+static inline To bit_cast(From from) {
+  static_assert(sizeof(To) == sizeof(From), "only the type may change");
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+// Drops the low bits of a number, rounding to nearest, ties to even.
+static inline uint32_t round_off(uint32_t bits, unsigned dropped) {
+  uint32_t half = uint32_t{1} << (dropped - 1);
+  return (bits + half - 1 + ((bits >> dropped) & 1)) >> dropped;
+}
+
+static inline uint16_t half_bits(float number) {
+  uint32_t bits = bit_cast<uint32_t>(number);
+  uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  bits &= 0x7fffffff;
+  if (bits > 0x7f800000) return 0x7fff;  // the one NaN that conversions on a GPU give
+  if (bits >= 0x47800000) return sign | 0x7c00;
+  if (bits >= 0x38800000)  // a normal half: the exponent's bias changes; a carry may give infinity
+    return static_cast<uint16_t>(sign | round_off(bits - 0x38000000, 13));
+  if (bits < 0x33000000) return sign;  // below half of the smallest subnormal
+  unsigned shift = 126 - (bits >> 23);
+  return static_cast<uint16_t>(sign | round_off((bits & 0x7fffff) | 0x800000, shift));
+}
+
+static inline float half_number(uint16_t bits) {
+  uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  uint32_t magnitude = bits & 0x7fff;
+  if (magnitude >= 0x7c00)  // infinity, NaN
+    return bit_cast<float>(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
+  if (magnitude >= 0x400) return bit_cast<float>(sign | ((magnitude << 13) + 0x38000000));
+  float number = static_cast<float>(magnitude) * 0x1p-24f;
+  return sign ? -number : number;
+}
+
+static inline uint16_t bfloat16_bits(float number) {
+  uint32_t bits = bit_cast<uint32_t>(number);
+  if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;
+  return static_cast<uint16_t>(round_off(bits, 16));
+}
+
+static inline float bfloat16_number(uint16_t bits) {
+  return bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+// A double as a float that rounds to 16 bits as the double does: rounded to odd.
+static inline float rounded_to_odd(double number) {
+  float near = static_cast<float>(number);
+  double back = near;
+  if (back == number || number != number) return near;
+  uint32_t bits = bit_cast<uint32_t>(near);
+  if (__builtin_fabs(back) > __builtin_fabs(number)) bits--;
+  return bit_cast<float>(bits | 1);
+}
+
+}  // namespace rise_emulation
+
+#define RISE_NUMBER(Name, to_bits, to_number)                                                  \
+  struct Name {                                                                                \
+    uint16_t bits;                                                                             \
+                                                                                               \
+    Name() = default;                                                                          \
+    Name(float number) : bits(rise_emulation::to_bits(number)) {}                              \
+    Name(double number) : Name(rise_emulation::rounded_to_odd(number)) {}                      \
+    Name(int number) : Name(static_cast<double>(number)) {}                                    \
+    Name(unsigned number) : Name(static_cast<double>(number)) {}                               \
+    Name(long long number) : Name(static_cast<double>(number)) {}                              \
+    template <class A, typename std::enable_if<rise_emulation::is_accessor<A>, int>::type = 0> \
+    Name(const A& element) : Name(element.read()) {}                                           \
+                                                                                               \
+    operator float() const { return rise_emulation::to_number(bits); }                         \
+    Name& operator+=(Name other) { return *this = *this + other; }                             \
+    Name& operator-=(Name other) { return *this = *this - other; }                             \
+    Name& operator*=(Name other) { return *this = *this * other; }                             \
+    Name& operator/=(Name other) { return *this = *this / other; }                             \
+    Name operator-() const { return from_bits(static_cast<uint16_t>(bits ^ 0x8000)); }         \
+                                                                                               \
+    static Name from_bits(uint16_t bits) {                                                     \
+      Name result;                                                                             \
+      result.bits = bits;                                                                      \
+      return result;                                                                           \
+    }                                                                                          \
+    friend Name operator+(Name a, Name b) { return Name(float(a) + float(b)); }                \
+    friend Name operator-(Name a, Name b) { return Name(float(a) - float(b)); }                \
+    friend Name operator*(Name a, Name b) { return Name(float(a) * float(b)); }                \
+    friend Name operator/(Name a, Name b) { return Name(float(a) / float(b)); }                \
+    friend bool operator==(Name a, Name b) { return float(a) == float(b); }                    \
+    friend bool operator!=(Name a, Name b) { return float(a) != float(b); }                    \
+    friend bool operator<(Name a, Name b) { return float(a) < float(b); }                      \
+    friend bool operator>(Name a, Name b) { return float(a) > float(b); }                      \
+    friend bool operator<=(Name a, Name b) { return float(a) <= float(b); }                    \
+    friend bool operator>=(Name a, Name b) { return float(a) >= float(b); }                    \
+  };
+
+RISE_NUMBER(__half, half_bits, half_number)
+RISE_NUMBER(__nv_bfloat16, bfloat16_bits, bfloat16_number)
+#undef RISE_NUMBER
+
+using half = __half;
+using bfloat16 = __nv_bfloat16;
+
+static inline float __half2float(half number) { return number; }
+static inline half __float2half(float number) { return number; }
+static inline half __float2half_rn(float number) { return number; }
+static inline half __double2half(double number) { return number; }
+static inline half __int2half_rn(int number) { return number; }
+static inline half __ushort_as_half(unsigned short bits) { return half::from_bits(bits); }
+static inline unsigned short __half_as_ushort(half number) { return number.bits; }
+
+static inline float __bfloat162float(bfloat16 number) { return number; }
+static inline bfloat16 __float2bfloat16(float number) { return number; }
+static inline bfloat16 __float2bfloat16_rn(float number) { return number; }
+static inline bfloat16 __double2bfloat16(double number) { return number; }
+static inline bfloat16 __int2bfloat16_rn(int number) { return number; }
+static inline bfloat16 __ushort_as_bfloat16(unsigned short bits) {
+  return bfloat16::from_bits(bits);
+}
+static inline unsigned short __bfloat16_as_ushort(bfloat16 number) { return number.bits; }
+
+// The largest and smallest ignore a NaN on one side; __hfma rounds once, as its sum is exact in
+// double wherever that matters.
+#define RISE_NUMBER_FUNCTIONS(Name)                                                     \
+  static inline Name __hadd(Name a, Name b) { return a + b; }                           \
+  static inline Name __hsub(Name a, Name b) { return a - b; }                           \
+  static inline Name __hmul(Name a, Name b) { return a * b; }                           \
+  static inline Name __hdiv(Name a, Name b) { return a / b; }                           \
+  static inline Name __hneg(Name a) { return -a; }                                      \
+  static inline Name __hmax(Name a, Name b) { return Name(__builtin_fmaxf(a, b)); }     \
+  static inline Name __hmin(Name a, Name b) { return Name(__builtin_fminf(a, b)); }     \
+  static inline Name __habs(Name a) { return Name(__builtin_fabsf(a)); }                \
+  static inline Name __hfma(Name a, Name b, Name c) {                                   \
+    return Name(static_cast<double>(float(a)) * float(b) + static_cast<double>(float(c))); \
+  }                                                                                     \
+  static inline Name hexp(Name a) { return Name(__builtin_expf(a)); }                   \
+  static inline Name hlog(Name a) { return Name(__builtin_logf(a)); }                   \
+  static inline Name hsqrt(Name a) { return Name(__builtin_sqrtf(a)); }
+
+RISE_NUMBER_FUNCTIONS(__half)
+RISE_NUMBER_FUNCTIONS(__nv_bfloat16)
+#undef RISE_NUMBER_FUNCTIONS

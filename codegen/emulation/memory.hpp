@@ -1,0 +1,266 @@
+// Arrays in global and shared memory: checked pointers, and for every element a shadow of who
+// touched it last, from which uninitialised reads and races are told.
+#pragma once
+
+#include "access.hpp"
+
+namespace rise_emulation {
+
+// An access as far as later ones have to know it. Two accesses of a block are ordered if a barrier
+// (epoch) is between them or, in one warp, a __syncwarp (warp_epoch).
+struct Trace {
+  uint32_t epoch;  // 0: never
+  uint32_t warp_epoch;
+  uint16_t thread;
+  uint8_t many;  // of reads, see below
+  uint8_t unused;
+  uint32_t line;
+};
+
+// What a trace of reads stands for besides the one read that it describes.
+constexpr uint8_t many_lanes = 1;    // other lanes of the warp, since its last __syncwarp
+constexpr uint8_t many_warps = 2;    // other warps, since the last barrier
+constexpr uint8_t other_blocks = 4;  // blocks that ran earlier
+
+struct Shadow {
+  Trace write, read;
+};
+
+struct Memory {
+  const char* name;
+  char* data;
+  int64_t bytes;
+  int64_t granule;  // bytes per shadow: an element of a global array, one byte of shared memory
+  bool initialised;
+  bool shared;
+  Shadow* shadow;
+};
+
+constexpr int most_arguments = 64;
+static Memory memories[most_arguments];
+static Memory shared_bytes;
+
+template <class T>
+struct Pointer;
+
+// Where an access goes to: enough to describe it in a message.
+struct Access {
+  Memory* memory;
+  int64_t origin;  // in bytes: where the array starts in its memory
+  int64_t index;
+  int64_t size;  // of an element
+  int thread, line;
+
+  int64_t byte() const { return origin + index * size; }
+  Text name() const {
+    if (!memory->shared) return text("%s[%lld]", memory->name, static_cast<long long>(index));
+    return text("shared memory [%lld] from byte %lld on", static_cast<long long>(index),
+                static_cast<long long>(origin));
+  }
+};
+
+static inline unsigned block_of(uint32_t epoch) {
+  unsigned position = machine.blocks_started - 1;
+  while (position > 0 && machine.starts[position] > epoch) position--;
+  return machine.blocks[position];
+}
+
+__attribute__((noinline, cold)) static void race(const Access& access, const char* verb,
+                                                 const Trace& other, const char* other_verb,
+                                                 bool several) {
+  if (other.epoch < machine.block_start) {
+    RISE_FAULT(RaceBetweenBlocks, access.line, "race between blocks: %s %s %s, which %s of %s %s (line %u)",
+               place_name(access.thread).characters, verb, access.name().characters,
+               thread_name(other.thread).characters, block_name(block_of(other.epoch)).characters,
+               other_verb, other.line);
+  }
+  Text party = several && other.thread == access.thread ? text("another thread")
+                                                        : thread_name(other.thread);
+  bool same_warp = other.thread / lanes_per_warp == access.thread / lanes_per_warp;
+  RISE_FAULT(RaceInBlock, access.line, "race: %s %s %s, which %s %s (line %u) with no %s between",
+             place_name(access.thread).characters, verb, access.name().characters,
+             party.characters, other_verb, other.line,
+             same_warp && !(other.many & many_warps) ? "__syncwarp" : "__syncthreads");
+}
+
+// Whether something this launch, or in shared memory this block, did is behind a trace.
+static inline bool present(const Trace& trace, bool shared) {
+  return trace.epoch && !(shared && trace.epoch < machine.block_start);
+}
+
+static inline void check_against_write(const Access& access, const Shadow& shadow,
+                                       const char* verb) {
+  const Trace& write = shadow.write;
+  if (!present(write, access.memory->shared)) return;
+  if (write.epoch < machine.block_start) return race(access, verb, write, "wrote", false);
+  if (write.thread == access.thread || write.epoch != machine.epoch) return;
+  int warp = access.thread / lanes_per_warp;
+  if (write.thread / lanes_per_warp != warp || write.warp_epoch == machine.warps[warp].epoch)
+    race(access, verb, write, "wrote", false);
+}
+
+static inline void check_against_reads(const Access& access, const Shadow& shadow) {
+  const Trace& read = shadow.read;
+  if (!present(read, access.memory->shared)) return;
+  if (read.epoch < machine.block_start) return race(access, "writes", read, "read", false);
+  if (read.many & other_blocks) {
+    RISE_FAULT(RaceBetweenBlocks, access.line,
+               "race between blocks: %s writes %s, which another block read",
+               place_name(access.thread).characters, access.name().characters);
+  }
+  if (read.epoch != machine.epoch) return;
+  int warp = access.thread / lanes_per_warp;
+  bool unordered = (read.many & many_warps) || read.thread / lanes_per_warp != warp ||
+                   (read.warp_epoch == machine.warps[warp].epoch &&
+                    ((read.many & many_lanes) || read.thread != access.thread));
+  if (unordered) race(access, "writes", read, "read", true);
+}
+
+static inline void note_write(Shadow& shadow, const Access& access) {
+  shadow.write = {machine.epoch, machine.warps[access.thread / lanes_per_warp].epoch,
+                  static_cast<uint16_t>(access.thread), 0, 0, static_cast<uint32_t>(access.line)};
+}
+
+static inline void note_read(Shadow& shadow, const Access& access) {
+  Trace& read = shadow.read;
+  uint32_t warp_epoch = machine.warps[access.thread / lanes_per_warp].epoch;
+  uint8_t many = read.many & other_blocks;
+  if (read.epoch == machine.epoch) {
+    many = read.many;
+    if (read.thread / lanes_per_warp != access.thread / lanes_per_warp) {
+      read.many |= many_warps;
+      return;
+    }
+    if (read.warp_epoch == warp_epoch) {
+      if (read.thread != access.thread) read.many |= many_lanes;
+      return;
+    }
+    many &= static_cast<uint8_t>(~many_lanes);
+  } else if (present(read, access.memory->shared) && read.epoch < machine.block_start) {
+    many |= other_blocks;
+  }
+  read = {machine.epoch, warp_epoch, static_cast<uint16_t>(access.thread), many, 0,
+          static_cast<uint32_t>(access.line)};
+}
+
+__attribute__((noinline, cold)) static void outside(const Access& access, bool writes) {
+  int64_t length = access.memory ? (access.memory->bytes - access.origin) / access.size : 0;
+  RISE_FAULT(writes ? WriteOutOfBounds : ReadOutOfBounds, access.line,
+             "%s %s %s, outside its %lld elements", place_name(access.thread).characters,
+             writes ? "writes" : "reads",
+             access.memory ? access.name().characters : "a pointer never set",
+             static_cast<long long>(length));
+}
+
+static inline char* check_bounds(const Access& access, bool writes) {
+  count_step(access.line);
+  if (!access.memory || access.byte() < access.origin ||
+      access.byte() + access.size > access.memory->bytes)
+    outside(access, writes);
+  return access.memory->data + access.byte();
+}
+
+static inline const char* checked_read(const Access& access) {
+  const char* place = check_bounds(access, false);
+  Memory& memory = *access.memory;
+  Shadow* first = memory.shadow + access.byte() / memory.granule;
+  Shadow* last = memory.shadow + (access.byte() + access.size - 1) / memory.granule;
+  for (Shadow* shadow = first; shadow <= last; shadow++) {
+    if (!memory.initialised && !present(shadow->write, memory.shared))
+      RISE_FAULT(UninitialisedArray, access.line, "%s reads %s before it is written",
+                 place_name(access.thread).characters, access.name().characters);
+    check_against_write(access, *shadow, "reads");
+    note_read(*shadow, access);
+  }
+  return place;
+}
+
+static inline char* checked_write(const Access& access) {
+  char* place = check_bounds(access, true);
+  Memory& memory = *access.memory;
+  Shadow* first = memory.shadow + access.byte() / memory.granule;
+  Shadow* last = memory.shadow + (access.byte() + access.size - 1) / memory.granule;
+  for (Shadow* shadow = first; shadow <= last; shadow++) {
+    check_against_write(access, *shadow, "writes");
+    check_against_reads(access, *shadow);
+    note_write(*shadow, access);
+  }
+  return place;
+}
+
+// One element in memory.
+template <class T>
+struct Reference : Element<Reference<T>, typename std::remove_const<T>::type> {
+  using Value = typename std::remove_const<T>::type;
+  Access access;
+
+  explicit Reference(const Access& access) : access(access) {}
+  Reference(const Reference&) = default;
+  template <class Other,
+            typename std::enable_if<std::is_same<const Other, T>::value, int>::type = 0>
+  Reference(const Reference<Other>& other) : access(other.access) {}
+
+  Value read() const {
+    Value number;
+    __builtin_memcpy(&number, checked_read(access), sizeof number);
+    return number;
+  }
+
+  void write(Value number) const {
+    static_assert(!std::is_const<T>::value, "a const array is written to");
+    __builtin_memcpy(checked_write(access), &number, sizeof number);
+  }
+
+  template <class V>
+  const Reference& operator=(const V& operand) const {
+    return this->assign(operand);
+  }
+  const Reference& operator=(const Reference& operand) const { return this->assign(operand); }
+};
+
+// A pointer into an array argument or into shared memory. It may point anywhere; only what it is
+// used to access has to be inside.
+template <class T>
+struct Pointer {
+  Memory* memory = nullptr;
+  int64_t origin = 0;
+  int64_t index = 0;
+
+  Pointer() = default;
+  Pointer(Memory* memory, int64_t origin, int64_t index)
+      : memory(memory), origin(origin), index(index) {}
+  template <class Other,
+            typename std::enable_if<std::is_same<const Other, T>::value, int>::type = 0>
+  Pointer(const Pointer<Other>& other)
+      : memory(other.memory), origin(other.origin), index(other.index) {}
+
+  Access at(int64_t offset, int thread, int line) const {
+    return {memory, origin, index + offset, sizeof(T), thread, line};
+  }
+  Reference<T> operator[](Index offset) const {
+    return Reference<T>(at(offset.value, machine.current, offset.line));
+  }
+  Reference<T> operator*() const {
+    return Reference<T>(at(0, machine.current, machine.threads[machine.current].line));
+  }
+  Pointer operator+(Index offset) const { return {memory, origin, index + offset.value}; }
+  Pointer operator-(Index offset) const { return {memory, origin, index - offset.value}; }
+  Pointer& operator+=(Index offset) { return *this = *this + offset; }
+  Pointer& operator-=(Index offset) { return *this = *this - offset; }
+};
+
+template <class T>
+using Global = Pointer<T>;
+
+template <class T>
+using Shared = Pointer<T>;
+
+template <class T>
+static inline Shared<T> shared_memory(int64_t offset, int line = __builtin_LINE()) {
+  if (offset < 0 || offset % static_cast<int64_t>(sizeof(T)) != 0)
+    RISE_FAULT(Misaligned, line, "an array of %d-byte elements starts at byte %lld of shared memory",
+               static_cast<int>(sizeof(T)), static_cast<long long>(offset));
+  return {&shared_bytes, offset, 0};
+}
+
+}  // namespace rise_emulation

@@ -1,0 +1,49 @@
+// The first misbehaviour of a kernel: what the caller gets to read. The codes are listed in
+// `codegen/emulator.py`; a fault `n` is error R09nn there.
+#pragma once
+
+#include <stdarg.h>
+#include <stdint.h>
+
+namespace rise_emulation {
+
+enum Fault : int {
+  None = 0,
+  ArgumentMismatch = 1,
+  ReadOutOfBounds = 2,
+  WriteOutOfBounds = 3,
+  UninitialisedArray = 4,
+  UninitialisedLocal = 5,
+  UninitialisedFragment = 6,
+  RaceInBlock = 7,
+  RaceBetweenBlocks = 8,
+  DivergentBarrier = 9,
+  DivergentCollective = 10,
+  LeadingDimension = 11,
+  Misaligned = 12,
+  Endless = 13,
+  LaunchLimits = 14,
+  Undefined = 15,
+};
+
+struct Report {
+  int32_t code;
+  int32_t line;  // in the CUDA text; 0 where no line is known
+  char message[504];
+};
+
+// Text put together in a fixed buffer: what a message consists of.
+struct Text {
+  char characters[200];
+};
+
+__attribute__((format(printf, 1, 2))) static inline Text text(const char* format, ...) {
+  Text result;
+  va_list arguments;
+  va_start(arguments, format);
+  __builtin_vsnprintf(result.characters, sizeof result.characters, format, arguments);
+  va_end(arguments);
+  return result;
+}
+
+}  // namespace rise_emulation

@@ -1,0 +1,39 @@
+// CUDA without a GPU: the names that the printed text uses, for a C++17 compiler on the host.
+//
+// Each thread of a block is a fiber (fiber.hpp, machine.hpp), arrays are checked pointers into
+// memory with shadow state (memory.hpp, access.hpp), fragments hand their elements to lanes in a
+// random way (fragment.hpp), and `RISE_EMULATE(kernel)` after the text makes it callable
+// (launch.hpp). Standard headers are avoided: they cost more than all of this to compile, and
+// their names (`index`, `read`, `y0`) would be taken from kernels.
+#pragma once
+
+#include "machine.hpp"
+#include "access.hpp"
+#include "memory.hpp"
+#include "half.hpp"
+#include "math.hpp"
+#include "fragment.hpp"
+#include "launch.hpp"
+#include "undefined.hpp"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(bytes) __attribute__((aligned(bytes)))
+
+using namespace nvcuda;
+
+using rise_emulation::Global;
+using rise_emulation::Local;
+using rise_emulation::Shared;
+using rise_emulation::shared_memory;
+
+static inline void __syncthreads(int line = __builtin_LINE()) {
+  rise_emulation::block_barrier(line);
+}
+
+static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
+  rise_emulation::warp_barrier(mask, line);
+}

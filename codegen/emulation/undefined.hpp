@@ -1,0 +1,34 @@
+// What C++ leaves undefined and would crash the caller, or silently go wrong: division by zero,
+// overflow of signed numbers, shifts too far, indices outside of plain arrays. The compiler's checks
+// (-fsanitize) call these functions, which a sanitizer library has otherwise.
+#pragma once
+
+#include "machine.hpp"
+
+namespace rise_emulation {
+
+struct CheckedPlace {  // the start of the record that each check passes
+  const char* file;
+  uint32_t line, column;
+};
+
+__attribute__((noinline, cold)) static void undefined(const void* record, const char* what) {
+  int line = static_cast<int>(static_cast<const CheckedPlace*>(record)->line);
+  RISE_FAULT(Undefined, line, "%s: %s", place_name(machine.current).characters, what);
+}
+
+}  // namespace rise_emulation
+
+#define RISE_CHECK(name, what)                                           \
+  extern "C" void __ubsan_handle_##name(void* record, void*, void*) {    \
+    rise_emulation::undefined(record, what);                             \
+  }
+
+RISE_CHECK(add_overflow, "overflow of an addition of signed numbers")
+RISE_CHECK(sub_overflow, "overflow of a subtraction of signed numbers")
+RISE_CHECK(mul_overflow, "overflow of a multiplication of signed numbers")
+RISE_CHECK(negate_overflow, "overflow of a negation")
+RISE_CHECK(divrem_overflow, "division by zero, or overflow of a division")
+RISE_CHECK(shift_out_of_bounds, "a shift by more bits than the number has")
+RISE_CHECK(out_of_bounds, "an index outside of an array of the kernel")
+#undef RISE_CHECK

@@ -1,0 +1,320 @@
+"""Runs printed CUDA text without a GPU, and reports what the text does wrong.
+
+The text is compiled for the host against the headers in `emulation/`, which check every access,
+barrier and collective. The first fault ends the kernel and becomes an `EmulationError`:
+
+    R0901  an argument does not fit its parameter, or overlaps another one
+    R0902  a read outside of an array
+    R0903  a write outside of an array; any use outside of a local array
+    R0904  a read of an element of global or shared memory that nothing has written
+    R0905  a read of an element of a thread's local array that it has not written
+    R0906  a use of a fragment, or of its element, that a lane has not written
+    R0907  a race between threads of one block, in shared or global memory
+    R0908  a race between blocks
+    R0909  a __syncthreads that only some threads of the block reach
+    R0910  a warp collective that only some lanes reach, or whose operands differ between lanes
+    R0911  a leading dimension that tile loads and stores do not have
+    R0912  a tile or an array at an address that is not aligned
+    R0913  a thread that goes on for ever
+    R0914  a grid, a block or shared memory beyond what GPUs have
+    R0915  undefined arithmetic: signed overflow, division by zero, an index outside of a C++ array
+
+A `CompilationError` is R0801, no compiler on this machine, or R0802, the text is no C++.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codegen.cache import cached
+from rise.errors import CompilationError, EmulationError
+from rise.source import Source, Span
+
+HEADERS = Path(__file__).parent / "emulation"
+
+COMPILE = [
+    "-std=c++17",
+    "-O2",
+    "-c",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-threadsafe-statics",
+    "-ffp-contract=off",
+    "-fsanitize=bounds,shift,integer-divide-by-zero,signed-integer-overflow",
+    "-Wno-unknown-pragmas",
+    "-Werror=uninitialized",
+    "-Werror=frame-larger-than=200000",  # stacks in `emulation/fiber.hpp` have 256 KiB
+]
+LINK = ["-shared", "-fPIC"]
+
+INITIALISED, WRITABLE = 1, 2  # flags of an argument
+WHOLE_NUMBER, FRACTION = -1, -2  # the "length" of a number
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An array argument. It is written in place.
+
+    name:        what messages call it
+    initialised: False if the kernel has to write an element before it reads it
+    """
+
+    name: str
+    array: NDArray[np.generic]
+    initialised: bool = True
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number argument, with the name that messages give it."""
+
+    name: str
+    value: int | float | np.generic
+
+
+Argument = Buffer | Scalar | NDArray[np.generic] | int | float | np.generic
+
+
+class _Argument(ctypes.Structure):
+    """`Argument` in `emulation/launch.hpp`."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("data", ctypes.c_void_p),
+        ("length", ctypes.c_int64),
+        ("type", ctypes.c_int32),
+        ("flags", ctypes.c_int32),
+    ]
+
+
+class _Launch(ctypes.Structure):
+    """`Launch` in `emulation/launch.hpp`."""
+
+    _fields_ = [
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("seed", ctypes.c_uint64),
+        ("shared_bytes", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("arguments", ctypes.POINTER(_Argument)),
+    ]
+
+
+class _Report(ctypes.Structure):
+    """`Report` in `emulation/report.hpp`."""
+
+    _fields_ = [
+        ("code", ctypes.c_int32),
+        ("line", ctypes.c_int32),
+        ("message", ctypes.c_char * 504),
+    ]
+
+
+def emulate(
+    source: str,
+    kernel: str,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    arguments: Sequence[Argument],
+    shared_bytes: int = 0,
+    seed: int = 0,
+) -> None:
+    """Runs a kernel of a CUDA text, once, over a whole grid.
+
+    arguments:    arrays, written in place, and numbers, in the order of the parameters
+    shared_bytes: dynamic shared memory of a block
+    seed:         chooses the order of blocks and threads and the layout of fragments; a correct
+                  kernel gives the same result for every one
+    """
+    _check_extents(grid, block, shared_bytes)
+    library = _load(compile_kernel(source, kernel))
+    prepared, kept_alive = _prepare(arguments)
+    launch = _Launch(
+        (ctypes.c_uint32 * 3)(*grid),
+        (ctypes.c_uint32 * 3)(*block),
+        seed % 2**64,
+        shared_bytes,
+        len(arguments),
+        prepared,
+    )
+    report = _Report()
+    with library.running:
+        library.launch(ctypes.byref(launch), ctypes.byref(report))
+    del kept_alive
+    if report.code:
+        message = report.message.decode("utf-8", errors="replace")
+        span = line_span(Source(f"{kernel}.cu", source), report.line)
+        raise EmulationError(f"R09{report.code:02}", message, span)
+
+
+def compiler() -> Path | None:
+    """The C++ compiler that emulation uses, `$CXX` first; without one it is not possible."""
+    for name in (os.environ.get("CXX"), "g++", "clang++"):
+        found = shutil.which(name) if name else None
+        if found:
+            return Path(found)
+    return None
+
+
+def compile_kernel(source: str, kernel: str) -> Path:
+    """The shared library that emulates a kernel, from the cache if it has been compiled before."""
+    command = compiler()
+    if command is None:
+        raise CompilationError(
+            "R0801",
+            "emulation needs a C++ compiler, and there is none",
+            hint="install g++ or clang++, or name one in the environment variable CXX",
+        )
+    version = compiler_version(command)
+    key = ["emulate", source, kernel, header_text(), version, platform.machine(), *COMPILE, *LINK]
+
+    def build(path: Path) -> None:
+        obj = path.with_suffix(".o")
+        try:
+            _compile(command, source, kernel, obj)
+            _run([str(command), *LINK, str(obj), "-o", str(path)], "", source, kernel)
+        finally:
+            obj.unlink(missing_ok=True)
+
+    return cached(key, ".so", build)
+
+
+def line_span(source: Source, number: int) -> Span | None:
+    """The whole of a line, without its indentation; None for a line that does not exist."""
+    text = source.line(number)
+    indentation = len(text) - len(text.lstrip())
+    if not text:
+        return None
+    return Span(source, number, indentation + 1, number, len(text) + 1)
+
+
+@cache
+def compiler_version(command: Path) -> str:
+    """What the compiler says that it is: part of what a library is cached by."""
+    finished = subprocess.run([command, "--version"], check=False, capture_output=True, text=True)
+    return finished.stdout
+
+
+@cache
+def header_text() -> str:
+    """The emulating headers, as libraries depend on them."""
+    return "".join(path.read_text(encoding="utf-8") for path in sorted(HEADERS.iterdir()))
+
+
+def _compile(command: Path, source: str, kernel: str, obj: Path) -> None:
+    """Compiles the text, under its own line numbers, and the entry point for the kernel."""
+    text = f'#line 1 "{kernel}.cu"\n{source}\nRISE_EMULATE({kernel})\n'
+    options = [*COMPILE, "-isystem", str(HEADERS), "-x", "c++", "-", "-o", str(obj)]
+    _run([str(command), *options], text, source, kernel)
+
+
+def _run(command: list[str], text: str, source: str, kernel: str) -> None:
+    """Runs a step of compilation. Its first error that has a line in the text is the one shown."""
+    finished = subprocess.run(command, check=False, input=text, capture_output=True, text=True)
+    if finished.returncode == 0:
+        return
+    place = rf"^{re.escape(kernel)}\.cu:(\d+):"
+    located = re.search(rf"{place}.*?error: (.*)$", finished.stderr, re.MULTILINE)
+    anywhere = re.search(r"error: (.*)$", finished.stderr, re.MULTILINE)
+    line = located or re.search(place, finished.stderr, re.MULTILINE)
+    message = located[2] if located else anywhere[1] if anywhere else finished.stderr.strip()
+    span = line_span(Source(f"{kernel}.cu", source), int(line[1])) if line else None
+    raise CompilationError("R0802", f"the C++ compiler rejects the kernel: {message}", span)
+
+
+@dataclass(frozen=True)
+class _Library:
+    """A loaded kernel. Its state is one multiprocessor, so it runs one launch at a time."""
+
+    launch: Callable[..., None]
+    running: Lock
+
+
+@cache
+def _load(path: Path) -> _Library:
+    function = ctypes.CDLL(str(path)).rise_emulation_launch
+    function.restype = None
+    return _Library(function, Lock())
+
+
+def _check_extents(
+    grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int
+) -> None:
+    """Keeps numbers that are no 32-bit sizes from being cut off on their way."""
+    sizes = (*grid, *block)
+    if len(grid) != 3 or len(block) != 3 or not all(0 < size < 2**31 for size in sizes):
+        raise EmulationError("R0914", f"a grid {grid} of blocks {block} cannot be launched")
+    if not 0 <= shared_bytes < 2**31:
+        raise EmulationError("R0914", f"{shared_bytes} bytes of shared memory are not possible")
+
+
+def _prepare(arguments: Sequence[Argument]) -> tuple[ctypes.Array[_Argument], list[object]]:
+    """The arguments as C sees them, and the objects that they point into."""
+    prepared = (_Argument * max(1, len(arguments)))()
+    kept_alive: list[object] = []
+    for number, argument in enumerate(arguments):
+        match argument:
+            case Buffer() | Scalar():
+                named = argument
+            case np.ndarray():
+                named = Buffer(f"argument {number}", argument)
+            case _:
+                named = Scalar(f"argument {number}", argument)
+        if isinstance(named, Buffer):
+            prepared[number] = _array(named)
+            kept_alive.append(named.array)
+        else:
+            prepared[number], storage = _number(named)
+            kept_alive.append(storage)
+    return prepared, kept_alive
+
+
+def _array(buffer: Buffer) -> _Argument:
+    array = buffer.array
+    if not array.flags.c_contiguous or not array.dtype.isnative:
+        raise EmulationError(
+            "R0901", f"{buffer.name} is not a C-contiguous array in native byte order"
+        )
+    flags = INITIALISED * buffer.initialised | WRITABLE * array.flags.writeable
+    return _Argument(
+        buffer.name.encode(), array.ctypes.data, array.size, _type_number(buffer), flags
+    )
+
+
+def _type_number(buffer: Buffer) -> int:
+    """A letter and a size, as `type_number` in `emulation/launch.hpp`."""
+    dtype = buffer.array.dtype
+    letters = {"float": "f", "int": "i", "uint": "u", "bool": "u", "bfloat": "b"}
+    letter = letters.get(dtype.name.rstrip("0123456789"))
+    if letter is None or dtype.itemsize > 8:
+        raise EmulationError("R0901", f"{buffer.name} has elements of type {dtype}")
+    return ord(letter) * 256 + dtype.itemsize
+
+
+def _number(scalar: Scalar) -> tuple[_Argument, object]:
+    """A number as the widest of its kind; the parameter's type decides what becomes of it."""
+    value = scalar.value
+    storage: ctypes.c_int64 | ctypes.c_double
+    if isinstance(value, (int, np.integer, np.bool_)):
+        if not -(2**63) <= int(value) < 2**63:
+            raise EmulationError("R0901", f"{scalar.name} is {value}, beyond 64 bits")
+        storage, kind = ctypes.c_int64(int(value)), WHOLE_NUMBER
+    else:
+        storage, kind = ctypes.c_double(float(value)), FRACTION
+    address = ctypes.addressof(storage)
+    return _Argument(scalar.name.encode(), address, kind, 0, 0), storage

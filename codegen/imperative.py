@@ -1,0 +1,356 @@
+"""The imperative program: what accT/conT make of a functional one (extended abstract, sections 2.2, 4.1).
+
+Expressions are read, acceptors are written, commands do something. As translated, expressions and
+acceptors still contain the views of the functional program (`At(i, View("zip", …))`); `codegen.paths`
+turns every one of them into an `Access` to a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+
+from rise.expr import Expr
+from rise.nat import Nat
+from rise.source import Origin
+from rise.types import Argument, Data, Fragment, FragmentKind, Space
+
+
+class Level(Enum):
+    """Who executes an iteration of a parallel loop."""
+
+    GRID = "global"
+    BLOCK = "block"
+    THREAD = "thread"
+    WARP = "warp"
+    LANE = "lane"
+
+
+class Scope(Enum):
+    """Who waits at a barrier."""
+
+    BLOCK = "block"
+    WARP = "warp"
+
+
+# --- expressions ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A buffer, a scalar parameter, or the element that a `MapExpression` binds."""
+
+    name: str
+    type: Data
+
+
+@dataclass(frozen=True)
+class Number:
+    value: int | float | bool
+    type: Data
+
+
+@dataclass(frozen=True)
+class Natural:
+    """The value of a size or of a loop index."""
+
+    value: Nat
+    type: Data
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A scalar operation, named as the primitive."""
+
+    name: str
+    operands: tuple[Expression, ...]
+    type: Data
+
+
+@dataclass(frozen=True)
+class At:
+    """idx(index, array); of a fragment, the element with that number."""
+
+    index: Nat
+    array: Expression
+    type: Data
+
+
+@dataclass(frozen=True)
+class View:
+    """A primitive that rearranges: no code, no memory. `arguments` are its dependent arguments."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    operands: tuple[Expression, ...]
+    type: Data
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class MapExpression:
+    """map in read position: the body in place of each element."""
+
+    parameter: str
+    body: Expression
+    array: Expression
+    type: Data
+
+
+@dataclass(frozen=True)
+class GenerateExpression:
+    """An array that is a function of the index."""
+
+    parameter: str
+    body: Expression
+    type: Data
+
+
+@dataclass(frozen=True)
+class Access:
+    """An element of a buffer, or a part of it where indices are fewer than dimensions."""
+
+    buffer: str
+    indices: tuple[Nat, ...]
+    type: Data
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A two-dimensional part of a buffer: where its first element is, and how far its rows (columns) are apart."""
+
+    buffer: str
+    offset: Nat
+    leading: Nat
+    row_major: bool
+
+
+Expression = (
+    Variable | Number | Natural | Operator | At | View | MapExpression | GenerateExpression | Access | Tile
+)
+
+# --- acceptors ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AcceptVariable:
+    name: str
+    type: Data
+
+
+@dataclass(frozen=True)
+class AcceptAt:
+    index: Nat
+    array: Acceptor
+    type: Data
+
+
+@dataclass(frozen=True)
+class AcceptView:
+    """The acceptor of a view's operand, given the acceptor of its result: `operand` says of which operand."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+    acceptor: Acceptor
+    type: Data
+    operand: int = 0
+
+
+@dataclass(frozen=True)
+class AcceptMap:
+    """The acceptor of xs in `map(fun(parameter => body))(xs)`, where the body only rearranges."""
+
+    parameter: str
+    body: Expr
+    acceptor: Acceptor
+    type: Data
+
+
+Acceptor = AcceptVariable | AcceptAt | AcceptView | AcceptMap | Access | Tile
+
+# --- commands -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Skip:
+    pass
+
+
+@dataclass(frozen=True)
+class Sequence:
+    commands: tuple[Command, ...]
+
+
+@dataclass(frozen=True)
+class Assign:
+    target: Acceptor
+    value: Expression
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class For:
+    """A sequential loop. `owner`: each thread runs the iterations whose elements it owns (see `distribute`)."""
+
+    index: str
+    count: Nat
+    body: Command
+    unroll: bool = False
+    owner: bool = False
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class ParallelFor:
+    """Iterations distributed over the workers of a level, in dimension `dimension` (0 is x)."""
+
+    level: Level
+    dimension: int
+    index: str
+    count: Nat
+    body: Command
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class New:
+    """A buffer that lives during the body. `copies` by an outer level are added by `place_shared`."""
+
+    space: Space
+    name: str
+    type: Data
+    body: Command
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Barrier:
+    scope: Scope
+
+
+@dataclass(frozen=True)
+class LoadFragment:
+    """loadFragment of Listing 1: a tile in memory into a fragment."""
+
+    fragment: Fragment
+    target: Acceptor
+    tile: Expression
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class StoreFragment:
+    fragment: Fragment
+    tile: Acceptor
+    value: Expression
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class FillFragment:
+    fragment: Fragment
+    target: Acceptor
+    value: Expression
+
+
+@dataclass(frozen=True)
+class MmaFragment:
+    """target = a * b + c, by all threads of a warp together."""
+
+    target: Acceptor
+    a: Expression
+    b: Expression
+    c: Expression
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class ForFragment:
+    """The body for every element that a thread holds of the fragments accessed with `index`."""
+
+    fragment: Fragment
+    index: str
+    body: Command
+
+
+Command = (
+    Skip
+    | Sequence
+    | Assign
+    | For
+    | ParallelFor
+    | New
+    | Barrier
+    | LoadFragment
+    | StoreFragment
+    | FillFragment
+    | MmaFragment
+    | ForFragment
+)
+
+
+def sequence(*commands: Command) -> Command:
+    """One after the other, flat."""
+    flat: list[Command] = []
+    for command in commands:
+        if isinstance(command, Sequence):
+            flat.extend(command.commands)
+        elif not isinstance(command, Skip):
+            flat.append(command)
+    return flat[0] if len(flat) == 1 else Sequence(tuple(flat)) if flat else Skip()
+
+
+def inner(command: Command) -> tuple[Command, ...]:
+    """The commands directly inside a command."""
+    match command:
+        case Sequence(commands):
+            return commands
+        case For() | ParallelFor() | New() | ForFragment():
+            return (command.body,)
+        case _:
+            return ()
+
+
+def with_inner(command: Command, new: tuple[Command, ...]) -> Command:
+    from dataclasses import replace
+
+    match command:
+        case Sequence():
+            return sequence(*new)
+        case For() | ParallelFor() | New() | ForFragment():
+            return replace(command, body=new[0])
+        case _:
+            return command
+
+
+def commands(command: Command) -> Iterator[Command]:
+    """Every command, outermost first."""
+    yield command
+    for part in inner(command):
+        yield from commands(part)
+
+
+def accesses(node: object) -> Iterator[Access | Tile]:
+    """Every access in an expression, or in the expressions of one command."""
+    if isinstance(node, Access | Tile):
+        yield node
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from accesses(part)
+    elif is_dataclass(node) and isinstance(node, Operator | Assign | LoadFragment | StoreFragment | FillFragment | MmaFragment):
+        for f in fields(node):
+            yield from accesses(getattr(node, f.name))
+
+
+@dataclass(frozen=True)
+class Function:
+    """A kernel before printing: what it is given, what it writes, what it does."""
+
+    name: str
+    outputs: tuple[Variable, ...]
+    inputs: tuple[Variable, ...]
+    body: Command
+
+
+__all__ = [name for name in dir() if not name.startswith("_")] + ["FragmentKind"]

@@ -1,0 +1,262 @@
+"""accT and conT: from functional to imperative (extended abstract, Listing 3; DPIA).
+
+`accept(e, A)` writes e into the acceptor A; `continue_with(e, C)` hands an expression for e to C.
+What a primitive becomes stands in `codegen/primitives/`, registered here by name: there is no match
+over all primitives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from codegen import imperative as i
+from rise.errors import TranslationError
+from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
+from rise.nat import Nat, variable
+from rise.source import Origin
+from rise.types import Argument, Array, Data, Function, Pair, Space
+
+Environment = Mapping[str, i.Expression]
+Continuation = Callable[[i.Expression], i.Command]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A primitive applied to all its arguments, in an environment."""
+
+    primitive: Primitive
+    arguments: tuple[Expr, ...]
+    environment: Environment
+    type: Data
+    origin: Origin
+
+    @property
+    def name(self) -> str:
+        return self.primitive.name
+
+    def size(self, name: str) -> Argument:
+        """The dependent argument of that name."""
+        parameters = self.primitive.declaration.scheme.parameters
+        for parameter, argument in zip(parameters, self.primitive.arguments, strict=True):
+            if parameter.name == name:
+                return argument
+        raise KeyError(name)
+
+    def nat(self, name: str) -> Nat:
+        size = self.size(name)
+        if not isinstance(size, Nat):
+            raise KeyError(name)
+        return size
+
+
+Accepting = Callable[["Translator", Call, i.Acceptor], i.Command]
+Continuing = Callable[["Translator", Call, Continuation], i.Command]
+ACCEPTING: dict[str, Accepting] = {}
+CONTINUING: dict[str, Continuing] = {}
+T = TypeVar("T", bound=Callable[..., object])
+
+
+def accepting(*names: str) -> Callable[[T], T]:
+    """Registers accT of primitives."""
+
+    def register(function: T) -> T:
+        for name in names:
+            ACCEPTING[name] = function  # type: ignore[assignment]
+        return function
+
+    return register
+
+
+def continuing(*names: str) -> Callable[[T], T]:
+    """Registers conT of primitives."""
+
+    def register(function: T) -> T:
+        for name in names:
+            CONTINUING[name] = function  # type: ignore[assignment]
+        return function
+
+    return register
+
+
+@dataclass
+class Translator:
+    """One translation: gives names that are unique in the kernel."""
+
+    used: set[str] = field(default_factory=set)
+
+    def name(self, stem: str) -> str:
+        stem = stem if stem.isidentifier() else "x"
+        number, name = 0, stem
+        while name in self.used:
+            number += 1
+            name = f"{stem}_{number}"
+        self.used.add(name)
+        return name
+
+    # --- the two translations -------------------------------------------------------------------------
+
+    def accept(self, expr: Expr, target: i.Acceptor, environment: Environment) -> i.Command:
+        """Writes expr into target."""
+        call = as_call(expr, environment)
+        if call is not None and call.name in ACCEPTING:
+            return ACCEPTING[call.name](self, call, target)
+        if isinstance(expr, Apply) and isinstance(expr.function, Lambda):
+            return self.let(
+                expr.argument, expr.function, environment, lambda e, env: self.accept(e, target, env)
+            )
+        if contains_array(expr.type):
+            raise TranslationError(
+                "R0701",
+                f"the program does not say how this result of type `{expr.type}` is written",
+                expr.origin,
+                "use a level (mapBlock, mapWarp, mapSeq, …) for the map that computes it",
+            )
+        return self.continue_with(expr, lambda value: self.assign(target, value, expr.origin), environment)
+
+    def continue_with(self, expr: Expr, continuation: Continuation, environment: Environment) -> i.Command:
+        """Hands an expression for expr to the continuation."""
+        match expr:
+            case Identifier(name):
+                return continuation(environment[name])
+            case Literal(value, type_):
+                return continuation(i.Number(value, type_))  # type: ignore[arg-type]  # literals are data
+            case _:
+                pass
+        call = as_call(expr, environment)
+        if call is not None and call.name in CONTINUING:
+            return CONTINUING[call.name](self, call, continuation)
+        if isinstance(expr, Apply) and isinstance(expr.function, Lambda):
+            return self.let(
+                expr.argument, expr.function, environment, lambda e, env: self.continue_with(e, continuation, env)
+            )
+        raise self.unstored(expr)
+
+    def unstored(self, expr: Expr) -> TranslationError:
+        head, _ = spine(expr)
+        what = f"`{head.name}`" if isinstance(head, Primitive) else "this expression"
+        return TranslationError(
+            "R0702",
+            f"the result of {what}, of type `{expr.type}`, is read but stored nowhere",
+            expr.origin,
+            "say where: `|> toMem(Local)` or `|> toMem(Shared)`",
+        )
+
+    # --- helpers for the primitives ---------------------------------------------------------------------
+
+    def pure(self, expr: Expr, environment: Environment, origin: Origin) -> i.Expression:
+        """The expression for expr, which must not need any command: it is evaluated where it is read."""
+        found: list[i.Expression] = []
+        mark = i.Skip()
+
+        def capture(value: i.Expression) -> i.Command:
+            found.append(value)
+            return mark
+
+        if self.continue_with(expr, capture, environment) is not mark:
+            raise TranslationError(
+                "R0703",
+                "this map computes a result that would be stored implicitly",
+                origin or expr.origin,
+                "choose a level for it and store the result with `toMem`",
+            )
+        return found[0]
+
+    def all(self, exprs: tuple[Expr, ...], environment: Environment, then: Callable[..., i.Command]) -> i.Command:
+        """conT of several expressions, one after the other."""
+
+        def go(done: tuple[i.Expression, ...]) -> i.Command:
+            if len(done) == len(exprs):
+                return then(*done)
+            return self.continue_with(exprs[len(done)], lambda value: go((*done, value)), environment)
+
+        return go(())
+
+    def let(
+        self,
+        value: Expr,
+        function: Lambda,
+        environment: Environment,
+        body: Callable[[Expr, Environment], i.Command],
+    ) -> i.Command:
+        """(fun(x => body))(value): a computed scalar is stored once, everything else is a view."""
+
+        def bind(bound: i.Expression) -> i.Command:
+            if not isinstance(bound, i.Operator):
+                return body(function.body, {**environment, function.parameter.name: bound})
+            name = self.name(function.parameter.name)
+            inner = body(function.body, {**environment, function.parameter.name: i.Variable(name, bound.type)})
+            store = i.Assign(i.AcceptVariable(name, bound.type), bound, value.origin)
+            return i.New(Space.LOCAL, name, bound.type, i.sequence(store, inner), value.origin)
+
+        return self.continue_with(value, bind, environment)
+
+    def apply(self, function: Expr, arguments: tuple[i.Expression, ...], environment: Environment) -> tuple[Expr, Environment]:
+        """The body of a function and the environment in which its parameters are the arguments."""
+        for argument in arguments:
+            if isinstance(function, Lambda):
+                environment = {**environment, function.parameter.name: argument}
+                function = function.body
+            else:
+                name = self.name("x")
+                type_ = function.type
+                if not isinstance(type_, Function):
+                    raise self.unstored(function)
+                environment = {**environment, name: argument}
+                function = Apply(function, Identifier(name, type_.parameter), function.origin)
+        return function, environment
+
+    def assign(self, target: i.Acceptor, value: i.Expression, origin: Origin) -> i.Command:
+        """target = value, member by member for pairs."""
+        if isinstance(value.type, Pair):  # type: ignore[union-attr]
+            pair = value.type  # type: ignore[union-attr]
+            return i.sequence(
+                *(
+                    self.assign(
+                        i.AcceptView("pair", (), target, part, number),
+                        i.View(name, (), (value,), part),
+                        origin,
+                    )
+                    for number, (name, part) in enumerate((("fst", pair.first), ("snd", pair.second)))
+                )
+            )
+        return i.Assign(target, value, origin)
+
+    def store(self, space: Space, expr: Expr, environment: Environment, then: Continuation, stem: str) -> i.Command:
+        """A new buffer, expr written into it, and what follows reads it."""
+        name = self.name(stem)
+        type_: Data = expr.type  # type: ignore[assignment]  # only data is stored
+        written = self.accept(expr, i.AcceptVariable(name, type_), environment)
+        return i.New(space, name, type_, i.sequence(written, then(i.Variable(name, type_))), expr.origin)
+
+
+def as_call(expr: Expr, environment: Environment) -> Call | None:
+    head, applications = spine(expr)
+    if not isinstance(head, Primitive):
+        return None
+    given = tuple(a.argument for a in applications)
+    return Call(head, given, environment, expr.type, expr.origin)  # type: ignore[arg-type]  # data by then
+
+
+def contains_array(type_: object) -> bool:
+    match type_:
+        case Array():
+            return True
+        case Pair(first, second):
+            return contains_array(first) or contains_array(second)
+        case _:
+            return False
+
+
+def element(type_: Data) -> Data:
+    """The element type of an array or a fragment."""
+    return type_.element  # type: ignore[union-attr]
+
+
+def at(array: i.Expression, index: str) -> i.At:
+    return i.At(variable(index), array, element(array.type))  # type: ignore[union-attr]
+
+
+def accept_at(array: i.Acceptor, index: str) -> i.AcceptAt:
+    return i.AcceptAt(variable(index), array, element(array.type))  # type: ignore[union-attr]

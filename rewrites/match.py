@@ -1,0 +1,291 @@
+"""Matching a typed pattern against a typed term.
+
+A free identifier of a pattern matches any term of its type in which no variable bound by the pattern
+occurs. Applied to variables that the pattern binds, or to projections from them, it matches any term
+and is bound to the function that gives the term (Miller's patterns, extended to projections): so
+`xs |> map(fun((x, y) => g(y)))` says by itself that the first component is not used. Sizes are matched
+by solving: `m*n` against 96 with n = 32 gives m = 3; that 32 divides is checked, or recorded where the
+size is not known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rise.expr import (
+    Apply,
+    Constraint,
+    Expr,
+    Identifier,
+    Lambda,
+    Literal,
+    Primitive,
+    alpha_equal,
+    apply,
+    children,
+    fresh_name,
+    spine,
+    substitute,
+    with_children,
+)
+from rise.check.unify import fraction
+from rise.nat import Atom, Nat, NatUnknown, at_least, divides, solve
+from rise.primitives.declare import primitive
+from rise.types import (
+    Argument,
+    Array,
+    Fragment,
+    FragmentKind,
+    Function,
+    Index,
+    Pair,
+    Type,
+    Unknown,
+    Variable,
+    Vector,
+)
+
+
+class Mismatch(Exception):
+    """Why a pattern does not match; `depth` counts the nodes that did."""
+
+    def __init__(self, reason: str, depth: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.depth = depth
+
+
+@dataclass
+class Match:
+    """What a pattern's variables stand for: terms, sizes and types, and the names of its binders."""
+
+    terms: dict[str, Expr] = field(default_factory=dict)
+    types: dict[Atom | Variable | Unknown, Argument] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    constraints: list[Constraint] = field(default_factory=list)
+    pending: list[tuple[Nat, Nat]] = field(default_factory=list)
+    matched: int = 0
+
+    # --- sizes and types ----------------------------------------------------------------------------
+
+    def size(self, pattern: Nat, actual: Nat) -> None:
+        known = {a: v for a, v in self.types.items() if isinstance(a, NatUnknown)}
+        wanted = pattern.substitute(known)  # type: ignore[arg-type]  # unknown sizes stand for sizes
+        if not wanted.unknowns:
+            if wanted != actual:
+                raise Mismatch(f"the size {actual} is not {wanted}", self.matched)
+            return
+        solved = solve(wanted, actual)
+        if solved is None:
+            self.pending.append((pattern, actual))
+            return
+        unknown, value = solved
+        if not value.is_whole:
+            above, below = fraction(value)
+            if above.value is not None and below.value is not None:
+                raise Mismatch(f"{below} does not divide {above}", self.matched)
+            self.constraints.append(Constraint(above, below))
+        elif not at_least(value, 0):
+            if value.value is not None:
+                raise Mismatch(f"a size would be negative: {value}", self.matched)
+            self.constraints.append(Constraint(value))
+        self.types[unknown] = value
+
+    def finish(self) -> None:
+        """Decides the sizes that could not be decided when they were met."""
+        for _ in range(len(self.pending) + 1):
+            pending, self.pending = self.pending, []
+            for pattern, actual in pending:
+                self.size(pattern, actual)
+            if len(self.pending) == len(pending):
+                break
+        if self.pending:
+            pattern, actual = self.pending[0]
+            raise Mismatch(f"the size {actual} does not determine {pattern}", self.matched)
+
+    def type(self, pattern: Type, actual: Type) -> None:
+        match pattern, actual:
+            case Unknown(), _:
+                self._type_variable(pattern, actual)  # type: ignore[arg-type]
+            case (Array(m, s), Array(n, t)) | (Vector(m, s), Vector(n, t)):
+                self.size(m, n)
+                self.type(s, t)
+            case Index(m), Index(n):
+                self.size(m, n)
+            case Pair(s, t), Pair(u, v):
+                self.type(s, u)
+                self.type(t, v)
+            case Function(s, t), Function(u, v):
+                self.type(s, u)
+                self.type(t, v)
+            case Fragment(), Fragment():
+                self.size(pattern.rows, actual.rows)
+                self.size(pattern.columns, actual.columns)
+                self.size(pattern.other, actual.other)
+                self.type(pattern.element, actual.element)
+                self.argument(pattern.kind, actual.kind)
+            case _:
+                if pattern != actual:
+                    raise Mismatch(f"the type `{actual}` is not `{pattern}`", self.matched)
+
+    def _type_variable(self, pattern: Unknown, actual: Argument) -> None:
+        if self.types.setdefault(pattern, actual) != actual:
+            raise Mismatch(f"the type `{actual}` is not `{self.types[pattern]}`", self.matched)
+
+    def argument(self, pattern: Argument, actual: Argument) -> None:
+        if isinstance(pattern, Nat) and isinstance(actual, Nat):
+            self.size(pattern, actual)
+        elif isinstance(pattern, Unknown):
+            self._type_variable(pattern, actual)
+        elif isinstance(pattern, Array | Pair | Index | Vector | Fragment):
+            self.type(pattern, actual)  # type: ignore[arg-type]
+        elif pattern != actual:
+            raise Mismatch(f"`{actual}` is not `{pattern}`", self.matched)
+
+    # --- terms --------------------------------------------------------------------------------------
+
+    def term(self, pattern: Expr, term: Expr, bound: dict[str, Identifier]) -> None:
+        if self._is_variable(pattern, bound):
+            self._bind(pattern, (), term, bound)
+            return
+        head, applications = spine(pattern)
+        if applications and self._is_variable(head, bound) and self._is_parameters(applications, bound):
+            self._bind(head, tuple(a.argument for a in applications), term, bound)
+            return
+        self._node(pattern, term, bound)
+
+    def _node(self, pattern: Expr, term: Expr, bound: dict[str, Identifier]) -> None:
+        match pattern, term:
+            case Identifier(name), Identifier(other) if bound[name].name == other:
+                pass
+            case Lambda(parameter, body), _:
+                function = term if isinstance(term, Lambda) else _expand(term)
+                self.type(parameter.type, function.parameter.type)
+                self.names.setdefault(parameter.name, function.parameter.name)
+                self.term(body, function.body, {**bound, parameter.name: function.parameter})
+            case Apply(function, argument), Apply(other_function, other_argument):
+                self.term(function, other_function, bound)
+                self.term(argument, other_argument, bound)
+            case Primitive(declaration, given), Primitive(other_declaration, actual):
+                if declaration.name != other_declaration.name:
+                    raise Mismatch(f"expected `{declaration.name}`, found `{other_declaration.name}`", self.matched)
+                for wanted, found in zip(given, actual, strict=True):
+                    self.argument(wanted, found)
+            case Literal(value, type_), Literal(other_value, other_type) if value == other_value:
+                self.type(type_, other_type)
+            case _:
+                raise Mismatch(f"expected {describe(pattern)}, found {describe(term)}", self.matched)
+        self.matched += 1
+
+    def _is_variable(self, pattern: Expr, bound: dict[str, Identifier]) -> bool:
+        return isinstance(pattern, Identifier) and pattern.name not in bound
+
+    def _is_parameters(self, applications: list[Apply], bound: dict[str, Identifier]) -> bool:
+        return all(projected(a.argument, bound) is not None for a in applications)
+
+    def _bind(
+        self, variable: Expr, parameters: tuple[Expr, ...], term: Expr, bound: dict[str, Identifier]
+    ) -> None:
+        if not isinstance(variable, Identifier):
+            raise Mismatch("not a variable", self.matched)
+        value = abstract(term, parameters, bound)
+        escaping = value.free & {i.name for i in bound.values()}
+        if escaping:
+            names = ", ".join(f"`{n}`" for n in sorted(escaping))
+            raise Mismatch(f"`{variable.name}` must not use {names}", self.matched)
+        self.type(variable.type, value.type)
+        known = self.terms.setdefault(variable.name, value)
+        if known is not value and not alpha_equal(known, value):
+            raise Mismatch(f"`{variable.name}` would be two different terms", self.matched)
+        self.matched += 1
+
+
+def _expand(term: Expr) -> Lambda:
+    """η-expansion: f as fun(x => f(x))."""
+    type_ = term.type
+    if not isinstance(type_, Function):
+        raise Mismatch(f"expected a function, found {describe(term)}")
+    parameter = Identifier(fresh_name("x", term.free), type_.parameter, term.origin)
+    return Lambda(parameter, Apply(term, parameter, term.origin), term.origin)
+
+
+def projected(term: Expr, bound: dict[str, Identifier]) -> Expr | None:
+    """The counterpart in the matched program of a bound variable of the pattern or a projection of one."""
+    if isinstance(term, Identifier):
+        return bound.get(term.name)
+    if isinstance(term, Apply) and isinstance(term.function, Primitive) and term.function.name in ("fst", "snd"):
+        whole = projected(term.argument, bound)
+        return None if whole is None else project(term.function.name, whole)
+    return None
+
+
+def project(name: str, whole: Expr) -> Expr:
+    """fst(whole) or snd(whole)."""
+    type_ = whole.type
+    if not isinstance(type_, Pair):
+        raise Mismatch(f"`{type_}` is no pair")
+    return Apply(Primitive(primitive(name), (type_.first, type_.second), whole.origin), whole, whole.origin)
+
+
+def abstract(term: Expr, parameters: tuple[Expr, ...], bound: dict[str, Identifier]) -> Expr:
+    """fun(p1 => … => term with each parameter replaced): the function that gives the term."""
+    names: list[Identifier] = []
+    taken = set(term.free)
+    body = term
+    for parameter in parameters:
+        actual = projected(parameter, bound)
+        if actual is None:
+            raise Mismatch("not a parameter")
+        name = fresh_name(_name_of(actual), taken)
+        taken.add(name)
+        names.append(Identifier(name, actual.type, actual.origin))
+        body = replace_term(body, actual, names[-1])
+    for name_ in reversed(names):
+        body = Lambda(name_, body, term.origin)
+    return body
+
+
+def _name_of(term: Expr) -> str:
+    while isinstance(term, Apply):
+        term = term.argument
+    return term.name if isinstance(term, Identifier) else "x"
+
+
+def replace_term(term: Expr, old: Expr, new: Identifier) -> Expr:
+    """Replaces old, an identifier or a projection of one, wherever it occurs free."""
+    if isinstance(old, Identifier):
+        return substitute(term, {old.name: new})
+    if term.free.isdisjoint(old.free):
+        return term
+    if alpha_equal(term, old):
+        return new
+    if isinstance(term, Lambda) and term.parameter.name in old.free:
+        return term
+    return with_children(term, tuple(replace_term(c, old, new) for c in children(term)))
+
+
+def describe(term: Expr) -> str:
+    """A term in a message: the primitive it applies, or its form."""
+    head, applications = spine(term)
+    match head:
+        case Primitive():
+            return f"`{head.name}`"
+        case Lambda():
+            return "an applied function" if applications else "a function"
+        case Literal(value, _):
+            return f"the literal {value}"
+        case Identifier(name):
+            return f"`{name}`"
+        case _:
+            return "another term"
+
+
+def certain(constraint: Constraint) -> bool:
+    """Whether a constraint holds whatever the sizes are."""
+    value, divisor = constraint.value, constraint.divisor
+    if divisor is not None:
+        return divides(divisor, value)  # type: ignore[arg-type]
+    return at_least(value, 0)  # type: ignore[arg-type]
+
+
+__all__ = ["Match", "Mismatch", "abstract", "apply", "certain", "describe", "project", "replace_term"]

@@ -1,0 +1,246 @@
+"""Rules as data: two sides in RISE notation, type-checked when declared.
+
+A rule is applied modulo the normal form of `rise.normal`: its right side is instantiated and
+simplified, and functions are matched as lambdas. A rule that has to compute its right side does so in
+Python (`computed`), and gives an instance on which the property test can start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from rewrites.match import Match, Mismatch, certain
+from rewrites.result import Failure, Result, Step, Success
+from rise.check.elaborate import Elaborator, Scope
+from rise.check.program import check_elements, fill
+from rise.errors import RiseError, StrategyError, TypeMismatch
+from rise.expr import (
+    Apply,
+    Constraint,
+    Expr,
+    Identifier,
+    Lambda,
+    Literal,
+    Primitive,
+    fresh_name,
+    spine,
+    substitute_sizes,
+    subterms,
+    with_children,
+)
+from rise.nat import Nat, NatUnknown, NatVariable, atom, nat
+from rise.normal import data_flow, simplify
+from rise.source import Derived, Source
+from rise.syntax.parser import parse_expression
+from rise.types import Argument, Kind, Unknown, Variable, substitute_argument, substitute_type
+
+Condition = Callable[[Match], str | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """lhs → rhs, for any terms, sizes and types in place of the free names; `sizes` are its parameters.
+
+    conditions: functions of a match that return a reason where the rule must not apply
+    exact:      false where the rule reorders sums, so that floating-point results may differ
+    given:      values of the parameters
+    """
+
+    name: str
+    left: str
+    right: str
+    lhs: Expr = field(repr=False)
+    rhs: Expr = field(repr=False)
+    sizes: Mapping[str, NatUnknown] = field(default_factory=dict, repr=False)
+    conditions: tuple[Condition, ...] = field(default=(), repr=False)
+    exact: bool = True
+    meaning: str = ""
+    given: Mapping[str, Nat] = field(default_factory=dict)
+
+    def __call__(self, term: Expr) -> Result:
+        return self.apply(term)
+
+    def with_sizes(self, **sizes: int | Nat) -> Rule:
+        """The rule with values for its parameters, `split_join.with_sizes(n=32)`."""
+        unknown = sorted(set(sizes) - set(self.sizes))
+        if unknown:
+            raise StrategyError("R0603", f"the rule `{self.name}` has no parameter `{unknown[0]}`")
+        return replace(self, given={**self.given, **{n: nat(v) for n, v in sizes.items()}})
+
+    def apply(self, term: Expr) -> Result:
+        match = Match()
+        for name, value in self.given.items():
+            match.types[self.sizes[name]] = value
+        try:
+            match.term(self.lhs, term, {})
+            match.type(self.lhs.type, term.type)
+            match.finish()
+        except Mismatch as mismatch:
+            return Failure(self.name, term, mismatch.reason, mismatch.depth)
+        for condition in self.conditions:
+            reason = condition(match)
+            if reason is not None:
+                return Failure(self.name, term, reason, match.matched)
+        left_open = [u for u in _unknowns(self.rhs) if u not in match.types]
+        if left_open:
+            return Failure(self.name, term, "a size of the right side is not determined", match.matched)
+        after = simplify(_instantiate(self.rhs, match, Derived(self.name, term.origin)))
+        constraints = tuple(c for c in match.constraints if not certain(c))
+        return Success(after, (Step(self.name, (), term, after, constraints),))
+
+
+def _unknowns(term: Expr) -> set[NatUnknown | Unknown]:
+    found: set[NatUnknown | Unknown] = set()
+    for part in subterms(term):
+        if isinstance(part, Primitive):
+            for argument in part.arguments:
+                if isinstance(argument, Nat):
+                    found |= argument.unknowns
+                elif isinstance(argument, Unknown):
+                    found.add(argument)
+    return found
+
+
+# --- declaring ----------------------------------------------------------------------------------------
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(
+    name: str,
+    left: str,
+    right: str,
+    *,
+    meaning: str = "",
+    exact: bool = True,
+    conditions: tuple[Condition, ...] = (),
+) -> Rule:
+    """Declares left → right. Raises where a side is ill-typed or the two types differ."""
+    elaborator = Elaborator(pattern_variables={}, size_variables={})
+    sides = []
+    for text in (left, right):
+        syntax = parse_expression(Source(f"rule {name}", text))
+        sides.append(elaborator.infer(syntax, Scope()))
+    lhs, rhs = sides
+    try:
+        elaborator.unifier.unify(lhs.type, rhs.type, rhs.origin)
+    except RiseError as error:
+        raise TypeMismatch("R0601", f"the sides of `{name}` differ in type: {error.message}", rhs.origin) from error
+    made = _finish(name, elaborator, lhs, rhs)
+    made = replace(made, left=left, right=right, meaning=meaning, exact=exact, conditions=conditions)
+    RULES[name] = made
+    return made
+
+
+def _finish(name: str, elaborator: Elaborator, lhs: Expr, rhs: Expr) -> Rule:
+    """Solves what is known, opens the named sizes for matching, and brings both sides to normal form."""
+    unifier = elaborator.unifier
+    _leave_literals_open(elaborator)
+    unifier.finish()
+    lhs, rhs = fill(lhs, unifier), fill(rhs, unifier)
+    check_elements(lhs)
+    check_elements(rhs)
+    sizes: dict[str, NatUnknown] = {}
+    solution: dict[NatVariable | Variable, Argument] = {}
+    for size, kind in (elaborator.size_variables or {}).items():
+        if kind is Kind.NAT:
+            fresh = unifier.size()
+            (sizes[size],) = fresh.unknowns
+            solution[NatVariable(size)] = fresh
+        else:
+            solution[Variable(size)] = unifier.type()
+    lhs, rhs = (substitute_sizes(side, solution) for side in (lhs, rhs))
+    new = rhs.free - lhs.free
+    if new:
+        raise StrategyError("R0602", f"`{sorted(new)[0]}` occurs on the right of `{name}` only")
+    return Rule(name, "", "", data_flow(lhs), data_flow(rhs), sizes)
+
+
+def _leave_literals_open(elaborator: Elaborator) -> None:
+    """A literal of a rule has the type its context has, whatever that is: no default."""
+    unifier = elaborator.unifier
+    for unknown in list(unifier.literals):
+        if isinstance(unifier.shallow(unknown), Unknown):
+            del unifier.literals[unknown]
+
+
+# --- instantiating ------------------------------------------------------------------------------------
+
+
+def _instantiate(side: Expr, match: Match, origin: Derived) -> Expr:
+    """The side with the matched terms, sizes and types; its binders are renamed away from what they would capture."""
+    taken = set().union(*(t.free for t in match.terms.values())) if match.terms else set()
+    return _Instantiation(match, origin, taken).go(side, {})
+
+
+@dataclass
+class _Instantiation:
+    match: Match
+    origin: Derived
+    taken: set[str]
+
+    def go(self, term: Expr, bound: Mapping[str, Identifier]) -> Expr:
+        match term:
+            case Identifier(name):
+                return bound[name] if name in bound else self.match.terms[name]
+            case Lambda(parameter, body):
+                wanted = self.match.names.get(parameter.name, parameter.name)
+                inner = {i.name for i in bound.values()}
+                identifier = Identifier(
+                    fresh_name(wanted, self.taken | inner),
+                    substitute_type(parameter.type, self.match.types),
+                    self.origin,
+                )
+                return Lambda(identifier, self.go(body, {**bound, parameter.name: identifier}), self.origin)
+            case Literal(value, type_):
+                return Literal(value, substitute_type(type_, self.match.types), self.origin)
+            case Primitive(declaration, given):
+                chosen = tuple(substitute_argument(a, self.match.types) for a in given)
+                return Primitive(declaration, chosen, self.origin)
+            case Apply(function, argument):
+                return Apply(self.go(function, bound), self.go(argument, bound), self.origin)
+            case _:
+                return with_children(term, tuple(self.go(c, bound) for c in (term.function,)))  # type: ignore[union-attr]
+
+
+# --- rules that compute their right side ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A rule whose right side is computed. `rewrite` returns the new term, or the reason why there is none."""
+
+    name: str
+    equation: str
+    rewrite: Callable[[Expr], Expr | str] = field(repr=False)
+    instances: tuple[str, ...] = ()
+    meaning: str = ""
+    exact: bool = True
+
+    def __call__(self, term: Expr) -> Result:
+        after = self.rewrite(term)
+        if isinstance(after, str):
+            return Failure(self.name, term, after)
+        if after.type != term.type:
+            raise RiseError("R0699", f"internal: `{self.name}` changed the type of a term", term.origin)
+        return Success(after, (Step(self.name, (), term, after),))
+
+
+COMPUTED: dict[str, Computed] = {}
+
+
+def computed(
+    name: str, equation: str, instances: tuple[str, ...], meaning: str = "", exact: bool = True
+) -> Callable[[Callable[[Expr], Expr | str]], Computed]:
+    """Declares a computed rule; `instances` are programs to which it applies, for the property test."""
+
+    def declare(rewrite: Callable[[Expr], Expr | str]) -> Computed:
+        made = Computed(name, equation, rewrite, instances, meaning, exact)
+        COMPUTED[name] = made
+        return made
+
+    return declare
+
+
+__all__ = ["COMPUTED", "RULES", "Computed", "Constraint", "Rule", "atom", "computed", "rule", "spine"]

@@ -1,0 +1,145 @@
+"""Rules into tensor-core primitives (extended abstract, Listing 4), and those that keep fragments fragments."""
+
+from __future__ import annotations
+
+from rewrites.algorithmic import changes
+from rewrites.match import Match
+from rewrites.rule import Condition, Rule, rule
+from rise.expr import Lambda
+from rise.types import F16, F32, Fragment, Scalar
+
+# shapes (m, n, k) of the WMMA family
+WMMA_SHAPES = frozenset({(16, 16, 16), (32, 8, 16), (8, 32, 16)})
+
+
+def _fragments(match: Match, name: str) -> tuple[object, ...]:
+    from rise.types import shape
+
+    return shape(match.terms[name].type)
+
+
+def tensor_core_shape(match: Match) -> str | None:
+    """a: m.k, b: n.k and c: m.n have a shape that the instruction family has."""
+    (m, k), element = _fragments(match, "a")  # type: ignore[misc]
+    (n, _), _ = _fragments(match, "b")  # type: ignore[misc]
+    shape = (m.value, n.value, k.value)
+    if shape not in WMMA_SHAPES:
+        return f"there is no tensor-core instruction for {m}×{n}×{k}"
+    if not isinstance(element, Scalar) or element.name not in ("f16", "bf16"):
+        return f"the operands have the type `{element}`, not f16 or bf16"
+    return None
+
+
+def fragment_shape(match: Match) -> str | None:
+    """The product has one of the shapes, the accumulator is f16 or f32."""
+    _, element = _fragments(match, "c")  # type: ignore[misc]
+    return None if element in (F16, F32) else f"there is no accumulator of type `{element}`"
+
+
+TENSORISE = rule(
+    "tensorise",
+    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
+    "x + (zip(r)(col) |> map(fun((p, q) => f32(p) * f32(q))) |> reduce(+, 0))))))",
+    "tensorMatMulAdd(a |> asFragment |> toMem(Local))(b |> transpose |> asFragment |> toMem(Local))"
+    "(c |> asFragment) |> asMatrix",
+    meaning="A product of two tiles, added to a third, as one tensor-core instruction.",
+    exact=False,
+    conditions=(tensor_core_shape, fragment_shape),
+)
+TENSORISE_SAME = rule(
+    "tensoriseSame",
+    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
+    "x + (zip(r)(col) |> map(fun((p, q) => p * q)) |> reduce(+, 0))))))",
+    "tensorMatMulAdd(a |> asFragment |> toMem(Local))(b |> transpose |> asFragment |> toMem(Local))"
+    "(c |> asFragment) |> asMatrix",
+    meaning="The same where operands and accumulator have one type.",
+    exact=False,
+    conditions=(tensor_core_shape, fragment_shape),
+)
+FRAGMENT_OF_MATRIX = rule("asMatrix >> asFragment", "f |> asMatrix |> asFragment", "f")
+FRAGMENT_OF_CONSTANT = rule(
+    "constant >> asFragment", "generate(fun(i => generate(fun(j => z)))) |> asFragment", "generateFragment(z)"
+)
+
+
+def _same_element(match: Match) -> str | None:
+    """The elements of one fragment type are distributed alike: over two types nothing is known (WMMA)."""
+    fragment = match.terms["f"].type
+    result = match.terms["g"]
+    while isinstance(result, Lambda):
+        result = result.body
+    if not isinstance(fragment, Fragment):
+        return "expected a fragment"
+    if result.type != fragment.element:
+        return f"the elements would change from `{fragment.element}` to `{result.type}`"
+    if "c" in match.terms and _fragments(match, "c")[1] != fragment.element:
+        return f"the other operand has the type `{_fragments(match, 'c')[1]}`"
+    return None
+
+
+MAP_FRAGMENT = rule(
+    "asMatrix >> **g",
+    "f |> asMatrix |> map(fun(r => r |> map(g)))",
+    "f |> mapFragment(g) |> toMem(Local) |> asMatrix",
+    meaning="A point-wise map on a fragment's matrix is one on the fragment.",
+    conditions=(_same_element,),
+)
+ZIP_FRAGMENT = rule(
+    "zip2D(asMatrix, ) >> **g",
+    "zip(f |> asMatrix)(c) |> map(fun((fr, cr) => zip(fr)(cr) |> map(fun((x, y) => g(x, y)))))",
+    "zipFragment(f)(c |> asFragment |> toMem(Local)) |> mapFragment(fun((x, y) => g(x, y))) "
+    "|> toMem(Local) |> asMatrix",
+    meaning="The same with a second matrix, which is loaded as a fragment.",
+    conditions=(_same_element,),
+)
+MAP_THROUGH_SHARED = rule(
+    "asMatrix >> **g through Shared",
+    "f |> asMatrix |> map(fun(r => r |> map(g)))",
+    "f |> asMatrix |> toMem(Shared) |> join |> mapLane(g) |> split(n)",
+    meaning="A point-wise map by the lanes of a warp, through shared memory: the types may differ.",
+)
+ZIP_THROUGH_SHARED = rule(
+    "zip2D(asMatrix, ) >> **g through Shared",
+    "zip(f |> asMatrix)(c) |> map(fun((fr, cr) => zip(fr)(cr) |> map(fun((x, y) => g(x, y)))))",
+    "zip(f |> asMatrix |> toMem(Shared) |> join)(c |> join) |> mapLane(fun((x, y) => g(x, y))) |> split(n)",
+)
+
+# --- bringing asMatrix, join and transpose out of reductions and maps -------------------------------------
+
+
+def _mapped(function: str, depth: int) -> str:
+    """`map(fun(r1 => r1 |> map(… function …)))`, function under depth maps, as a pipe step."""
+    if depth == 0:
+        return function
+    return f"map(fun(r{depth} => r{depth} |> {_mapped(function, depth - 1)}))"
+
+
+def through(forward: str, backward: str, depth: int) -> Rule:
+    """reduceSeq(λacc x. iso(f acc x)) z → iso(reduceSeq(λacc x. f (iso acc) x) (iso⁻¹ z))"""
+    name = "*" * depth + forward
+    iso, inverse = _mapped(forward, depth), _mapped(backward, depth)
+    return rule(
+        f"reduceSeq >> {name}",
+        f"xs |> reduceSeq(Local)(fun(acc, x => f(acc, x) |> {iso}), z)",
+        f"xs |> reduceSeq(Local)(fun(acc, x => f(acc |> {iso}, x)), z |> {inverse}) |> {iso}",
+        meaning="An accumulator keeps the form in which its step computes it.",
+    )
+
+
+ISOMORPHISMS = (("asMatrix", "asFragment"), ("join", "split(n)"), ("split(n)", "join"), ("transpose", "transpose"))
+ACCUMULATE = tuple(through(f, b, depth) for depth in range(4) for f, b in ISOMORPHISMS)
+
+
+def _out(forward: str) -> Rule:
+    condition: Condition = changes("f", f"only `{forward}` is mapped")  # type: ignore[assignment]
+    return rule(
+        f"*({forward})",
+        f"xs |> map(fun(x => f(x) |> {forward}))",
+        f"xs |> map(f) |> map(fun(y => y |> {forward}))",
+        meaning="What only changes the form of a result is mapped separately.",
+        conditions=(condition,),
+    )
+
+
+MAP_OUT = tuple(_out(forward) for forward, _ in ISOMORPHISMS)
+MAP_MAP_OUT = tuple(_out(_mapped(forward, depth)) for depth in (1, 2, 3) for forward, _ in ISOMORPHISMS)

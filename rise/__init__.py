@@ -1,0 +1,1 @@
+"""RISE: a typed functional array language, its interpreter and its diagnostics."""

@@ -1,0 +1,1 @@
+"""The checker: from programs as written to typed expressions."""

@@ -1,0 +1,372 @@
+"""Typed expressions: the one program representation from the checker to code generation.
+
+Every node carries its type and its origin. A primitive or a reference to a definition carries all
+its dependent arguments, the inferred ones too, in the order of its scheme: so a type is never
+inferred again, and a rule that replaces a node states the types of what it puts there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rise.nat import NatVariable
+from rise.source import Origin
+from rise.types import (
+    Argument,
+    Dependent,
+    Function,
+    Kind,
+    Parameter,
+    Scheme,
+    Solution,
+    Type,
+    Variable,
+    substitute_argument,
+    substitute_type,
+)
+
+if TYPE_CHECKING:
+    from rise.primitives.declare import Declaration
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """A variable bound by a lambda, an input, or a pattern variable of a rule."""
+
+    name: str
+    type: Type
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+
+@dataclass(frozen=True)
+class Lambda:
+    parameter: Identifier
+    body: Expr
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def type(self) -> Type:
+        return Function(self.parameter.type, self.body.type)
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return self.body.free - {self.parameter.name}
+
+
+@dataclass(frozen=True)
+class Apply:
+    function: Expr
+    argument: Expr
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def type(self) -> Type:
+        function = self.function.type
+        return function.result  # type: ignore[union-attr]  # only functions are applied
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return self.function.free | self.argument.free
+
+
+@dataclass(frozen=True)
+class DependentLambda:
+    """`depFun((name: kind) => body)`."""
+
+    name: str
+    kind: Kind
+    body: Expr
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def type(self) -> Type:
+        return Dependent(self.name, self.kind, self.body.type)
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return self.body.free
+
+
+@dataclass(frozen=True)
+class DependentApply:
+    function: Expr
+    argument: Argument
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def type(self) -> Type:
+        function = self.function.type
+        key = NatVariable(function.name) if function.kind is Kind.NAT else Variable(function.name)  # type: ignore[union-attr]
+        return substitute_type(function.result, {key: self.argument})  # type: ignore[union-attr]
+
+    @cached_property
+    def free(self) -> frozenset[str]:
+        return self.function.free
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A number or a truth value of a scalar (or index) type."""
+
+    value: int | float | bool
+    type: Type
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    @property
+    def free(self) -> frozenset[str]:
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """A primitive with all dependent arguments of its scheme."""
+
+    declaration: Declaration
+    arguments: tuple[Argument, ...]
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.declaration.name
+
+    @cached_property
+    def type(self) -> Type:
+        return self.declaration.scheme.instantiate(self.arguments)
+
+    @property
+    def free(self) -> frozenset[str]:
+        return frozenset()
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A use of a definition with all dependent arguments of its scheme."""
+
+    definition: Definition
+    arguments: tuple[Argument, ...]
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @cached_property
+    def type(self) -> Type:
+        return self.definition.scheme.instantiate(self.arguments)
+
+    @property
+    def free(self) -> frozenset[str]:
+        return frozenset()
+
+
+Expr = Identifier | Lambda | Apply | DependentLambda | DependentApply | Literal | Primitive | Reference
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What a definition asks of its sizes: `divisor | value`, or `value >= 0` where divisor is None."""
+
+    value: object
+    divisor: object = None
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.divisor} | {self.value}" if self.divisor is not None else f"{self.value} >= 0"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """`def name = body`, generalised over the implicit parameters, with what it asks of its sizes."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: Expr
+    constraints: tuple[Constraint, ...] = ()
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return Scheme(self.parameters, self.body.type)
+
+
+# --- building -------------------------------------------------------------------------------------
+
+
+def apply(function: Expr, *arguments: Expr, origin: Origin = None) -> Expr:
+    for argument in arguments:
+        function = Apply(function, argument, origin or argument.origin)
+    return function
+
+
+def spine(expr: Expr) -> tuple[Expr, list[Apply]]:
+    """The head of nested applications, and the applications from the innermost out."""
+    applications: list[Apply] = []
+    while isinstance(expr, Apply):
+        applications.append(expr)
+        expr = expr.function
+    applications.reverse()
+    return expr, applications
+
+
+def call(expr: Expr) -> tuple[str, Primitive, list[Expr]] | None:
+    """(name, primitive, arguments) where expr applies a primitive, fully or not; None elsewhere."""
+    head, applications = spine(expr)
+    if not isinstance(head, Primitive):
+        return None
+    return head.name, head, [a.argument for a in applications]
+
+
+# --- traversal ------------------------------------------------------------------------------------
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Lambda(_, body) | DependentLambda(_, _, body):
+            return (body,)
+        case Apply(function, argument):
+            return (function, argument)
+        case DependentApply(function, _):
+            return (function,)
+        case _:
+            return ()
+
+
+def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
+    """The same node over other children; the node itself where they are the same objects."""
+    if all(a is b for a, b in zip(children(expr), new, strict=True)):
+        return expr
+    match expr:
+        case Lambda(parameter, _):
+            return Lambda(parameter, new[0], expr.origin)
+        case DependentLambda(name, kind, _):
+            return DependentLambda(name, kind, new[0], expr.origin)
+        case Apply():
+            return Apply(new[0], new[1], expr.origin)
+        case DependentApply(_, argument):
+            return DependentApply(new[0], argument, expr.origin)
+        case _:
+            return expr
+
+
+def subterms(expr: Expr) -> Iterator[Expr]:
+    """Every node, outermost first."""
+    yield expr
+    for child in children(expr):
+        yield from subterms(child)
+
+
+def size(expr: Expr) -> int:
+    return sum(1 for _ in subterms(expr))
+
+
+# --- substitution ---------------------------------------------------------------------------------
+
+
+def fresh_name(name: str, taken: frozenset[str] | set[str]) -> str:
+    """name, or name_1, name_2, … : the first that is not taken."""
+    if name not in taken:
+        return name
+    stem = name.rstrip("0123456789")
+    stem = stem[:-1] if stem.endswith("_") and stem != name else name
+    number = 1
+    while f"{stem}_{number}" in taken:
+        number += 1
+    return f"{stem}_{number}"
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replaces free identifiers; binders that would capture a free variable of a value are renamed."""
+    if expr.free.isdisjoint(values):
+        return expr
+    match expr:
+        case Identifier(name):
+            return values[name]
+        case Lambda(parameter, body):
+            inner = {n: v for n, v in values.items() if n != parameter.name and n in body.free}
+            incoming = frozenset[str]().union(*(v.free for v in inner.values()))
+            if parameter.name in incoming:
+                name = fresh_name(parameter.name, incoming | body.free)
+                renamed = Identifier(name, parameter.type, parameter.origin)
+                return Lambda(renamed, substitute(body, {**inner, parameter.name: renamed}), expr.origin)
+            return Lambda(parameter, substitute(body, inner), expr.origin)
+        case _:
+            return with_children(expr, tuple(substitute(c, values) for c in children(expr)))
+
+
+def map_types(expr: Expr, on_type: Callable[[Type], Type], on_argument: Callable[[Argument], Argument]) -> Expr:
+    """Rebuilds every type and dependent argument of an expression."""
+
+    def go(e: Expr) -> Expr:
+        match e:
+            case Identifier(name, type_):
+                return Identifier(name, on_type(type_), e.origin)
+            case Lambda(parameter, body):
+                return Lambda(replace(parameter, type=on_type(parameter.type)), go(body), e.origin)
+            case Literal(value, type_):
+                return Literal(value, on_type(type_), e.origin)
+            case Primitive(declaration, given):
+                return Primitive(declaration, tuple(on_argument(a) for a in given), e.origin)
+            case Reference(definition, given):
+                return Reference(definition, tuple(on_argument(a) for a in given), e.origin)
+            case DependentApply(function, argument):
+                return DependentApply(go(function), on_argument(argument), e.origin)
+            case _:
+                return with_children(e, tuple(go(c) for c in children(e)))
+
+    return go(expr)
+
+
+def substitute_sizes(expr: Expr, solution: Solution) -> Expr:
+    """Replaces size, type and address-space variables throughout."""
+    if not solution:
+        return expr
+    return map_types(
+        expr, lambda t: substitute_type(t, solution), lambda a: substitute_argument(a, solution)
+    )
+
+
+# --- equality -------------------------------------------------------------------------------------
+
+
+def alpha_equal(left: Expr, right: Expr, names: Mapping[str, str] | None = None) -> bool:
+    """Equality up to the names of bound variables, types included."""
+    bound = names or {}
+    match left, right:
+        case Identifier(a), Identifier(b):
+            return bound.get(a, a) == b and (a in bound or b not in bound.values())
+        case Lambda(p, e), Lambda(q, f):
+            outer = {a: b for a, b in bound.items() if b != q.name}
+            return p.type == q.type and alpha_equal(e, f, {**outer, p.name: q.name})
+        case Literal(v, t), Literal(w, u):
+            return v == w and t == u
+        case Primitive(d, a), Primitive(c, b):
+            return d.name == c.name and a == b
+        case Reference(d, a), Reference(c, b):
+            return d.name == c.name and a == b
+        case DependentLambda(n, k, e), DependentLambda(m, j, f):
+            return n == m and k == j and alpha_equal(e, f, bound)
+        case DependentApply(e, a), DependentApply(f, b):
+            return a == b and alpha_equal(e, f, bound)
+        case Apply(f, x), Apply(g, y):
+            return alpha_equal(f, g, bound) and alpha_equal(x, y, bound)
+        case _:
+            return False
+
+
+# --- definitions ----------------------------------------------------------------------------------
+
+
+def inline(expr: Expr) -> Expr:
+    """Replaces references by the bodies of their definitions."""
+    if isinstance(expr, Reference):
+        definition = expr.definition
+        solution = {p.key: a for p, a in zip(definition.parameters, expr.arguments, strict=True)}
+        return inline(substitute_sizes(definition.body, solution))
+    return with_children(expr, tuple(inline(c) for c in children(expr)))

@@ -1,0 +1,42 @@
+"""Denotations of the tensor core primitives: a fragment is its tile."""
+
+from __future__ import annotations
+
+from rise.interpret.inputs import dtype_of
+from rise.interpret.instance import Call
+from rise.interpret.lazily import np
+from rise.interpret.value import Data, Function, Leaf, Tree, closed, each, leaf_of, opened, together
+from rise.types import Scalar
+
+
+def generate_fragment(call: Call, value: Data) -> Tree:
+    shape = (call.size("m"), call.size("n"))
+
+    def on_leaf(leaf: Leaf) -> Leaf:
+        spread = np.broadcast_to(leaf.array[..., None, None], leaf.array.shape + shape)
+        return Leaf(spread, leaf.depth)
+
+    return each(on_leaf, value)
+
+
+def map_fragment(call: Call, function: Function, fragment: Data) -> Tree:
+    rows, columns, depth = call.size("m"), call.size("n"), call.scope.depth
+    inside = opened(opened(fragment, depth), depth + 1)
+    result = function(call.scope.inside(rows, columns), inside)
+    return closed(closed(result, depth + 1, columns), depth, rows)
+
+
+def multiply_add(call: Call, a: Data, b: Data, c: Data) -> Leaf:
+    """Products exact, sums in a type as wide as f32 or wider, rounded to the accumulator's."""
+    wide = dtype_of(_sum_type(call.scalar("s"), call.scalar("t")))
+    depth, (left, right, start) = together(leaf_of(a), leaf_of(b), leaf_of(c))
+    product = np.matmul(left.astype(wide), right.astype(wide))
+    return Leaf((product + start.astype(wide)).astype(dtype_of(call.scalar("t"))), depth)
+
+
+def _sum_type(operand: Scalar, accumulator: Scalar) -> Scalar:
+    """Products of f16 and bf16 are exact in f32, those of f32 in f64; integers wrap at the end."""
+    if not accumulator.is_float:
+        return Scalar("i64")
+    narrow = operand.name in ("f16", "bf16", "i8", "u8") and accumulator.name != "f64"
+    return Scalar("f32" if narrow else "f64")

@@ -1,0 +1,185 @@
+"""Programs meet NumPy: the layout of a type, checked inputs, plain results, random inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from rise.errors import EvaluationError
+from rise.interpret.instance import number
+from rise.interpret.lazily import np
+from rise.interpret.value import Leaf, Tree
+from rise.types import Array, Fragment, Index, Pair, Scalar, Type, Vector, is_data
+
+if TYPE_CHECKING:
+    import numpy
+
+Plain = Any  # an array, a scalar of NumPy, or a pair of these: what a user passes and gets
+
+
+@cache
+def dtype_of(scalar: Scalar) -> numpy.dtype[Any]:
+    """The NumPy type of a scalar; bf16 comes from ml_dtypes."""
+    if scalar.name == "bf16":
+        import ml_dtypes  # late: few programs need it
+
+        bfloat16: numpy.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return bfloat16
+    if scalar.name == "bool":
+        return np.dtype(np.bool_)
+    kind = {"f": "float", "i": "int", "u": "uint"}[scalar.name[0]]
+    return np.dtype(f"{kind}{scalar.bits}")
+
+
+# --- layout ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    """One array of a layout: its shape and what it holds."""
+
+    shape: tuple[int, ...]
+    element: Scalar | Index
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """Indices are i64."""
+        return dtype_of(self.element if isinstance(self.element, Scalar) else Scalar("i64"))
+
+
+Layout = Block | tuple["Layout", "Layout"]
+
+
+def layout(type_: Type, outer: tuple[int, ...] = ()) -> Layout:
+    """How data of a type is stored: an array of pairs as a pair of arrays."""
+    match type_:
+        case Array(size, element) | Vector(size, element):
+            return layout(element, (*outer, number(size)))
+        case Fragment(rows, columns, _, element, _):
+            return layout(element, (*outer, number(rows), number(columns)))
+        case Pair(first, second):
+            return layout(first, outer), layout(second, outer)
+        case Scalar() | Index():
+            return Block(outer, type_)
+        case _:
+            message = f"{type_} is no data with known sizes"
+            raise EvaluationError("R0506", message, hint="apply the program to its sizes and types")
+
+
+def shape_of(type_: Type) -> tuple[int, ...]:
+    """The shape of the array that holds data of a type; of an array of pairs, the outer sizes."""
+    match type_:
+        case Array(size, element) | Vector(size, element):
+            return (number(size), *shape_of(element))
+        case Fragment(rows, columns, _, element, _):
+            return (number(rows), number(columns), *shape_of(element))
+        case _:
+            return ()
+
+
+def elements(type_: Type) -> int:
+    """How many scalars data of a type consists of."""
+
+    def count(of: Layout) -> int:
+        return prod(of.shape) if isinstance(of, Block) else count(of[0]) + count(of[1])
+
+    return count(layout(type_))
+
+
+# --- inputs and results ---------------------------------------------------------------------------
+
+
+def checked_input(name: str, type_: Type, value: Plain) -> Tree:
+    """The input as a value, if it is what the parameter's type says."""
+    if not is_data(type_):
+        raise EvaluationError("R0507", f"`{name}` is a function ({type_}); an input is data")
+    return _checked(name, layout(type_), value)
+
+
+def _checked(name: str, expected: Layout, value: Plain) -> Tree:
+    if isinstance(expected, Block):
+        return Leaf(_checked_array(name, expected, value), 0)
+    if not isinstance(value, tuple) or len(value) != 2:
+        message = f"`{name}` is a pair; found {_describe(value)}"
+        raise EvaluationError("R0507", message, hint="pass a tuple of two inputs")
+    first, second = expected
+    return _checked(f"{name}.0", first, value[0]), _checked(f"{name}.1", second, value[1])
+
+
+def _checked_array(name: str, expected: Block, value: Plain) -> numpy.ndarray[Any, Any]:
+    if isinstance(value, bool | int | float):
+        value = _from_number(name, expected, value)
+    if not isinstance(value, np.ndarray | np.generic):
+        message = f"`{name}` is to be a NumPy array or a number; found {_describe(value)}"
+        raise EvaluationError("R0507", message, hint="numpy.asarray makes an array of a sequence")
+    array = np.asarray(value)
+    if array.shape != expected.shape:
+        message = f"`{name}` has the wrong shape: expected {expected.shape}, found {array.shape}"
+        raise EvaluationError("R0501", message)
+    if array.dtype != expected.dtype and not _holds_indices(expected, array):
+        message = f"`{name}` has the wrong type: expected {expected.element} "
+        message += f"(numpy {expected.dtype}), found {array.dtype}"
+        hint = f"{name}.astype({str(expected.dtype)!r}) converts it"
+        raise EvaluationError("R0502", message, hint=hint)
+    return array.astype(expected.dtype, copy=False)
+
+
+def _holds_indices(expected: Block, array: numpy.ndarray[Any, Any]) -> bool:
+    return isinstance(expected.element, Index) and array.dtype.kind in "iu"
+
+
+def _from_number(name: str, expected: Block, value: bool | int | float) -> Plain:
+    """A Python number as the scalar wanted, if it is one without loss of kind or range."""
+    dtype = expected.dtype
+    is_float = isinstance(expected.element, Scalar) and expected.element.is_float
+    fits = isinstance(value, bool) == (dtype.kind == "b") and (
+        is_float or not isinstance(value, float)
+    )
+    try:
+        return np.array(value, dtype) if fits else np.array(value)
+    except OverflowError:
+        message = f"`{name}` is out of the range of {expected.element}: {value}"
+        raise EvaluationError("R0502", message) from None
+
+
+def _describe(value: object) -> str:
+    return f"a {type(value).__name__}"
+
+
+def plain(tree: Tree) -> Plain:
+    """A result as arrays of its own, scalars of NumPy, and tuples."""
+    if isinstance(tree, Leaf):
+        return np.array(tree.array, order="C")[()]
+    return plain(tree[0]), plain(tree[1])
+
+
+# --- random inputs --------------------------------------------------------------------------------
+
+
+def random_inputs(parameters: Sequence[tuple[str, Type]], seed: int, exact: bool) -> list[Plain]:
+    """Inputs for named parameters. `exact`: integers in -4..4, so that f32 sums have no rounding.
+
+    Otherwise floats are standard normal. The input of a parameter depends only on the seed, its
+    position and its type.
+    """
+    streams = np.random.SeedSequence(seed).spawn(len(parameters))
+    return [
+        _random(layout(type_), np.random.default_rng(stream), exact)
+        for (_, type_), stream in zip(parameters, streams, strict=True)
+    ]
+
+
+def _random(wanted: Layout, generator: numpy.random.Generator, exact: bool) -> Plain:
+    if not isinstance(wanted, Block):
+        return _random(wanted[0], generator, exact), _random(wanted[1], generator, exact)
+    if isinstance(wanted.element, Index):
+        below = max(number(wanted.element.size), 1)
+        return np.asarray(generator.integers(0, below, wanted.shape))
+    if wanted.element.is_float and not exact:
+        return np.asarray(generator.standard_normal(wanted.shape)).astype(wanted.dtype)
+    lowest = 0 if wanted.element.name.startswith(("u", "b")) and not wanted.element.is_float else -4
+    highest = 1 if wanted.element.name == "bool" else 4
+    return np.asarray(generator.integers(lowest, highest + 1, wanted.shape)).astype(wanted.dtype)

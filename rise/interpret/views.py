@@ -1,0 +1,174 @@
+"""Denotations of what only rearranges: pairs, shapes, windows, padding, indexing."""
+
+from __future__ import annotations
+
+from rise.interpret.instance import Call
+from rise.interpret.lazily import np
+from rise.interpret.operations import counts
+from rise.interpret.value import (
+    Data,
+    Delayed,
+    Leaf,
+    Numbers,
+    Tree,
+    aligned,
+    each,
+    forced,
+    leaf_of,
+    picked,
+    pointwise,
+    together,
+    trailing,
+)
+
+# --- pairs ----------------------------------------------------------------------------------------
+
+
+def pair(call: Call, left: Data, right: Data) -> tuple[Data, Data]:
+    """Also zip: an array of pairs is a pair of arrays."""
+    return left, right
+
+
+def unzip(call: Call, pairs: Data) -> Data:
+    return forced(pairs) if isinstance(pairs, Delayed) else pairs
+
+
+def first(call: Call, pair_: tuple[Data, Data]) -> Data:
+    return pair_[0]
+
+
+def second(call: Call, pair_: tuple[Data, Data]) -> Data:
+    return pair_[1]
+
+
+# --- shape ----------------------------------------------------------------------------------------
+
+
+def split(call: Call, values: Data) -> Tree:
+    return _reshaped(values, 1, (call.size("m"), call.size("n")))
+
+
+def join(call: Call, values: Data) -> Tree:
+    return _reshaped(values, 2, (call.size("n") * call.size("m"),))
+
+
+def _reshaped(values: Data, axes: int, sizes: tuple[int, ...]) -> Tree:
+    """Replaces that many outer axes by axes of the given sizes."""
+
+    def on_leaf(leaf: Leaf) -> Leaf:
+        shape = leaf.array.shape
+        new = shape[: leaf.depth] + sizes + shape[leaf.depth + axes :]
+        return Leaf(leaf.array.reshape(new), leaf.depth)
+
+    return each(on_leaf, values)
+
+
+def transpose(call: Call, values: Data) -> Tree:
+    return each(lambda x: Leaf(np.swapaxes(x.array, x.depth, x.depth + 1), x.depth), values)
+
+
+def slide(call: Call, values: Data) -> Tree:
+    size, step = call.size("sz"), call.size("sp")
+
+    def on_leaf(leaf: Leaf) -> Leaf:
+        windows = np.lib.stride_tricks.sliding_window_view(leaf.array, size, axis=leaf.depth)
+        chosen = _cut(windows, leaf.depth, slice(0, call.size("n") * step + 1, step or None))
+        if not step:  # all windows are the first
+            chosen = np.repeat(
+                _cut(windows, leaf.depth, slice(0, 1)), call.size("n") + 1, leaf.depth
+            )
+        return Leaf(np.moveaxis(chosen, -1, leaf.depth + 1), leaf.depth)
+
+    return each(on_leaf, values)
+
+
+def take(call: Call, values: Data) -> Tree:
+    return each(lambda x: Leaf(_cut(x.array, x.depth, slice(call.size("n"))), x.depth), values)
+
+
+def drop(call: Call, values: Data) -> Tree:
+    part = slice(call.size("n"), None)
+    return each(lambda x: Leaf(_cut(x.array, x.depth, part), x.depth), values)
+
+
+def concat(call: Call, left: Data, right: Data) -> Tree:
+    return each(_concatenated, left, right)
+
+
+def pad_constant(call: Call, value: Data, values: Data) -> Tree:
+    def on_leaf(constant: Leaf, leaf: Leaf) -> Leaf:
+        front, back = (_repeated(constant, call.size(name)) for name in ("l", "r"))
+        return _concatenated(front, leaf, back)
+
+    return each(on_leaf, value, values)
+
+
+def pad_clamp(call: Call, values: Data) -> Tree:
+    positions = np.arange(-call.size("l"), call.size("n") + call.size("r"))
+    clamped = positions.clip(0, max(call.size("n") - 1, 0))
+    return each(lambda x: Leaf(np.take(x.array, clamped, axis=x.depth), x.depth), values)
+
+
+def _cut(array: Numbers, axis: int, part: slice) -> Numbers:
+    return array[(slice(None),) * axis + (part,)]
+
+
+def _repeated(leaf: Leaf, size: int) -> Leaf:
+    array = np.expand_dims(leaf.array, leaf.depth)
+    shape = (*array.shape[: leaf.depth], size, *array.shape[leaf.depth + 1 :])
+    return Leaf(np.broadcast_to(array, shape), leaf.depth)
+
+
+def _concatenated(*leaves: Leaf) -> Leaf:
+    depth, arrays = together(*leaves)
+    batch = np.broadcast_shapes(*(a.shape[:depth] for a in arrays))
+    spread = [np.broadcast_to(a, batch + a.shape[depth:]) for a in arrays]
+    return Leaf(np.concatenate(spread, axis=depth), depth)
+
+
+# --- indices --------------------------------------------------------------------------------------
+
+
+def gather(call: Call, indices: Data, values: Data) -> Tree:
+    return _looked_up(call, leaf_of(indices), values, 1)
+
+
+def index(call: Call, position: Data, values: Data) -> Data:
+    leaf = leaf_of(position)
+    if leaf.array.ndim == 0:
+        return picked(values, int(_checked(call, leaf).array))
+    return _looked_up(call, leaf, values, 0)
+
+
+def index_to_int(call: Call, position: Data) -> Leaf:
+    return pointwise(lambda i: i.astype(np.int32), position)
+
+
+def _looked_up(call: Call, positions: Leaf, values: Data, axes: int) -> Tree:
+    """Elements at positions, which are arrays of that many axes (or scalars) under the batch."""
+    checked = _checked(call, positions)
+    if checked.depth == 0:
+        return each(lambda x: Leaf(np.take(x.array, checked.array, axis=x.depth), x.depth), values)
+    return each(lambda x: _taken(checked, x, axes), values)
+
+
+def _taken(positions: Leaf, leaf: Leaf, axes: int) -> Leaf:
+    depth, (where, array) = together(positions, leaf)
+    where = trailing(where, array.ndim - where.ndim)
+    found = np.take_along_axis(array, where, axis=depth)
+    return Leaf(found if axes else found.squeeze(depth), depth)
+
+
+def _checked(call: Call, positions: Leaf) -> Leaf:
+    """Refuses an index out of range; where the result is thrown away, puts one in range."""
+    size = call.size("n")
+    wrong = (positions.array < 0) | (positions.array >= size)
+    if not wrong.any():
+        return positions
+    depth = positions.depth
+    bad = counts(call.scope, wrong, depth)
+    if bad.any():
+        deeper = max(depth, call.scope.guard.depth) if call.scope.guard else depth
+        values = np.broadcast_to(aligned(positions, deeper), bad.shape)[bad]
+        raise call.error("R0503", f"index {values.flat[0]} is out of range of an array of {size}")
+    return Leaf(positions.array.clip(0, max(size - 1, 0)), depth)

@@ -1,0 +1,139 @@
+"""The normal form in which terms are rewritten: gentle β, and projections of pairs.
+
+An argument is put in place of a parameter where that repeats no work: where it only rearranges data
+(views cost nothing), or where the parameter occurs once and not under another function.
+"""
+
+from __future__ import annotations
+
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    Literal,
+    Primitive,
+    children,
+    fresh_name,
+    spine,
+    substitute,
+    with_children,
+)
+
+VIEWS = frozenset(
+    "zip unzip split join transpose slide take drop concat gather generate idx fst snd pair id map "
+    "padCst padClamp reorder asVector asScalar zipFragment indexToInt".split()
+)
+
+
+def is_view(term: Expr) -> bool:
+    """Whether a term only rearranges data that exists: it may be repeated at no cost."""
+    match term:
+        case Identifier() | Literal():
+            return True
+        case Primitive():
+            return term.name in VIEWS
+        case _:
+            return all(is_view(c) for c in children(term))
+
+
+def occurrences(term: Expr, name: str, under: bool = False) -> tuple[int, bool]:
+    """How often a variable occurs, and whether under a function."""
+    if name not in term.free:
+        return 0, False
+    if isinstance(term, Identifier):
+        return 1, under
+    inside = under or isinstance(term, Lambda)
+    found = [occurrences(c, name, inside) for c in children(term)]
+    return sum(n for n, _ in found), any(u for _, u in found)
+
+
+def beta(function: Lambda, argument: Expr) -> Expr | None:
+    """(fun(x => e))(argument) with the argument in place, or None where that would repeat work."""
+    count, under = occurrences(function.body, function.parameter.name)
+    if is_view(argument) or count == 0 or (count == 1 and not under):
+        return substitute(function.body, {function.parameter.name: argument})
+    parts = _pair_parts(argument)
+    if parts is None:
+        return None
+    return _beta_pair(function, *parts)
+
+
+def _pair_parts(term: Expr) -> tuple[Expr, Expr] | None:
+    head, applications = spine(term)
+    if isinstance(head, Primitive) and head.name == "pair" and len(applications) == 2:
+        return applications[0].argument, applications[1].argument
+    return None
+
+
+def _beta_pair(function: Lambda, first: Expr, second: Expr) -> Expr | None:
+    """(fun(p => e))((a, b)) as (fun(x => fun(y => e[x, y])(b)))(a), if e uses p by projections only."""
+    taken = set(function.body.free | first.free | second.free)
+    x = Identifier(fresh_name(function.parameter.name, taken), first.type, function.origin)
+    y = Identifier(fresh_name(function.parameter.name, taken | {x.name}), second.type, function.origin)
+    body = _replace_projections(function.body, function.parameter.name, {"fst": x, "snd": y})
+    if function.parameter.name in body.free and function.parameter.name not in (x.name, y.name):
+        return None
+    inner = Apply(Lambda(y, body, function.origin), second, function.origin)
+    return simplify(Apply(Lambda(x, inner, function.origin), first, function.origin))
+
+
+def _replace_projections(term: Expr, name: str, parts: dict[str, Identifier]) -> Expr:
+    if name not in term.free:
+        return term
+    match term:
+        case Apply(Primitive(declaration, _), Identifier(n)) if n == name and declaration.name in parts:
+            return parts[declaration.name]
+        case _:
+            return with_children(term, tuple(_replace_projections(c, name, parts) for c in children(term)))
+
+
+def _project(term: Apply) -> Expr | None:
+    function = term.function
+    if isinstance(function, Primitive) and function.name in ("fst", "snd"):
+        parts = _pair_parts(term.argument)
+        if parts is not None:
+            return parts[0] if function.name == "fst" else parts[1]
+    if isinstance(function, Primitive) and function.name == "id":
+        return term.argument
+    return None
+
+
+def simplify(term: Expr) -> Expr:
+    """Bottom up, until nothing changes: gentle β, `fst((a, b))` is a, `snd((a, b))` is b."""
+    new = with_children(term, tuple(simplify(c) for c in children(term)))
+    if isinstance(new, Apply):
+        projection = _project(new)
+        if projection is not None:
+            return projection
+        if isinstance(new.function, Lambda):
+            reduced = beta(new.function, new.argument)
+            if reduced is not None:
+                return simplify(reduced)
+    return new
+
+
+def eta_expand(term: Expr) -> Expr:
+    """Writes every function that is an argument as a lambda, so that rules meet one form only."""
+    from rise.types import Function
+
+    new = with_children(term, tuple(eta_expand(c) for c in children(term)))
+    if isinstance(new, Apply) and isinstance(new.argument.type, Function) and not isinstance(new.argument, Lambda):
+        return Apply(new.function, _expanded(new.argument), new.origin)
+    return new
+
+
+def _expanded(function: Expr) -> Expr:
+    from rise.types import Function
+
+    type_ = function.type
+    if isinstance(function, Lambda) or not isinstance(type_, Function):
+        return function
+    parameter = Identifier(fresh_name("x", function.free), type_.parameter, function.origin)
+    applied = Apply(function, parameter, function.origin)
+    return Lambda(parameter, _expanded(applied), function.origin)
+
+
+def data_flow(term: Expr) -> Expr:
+    """The normal form that strategies start from: simplified, every function argument a lambda."""
+    return simplify(eta_expand(simplify(term)))

@@ -1,0 +1,227 @@
+"""What a text that does not parse is told: what was found, what could follow, what may be meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rise.errors import ParseError
+from rise.source import Source, Span
+
+# terminals that begin, or continue, one thing: the message names the thing
+EXPRESSION_START = frozenset(
+    "NAME INTEGER FLOAT TRUE FALSE _LPAR _FUN _DEPFUN _NATFUN _LET MINUS NOT".split()
+)
+TYPE_START = frozenset("NAME INTEGER SIZE_FUNCTION _LPAR _LBRACE MINUS".split())
+OPERATORS = frozenset(
+    "OR AND EQUAL DIFFERENT BELOW AT_MOST ABOVE AT_LEAST PLUS MINUS TIMES DIVIDE MODULO POWER".split()
+)
+APPLICATION = frozenset(("_PIPE", "_THEN", "_LPAR", "_LBRACKET"))
+DEFINITION = frozenset(("_DEF", "_IMPORT"))
+
+# any other terminal, as it is written
+WRITTEN = {
+    "NAME": "a name",
+    "INTEGER": "a number",
+    "STRING": "a file name in quotes",
+    "$END": "the end of the text",
+    "_LPAR": "`(`",
+    "_RPAR": "`)`",
+    "_LBRACKET": "`[`",
+    "_RBRACKET": "`]`",
+    "_LBRACE": "`{`",
+    "_RBRACE": "`}`",
+    "_COMMA": "`,`",
+    "_COLON": "`:`",
+    "_DOT": "`.`",
+    "_EQUALS": "`=`",
+    "_GIVES": "`=>`",
+    "_ARROW": "`->`",
+    "_IN": "`in`",
+}
+
+FUNCTION = "a function is written `fun(x => …)`"
+KEYWORDS = frozenset("def import let in fun depFun natFun true false".split())
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+ASCII = {"λ": "fun(x => …)", "→": "->", "⇒": "=>", "×": "*", "·": "*", "≤": "<=", "≥": ">=", "≠": "!="}
+
+# comments and strings, which hide brackets, and the brackets
+BRACKETS = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|[()\[\]{}]', re.DOTALL)
+TRAILING = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*\Z", re.DOTALL)
+
+
+# --- the errors -------------------------------------------------------------------------------------
+
+
+def unexpected_token(extent: Span, terminal: str, could_follow: frozenset[str]) -> ParseError:
+    """R0101"""
+    text = _covered(extent)
+    message = f"found `{text}`, expected {expected(could_follow)}"
+    return ParseError("R0101", message, extent, _token_hint(extent, terminal, could_follow))
+
+
+def unexpected_end(source: Source, could_follow: frozenset[str]) -> ParseError:
+    """R0102; the place is behind the last token."""
+    line, column = _position(source.text, _end_of_program(source.text))
+    message = f"the text ends here, expected {expected(could_follow)}"
+    extent = Span(source, line, column, line, column + 1)
+    return ParseError("R0102", message, extent, _unclosed_bracket(source))
+
+
+def unexpected_character(source: Source, line: int, column: int) -> ParseError:
+    """R0103"""
+    extent = Span(source, line, column, line, column + 1)
+    character = source.line(line)[column - 1]
+    message = f"the character `{character}` has no meaning here"
+    return ParseError("R0103", message, extent, _character_hint(character))
+
+
+def unclosed(extent: Span, terminal: str) -> ParseError:
+    """R0104; the place is where the comment or string starts."""
+    what, closing = ("string", '"') if terminal == "UNCLOSED_STRING" else ("comment", "*/")
+    start = Span(
+        extent.source, extent.line, extent.column, extent.line, extent.column + len(closing)
+    )
+    return ParseError("R0104", f"this {what} is not closed", start, f"close it with `{closing}`")
+
+
+# --- what could follow, in words --------------------------------------------------------------------
+
+
+def expected(could_follow: frozenset[str]) -> str:
+    """`an expression`, `a type`, or a list such as `an operator, `,` or `)``."""
+    return _either(list(_words(could_follow)))
+
+
+def _words(could_follow: frozenset[str]) -> Iterator[str]:
+    rest = set(could_follow)
+    if "_FUN" in rest:
+        yield "an expression"
+        rest -= EXPRESSION_START | OPERATORS
+    elif "SIZE_FUNCTION" in rest:
+        yield "a type"
+        rest -= TYPE_START
+    elif {"NAME", "_LPAR"} <= rest:
+        yield "a parameter"
+        rest -= {"NAME", "_LPAR"}
+    if "TIMES" in rest:
+        yield "an operator"
+        rest -= OPERATORS | APPLICATION | {"_DOT", "_COLON"}
+    if "_DEF" in rest:
+        yield "a definition"
+        rest -= DEFINITION
+    # the order of the table, so that messages do not vary
+    yield from (word for terminal, word in WRITTEN.items() if terminal in rest)
+
+
+def _either(words: list[str]) -> str:
+    *others, last = words or ["something else"]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+# --- what may be meant ------------------------------------------------------------------------------
+
+
+def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> str | None:
+    """The known mistakes, the most telling first."""
+    source, text = extent.source, _covered(extent)
+    offset = _offset(source.text, extent.line, extent.column)
+    if terminal == "NAME" and "TIMES" in could_follow:
+        return _juxtaposition_hint(source.text[:offset])
+    if terminal == "_EQUALS" and "TIMES" in could_follow:
+        return "equality is written `==`"
+    if terminal in ("_ARROW", "_GIVES"):
+        return f"{FUNCTION}; `->` is for types"
+    if terminal == "_RPAR" and "_GIVES" in could_follow:
+        return f"{FUNCTION}: the body stands inside the parentheses"
+    if terminal == "_LPAR" and could_follow == {"_COLON", "_EQUALS"}:
+        return "a definition has no parameters of its own: `def f = fun(x => …)`"
+    if could_follow == {"_LPAR"} and re.search(r"\bfun\s*\Z", source.text[:offset]):
+        return FUNCTION
+    if text in KEYWORDS and could_follow & {"NAME"} and "_FUN" not in could_follow:
+        return f"`{text}` is a keyword and cannot be a name"
+    return _bracket_hint(source, offset, text)
+
+
+def _juxtaposition_hint(before: str) -> str:
+    """For a name right behind an expression."""
+    if re.search(r"\blambda\s*\Z", before):
+        return FUNCTION
+    if re.search(r"\d\Z", before):
+        return "a number has no suffix: its type comes from where it stands, or write `f32(1.5)`"
+    return "a function is applied with parentheses: `f(x)`"
+
+
+def _character_hint(character: str) -> str | None:
+    if character in ASCII:
+        return f"write `{ASCII[character]}`"
+    if character == "\\":
+        return FUNCTION
+    if character in "&|":
+        return f"write `{character * 2}`"
+    if character == ";":
+        return "nothing separates definitions"
+    return None
+
+
+# --- brackets ---------------------------------------------------------------------------------------
+
+
+def _bracket_hint(source: Source, offset: int, text: str) -> str | None:
+    """For a token that cannot stand where it does because of a bracket."""
+    stack = _open_brackets(source.text[:offset])
+    if text in CLOSING.values():
+        if not stack:
+            return f"no bracket is open that this `{text}` could close"
+        opening, position = stack[-1]
+        if CLOSING[opening] != text:
+            return _not_closed(source, opening, position)
+    elif text in ("def", "import", "in") and stack:
+        return _not_closed(source, *stack[-1])
+    return None
+
+
+def _unclosed_bracket(source: Source) -> str | None:
+    stack = _open_brackets(source.text)
+    return _not_closed(source, *stack[-1]) if stack else None
+
+
+def _not_closed(source: Source, opening: str, offset: int) -> str:
+    line, column = _position(source.text, offset)
+    return f"the `{opening}` at line {line}, column {column} is not closed"
+
+
+def _open_brackets(text: str) -> list[tuple[str, int]]:
+    """The brackets still open at the end, each with its offset."""
+    stack: list[tuple[str, int]] = []
+    for found in BRACKETS.finditer(text):
+        bracket = found[0]
+        if bracket in CLOSING:
+            stack.append((bracket, found.start()))
+        elif stack and CLOSING[stack[-1][0]] == bracket:
+            stack.pop()
+    return stack
+
+
+# --- places -----------------------------------------------------------------------------------------
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    return sum(len(row) + 1 for row in text.split("\n")[: line - 1]) + column - 1
+
+
+def _position(text: str, offset: int) -> tuple[int, int]:
+    before = text[:offset]
+    return before.count("\n") + 1, offset - before.rfind("\n")
+
+
+def _covered(extent: Span) -> str:
+    text = extent.source.text
+    start = _offset(text, extent.line, extent.column)
+    return text[start : _offset(text, extent.end_line, extent.end_column)]
+
+
+def _end_of_program(text: str) -> int:
+    """Where the last token ends: behind it may be blanks and comments."""
+    found = TRAILING.search(text)
+    return found.start() if found else len(text)

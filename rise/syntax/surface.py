@@ -1,0 +1,283 @@
+"""What the parser returns: programs as written, before names, kinds and types are known.
+
+In the surface a size, a type and a value look alike (`split(n/2)`, `toMem(Local)`): which of them an
+argument is, the checker decides from what is applied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rise.source import Span
+
+# --- types and sizes: one grammar, told apart by kind later ----------------------------------------
+
+
+@dataclass(frozen=True)
+class TypeName:
+    """A variable, a scalar type, or a constant such as `Local`, `AMatrix`."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class TypeNumber:
+    value: int
+    span: Span
+
+
+@dataclass(frozen=True)
+class TypeOperation:
+    """`+ - * / % ^`, or the names `ceildiv min max`."""
+
+    operator: str
+    left: SurfaceType
+    right: SurfaceType
+    span: Span
+
+
+@dataclass(frozen=True)
+class TypeArray:
+    """`size.element`"""
+
+    size: SurfaceType
+    element: SurfaceType
+    span: Span
+
+
+@dataclass(frozen=True)
+class TypePair:
+    first: SurfaceType
+    second: SurfaceType
+    span: Span
+
+
+@dataclass(frozen=True)
+class TypeApplication:
+    """`Array[n, t]`, `Idx[n]`, `Vec[n, t]`, `Fragment[m, n, k, t, kind]`"""
+
+    name: str
+    arguments: tuple[SurfaceType, ...]
+    span: Span
+
+
+@dataclass(frozen=True)
+class TypeFunction:
+    parameter: SurfaceType
+    result: SurfaceType
+    span: Span
+
+
+@dataclass(frozen=True)
+class KindedName:
+    """`name: kind`; the kind as written, `Nat`, `DataType`, …"""
+
+    name: str
+    kind: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class TypeDependent:
+    """`{n: Nat, t: DataType} -> result` (implicit) or `(n: Nat) -> result`"""
+
+    parameters: tuple[KindedName, ...]
+    implicit: bool
+    result: SurfaceType
+    span: Span
+
+
+SurfaceType = (
+    TypeName
+    | TypeNumber
+    | TypeOperation
+    | TypeArray
+    | TypePair
+    | TypeApplication
+    | TypeFunction
+    | TypeDependent
+)
+
+# --- expressions ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Name:
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Number:
+    """An integer or floating-point literal (value is int or float), or `true` / `false` (bool)."""
+
+    value: int | float | bool
+    span: Span
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A bare operator where an argument is expected: `reduce(+, 0)`."""
+
+    operator: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Binary:
+    operator: str
+    left: Surface
+    right: Surface
+    span: Span
+
+
+@dataclass(frozen=True)
+class Unary:
+    """`-e` or `!e`"""
+
+    operator: str
+    operand: Surface
+    span: Span
+
+
+@dataclass(frozen=True)
+class Call:
+    """`function(a, b)`. `x |> f` is Call(f, (x,)); its span is the whole, `piped` tells the printer."""
+
+    function: Surface
+    arguments: tuple[Surface, ...]
+    span: Span
+    piped: bool = False
+
+
+@dataclass(frozen=True)
+class Compose:
+    """`f >> g`: g after f."""
+
+    first: Surface
+    second: Surface
+    span: Span
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """`(a, b)`; more than two components nest to the right."""
+
+    first: Surface
+    second: Surface
+    span: Span
+
+
+@dataclass(frozen=True)
+class NamePattern:
+    name: str
+    annotation: SurfaceType | None
+    span: Span
+
+
+@dataclass(frozen=True)
+class PairPattern:
+    """Takes a pair apart; more than two components nest to the right."""
+
+    first: Pattern
+    second: Pattern
+    span: Span
+
+
+Pattern = NamePattern | PairPattern
+
+
+@dataclass(frozen=True)
+class Function:
+    """`fun(p => e)`, `fun(p, q => e)` (always curried) or, with `grouped`, `fun((p, q) => e)`.
+
+    A grouped list of two or more is curried or takes a pair apart, as the expected type says.
+    """
+
+    parameters: tuple[Pattern, ...]
+    grouped: bool
+    body: Surface
+    span: Span
+
+
+@dataclass(frozen=True)
+class DependentFunction:
+    """`depFun((n: Nat, t: DataType) => e)`"""
+
+    parameters: tuple[KindedName, ...]
+    body: Surface
+    span: Span
+
+
+@dataclass(frozen=True)
+class NatLambda:
+    """`natFun(i => size)`; the body is a size."""
+
+    parameter: str
+    body: SurfaceType
+    span: Span
+
+
+@dataclass(frozen=True)
+class Let:
+    """`let p = value in body`"""
+
+    pattern: Pattern
+    value: Surface
+    body: Surface
+    span: Span
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """`e : type`"""
+
+    expression: Surface
+    type: SurfaceType
+    span: Span
+
+
+Surface = (
+    Name
+    | Number
+    | Operator
+    | Binary
+    | Unary
+    | Call
+    | Compose
+    | Tuple
+    | Function
+    | DependentFunction
+    | NatLambda
+    | Let
+    | Annotated
+    | TypeApplication  # a type given as an argument: `f(Array[n, f32])`
+)
+
+# --- files --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DefinitionSyntax:
+    """`def name : type = expression`"""
+
+    name: str
+    annotation: SurfaceType | None
+    body: Surface
+    span: Span
+    name_span: Span
+
+
+@dataclass(frozen=True)
+class ImportSyntax:
+    """`import "path"`, relative to the importing file; `prelude.rise` is also looked up in the library."""
+
+    path: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class FileSyntax:
+    imports: tuple[ImportSyntax, ...]
+    definitions: tuple[DefinitionSyntax, ...]

@@ -1,0 +1,363 @@
+"""Kinds and types. Data types are what arrays hold; function types are what programs are.
+
+`Array[n, t]`, `(s, t)`, `Idx[n]`, `Vec[n, t]` and `Fragment[m, n, k, t, kind]` as in the RISE papers;
+dependent functions take a size, a type, an address space (CGO'22 extended abstract, Listing 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
+
+
+class Kind(Enum):
+    """What a dependent parameter ranges over."""
+
+    NAT = "Nat"
+    DATA = "DataType"
+    SPACE = "AddressSpace"
+    FRAGMENT = "FragmKind"
+    FUNCTION = "Nat2Nat"
+    LAYOUT = "Layout"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A rigid variable of a kind other than Nat."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A variable of a kind other than Nat that inference still has to solve.
+
+    `among` restricts it to scalars (`numeric` literals, operands of casts): None means any data type.
+    """
+
+    identity: int
+
+    def __str__(self) -> str:
+        return f"?{self.identity}"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """bool, i8 … i64, u8 … u64, f16, bf16, f32, f64."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_float(self) -> bool:
+        return self.name.startswith(("f", "bf"))
+
+    @property
+    def bits(self) -> int:
+        return 8 if self.name == "bool" else int(self.name.lstrip("iubf"))
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+
+@dataclass(frozen=True)
+class Array:
+    size: Nat
+    element: Data
+
+    def __str__(self) -> str:
+        size = str(self.size)
+        return f"{f'({size})' if any(c in size for c in ' */-') else size}.{self.element}"
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: Data
+    second: Data
+
+    def __str__(self) -> str:
+        return f"({self.first}, {self.second})"
+
+
+@dataclass(frozen=True)
+class Index:
+    """A natural number below `size`."""
+
+    size: Nat
+
+    def __str__(self) -> str:
+        return f"Idx[{self.size}]"
+
+
+@dataclass(frozen=True)
+class Vector:
+    size: Nat
+    element: Data
+
+    def __str__(self) -> str:
+        return f"Vec[{self.size}, {self.element}]"
+
+
+class FragmentKind(Enum):
+    A = "AMatrix"
+    B = "BMatrix"
+    ACCUMULATOR = "Accum"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A rows × columns tile held by the threads of a warp together; `other` is the third size of the product.
+
+    A is Fragment[m, k, n], B is Fragment[k, n, m], the accumulator Fragment[m, n, k] (Listing 2).
+    """
+
+    rows: Nat
+    columns: Nat
+    other: Nat
+    element: Data
+    kind: FragmentKind | Variable | Unknown
+
+    def __str__(self) -> str:
+        return f"Fragment[{self.rows}, {self.columns}, {self.other}, {self.element}, {self.kind}]"
+
+
+Data = Scalar | Array | Pair | Index | Vector | Fragment | Variable | Unknown
+
+
+@dataclass(frozen=True)
+class Function:
+    parameter: Type
+    result: Type
+
+    def __str__(self) -> str:
+        left = f"({self.parameter})" if isinstance(self.parameter, Function | Dependent) else str(self.parameter)
+        return f"{left} -> {self.result}"
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """`(x: kind) -> result`, or `{x: kind} -> result` where the argument is inferred."""
+
+    name: str
+    kind: Kind
+    result: Type
+    implicit: bool = False
+
+    def __str__(self) -> str:
+        opening, closing = "{}" if self.implicit else "()"
+        return f"{opening}{self.name}: {self.kind.value}{closing} -> {self.result}"
+
+
+Type = Scalar | Array | Pair | Index | Vector | Fragment | Variable | Unknown | Function | Dependent
+
+
+class Space(Enum):
+    """Where a value lives: visible to the grid, to the block, to the thread."""
+
+    GLOBAL = "Global"
+    SHARED = "Shared"
+    LOCAL = "Local"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class NatFunction:
+    """`natFun(i => body)`."""
+
+    parameter: str
+    body: Nat
+
+    def __call__(self, argument: Nat) -> Nat:
+        return self.body.substitute({NatVariable(self.parameter): argument})
+
+    def __str__(self) -> str:
+        return f"natFun({self.parameter} => {self.body})"
+
+
+# an argument for a dependent parameter, one alternative a kind
+Argument = Nat | Data | Space | FragmentKind | NatFunction
+Solution = Mapping[Atom | Variable | Unknown, Argument]
+
+BOOL, I32, F16, F32, F64 = (Scalar(n) for n in ("bool", "i32", "f16", "f32", "f64"))
+SCALARS: Mapping[str, Scalar] = {
+    n: Scalar(n)
+    for n in "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64".split()
+}
+
+
+def map_type(type_: Type, on_nat: Callable[[Nat], Nat], on_leaf: Callable[[Variable | Unknown], Argument]) -> Type:
+    """Rebuilds a type, replacing sizes and the variables of the other kinds."""
+
+    def go(t: Type) -> Type:
+        return map_type(t, on_nat, on_leaf)
+
+    match type_:
+        case Scalar():
+            return type_
+        case Variable() | Unknown():
+            return on_leaf(type_)  # type: ignore[return-value]  # a variable in type position stands for a type
+        case Array(size, element):
+            return Array(on_nat(size), go(element))  # type: ignore[arg-type]  # data stays data
+        case Vector(size, element):
+            return Vector(on_nat(size), go(element))  # type: ignore[arg-type]
+        case Index(size):
+            return Index(on_nat(size))
+        case Pair(first, second):
+            return Pair(go(first), go(second))  # type: ignore[arg-type]
+        case Fragment(rows, columns, other, element, kind):
+            new_kind = kind if isinstance(kind, FragmentKind) else on_leaf(kind)
+            return Fragment(on_nat(rows), on_nat(columns), on_nat(other), go(element), new_kind)  # type: ignore[arg-type]
+        case Function(parameter, result):
+            return Function(go(parameter), go(result))
+        case Dependent(name, kind, result, implicit):
+            return Dependent(name, kind, go(result), implicit)
+
+
+def substitute_type(type_: Type, solution: Solution) -> Type:
+    """Replaces variables and unknowns; the binders of dependent functions are unique, so none is captured."""
+    if not solution:
+        return type_
+    atoms = {a: v for a, v in solution.items() if isinstance(v, Nat)}
+    return map_type(
+        type_,
+        lambda n: n.substitute(atoms),  # type: ignore[arg-type]  # keys with Nat values are atoms
+        lambda leaf: solution.get(leaf, leaf),
+    )
+
+
+def substitute_argument(argument: Argument, solution: Solution) -> Argument:
+    match argument:
+        case Nat():
+            return argument.substitute({a: v for a, v in solution.items() if isinstance(v, Nat)})  # type: ignore[misc]
+        case Space() | FragmentKind():
+            return argument
+        case NatFunction(parameter, body):
+            inner = {a: v for a, v in solution.items() if isinstance(v, Nat) and a != NatVariable(parameter)}
+            return NatFunction(parameter, body.substitute(inner))  # type: ignore[arg-type]
+        case Variable() | Unknown():
+            return solution.get(argument, argument)
+        case _:
+            return substitute_type(argument, solution)  # type: ignore[return-value]
+
+
+def leaves(type_: Type) -> Iterator[Atom | Variable | Unknown]:
+    """Every variable and unknown of a type, of all kinds."""
+    match type_:
+        case Variable() | Unknown():
+            yield type_
+        case Array(size, element) | Vector(size, element):
+            yield from size.atoms
+            yield from leaves(element)
+        case Index(size):
+            yield from size.atoms
+        case Pair(first, second):
+            yield from leaves(first)
+            yield from leaves(second)
+        case Fragment(rows, columns, other, element, kind):
+            yield from rows.atoms | columns.atoms | other.atoms
+            yield from leaves(element)
+            if isinstance(kind, Variable | Unknown):
+                yield kind
+        case Function(parameter, result):
+            yield from leaves(parameter)
+            yield from leaves(result)
+        case Dependent(name, kind, result, _):
+            bound = NatVariable(name) if kind is Kind.NAT else Variable(name)
+            yield from (leaf for leaf in leaves(result) if leaf != bound)
+        case _:
+            return
+
+
+def unknowns(type_: Type) -> Iterator[NatUnknown | Unknown]:
+    return (leaf for leaf in leaves(type_) if isinstance(leaf, NatUnknown | Unknown))
+
+
+def is_data(type_: Type) -> bool:
+    return not isinstance(type_, Function | Dependent)
+
+
+def shape(type_: Type) -> tuple[tuple[Nat, ...], Type]:
+    """The sizes of the outer arrays and the element below them."""
+    sizes: list[Nat] = []
+    while isinstance(type_, Array):
+        sizes.append(type_.size)
+        type_ = type_.element
+    return tuple(sizes), type_
+
+
+def arguments(type_: Type) -> tuple[list[Type], Type]:
+    """The parameters of a curried function and its result."""
+    parameters: list[Type] = []
+    while isinstance(type_, Function):
+        parameters.append(type_.parameter)
+        type_ = type_.result
+    return parameters, type_
+
+
+# --- schemes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A dependent parameter of a scheme. An explicit one may have a default, then it may be left out."""
+
+    name: str
+    kind: Kind
+    implicit: bool
+    default: Argument | None = None
+
+    @property
+    def leaf(self) -> Argument:
+        return variable(self.name) if self.kind is Kind.NAT else Variable(self.name)
+
+    @property
+    def key(self) -> Atom | Variable:
+        return NatVariable(self.name) if self.kind is Kind.NAT else Variable(self.name)
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """Dependent parameters, then a type in which they are free."""
+
+    parameters: tuple[Parameter, ...]
+    type: Type
+
+    def instantiate(self, given: tuple[Argument, ...]) -> Type:
+        return substitute_type(self.type, {p.key: a for p, a in zip(self.parameters, given, strict=True)})
+
+    @cached_property
+    def text(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        return "".join(f"{_show_parameter(p)} -> " for p in self.parameters) + str(self.type)
+
+
+def _show_parameter(parameter: Parameter) -> str:
+    opening, closing = "{}" if parameter.implicit else "()"
+    default = f" = {parameter.default}" if parameter.default is not None else ""
+    return f"{opening}{parameter.name}: {parameter.kind.value}{default}{closing}"
+
+
+def array(*parts: Nat | int | Data) -> Data:
+    """array(m, n, F32) is m.n.f32."""
+    *sizes, element = parts
+    result: Data = element  # type: ignore[assignment]  # the last part is the element type
+    for size in reversed(sizes):
+        result = Array(nat(size), result)  # type: ignore[arg-type]
+    return result
