@@ -47,7 +47,7 @@ HEADERS = Path(__file__).parent / "emulation"
 
 COMPILE = [
     "-std=c++17",
-    "-O2",
+    "-O1",
     "-c",
     "-fPIC",
     "-fvisibility=hidden",

@@ -215,13 +215,19 @@ class ParallelFor:
 
 @dataclass(frozen=True)
 class New:
-    """A buffer that lives during the body. `copies` by an outer level are added by `place_shared`."""
+    """A buffer that lives during the body.
+
+    owners: for each dimension the workers among whom it is distributed, or None (see `distribute`)
+    offset: bytes from the start of shared memory (see `place`)
+    """
 
     space: Space
     name: str
     type: Data
     body: Command
     origin: Origin = field(default=None, compare=False, repr=False)
+    owners: tuple[tuple[Level, int] | None, ...] = ()
+    offset: Nat | None = None
 
 
 @dataclass(frozen=True)

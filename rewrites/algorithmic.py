@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from rewrites.match import Match
-from rewrites.rule import rule
-from rise.expr import Identifier, Lambda, call
+from collections.abc import Callable
+
+from rewrites.rule import Computed, Condition, computed, rule
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    Primitive,
+    apply,
+    call,
+    children,
+    fresh_name,
+    with_children,
+)
+from rise.normal import simplify
+from rise.primitives.declare import primitive
+from rise.types import Array, Pair
 
 
-def changes(name: str, reason: str) -> object:
+def changes(name: str, reason: str) -> Condition:
     """The condition that a function variable is not the identity, under which a rule would undo nothing."""
 
     def condition(match: Match) -> str | None:
@@ -21,12 +37,18 @@ def changes(name: str, reason: str) -> object:
 
 
 def no_pairs(match: Match) -> str | None:
-    """The function does not only build pairs: then there is nothing to separate."""
+    """The function does more than pairing its arguments: otherwise there is nothing to separate."""
     body = match.terms["f"]
     while isinstance(body, Lambda):
         body = body.body
-    applied = call(body)
-    return "the function only pairs its arguments" if applied and applied[0] == "pair" else None
+    return "the function only pairs its arguments" if _only_pairs(body) else None
+
+
+def _only_pairs(term: Expr) -> bool:
+    applied = call(term)
+    if applied is None:
+        return isinstance(term, Identifier)
+    return applied[0] in ("pair", "fst", "snd") and all(_only_pairs(x) for x in applied[2])
 
 
 SPLIT_JOIN = rule(
@@ -48,12 +70,6 @@ MAP_CONSTANT = rule(
     "generate(fun(i => z))",
     meaning="A map that ignores its elements is a constant array.",
 )
-MAP_NAMED = rule(
-    "mapNamed",
-    "xs |> map(fun(x => (fun(p => g(x, p)))(h(x))))",
-    "zip(xs)(xs |> map(h)) |> map(fun((x, p) => g(x, p)))",
-    meaning="A named part of a map's body becomes a map of its own.",
-)
 BLOCK_REDUCE = rule(
     "blockReduce",
     "xs |> reduce(op, z)",
@@ -63,10 +79,16 @@ BLOCK_REDUCE = rule(
 )
 REDUCE_FROM = rule(
     "reduceFrom",
-    "c + (xs |> split(n) |> reduceSeq(Local)(fun(acc, b => acc + (b |> map(f) |> reduce(+, 0))), 0))",
-    "xs |> split(n) |> reduceSeq(Local)(fun(acc, b => acc + (b |> map(f) |> reduce(+, 0))), c)",
+    "c + (xs |> reduceSeq(Local)(fun(acc, y => acc + g(y)), 0))",
+    "xs |> reduceSeq(Local)(fun(acc, y => acc + g(y)), c)",
     meaning="What a sum is added to becomes its initial value.",
     exact=False,
+)
+REDUCE_SEQ_MAP = rule(
+    "reduceSeqMap",
+    "xs |> map(f) |> reduceSeq(Local)(fun(acc, y => g(acc, y)), z)",
+    "xs |> reduceSeq(Local)(fun(acc, x => g(acc, f(x))), z)",
+    meaning="A map before a fold is done in the fold's step.",
 )
 LIFT_REDUCE = rule(
     "liftReduce",
@@ -75,6 +97,12 @@ LIFT_REDUCE = rule(
     "fun(acc, ys => zip(xs)(zip(acc)(ys)) |> map(fun((x, (a, y)) => g(x, a, y)))), xs |> map(z))",
     meaning="A map of reductions is a reduction of maps (interchange), whatever the functions are.",
 )
+GENERATE_MAP = rule(
+    "generate >> *f",
+    "generate(fun(i => h(i))) |> map(f)",
+    "generate(fun(i => f(h(i))))",
+    meaning="A map of a generated array.",
+)
 FLATTEN = rule(
     "flatten",
     "xs |> map(fun(x => h(x) |> map(fun(y => f(x, y))))) |> join",
@@ -82,3 +110,99 @@ FLATTEN = rule(
     meaning="Two nested maps as one map over pairs.",
     conditions=(no_pairs,),
 )
+FLATTEN_PART = rule(
+    "flatten, of a part",
+    "xs |> map(fun(x => h(x) |> map(fun(y => f(snd(x), y))))) |> join",
+    "xs |> map(fun(x => h(x) |> map(fun(y => (snd(x), y))))) |> join |> map(fun((x, y) => f(x, y)))",
+    meaning="The same where only a part of the outer element is used.",
+    conditions=(no_pairs,),
+)
+FLATTEN_INNER = rule(
+    "flatten, inner only",
+    "xs |> map(fun(x => h(x) |> map(f))) |> join",
+    "xs |> map(h) |> join |> map(f)",
+    meaning="The same where the outer element is not used.",
+    conditions=(changes("f", "nothing is mapped"), no_pairs),
+)
+
+
+def separate(wanted: Callable[[Expr], bool], name: str) -> Computed:
+    """xs |> map(fun(x => g(h(x), x))) → zip(xs |> map(h))(xs) |> map(fun((p, x) => g(p, x))).
+
+    h(x) is the outermost part of the function's body that is `wanted`; it must not be the whole body.
+    """
+
+    @computed(
+        name,
+        "xs |> map(fun(x => g(h(x), x))) → zip(xs |> map(h))(xs) |> map(fun((p, x) => g(p, x)))",
+        (
+            "fun((xss: 3.4.i32) => xss |> map(fun(xs => 2 * (xs |> reduce(+, 0)) + 1)))",
+            "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) => (xs |> reduce(+, 0)) - y)))",
+        ),
+        "A part of a map's body becomes a map of its own.",
+    )
+    def rewrite(term: Expr) -> Expr | str:
+        applied = call(term)
+        if applied is None or applied[0] != "map" or len(applied[2]) != 2:
+            return "expected a map"
+        _, head, (function, xs) = applied
+        if not isinstance(function, Lambda):
+            return "expected a map of a function"
+        part = _find(function.body, wanted, frozenset())
+        if part is None or part is function.body:
+            return "nothing to separate"
+        return simplify(_separate(head, function, xs, part))
+
+    return rewrite
+
+
+def _find(term: Expr, wanted: Callable[[Expr], bool], bound: frozenset[str]) -> Expr | None:
+    """The outermost wanted part that uses no variable bound inside."""
+    if wanted(term) and term.free.isdisjoint(bound):
+        return term
+    inner = bound | {term.parameter.name} if isinstance(term, Lambda) else bound
+    for child in children(term):
+        found = _find(child, wanted, inner)
+        if found is not None:
+            return found
+    return None
+
+
+def _separate(head: Primitive, function: Lambda, xs: Expr, part: Expr) -> Expr:
+    size = xs.type.size  # type: ignore[union-attr]  # map takes arrays
+    x = function.parameter
+    mapped = _map(size, Lambda(x, part, part.origin), xs)
+    pair = Pair(part.type, x.type)  # type: ignore[arg-type]
+    p = Identifier(fresh_name("p", function.body.free), pair, part.origin)
+    first, second = (apply(Primitive(primitive(n), (pair.first, pair.second)), p) for n in ("fst", "snd"))
+    body = apply(Lambda(x, _swap(function.body, part, first), part.origin), second)
+    zipped = apply(Primitive(primitive("zip"), (size, part.type, x.type), head.origin), mapped, xs)  # type: ignore[arg-type]
+    return _map(size, Lambda(p, body, function.origin), zipped)
+
+
+def _swap(term: Expr, old: Expr, new: Expr) -> Expr:
+    return new if term is old else with_children(term, tuple(_swap(c, old, new) for c in children(term)))
+
+
+def _map(size: object, function: Lambda, xs: Expr) -> Expr:
+    if not isinstance(xs.type, Array):
+        raise TypeError(str(xs.type))
+    types = (size, xs.type.element, function.body.type)
+    return apply(Primitive(primitive("map"), types, function.origin), function, xs)  # type: ignore[arg-type]
+
+
+def is_reduction(term: Expr) -> bool:
+    applied = call(term)
+    return applied is not None and applied[0] == "reduce" and len(applied[2]) == 3
+
+
+def is_map_of_reductions(term: Expr) -> bool:
+    applied = call(term)
+    if applied is None or applied[0] != "map" or len(applied[2]) != 2:
+        return False
+    function = applied[2][0]
+    return isinstance(function, Lambda) and is_reduction(function.body)
+
+
+SEPARATE_REDUCTION = separate(is_reduction, "separateReduction")
+SEPARATE_PRODUCT = separate(is_map_of_reductions, "separateProduct")

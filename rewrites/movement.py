@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from rewrites.rule import computed, rule
+from rewrites.match import Match
+from rewrites.rule import Rule, computed, rule
 from rise.expr import (
     Apply,
     Expr,
     Identifier,
     Lambda,
+    Literal,
     Primitive,
     call,
     children,
     fresh_name,
     with_children,
 )
-from rise.normal import simplify
+from rise.normal import is_view, simplify
 from rise.primitives.declare import primitive
 from rise.types import Array, Pair
 
@@ -30,7 +32,7 @@ SPLIT_CONSTANT = rule(
 TRANSPOSE_MAP = rule(
     "**f >> T",
     "xs |> map(fun(x => h(x) |> map(fun(y => f(x, y))))) |> transpose",
-    "xs |> map(h) |> transpose |> map(fun(col => zip(xs)(col) |> map(fun((x, y) => f(x, y)))))",
+    "xs |> map(h) |> transpose |> map(fun(col => zip(col)(xs) |> map(fun((y, x) => f(x, y)))))",
     meaning="Loop interchange, for inner arrays that may depend on the outer element.",
 )
 TRANSPOSE_ZIP = rule(
@@ -43,6 +45,11 @@ TRANSPOSE_ROWS = rule(
     "xs |> map(fun(x => ys)) |> transpose",
     "ys |> map(fun(y => xs |> map(fun(x => y))))",
 )
+TRANSPOSE_CONSTANT_ROWS = rule(
+    "constant row >> T",
+    "generate(fun(i => ys)) |> transpose",
+    "ys |> map(fun(y => generate(fun(i => y))))",
+)
 TRANSPOSE_CONSTANT = rule(
     "constant >> T",
     "generate(fun(i => generate(fun(j => z)))) |> transpose",
@@ -51,31 +58,65 @@ TRANSPOSE_CONSTANT = rule(
 SPLIT_OF_JOIN = rule("J >> S", "xs |> join |> split(n)", "xs")
 JOIN_OF_SPLIT = rule("S >> J", "xs |> split(n) |> join", "xs")
 TRANSPOSE_TWICE = rule("T >> T", "xs |> transpose |> transpose", "xs")
+JOIN_CONSTANT = rule(
+    "constant >> J", "generate(fun(i => generate(fun(j => z)))) |> join", "generate(fun(i => z))"
+)
+
+
+def _reshapes(match: Match) -> str | None:
+    """The mapped function only changes the form of an element: fusing it repeats no work."""
+    function = match.terms["f"]
+    return None if isinstance(function, Lambda) and reshapes(function.body) else "the function computes"
+
+
+RESHAPING = frozenset({"asMatrix", "asFragment"})
+
+
+def reshapes(term: Expr) -> bool:
+    if isinstance(term, Primitive):
+        return term.name in RESHAPING or is_view(term)
+    return isinstance(term, Identifier | Literal) or all(reshapes(c) for c in children(term))
+
+
 ZIP_MAP_FIRST = rule(
-    "zip(*f)",
+    "zip(*f, ) >> *g",
     "zip(xs |> map(f))(ys) |> map(fun((x, y) => g(x, y)))",
     "zip(xs)(ys) |> map(fun((x, y) => g(f(x), y)))",
-    meaning="A map in the first component of a zip is fused with the map over it.",
+    meaning="A map in a component of a zip is fused with the map over it.",
 )
 ZIP_MAP_SECOND = rule(
-    "zip(, *f)",
+    "zip(, *f) >> *g",
     "zip(xs)(ys |> map(f)) |> map(fun((x, y) => g(x, y)))",
     "zip(xs)(ys) |> map(fun((x, y) => g(x, f(y))))",
 )
-ZIP_CONSTANT_FIRST = rule(
-    "zip(constant, )",
-    "zip(generate(fun(i => z)))(ys) |> map(fun((x, y) => g(x, y)))",
-    "ys |> map(fun(y => g(z, y)))",
+ZIP_VIEW_FIRST = rule(
+    "zip(*f, )",
+    "zip(xs |> map(f))(ys)",
+    "zip(xs)(ys) |> map(fun((x, y) => (f(x), y)))",
+    meaning="A map that only changes the form of elements is brought out of a zip.",
+    conditions=(_reshapes,),
 )
-ZIP_CONSTANT_SECOND = rule(
-    "zip(, constant)",
-    "zip(xs)(generate(fun(i => z))) |> map(fun((x, y) => g(x, y)))",
-    "xs |> map(fun(x => g(x, z)))",
+ZIP_VIEW_SECOND = rule(
+    "zip(, *f)",
+    "zip(xs)(ys |> map(f))",
+    "zip(xs)(ys) |> map(fun((x, y) => (x, f(y))))",
+    conditions=(_reshapes,),
 )
-MAP_TRANSPOSED_ROWS = rule(
-    "*T of constant rows",
-    "xs |> map(fun(x => generate(fun(i => z(x))))) |> transpose",
-    "generate(fun(i => xs |> map(z)))",
+ZIP_CONSTANT_FIRST = rule("zip(constant, )", "zip(generate(fun(i => z)))(ys)", "ys |> map(fun(y => (z, y)))")
+ZIP_CONSTANT_SECOND = rule("zip(, constant)", "zip(xs)(generate(fun(i => z)))", "xs |> map(fun(x => (x, z)))")
+TILE = rule(
+    "tile",
+    "e",
+    "e |> split(bm) |> map(fun(rows => rows |> map(fun(r => r |> split(bn))) |> transpose)) "
+    "|> map(fun(ts => ts |> transpose)) |> map(fun(ts => ts |> map(fun(r => r |> join)))) |> join",
+    meaning="A matrix by tiles of bm × bn: tiled, and put together again.",
+)
+TILE_FLAT = rule(
+    "tileFlat",
+    "e",
+    "e |> split(bm) |> map(fun(rows => rows |> map(fun(r => r |> split(bn))) |> transpose)) |> join "
+    "|> split(c) |> map(fun(ts => ts |> transpose)) |> map(fun(ts => ts |> map(fun(r => r |> join)))) |> join",
+    meaning="A matrix by tiles of bm × bn in one list, row by row.",
 )
 
 

@@ -23,6 +23,7 @@ from rise.expr import (
     Lambda,
     Literal,
     Primitive,
+    distinct_binders,
     fresh_name,
     spine,
     substitute_sizes,
@@ -115,13 +116,18 @@ def rule(
     meaning: str = "",
     exact: bool = True,
     conditions: tuple[Condition, ...] = (),
+    sizes: tuple[str, ...] = (),
 ) -> Rule:
-    """Declares left → right. Raises where a side is ill-typed or the two types differ."""
-    elaborator = Elaborator(pattern_variables={}, size_variables={})
+    """Declares left → right. Raises where a side is ill-typed or the two types differ.
+
+    `sizes` are names of sizes that could also be taken for values (`mapBlock(d)(f)`).
+    """
+    kinds = dict.fromkeys(sizes, Kind.NAT)
+    elaborator = Elaborator(pattern_variables={}, size_variables=dict(kinds))
     sides = []
     for text in (left, right):
         syntax = parse_expression(Source(f"rule {name}", text))
-        sides.append(elaborator.infer(syntax, Scope()))
+        sides.append(elaborator.infer(syntax, Scope(kinds=kinds)))
     lhs, rhs = sides
     try:
         elaborator.unifier.unify(lhs.type, rhs.type, rhs.origin)
@@ -154,7 +160,8 @@ def _finish(name: str, elaborator: Elaborator, lhs: Expr, rhs: Expr) -> Rule:
     new = rhs.free - lhs.free
     if new:
         raise StrategyError("R0602", f"`{sorted(new)[0]}` occurs on the right of `{name}` only")
-    return Rule(name, "", "", data_flow(lhs), data_flow(rhs), sizes)
+    # matching keeps bound variables by the name of the pattern's binder
+    return Rule(name, "", "", distinct_binders(data_flow(lhs)), distinct_binders(data_flow(rhs)), sizes)
 
 
 def _leave_literals_open(elaborator: Elaborator) -> None:

@@ -332,6 +332,18 @@ def substitute_sizes(expr: Expr, solution: Solution) -> Expr:
     )
 
 
+def distinct_binders(term: Expr, taken: set[str] | None = None) -> Expr:
+    """The same term with every lambda's parameter named differently from all others."""
+    used = set(term.free) if taken is None else taken
+    if isinstance(term, Lambda):
+        name = fresh_name(term.parameter.name, used)
+        used.add(name)
+        parameter = Identifier(name, term.parameter.type, term.parameter.origin)
+        body = substitute(term.body, {term.parameter.name: parameter})
+        return Lambda(parameter, distinct_binders(body, used), term.origin)
+    return with_children(term, tuple(distinct_binders(c, used) for c in children(term)))
+
+
 # --- equality -------------------------------------------------------------------------------------
 
 

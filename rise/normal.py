@@ -110,7 +110,25 @@ def simplify(term: Expr) -> Expr:
             reduced = beta(new.function, new.argument)
             if reduced is not None:
                 return simplify(reduced)
+        curried = _apply_inside(new)
+        if curried is not None:
+            return simplify(curried)
     return new
+
+
+def _apply_inside(term: Apply) -> Expr | None:
+    """(fun(x => f))(a)(b) as (fun(x => f(b)))(a): so that f's parameter can get its argument too."""
+    inner = term.function
+    if not (isinstance(inner, Apply) and isinstance(inner.function, Lambda)):
+        return None
+    function = inner.function
+    x = function.parameter
+    if x.name in term.argument.free:
+        name = fresh_name(x.name, term.argument.free | function.body.free)
+        renamed = Identifier(name, x.type, x.origin)
+        function = Lambda(renamed, substitute(function.body, {x.name: renamed}), function.origin)
+    body = Apply(function.body, term.argument, term.origin)
+    return Apply(Lambda(function.parameter, body, function.origin), inner.argument, inner.origin)
 
 
 def eta_expand(term: Expr) -> Expr:

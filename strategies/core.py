@@ -158,7 +158,7 @@ def some(s: Rewrite) -> Strategy:
     return Strategy("some", run)
 
 
-def _recursive(name: str, equation: Callable[[Strategy], Strategy]) -> Strategy:
+def recursive(name: str, equation: Callable[[Strategy], Strategy]) -> Strategy:
     """The fixed point s = equation(s)."""
     knot: list[Strategy] = []
     itself = Strategy(name, lambda term: knot[0](term))
@@ -171,22 +171,22 @@ def _recursive(name: str, equation: Callable[[Strategy], Strategy]) -> Strategy:
 
 def top_down(s: Rewrite) -> Strategy:
     """topDown s = s <+ one (topDown s)"""
-    return _recursive("top_down", lambda itself: choice(s, one(itself)))
+    return recursive("top_down", lambda itself: choice(s, one(itself)))
 
 
 def bottom_up(s: Rewrite) -> Strategy:
     """bottomUp s = one (bottomUp s) <+ s"""
-    return _recursive("bottom_up", lambda itself: choice(one(itself), s))
+    return recursive("bottom_up", lambda itself: choice(one(itself), s))
 
 
 def all_top_down(s: Rewrite) -> Strategy:
     """allTopDown s = s ; all (allTopDown s)"""
-    return _recursive("all_top_down", lambda itself: seq(s, all_(itself)))
+    return recursive("all_top_down", lambda itself: seq(s, all_(itself)))
 
 
 def all_bottom_up(s: Rewrite) -> Strategy:
     """allBottomUp s = all (allBottomUp s) ; s"""
-    return _recursive("all_bottom_up", lambda itself: seq(all_(itself), s))
+    return recursive("all_bottom_up", lambda itself: seq(all_(itself), s))
 
 
 def normalize(s: Rewrite) -> Strategy:

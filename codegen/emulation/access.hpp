@@ -1,5 +1,6 @@
 // Elements of checked arrays in expressions: `a[i] * 2 + a[j]` reads, `a[i] += 1` reads and writes.
-// An accessor stands for one element; every operator that meets one first reads its value.
+// An accessor stands for one element; every operator that meets one first reads its value. Operands
+// are passed by value, so that the compiler sees where a variable without one is used.
 #pragma once
 
 #include <type_traits>
@@ -16,8 +17,9 @@ struct Accessor {};
 template <class A>
 constexpr bool is_accessor = std::is_base_of<Accessor, A>::value;
 
+// Called by its full name, so that no `value` of the kernel's text is meant.
 template <class A>
-static inline auto value(const A& operand) {
+static inline auto value(A operand) {
   if constexpr (is_accessor<A>) {
     return operand.read();
   } else {
@@ -32,7 +34,7 @@ struct Index {
 
   template <class I>
   Index(const I& index, int line = __builtin_LINE())
-      : value(static_cast<int64_t>(rise_emulation::value(index))), line(line) {}
+      : value(static_cast<int64_t>(::rise_emulation::value(index))), line(line) {}
 };
 
 // The operators shared by all accessors. `Derived` has `Value read() const` and
@@ -48,16 +50,16 @@ struct Element : Accessor {
   operator Number() const { return static_cast<Number>(self().read()); }
 
   template <class V>
-  const Derived& assign(const V& operand) const {
-    Value converted = value(operand);
+  const Derived& assign(V operand) const {
+    Value converted = ::rise_emulation::value(operand);
     self().write(converted);
     return self();
   }
 
-#define RISE_ASSIGNMENT(operation)                              \
-  template <class V>                                            \
-  const Derived& operator operation##=(const V& operand) const { \
-    return assign(self().read() operation value(operand));      \
+#define RISE_ASSIGNMENT(operation)                                           \
+  template <class V>                                                         \
+  const Derived& operator operation##=(V operand) const {                    \
+    return assign(self().read() operation ::rise_emulation::value(operand)); \
   }
   RISE_ASSIGNMENT(+)
   RISE_ASSIGNMENT(-)
@@ -73,18 +75,14 @@ struct Element : Accessor {
 };
 
 template <class A, class B>
-using IfAccessor =
-    typename std::enable_if<is_accessor<A> || is_accessor<B>, int>::type;
+using IfAccessor = typename std::enable_if<is_accessor<A> || is_accessor<B>, int>::type;
 
-}  // namespace rise_emulation
-
-#define RISE_OPERATOR(operation)                                              \
-  template <class A, class B, rise_emulation::IfAccessor<A, B> = 0>           \
-  static inline auto operator operation(const A& left, const B& right) {      \
-    return rise_emulation::value(left) operation rise_emulation::value(right); \
+#define RISE_OPERATOR(operation)                                                   \
+  template <class A, class B, IfAccessor<A, B> = 0>                                \
+  static inline auto operator operation(A left, B right) {                         \
+    return ::rise_emulation::value(left) operation ::rise_emulation::value(right); \
   }
 
-namespace rise_emulation {
 RISE_OPERATOR(+)
 RISE_OPERATOR(-)
 RISE_OPERATOR(*)
@@ -101,10 +99,11 @@ RISE_OPERATOR(|)
 RISE_OPERATOR(^)
 RISE_OPERATOR(<<)
 RISE_OPERATOR(>>)
+#undef RISE_OPERATOR
 
 template <class A, IfAccessor<A, A> = 0>
-static inline auto operator-(const A& operand) {
-  return -value(operand);
+static inline auto operator-(A operand) {
+  return -::rise_emulation::value(operand);
 }
 
 // What can be an element: numbers, and the two classes of 16-bit numbers.
@@ -137,7 +136,7 @@ struct LocalElement : Element<LocalElement<T, uninitialised>, T> {
   }
 
   template <class V>
-  const LocalElement& operator=(const V& operand) const {
+  const LocalElement& operator=(V operand) const {
     return this->assign(operand);
   }
   const LocalElement& operator=(const LocalElement& operand) const {
@@ -156,7 +155,16 @@ static inline void check_local(const Index& index, int length) {
 template <class T, int count, Fault uninitialised, bool number = is_number<T>>
 struct LocalArray {
   T values[count];
-  bool written[count] = {};
+  bool written[count];
+
+  LocalArray() : written() {}
+  template <class First, class... Rest,
+            typename std::enable_if<std::is_convertible<First, T>::value, int>::type = 0>
+  LocalArray(First first, Rest... rest)
+      : values{static_cast<T>(first), static_cast<T>(rest)...} {
+    static_assert(sizeof...(rest) < count, "more elements than the array has");
+    for (int i = 0; i < count; i++) written[i] = true;
+  }
 
   LocalElement<T, uninitialised> operator[](Index index) {
     check_local(index, count);

@@ -1,5 +1,5 @@
-// The two 16-bit number types. As on a GPU each operation rounds to nearest, ties to even; computing
-// in float first is exact enough for that, as float has more than twice the digits.
+// The two 16-bit number types. As on a GPU each operation rounds to nearest, ties to even;
+// computing in float first is exact enough for that, as float has more than twice the digits.
 #pragma once
 
 #include "access.hpp"
@@ -63,43 +63,57 @@ static inline float rounded_to_odd(double number) {
   return bit_cast<float>(bits | 1);
 }
 
+// Whether an element can become a number of a class: if it is one, or of a type of C++.
+template <class A, class Name>
+constexpr bool converts() {
+  if constexpr (is_accessor<A>) {
+    using Value = decltype(std::declval<A>().read());
+    return std::is_same<Value, Name>::value || std::is_arithmetic<Value>::value;
+  } else {
+    return false;
+  }
+}
+
+template <class A, class Name>
+using IfConverts = typename std::enable_if<converts<A, Name>(), int>::type;
+
 }  // namespace rise_emulation
 
-#define RISE_NUMBER(Name, to_bits, to_number)                                                  \
-  struct Name {                                                                                \
-    uint16_t bits;                                                                             \
-                                                                                               \
-    Name() = default;                                                                          \
-    Name(float number) : bits(rise_emulation::to_bits(number)) {}                              \
-    Name(double number) : Name(rise_emulation::rounded_to_odd(number)) {}                      \
-    Name(int number) : Name(static_cast<double>(number)) {}                                    \
-    Name(unsigned number) : Name(static_cast<double>(number)) {}                               \
-    Name(long long number) : Name(static_cast<double>(number)) {}                              \
-    template <class A, typename std::enable_if<rise_emulation::is_accessor<A>, int>::type = 0> \
-    Name(const A& element) : Name(element.read()) {}                                           \
-                                                                                               \
-    operator float() const { return rise_emulation::to_number(bits); }                         \
-    Name& operator+=(Name other) { return *this = *this + other; }                             \
-    Name& operator-=(Name other) { return *this = *this - other; }                             \
-    Name& operator*=(Name other) { return *this = *this * other; }                             \
-    Name& operator/=(Name other) { return *this = *this / other; }                             \
-    Name operator-() const { return from_bits(static_cast<uint16_t>(bits ^ 0x8000)); }         \
-                                                                                               \
-    static Name from_bits(uint16_t bits) {                                                     \
-      Name result;                                                                             \
-      result.bits = bits;                                                                      \
-      return result;                                                                           \
-    }                                                                                          \
-    friend Name operator+(Name a, Name b) { return Name(float(a) + float(b)); }                \
-    friend Name operator-(Name a, Name b) { return Name(float(a) - float(b)); }                \
-    friend Name operator*(Name a, Name b) { return Name(float(a) * float(b)); }                \
-    friend Name operator/(Name a, Name b) { return Name(float(a) / float(b)); }                \
-    friend bool operator==(Name a, Name b) { return float(a) == float(b); }                    \
-    friend bool operator!=(Name a, Name b) { return float(a) != float(b); }                    \
-    friend bool operator<(Name a, Name b) { return float(a) < float(b); }                      \
-    friend bool operator>(Name a, Name b) { return float(a) > float(b); }                      \
-    friend bool operator<=(Name a, Name b) { return float(a) <= float(b); }                    \
-    friend bool operator>=(Name a, Name b) { return float(a) >= float(b); }                    \
+#define RISE_NUMBER(Name, to_bits, to_number)                                          \
+  struct Name {                                                                        \
+    uint16_t bits;                                                                     \
+                                                                                       \
+    Name() = default;                                                                  \
+    Name(float number) : bits(rise_emulation::to_bits(number)) {}                      \
+    Name(double number) : Name(rise_emulation::rounded_to_odd(number)) {}              \
+    Name(int number) : Name(static_cast<double>(number)) {}                            \
+    Name(unsigned number) : Name(static_cast<double>(number)) {}                       \
+    Name(long long number) : Name(static_cast<double>(number)) {}                      \
+    template <class A, rise_emulation::IfConverts<A, Name> = 0>                        \
+    Name(const A& element) : Name(element.read()) {}                                   \
+                                                                                       \
+    operator float() const { return rise_emulation::to_number(bits); }                 \
+    Name& operator+=(Name other) { return *this = *this + other; }                     \
+    Name& operator-=(Name other) { return *this = *this - other; }                     \
+    Name& operator*=(Name other) { return *this = *this * other; }                     \
+    Name& operator/=(Name other) { return *this = *this / other; }                     \
+    Name operator-() const { return from_bits(static_cast<uint16_t>(bits ^ 0x8000)); } \
+                                                                                       \
+    static Name from_bits(uint16_t bits) {                                             \
+      Name result;                                                                     \
+      result.bits = bits;                                                              \
+      return result;                                                                   \
+    }                                                                                  \
+    friend Name operator+(Name a, Name b) { return Name(float(a) + float(b)); }        \
+    friend Name operator-(Name a, Name b) { return Name(float(a) - float(b)); }        \
+    friend Name operator*(Name a, Name b) { return Name(float(a) * float(b)); }        \
+    friend Name operator/(Name a, Name b) { return Name(float(a) / float(b)); }        \
+    friend bool operator==(Name a, Name b) { return float(a) == float(b); }            \
+    friend bool operator!=(Name a, Name b) { return float(a) != float(b); }            \
+    friend bool operator<(Name a, Name b) { return float(a) < float(b); }              \
+    friend bool operator>(Name a, Name b) { return float(a) > float(b); }              \
+    friend bool operator<=(Name a, Name b) { return float(a) <= float(b); }            \
+    friend bool operator>=(Name a, Name b) { return float(a) >= float(b); }            \
   };
 
 RISE_NUMBER(__half, half_bits, half_number)
@@ -129,20 +143,20 @@ static inline unsigned short __bfloat16_as_ushort(bfloat16 number) { return numb
 
 // The largest and smallest ignore a NaN on one side; __hfma rounds once, as its sum is exact in
 // double wherever that matters.
-#define RISE_NUMBER_FUNCTIONS(Name)                                                     \
-  static inline Name __hadd(Name a, Name b) { return a + b; }                           \
-  static inline Name __hsub(Name a, Name b) { return a - b; }                           \
-  static inline Name __hmul(Name a, Name b) { return a * b; }                           \
-  static inline Name __hdiv(Name a, Name b) { return a / b; }                           \
-  static inline Name __hneg(Name a) { return -a; }                                      \
-  static inline Name __hmax(Name a, Name b) { return Name(__builtin_fmaxf(a, b)); }     \
-  static inline Name __hmin(Name a, Name b) { return Name(__builtin_fminf(a, b)); }     \
-  static inline Name __habs(Name a) { return Name(__builtin_fabsf(a)); }                \
-  static inline Name __hfma(Name a, Name b, Name c) {                                   \
+#define RISE_NUMBER_FUNCTIONS(Name)                                                        \
+  static inline Name __hadd(Name a, Name b) { return a + b; }                              \
+  static inline Name __hsub(Name a, Name b) { return a - b; }                              \
+  static inline Name __hmul(Name a, Name b) { return a * b; }                              \
+  static inline Name __hdiv(Name a, Name b) { return a / b; }                              \
+  static inline Name __hneg(Name a) { return -a; }                                         \
+  static inline Name __hmax(Name a, Name b) { return Name(__builtin_fmaxf(a, b)); }        \
+  static inline Name __hmin(Name a, Name b) { return Name(__builtin_fminf(a, b)); }        \
+  static inline Name __habs(Name a) { return Name(__builtin_fabsf(a)); }                   \
+  static inline Name __hfma(Name a, Name b, Name c) {                                      \
     return Name(static_cast<double>(float(a)) * float(b) + static_cast<double>(float(c))); \
-  }                                                                                     \
-  static inline Name hexp(Name a) { return Name(__builtin_expf(a)); }                   \
-  static inline Name hlog(Name a) { return Name(__builtin_logf(a)); }                   \
+  }                                                                                        \
+  static inline Name hexp(Name a) { return Name(__builtin_expf(a)); }                      \
+  static inline Name hlog(Name a) { return Name(__builtin_logf(a)); }                      \
   static inline Name hsqrt(Name a) { return Name(__builtin_sqrtf(a)); }
 
 RISE_NUMBER_FUNCTIONS(__half)

@@ -5,6 +5,7 @@
 
 #include "half.hpp"
 #include "memory.hpp"
+#include "scheduler.hpp"
 
 namespace rise_emulation {
 

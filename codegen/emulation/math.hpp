@@ -4,17 +4,17 @@
 
 #include "access.hpp"
 
-#define RISE_UNARY(name)                                                                \
-  static inline float name##f(float x) { return __builtin_##name##f(x); }               \
-  static inline float name(float x) { return __builtin_##name##f(x); }                  \
-  static inline double name(double x) { return __builtin_##name(x); }                   \
+#define RISE_UNARY(name)                                                                 \
+  static inline float name##f(float x) { return __builtin_##name##f(x); }                \
+  static inline float name(float x) { return __builtin_##name##f(x); }                   \
+  static inline double name(double x) { return __builtin_##name(x); }                    \
   template <class I, typename std::enable_if<std::is_integral<I>::value, int>::type = 0> \
-  static inline double name(I x) {                                                      \
-    return __builtin_##name(static_cast<double>(x));                                    \
+  static inline double name(I x) {                                                       \
+    return __builtin_##name(static_cast<double>(x));                                     \
   }
-#define RISE_BINARY(name)                                                                \
-  static inline float name##f(float x, float y) { return __builtin_##name##f(x, y); }    \
-  static inline float name(float x, float y) { return __builtin_##name##f(x, y); }       \
+#define RISE_BINARY(name)                                                             \
+  static inline float name##f(float x, float y) { return __builtin_##name##f(x, y); } \
+  static inline float name(float x, float y) { return __builtin_##name##f(x, y); }    \
   static inline double name(double x, double y) { return __builtin_##name(x, y); }
 
 // Their own namespace lets them stand beside the C library's functions of the same names.

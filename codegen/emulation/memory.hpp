@@ -69,7 +69,8 @@ __attribute__((noinline, cold)) static void race(const Access& access, const cha
                                                  const Trace& other, const char* other_verb,
                                                  bool several) {
   if (other.epoch < machine.block_start) {
-    RISE_FAULT(RaceBetweenBlocks, access.line, "race between blocks: %s %s %s, which %s of %s %s (line %u)",
+    RISE_FAULT(RaceBetweenBlocks, access.line,
+               "race between blocks: %s %s %s, which %s of %s %s (line %u)",
                place_name(access.thread).characters, verb, access.name().characters,
                thread_name(other.thread).characters, block_name(block_of(other.epoch)).characters,
                other_verb, other.line);
@@ -212,7 +213,7 @@ struct Reference : Element<Reference<T>, typename std::remove_const<T>::type> {
   }
 
   template <class V>
-  const Reference& operator=(const V& operand) const {
+  const Reference& operator=(V operand) const {
     return this->assign(operand);
   }
   const Reference& operator=(const Reference& operand) const { return this->assign(operand); }
@@ -258,7 +259,8 @@ using Shared = Pointer<T>;
 template <class T>
 static inline Shared<T> shared_memory(int64_t offset, int line = __builtin_LINE()) {
   if (offset < 0 || offset % static_cast<int64_t>(sizeof(T)) != 0)
-    RISE_FAULT(Misaligned, line, "an array of %d-byte elements starts at byte %lld of shared memory",
+    RISE_FAULT(Misaligned, line,
+               "an array of %d-byte elements starts at byte %lld of shared memory",
                static_cast<int>(sizeof(T)), static_cast<long long>(offset));
   return {&shared_bytes, offset, 0};
 }

@@ -1,8 +1,8 @@
 // CUDA without a GPU: the names that the printed text uses, for a C++17 compiler on the host.
 //
-// Each thread of a block is a fiber (fiber.hpp, machine.hpp), arrays are checked pointers into
+// Each thread of a block is a fiber (fiber.hpp, scheduler.hpp), arrays are checked pointers into
 // memory with shadow state (memory.hpp, access.hpp), fragments hand their elements to lanes in a
-// random way (fragment.hpp), and `RISE_EMULATE(kernel)` after the text makes it callable
+// random way (fragment.hpp, wmma.hpp), and `RISE_EMULATE(kernel)` after the text makes it callable
 // (launch.hpp). Standard headers are avoided: they cost more than all of this to compile, and
 // their names (`index`, `read`, `y0`) would be taken from kernels.
 #pragma once
@@ -12,7 +12,7 @@
 #include "memory.hpp"
 #include "half.hpp"
 #include "math.hpp"
-#include "fragment.hpp"
+#include "wmma.hpp"
 #include "launch.hpp"
 #include "undefined.hpp"
 

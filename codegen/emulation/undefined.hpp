@@ -1,6 +1,6 @@
 // What C++ leaves undefined and would crash the caller, or silently go wrong: division by zero,
-// overflow of signed numbers, shifts too far, indices outside of plain arrays. The compiler's checks
-// (-fsanitize) call these functions, which a sanitizer library has otherwise.
+// overflow of signed numbers, shifts too far, indices outside of plain arrays. The compiler's
+// checks (-fsanitize) call these functions, which a sanitizer library has otherwise.
 #pragma once
 
 #include "machine.hpp"

@@ -22,6 +22,7 @@ from rise.expr import (
     Reference,
     apply,
     fresh_name,
+    map_types,
 )
 from rise.primitives.declare import REGISTRY, lookup
 from rise.primitives.declare import primitive as declared
@@ -96,11 +97,10 @@ class Elaborator:
         if node.name in SCALARS:
             return self._cast(node.name, node.span)
         if self.pattern_variables is not None:
-            return replace(self._pattern_variable(node), origin=node.span)
+            return replace(self._pattern_variable(node, self.pattern_variables), origin=node.span)
         raise self.unknown_name(node, scope)
 
-    def _pattern_variable(self, node: s.Name) -> Identifier:
-        variables = self.pattern_variables or {}
+    def _pattern_variable(self, node: s.Name, variables: dict[str, Identifier]) -> Identifier:
         if node.name not in variables:
             variables[node.name] = Identifier(node.name, self.unifier.type(), node.span)
         return variables[node.name]
@@ -238,14 +238,11 @@ class Elaborator:
             for i, (node, parameter) in enumerate(zip(given, parameters, strict=True)):
                 if isinstance(node, s.Function | s.Operator) == late:
                     checked[i] = self.check(node, parameter, scope)
+        if given:
+            # what was an unknown type is a function's by now: applications read their type off it
+            function = map_types(function, self.unifier.resolve, self.unifier.resolve_argument)
         for i in range(len(given)):
-            # the unknown a function's type was, if it was one, is solved by now
-            function = Apply(self._with_function_type(function), checked[i], span)
-        return function
-
-    def _with_function_type(self, function: Expr) -> Expr:
-        if isinstance(function, Identifier) and isinstance(function.type, Unknown):
-            return replace(function, type=self.unifier.shallow(function.type))
+            function = Apply(function, checked[i], span)
         return function
 
     def _function_type(self, type_: Type, node: s.Surface, span: Span) -> Function:

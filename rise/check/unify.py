@@ -25,6 +25,7 @@ from rise.types import (
     Function,
     Index,
     Kind,
+    NatFunction,
     Pair,
     Scalar,
     Type,
@@ -106,7 +107,7 @@ class Unifier:
             return self.resolve_size(argument)
         if isinstance(argument, FragmentKind) or not hasattr(argument, "__dataclass_fields__"):
             return argument
-        if isinstance(argument, Scalar | Array | Pair | Index | Vector | Fragment | Variable | Unknown):
+        if not isinstance(argument, NatFunction):
             return self.resolve(argument)  # type: ignore[return-value]  # data stays data
         return _substitute_argument(argument, self.solution)
 

@@ -68,16 +68,15 @@ def transpose(call: Call, values: Data) -> Tree:
 
 
 def slide(call: Call, values: Data) -> Tree:
-    size, step = call.size("sz"), call.size("sp")
+    windows, size, step = call.size("n") + 1, call.size("sz"), call.size("sp")
 
     def on_leaf(leaf: Leaf) -> Leaf:
-        windows = np.lib.stride_tricks.sliding_window_view(leaf.array, size, axis=leaf.depth)
-        chosen = _cut(windows, leaf.depth, slice(0, call.size("n") * step + 1, step or None))
-        if not step:  # all windows are the first
-            chosen = np.repeat(
-                _cut(windows, leaf.depth, slice(0, 1)), call.size("n") + 1, leaf.depth
-            )
-        return Leaf(np.moveaxis(chosen, -1, leaf.depth + 1), leaf.depth)
+        array, axis = leaf.array, leaf.depth
+        shape = (*array.shape[:axis], windows, size, *array.shape[axis + 1 :])
+        jump = array.strides[axis]
+        strides = (*array.strides[:axis], step * jump, jump, *array.strides[axis + 1 :])
+        view = np.lib.stride_tricks.as_strided(array, shape, strides, writeable=False)
+        return Leaf(view, axis)
 
     return each(on_leaf, values)
 

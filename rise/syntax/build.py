@@ -30,8 +30,6 @@ from rise.syntax.surface import (
     Operator,
     PairPattern,
     Pattern,
-    Surface,
-    SurfaceType,
     Tuple,
     TypeApplication,
     TypeArray,
@@ -216,7 +214,7 @@ def _pattern(item: Pattern | Group) -> Pattern:
 
 
 def _nested(pair: Callable[[Any, Any, Span], N], parts: Sequence[Any], extent: Span) -> N:
-    """Nests to the right: `(a, b, c)` is `(a, (b, c))`; the inner pairs begin where their first part does."""
+    """Nests to the right: `(a, b, c)` is `(a, (b, c))`, the inner pair from b to the end."""
     first, *rest = parts
     if len(rest) == 1:
         return pair(first, rest[0], extent)

@@ -13,9 +13,8 @@ EXPRESSION_START = frozenset(
     "NAME INTEGER FLOAT TRUE FALSE _LPAR _FUN _DEPFUN _NATFUN _LET MINUS NOT".split()
 )
 TYPE_START = frozenset("NAME INTEGER SIZE_FUNCTION _LPAR _LBRACE MINUS".split())
-OPERATORS = frozenset(
-    "OR AND EQUAL DIFFERENT BELOW AT_MOST ABOVE AT_LEAST PLUS MINUS TIMES DIVIDE MODULO POWER".split()
-)
+COMPARISONS = frozenset("EQUAL DIFFERENT BELOW AT_MOST ABOVE AT_LEAST".split())
+OPERATORS = COMPARISONS | frozenset("OR AND PLUS MINUS TIMES DIVIDE MODULO POWER".split())
 APPLICATION = frozenset(("_PIPE", "_THEN", "_LPAR", "_LBRACKET"))
 DEFINITION = frozenset(("_DEF", "_IMPORT"))
 
@@ -43,14 +42,25 @@ WRITTEN = {
 FUNCTION = "a function is written `fun(x => …)`"
 KEYWORDS = frozenset("def import let in fun depFun natFun true false".split())
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-ASCII = {"λ": "fun(x => …)", "→": "->", "⇒": "=>", "×": "*", "·": "*", "≤": "<=", "≥": ">=", "≠": "!="}
+ASCII = {
+    "λ": "fun(x => …)",
+    "→": "->",
+    "⇒": "=>",
+    "×": "*",  # noqa: RUF001
+    "·": "*",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+}
 
-# comments and strings, which hide brackets, and the brackets
-BRACKETS = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|[()\[\]{}]', re.DOTALL)
+CLOSED = r'//[^\n]*|/\*.*?\*/|"[^"\n]*"'
+COMMENTS_AND_STRINGS = re.compile(rf'{CLOSED}|(?P<unclosed>/\*|")', re.DOTALL)
+# comments and strings hide brackets
+BRACKETS = re.compile(rf"{CLOSED}|[()\[\]{{}}]", re.DOTALL)
 TRAILING = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*\Z", re.DOTALL)
 
 
-# --- the errors -------------------------------------------------------------------------------------
+# --- the errors ---------------------------------------------------------------------------------
 
 
 def unexpected_token(extent: Span, terminal: str, could_follow: frozenset[str]) -> ParseError:
@@ -76,16 +86,18 @@ def unexpected_character(source: Source, line: int, column: int) -> ParseError:
     return ParseError("R0103", message, extent, _character_hint(character))
 
 
-def unclosed(extent: Span, terminal: str) -> ParseError:
+def check_closed(source: Source) -> None:
     """R0104; the place is where the comment or string starts."""
-    what, closing = ("string", '"') if terminal == "UNCLOSED_STRING" else ("comment", "*/")
-    start = Span(
-        extent.source, extent.line, extent.column, extent.line, extent.column + len(closing)
-    )
-    return ParseError("R0104", f"this {what} is not closed", start, f"close it with `{closing}`")
+    for found in COMMENTS_AND_STRINGS.finditer(source.text):
+        if opening := found["unclosed"]:
+            line, column = _position(source.text, found.start())
+            extent = Span(source, line, column, line, column + len(opening))
+            what, closing = ("comment", "*/") if opening == "/*" else ("string", '"')
+            message = f"this {what} is not closed"
+            raise ParseError("R0104", message, extent, f"close it with `{closing}`")
 
 
-# --- what could follow, in words --------------------------------------------------------------------
+# --- what could follow, in words ----------------------------------------------------------------
 
 
 def expected(could_follow: frozenset[str]) -> str:
@@ -119,23 +131,27 @@ def _either(words: list[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-# --- what may be meant ------------------------------------------------------------------------------
+# --- what may be meant --------------------------------------------------------------------------
 
 
 def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> str | None:
     """The known mistakes, the most telling first."""
     source, text = extent.source, _covered(extent)
     offset = _offset(source.text, extent.line, extent.column)
-    if terminal == "NAME" and "TIMES" in could_follow:
+    if terminal == "NAME" and "_PIPE" in could_follow:
         return _juxtaposition_hint(source.text[:offset])
     if terminal == "_EQUALS" and "TIMES" in could_follow:
         return "equality is written `==`"
+    if terminal in COMPARISONS and "_DEF" in could_follow:
+        return "comparisons do not chain: write `a < b && b < c`"
     if terminal in ("_ARROW", "_GIVES"):
         return f"{FUNCTION}; `->` is for types"
     if terminal == "_RPAR" and "_GIVES" in could_follow:
         return f"{FUNCTION}: the body stands inside the parentheses"
     if terminal == "_LPAR" and could_follow == {"_COLON", "_EQUALS"}:
         return "a definition has no parameters of its own: `def f = fun(x => …)`"
+    if terminal == "NAME" and could_follow == {"_DEF", "_IMPORT", "$END"}:
+        return "an expression stands in a definition: `def name = …`"
     if could_follow == {"_LPAR"} and re.search(r"\bfun\s*\Z", source.text[:offset]):
         return FUNCTION
     if text in KEYWORDS and could_follow & {"NAME"} and "_FUN" not in could_follow:
@@ -164,7 +180,7 @@ def _character_hint(character: str) -> str | None:
     return None
 
 
-# --- brackets ---------------------------------------------------------------------------------------
+# --- brackets -----------------------------------------------------------------------------------
 
 
 def _bracket_hint(source: Source, offset: int, text: str) -> str | None:
@@ -203,7 +219,7 @@ def _open_brackets(text: str) -> list[tuple[str, int]]:
     return stack
 
 
-# --- places -----------------------------------------------------------------------------------------
+# --- places -------------------------------------------------------------------------------------
 
 
 def _offset(text: str, line: int, column: int) -> int:

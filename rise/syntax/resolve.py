@@ -72,7 +72,12 @@ APPLICATIONS: Mapping[str, tuple[Kind, ...]] = {
     "Vec": (Kind.NAT, Kind.DATA),
     "Fragment": (Kind.NAT, Kind.NAT, Kind.NAT, Kind.DATA, Kind.FRAGMENT),
 }
-CONSTRUCTORS = {"Array": Array, "Idx": Index, "Vec": Vector, "Fragment": Fragment}
+CONSTRUCTORS: Mapping[str, Callable[..., Data]] = {
+    "Array": Array,
+    "Idx": Index,
+    "Vec": Vector,
+    "Fragment": Fragment,
+}
 
 # a kind in the words of a message
 NOUNS = {
@@ -85,7 +90,7 @@ NOUNS = {
 }
 
 
-# --- types ------------------------------------------------------------------------------------------
+# --- types --------------------------------------------------------------------------------------
 
 
 def resolve_type(surface: SurfaceType, kinds: Kinds) -> Type:
@@ -96,8 +101,8 @@ def resolve_type(surface: SurfaceType, kinds: Kinds) -> Type:
         case TypeDependent(parameters, implicit, result):
             inner = bind(parameters, kinds)
             type_ = resolve_type(result, inner)
-            for parameter in reversed(parameters):
-                type_ = Dependent(parameter.name, inner[parameter.name], type_, implicit)
+            for bound in reversed(parameters):
+                type_ = Dependent(bound.name, inner[bound.name], type_, implicit)
             return type_
         case _:
             return resolve_data(surface, kinds)
@@ -128,7 +133,7 @@ def _resolve_application(surface: TypeApplication, kinds: Kinds) -> Data:
         message = f"`{name}` takes {count}, {len(surface.arguments)} given"
         raise ScopeError("R0204", message, surface.span, f"write `{_form(name)}`")
     pairs = zip(surface.arguments, expected, strict=True)
-    return CONSTRUCTORS[name](*(resolve_argument(a, kind, kinds) for a, kind in pairs))  # type: ignore[arg-type]  # of the kinds listed
+    return CONSTRUCTORS[name](*(resolve_argument(a, kind, kinds) for a, kind in pairs))
 
 
 def bind(parameters: Iterable[KindedName], kinds: Kinds) -> dict[str, Kind]:
@@ -146,7 +151,7 @@ def bind(parameters: Iterable[KindedName], kinds: Kinds) -> dict[str, Kind]:
     return scope
 
 
-# --- arguments of every kind --------------------------------------------------------------------------
+# --- arguments of every kind --------------------------------------------------------------------
 
 
 def resolve_argument(surface: SurfaceType, kind: Kind, kinds: Kinds) -> Argument:
@@ -178,9 +183,7 @@ def _resolve_constant(
     raise _wrong_kind(surface, kind)
 
 
-def _named(
-    surface: TypeName, kind: Kind, kinds: Kinds, constants: Mapping[str, A]
-) -> A | Variable:
+def _named(surface: TypeName, kind: Kind, kinds: Kinds, constants: Mapping[str, A]) -> A | Variable:
     """A variable of that kind, or one of its constants."""
     name = surface.name
     if kinds.get(name) is kind:
@@ -192,7 +195,7 @@ def _named(
     raise _wrong_kind(surface, kind, kinds)
 
 
-# --- sizes --------------------------------------------------------------------------------------------
+# --- sizes --------------------------------------------------------------------------------------
 
 
 def resolve_nat(surface: SurfaceType, kinds: Kinds) -> Nat:
@@ -209,7 +212,7 @@ def resolve_nat(surface: SurfaceType, kinds: Kinds) -> Nat:
         case TypeOperation(operator, left, right):
             a, b = resolve_nat(left, kinds), resolve_nat(right, kinds)
             if operator in ("/", "%", "ceildiv") and b.value == 0:
-                raise ScopeError("R0206", "a size is divided by zero", surface.span)
+                raise ScopeError("R0214", "a size is divided by zero", surface.span)
             return SIZE_OPERATIONS[operator](a, b)
         case _:
             raise _wrong_kind(surface, Kind.NAT)
@@ -234,7 +237,7 @@ SIZE_OPERATIONS: Mapping[str, Callable[[Nat, Nat], Nat]] = {
 }
 
 
-# --- values that turn out to be types -----------------------------------------------------------------
+# --- values that turn out to be types -----------------------------------------------------------
 
 
 def as_type(surface: Surface) -> SurfaceType:
@@ -264,7 +267,7 @@ def as_type(surface: Surface) -> SurfaceType:
     raise ScopeError("R0203", "a value stands where a size or a type is needed", surface.span)
 
 
-# --- mistakes -----------------------------------------------------------------------------------------
+# --- mistakes -----------------------------------------------------------------------------------
 
 
 def _kind_of(name: str, kinds: Kinds) -> Kind | None:

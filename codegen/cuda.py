@@ -1,0 +1,394 @@
+"""The printer: an imperative program as CUDA C++, one statement a line. It prints what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+
+from codegen import imperative as i
+from codegen.launch import Launch, number
+from codegen.paths import dimensions, flatten
+from rise.errors import TranslationError
+from rise.nat import Atom, Nat, NatVariable, Operation
+from rise.types import Array, Data, Fragment, FragmentKind, Index, Scalar, Space, Vector
+
+TYPES = {
+    "bool": "bool", "i8": "signed char", "i16": "short", "i32": "int", "i64": "long long",
+    "u8": "unsigned char", "u16": "unsigned short", "u32": "unsigned int", "u64": "unsigned long long",
+    "f16": "half", "bf16": "bfloat16", "f32": "float", "f64": "double",
+}  # fmt: skip
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
+    "ge": ">=", "eq": "==", "ne": "!=", "and": "&&", "or": "||",
+}  # fmt: skip
+KINDS = {FragmentKind.A: "matrix_a", FragmentKind.B: "matrix_b", FragmentKind.ACCUMULATOR: "accumulator"}
+MATH = frozenset("exp log sqrt rsqrt tanh floor sin cos pow fma".split())
+LARGEST_INT = 2**31 - 1
+
+
+@dataclass
+class Printer:
+    """Prints one kernel. `layouts` are those of the tiles that fragments are loaded from."""
+
+    function: i.Function
+    launch: Launch
+    lines: list[str] = field(default_factory=list)
+    types: dict[str, Data] = field(default_factory=dict)
+    layouts: dict[str, bool] = field(default_factory=dict)
+    depth: int = 0
+
+    def text(self) -> str:
+        self.types = {v.name: v.type for v in (*self.function.outputs, *self.function.inputs)}
+        for command in i.commands(self.function.body):
+            if isinstance(command, i.New):
+                self.types[command.name] = command.type
+            if isinstance(command, i.LoadFragment):
+                self._layout(command)
+        self.line('#include "rise.cuh"')
+        self.line("")
+        self.line(f'extern "C" __global__ void __launch_bounds__({self.launch.threads})')
+        self.line(f"{self.function.name}({', '.join(self._parameters())}) {{")
+        self.block(self.function.body)
+        self.line("}")
+        return "\n".join(self.lines) + "\n"
+
+    def _layout(self, load: i.LoadFragment) -> None:
+        target, tile = load.target, load.tile
+        if isinstance(target, i.Access) and isinstance(tile, i.Tile):
+            if self.layouts.setdefault(target.buffer, tile.row_major) != tile.row_major:
+                raise TranslationError(
+                    "R0721", f"`{target.buffer}` is loaded from tiles of both layouts", load.origin
+                )
+
+    # --- lines ----------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text if text else "")
+
+    def block(self, command: i.Command) -> None:
+        self.depth += 1
+        self.command(command)
+        self.depth -= 1
+
+    def _parameters(self) -> list[str]:
+        outputs = [f"Global<{base(v.type)}> {v.name}" for v in self.function.outputs]
+        inputs = [
+            f"Global<const {base(v.type)}> {v.name}" if isinstance(v.type, Array) else f"{base(v.type)} {v.name}"
+            for v in self.function.inputs
+        ]
+        return outputs + inputs
+
+    @property
+    def index_type(self) -> str:
+        """int, or long long where a buffer has more elements than an int counts."""
+        totals = [
+            number(flatten((), dimensions(v.type)), "the size of an array")
+            for v in (*self.function.outputs, *self.function.inputs)
+            if isinstance(v.type, Array)
+        ]
+        return "int" if max(totals, default=0) <= LARGEST_INT else "long long"
+
+    # --- commands -------------------------------------------------------------------------------------
+
+    def command(self, command: i.Command) -> None:
+        match command:
+            case i.Skip():
+                return
+            case i.Sequence(parts):
+                for part in parts:
+                    self.command(part)
+            case i.Assign(target, value):
+                self.line(f"{self.expression(_read(target))} = {self.expression(value)};")
+            case i.For():
+                self._for(command)
+            case i.ParallelFor():
+                self._parallel(command)
+            case i.New():
+                self._new(command)
+            case i.Barrier(scope):
+                self.line("__syncthreads();" if scope is i.Scope.BLOCK else "__syncwarp();")
+            case i.LoadFragment(fragment, target, tile):
+                layout = "" if fragment.kind is not FragmentKind.ACCUMULATOR else f", {_memory_layout(tile)}"
+                self.line(f"wmma::load_matrix_sync({self.expression(_read(target))}, {self._tile(tile)}{layout});")
+            case i.StoreFragment(_, tile, value):
+                stored = f"{self._pointer(tile)}, {self.expression(value)}, {nat_text(tile.leading)}"  # type: ignore[arg-type, union-attr]
+                self.line(f"wmma::store_matrix_sync({stored}, {_memory_layout(tile)});")
+            case i.FillFragment(_, target, value):
+                self.line(f"wmma::fill_fragment({self.expression(_read(target))}, {self.expression(value)});")
+            case i.MmaFragment(target, a, b, c):
+                operands = ", ".join(self.expression(_read(x)) for x in (target, a, b, c))
+                self.line(f"wmma::mma_sync({operands});")
+            case i.ForFragment(_, index, body):
+                self._elements(index, body)
+
+    def _for(self, loop: i.For) -> None:
+        if loop.unroll:
+            self.line("#pragma unroll")
+        name, count = loop.index, nat_text(loop.count)
+        self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.pattern}")
+        self.block(loop.body)
+        self.line("}")
+
+    def _parallel(self, loop: i.ParallelFor) -> None:
+        worker = self._worker(loop.level, loop.dimension)
+        workers = self.launch.workers(loop.level, loop.dimension)
+        count, name = number(loop.count, "the number of iterations"), loop.index
+        if count > workers:
+            self.line(f"for ({self.index_type} {name} = {worker}; {name} < {count}; {name} += {workers}) {{")
+            self.block(loop.body)
+            self.line("}")
+            return
+        self.line(f"const {self.index_type} {name} = {worker};")
+        if count == workers:
+            self.command(loop.body)
+        else:
+            self.line(f"if ({name} < {count}) {{")
+            self.block(loop.body)
+            self.line("}")
+
+    def _worker(self, level: i.Level, dimension: int) -> str:
+        axis = "xyz"[dimension]
+        match level:
+            case i.Level.BLOCK:
+                return f"blockIdx.{axis}"
+            case i.Level.THREAD:
+                return f"threadIdx.{axis}"
+            case i.Level.WARP:
+                return "threadIdx.x / 32"
+            case i.Level.LANE:
+                return "threadIdx.x % 32"
+            case i.Level.GRID:
+                return f"blockIdx.{axis} * {self.launch.block[dimension]} + threadIdx.{axis}"
+
+    def _new(self, new: i.New) -> None:
+        element = inner_element(new.type)
+        sizes = [number(size, "the size of a buffer") for size in dimensions(new.type)]
+        if isinstance(element, Fragment):
+            fragment = self._fragment(new.name, element)
+            self.line(f"{f'Local<{fragment}, {prod(sizes)}>' if sizes else fragment} {new.name};")
+        elif new.space is Space.SHARED:
+            offset = nat_text(new.offset) if new.offset is not None else "0"
+            self.line(f"Shared<{base(new.type)}> {new.name} = shared_memory<{base(new.type)}>({offset});")
+        elif sizes:
+            self.line(f"Local<{base(new.type)}, {prod(sizes)}> {new.name};")
+        else:
+            self.line(f"{base(new.type)} {new.name};")
+        self.command(new.body)
+
+    def _fragment(self, name: str, type_: Fragment) -> str:
+        m, n, k = (number(x, "the shape of a fragment") for x in shape_of(type_))
+        layout = ""
+        if type_.kind is not FragmentKind.ACCUMULATOR:
+            layout = ", wmma::row_major" if self.layouts.get(name, True) else ", wmma::col_major"
+        kind = KINDS[type_.kind]  # type: ignore[index]  # kinds are known by now
+        return f"wmma::fragment<wmma::{kind}, {m}, {n}, {k}, {base(type_.element)}{layout}>"
+
+    def _elements(self, index: str, body: i.Command) -> None:
+        from codegen.passes.barriers import target_of
+
+        for command in i.commands(body):
+            target = target_of(command)
+            if isinstance(target, i.Access) and any(NatVariable(index) in n.atoms for n in target.indices):
+                fragment = self._access(i.Access(target.buffer, target.indices[:-1], target.type))
+                self.line("#pragma unroll")
+                self.line(f"for (int {index} = 0; {index} < {fragment}.num_elements; {index} += 1) {{")
+                self.block(body)
+                self.line("}")
+                return
+
+    # --- expressions ----------------------------------------------------------------------------------
+
+    def expression(self, expr: i.Expression) -> str:
+        match expr:
+            case i.Access():
+                return self._access(expr)
+            case i.Number(value, type_):
+                return literal(value, type_)
+            case i.Natural(value, _):
+                return nat_text(value)
+            case i.Operator():
+                return self._operator(expr)
+            case _:
+                raise TranslationError("R0799", f"internal: {type(expr).__name__} is left in a program")
+
+    def _access(self, access: i.Access) -> str:
+        type_ = self.types[access.buffer]
+        sizes = dimensions(type_)
+        inside, rest = access.indices[: len(sizes)], access.indices[len(sizes) :]
+        selected = f"[{nat_text(flatten(inside, sizes))}]" if sizes else ""
+        return f"{access.buffer}{selected}" + "".join(f".x[{nat_text(n)}]" for n in rest)
+
+    def _tile(self, tile: i.Expression) -> str:
+        if not isinstance(tile, i.Tile):
+            raise TranslationError("R0799", "internal: a tile was not resolved")
+        return f"{self._pointer(tile)}, {nat_text(tile.leading)}"
+
+    def _pointer(self, tile: i.Tile) -> str:
+        offset = nat_text(tile.offset)
+        return tile.buffer if offset == "0" else f"{tile.buffer} + ({offset})"
+
+    def _operator(self, expr: i.Operator) -> str:
+        operands = [self.expression(o) for o in expr.operands]
+        match expr.name, operands:
+            case name, [a, b] if name in INFIX:
+                if name == "mod" and _is_float(expr.type):
+                    return f"{_suffixed('fmod', expr.type)}({a}, {b})"
+                return f"({a} {INFIX[name]} {b})"
+            case "neg", [a]:
+                return f"(-{a})"
+            case "not", [a]:
+                return f"(!{a})"
+            case "select", [c, a, b]:
+                return f"({c} ? {a} : {b})"
+            case "cast", [a]:
+                return converted(a, expr.operands[0].type, expr.type)  # type: ignore[union-attr]
+            case "indexToInt", [a]:
+                return f"(int)({a})"
+            case "abs" | "min" | "max", _:
+                name = {"abs": "fabs", "min": "fmin", "max": "fmax"}[expr.name] if _is_float(expr.type) else expr.name
+                return _through_float(name, operands, expr.type)
+            case name, _ if name in MATH:
+                return _through_float(name, operands, expr.type)
+            case _:
+                raise TranslationError("R0799", f"internal: no operator `{expr.name}`")
+
+
+def _read(target: object) -> i.Expression:
+    """A resolved acceptor is an access, and printed as one."""
+    if not isinstance(target, i.Access):
+        raise TranslationError("R0799", f"internal: {type(target).__name__} is left in a program")
+    return target
+
+
+def _memory_layout(tile: object) -> str:
+    return "wmma::mem_row_major" if isinstance(tile, i.Tile) and tile.row_major else "wmma::mem_col_major"
+
+
+def shape_of(type_: Fragment) -> tuple[Nat, Nat, Nat]:
+    """(m, n, k) of the product that a fragment takes part in."""
+    match type_.kind:
+        case FragmentKind.A:
+            return type_.rows, type_.other, type_.columns
+        case FragmentKind.B:
+            return type_.other, type_.columns, type_.rows
+        case _:
+            return type_.rows, type_.columns, type_.other
+
+
+def inner_element(type_: Data) -> Data:
+    while isinstance(type_, Array | Vector):
+        type_ = type_.element
+    return type_
+
+
+def base(type_: Data) -> str:
+    """The C type of the elements."""
+    element = inner_element(type_)
+    if isinstance(element, Scalar):
+        return TYPES[element.name]
+    if isinstance(element, Index):
+        return "int"
+    raise TranslationError("R0715", f"`{element}` cannot be stored in memory")
+
+
+def _is_float(type_: Data) -> bool:
+    return isinstance(type_, Scalar) and type_.is_float
+
+
+def _suffixed(name: str, type_: Data) -> str:
+    return name if type_ == Scalar("f64") else f"{name}f"
+
+
+def _through_float(name: str, operands: list[str], type_: Data) -> str:
+    """A function of the C library; 16-bit types are computed in float, and rounded."""
+    if not _is_float(type_):
+        return f"{name}({', '.join(operands)})"
+    function = _suffixed(name, type_)
+    if type_ in (Scalar("f16"), Scalar("bf16")):
+        wide = [converted(o, type_, Scalar("f32")) for o in operands]
+        return converted(f"{function}({', '.join(wide)})", Scalar("f32"), type_)
+    return f"{function}({', '.join(operands)})"
+
+
+TO_FLOAT = {"f16": "__half2float", "bf16": "__bfloat162float"}
+FROM_FLOAT = {"f16": "__float2half", "bf16": "__float2bfloat16"}
+
+
+def converted(text: str, source: Data, target: Data) -> str:
+    """A conversion that rounds once, to nearest."""
+    if source == target or not (isinstance(source, Scalar | Index) and isinstance(target, Scalar)):
+        return text
+    name = source.name if isinstance(source, Scalar) else "i32"
+    if name in TO_FLOAT:
+        text, name = f"{TO_FLOAT[name]}({text})", "f32"
+    if target.name in FROM_FLOAT:
+        argument = text if name == "f32" else f"(float)({text})"
+        return f"{FROM_FLOAT[target.name]}({argument})"
+    return text if name == target.name else f"({TYPES[target.name]})({text})"
+
+
+def literal(value: float | bool, type_: Data) -> str:
+    match type_:
+        case Scalar("bool"):
+            return "true" if value else "false"
+        case Scalar("f16"):
+            return f"__float2half({literal(value, Scalar('f32'))})"
+        case Scalar("bf16"):
+            return f"__float2bfloat16({literal(value, Scalar('f32'))})"
+        case Scalar("f32"):
+            return f"{float(value)!r}f"
+        case Scalar("f64"):
+            return repr(float(value))
+        case Scalar("i64"):
+            return f"{int(value)}ll"
+        case _:
+            return str(int(value))
+
+
+# --- sizes --------------------------------------------------------------------------------------------------
+
+
+def nat_text(value: Nat) -> str:
+    """A size as a C expression over int."""
+    text = ""
+    for monomial, coefficient in value.terms:
+        fraction = Fraction(coefficient)
+        part = _monomial(monomial, abs(fraction))
+        sign = "-" if fraction < 0 else "+"
+        text += f" {sign} {part}" if text else (f"-{part}" if fraction < 0 else part)
+    return text or "0"
+
+
+def _monomial(monomial: tuple[tuple[Atom, int], ...], size: Fraction) -> str:
+    above = [_atom(a) for a, e in monomial for _ in range(e)]
+    below = [_atom(a) for a, e in monomial for _ in range(-e)]
+    if size.denominator != 1:
+        below.append(str(size.denominator))
+    if size.numerator != 1 or not above:
+        above.append(str(size.numerator))
+    text = " * ".join(above)
+    return f"({text}) / ({' * '.join(below)})" if below else text
+
+
+def _atom(base_: Atom) -> str:
+    match base_:
+        case NatVariable(name):
+            return name
+        case Operation("quotient", left, right):
+            return f"({_grouped(left)} / {_grouped(right)})"
+        case Operation("remainder", left, right):
+            return f"({_grouped(left)} % {_grouped(right)})"
+        case Operation("min" | "max" as name, left, right):
+            return f"{name}({nat_text(left)}, {nat_text(right)})"
+        case _:
+            raise TranslationError("R0713", f"the size {base_} cannot be computed in a kernel")
+
+
+def _grouped(value: Nat) -> str:
+    text = nat_text(value)
+    return f"({text})" if " " in text else text
+
+
+__all__ = ["Mapping", "Printer"]

@@ -1,0 +1,231 @@
+// The collectives of tensor cores: each lane brings its operands, the last to arrive does the work
+// of all. What the hardware asks of the operands is checked.
+#pragma once
+
+#include "fragment.hpp"
+#include "scheduler.hpp"
+
+namespace rise_emulation {
+
+static inline void check_whole_warp(const char* operation, int line) {
+  int lanes = machine.warps[machine.current / lanes_per_warp].lanes;
+  if (lanes != lanes_per_warp)
+    RISE_FAULT(DivergentCollective, line, "%s calls %s (line %d) in a warp of only %d threads",
+               place_name(machine.current).characters, operation, line, lanes);
+}
+
+__attribute__((noinline, cold)) static void not_uniform(const char* what, int lane, int line) {
+  RISE_FAULT(DivergentCollective, line,
+             "divergent collective: %s passes another %s than %s of its warp",
+             place_name(first_lane() + lane).characters, what,
+             thread_name(first_lane()).characters);
+}
+
+// All lanes pass the same variable: it is at the same place in the stacks of all.
+static inline void check_same_variable(int lane, const void* first, const void* other, int line) {
+  size_t thread = static_cast<size_t>(first_lane());
+  ptrdiff_t expected = static_cast<const char*>(first) - machine.stacks[thread];
+  ptrdiff_t found = static_cast<const char*>(other) -
+                    machine.stacks[thread + static_cast<size_t>(lane)];
+  if (expected != found) not_uniform("fragment", lane, line);
+}
+
+// What a lane passes to a load or store; `T` is const for a load.
+template <class F, class T>
+struct Tile {
+  F* fragment;
+  Pointer<T> pointer;
+  unsigned stride;
+  layout_t layout;
+
+  Access element(int number, int lane, int line) const {
+    int64_t row = number / F::columns, column = number % F::columns;
+    int64_t offset = layout == nvcuda::wmma::mem_row_major ? row * stride + column
+                                                           : column * stride + row;
+    return pointer.at(offset, first_lane() + lane, line);
+  }
+
+  void check_same(const Tile& other, int lane, int line) const {
+    check_same_variable(lane, fragment, other.fragment, line);
+    if (pointer.memory != other.pointer.memory || pointer.origin != other.pointer.origin ||
+        pointer.index != other.pointer.index)
+      not_uniform("pointer", lane, line);
+    if (stride != other.stride) not_uniform("leading dimension", lane, line);
+    if (layout != other.layout) not_uniform("layout", lane, line);
+  }
+
+  void check_legal(const char* operation, int line) const {
+    constexpr unsigned multiple = 16 / sizeof(T);
+    if (stride % multiple != 0)
+      RISE_FAULT(LeadingDimension, line, "%s with leading dimension %u, no multiple of %u",
+                 operation, stride, multiple);
+    Access corner = element(0, 0, line);
+    if (corner.memory && corner.byte() % 32 != 0)
+      RISE_FAULT(Misaligned, line, "%s of a tile at %s, not aligned to 32 bytes", operation,
+                 corner.name().characters);
+  }
+};
+
+template <class F, class T>
+static const Tile<F, T>& common_tile(void** operands, F** lanes, const char* operation, int line) {
+  const Tile<F, T>& first = *static_cast<const Tile<F, T>*>(operands[0]);
+  for (int lane = 0; lane < lanes_per_warp; lane++) {
+    const Tile<F, T>& tile = *static_cast<const Tile<F, T>*>(operands[lane]);
+    first.check_same(tile, lane, line);
+    lanes[lane] = tile.fragment;
+  }
+  first.check_legal(operation, line);
+  return first;
+}
+
+template <class F>
+static void perform_load(void** operands, int line) {
+  using T = Type<F>;
+  F* lanes[lanes_per_warp];
+  const auto& tile = common_tile<F, const T>(operands, lanes, "load_matrix_sync", line);
+  const Distribution<F>& places = Distribution<F>::get();
+  T matrix[places.elements];
+  for (int element = 0; element < places.elements; element++) {
+    Access access = tile.element(element, places.lane_of(element), line);
+    __builtin_memcpy(&matrix[element], checked_read(access), sizeof(T));
+  }
+  scatter(lanes, matrix);
+}
+
+template <class F>
+static void perform_store(void** operands, int line) {
+  using T = Type<F>;
+  F* lanes[lanes_per_warp];
+  const auto& tile = common_tile<F, T>(operands, lanes, "store_matrix_sync", line);
+  const Distribution<F>& places = Distribution<F>::get();
+  T matrix[places.elements];
+  gather(lanes, matrix, "store_matrix_sync", line);
+  for (int element = 0; element < places.elements; element++) {
+    Access access = tile.element(element, places.lane_of(element), line);
+    __builtin_memcpy(checked_write(access), &matrix[element], sizeof(T));
+  }
+}
+
+template <class F>
+static void load(F& fragment, Pointer<const Type<F>> source, unsigned stride, layout_t layout,
+                 int line) {
+  check_whole_warp("load_matrix_sync", line);
+  Tile<F, const Type<F>> tile{&fragment, source, stride, layout};
+  meet("load_matrix_sync", line, perform_load<F>, &tile);
+}
+
+// What a lane passes to mma_sync.
+template <class D, class A, class B, class C>
+struct Product {
+  D* d;
+  A* a;
+  B* b;
+  C* c;
+};
+
+// Products of 16-bit numbers are exact in float; a sum is rounded to the accumulator at its end.
+template <int m, int n, int k>
+static inline void multiply(const float* a, const float* b, float* sum) {
+  for (int row = 0; row < m; row++)
+    for (int step = 0; step < k; step++)
+      for (int column = 0; column < n; column++)
+        sum[row * n + column] += a[row * k + step] * b[step * n + column];
+}
+
+template <class F>
+static void gather_floats(F* const* lanes, float* numbers, int line) {
+  Type<F> matrix[F::rows * F::columns];
+  gather(lanes, matrix, "mma_sync", line);
+  for (int element = 0; element < F::rows * F::columns; element++)
+    numbers[element] = matrix[element];
+}
+
+template <class D, class A, class B, class C>
+static void perform_product(void** operands, int line) {
+  using Operands = Product<D, A, B, C>;
+  D* d[lanes_per_warp];
+  A* a[lanes_per_warp];
+  B* b[lanes_per_warp];
+  C* c[lanes_per_warp];
+  const Operands& first = *static_cast<const Operands*>(operands[0]);
+  for (int lane = 0; lane < lanes_per_warp; lane++) {
+    const Operands& own = *static_cast<const Operands*>(operands[lane]);
+    check_same_variable(lane, first.d, d[lane] = own.d, line);
+    check_same_variable(lane, first.a, a[lane] = own.a, line);
+    check_same_variable(lane, first.b, b[lane] = own.b, line);
+    check_same_variable(lane, first.c, c[lane] = own.c, line);
+  }
+  float left[A::rows * A::columns], right[B::rows * B::columns], sum[D::rows * D::columns];
+  gather_floats(a, left, line);
+  gather_floats(b, right, line);
+  gather_floats(c, sum, line);
+  multiply<A::rows, B::columns, A::columns>(left, right, sum);
+  Type<D> rounded[D::rows * D::columns];
+  for (int element = 0; element < D::rows * D::columns; element++)
+    rounded[element] = Type<D>(sum[element]);
+  scatter(d, rounded);
+}
+
+}  // namespace rise_emulation
+
+namespace nvcuda {
+namespace wmma {
+
+template <class Use, int m, int n, int k, class T, class Layout>
+static inline void fill_fragment(fragment<Use, m, n, k, T, Layout>& target,
+                                 typename std::common_type<T>::type number) {
+  for (int i = 0; i < target.num_elements; i++) {
+    target.x.values[i] = number;
+    target.x.written[i] = true;
+  }
+}
+
+template <class Use, int m, int n, int k, class T, class Layout>
+static inline void load_matrix_sync(
+    fragment<Use, m, n, k, T, Layout>& target,
+    typename std::common_type<rise_emulation::Pointer<const T>>::type source, unsigned stride,
+    int line = __builtin_LINE()) {
+  static_assert(layout_number<Layout> != 0, "an accumulator is loaded with a layout");
+  layout_t layout = layout_number<Layout> == 1 ? mem_row_major : mem_col_major;
+  rise_emulation::load(target, source, stride, layout, line);
+}
+
+template <int m, int n, int k, class T>
+static inline void load_matrix_sync(
+    fragment<accumulator, m, n, k, T>& target,
+    typename std::common_type<rise_emulation::Pointer<const T>>::type source, unsigned stride,
+    layout_t layout, int line = __builtin_LINE()) {
+  rise_emulation::load(target, source, stride, layout, line);
+}
+
+template <int m, int n, int k, class T>
+static inline void store_matrix_sync(
+    typename std::common_type<rise_emulation::Pointer<T>>::type target,
+    const fragment<accumulator, m, n, k, T>& source, unsigned stride, layout_t layout,
+    int line = __builtin_LINE()) {
+  using F = fragment<accumulator, m, n, k, T>;
+  rise_emulation::check_whole_warp("store_matrix_sync", line);
+  rise_emulation::Tile<F, T> tile{const_cast<F*>(&source), target, stride, layout};
+  rise_emulation::meet("store_matrix_sync", line, rise_emulation::perform_store<F>, &tile);
+}
+
+template <int m, int n, int k, class T, class Sum, class Result, class ALayout, class BLayout>
+static inline void mma_sync(fragment<accumulator, m, n, k, Result>& d,
+                            const fragment<matrix_a, m, n, k, T, ALayout>& a,
+                            const fragment<matrix_b, m, n, k, T, BLayout>& b,
+                            const fragment<accumulator, m, n, k, Sum>& c,
+                            int line = __builtin_LINE()) {
+  static_assert(std::is_same<T, half>::value || (std::is_same<Sum, float>::value &&
+                                                 std::is_same<Result, float>::value),
+                "bfloat16 accumulates in float");
+  using A = const fragment<matrix_a, m, n, k, T, ALayout>;
+  using B = const fragment<matrix_b, m, n, k, T, BLayout>;
+  using C = const fragment<accumulator, m, n, k, Sum>;
+  using D = fragment<accumulator, m, n, k, Result>;
+  rise_emulation::check_whole_warp("mma_sync", line);
+  rise_emulation::Product<D, A, B, C> operands{&d, &a, &b, &c};
+  rise_emulation::meet("mma_sync", line, rise_emulation::perform_product<D, A, B, C>, &operands);
+}
+
+}  // namespace wmma
+}  // namespace nvcuda

@@ -1,0 +1,1 @@
+"""Passes on the imperative program: small, named, each printable before and after."""

@@ -1,0 +1,130 @@
+"""Allocation follows levels: a register array whose elements belong to warps, lanes or threads.
+
+A `Local` buffer whose dimension is only ever indexed by a parallel loop's index holds, in each thread,
+that thread's share of the dimension. Who owns an element follows from who writes it: loops marked
+`owner` (initial values, copies) become parallel loops of the same level. A thread that touches what
+another owns is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from codegen import imperative as i
+from rise.errors import TranslationError
+from rise.nat import Nat, variable
+from rise.types import Array, Space
+
+Workers = tuple[i.Level, int]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop around an access: parallel at a level, or sequential."""
+
+    workers: Workers | None
+    owner: bool
+
+
+def distribute(function: i.Function) -> i.Function:
+    """The pass, for every Local buffer, outermost first."""
+    return replace(function, body=_command(function.body))
+
+
+def _command(command: i.Command) -> i.Command:
+    if isinstance(command, i.New) and command.space is Space.LOCAL and isinstance(command.type, Array):
+        command = _distribute(command)
+    return i.with_inner(command, tuple(_command(c) for c in i.inner(command)))
+
+
+def _distribute(new: i.New) -> i.New:
+    type_, body, dimension = new.type, new.body, 0
+    all_owners: list[Workers | None] = []
+    indexed = _indices(body, new.name, {})
+    while isinstance(type_, Array):
+        level: Workers | None = None
+        owners = {w for indices, loops in indexed if (w := _workers(indices, dimension, loops)) is not None}
+        if owners:
+            level = _single(owners, new)
+            for indices, loops in indexed:
+                _check_owner(indices, dimension, loops, level, new)
+            body = _own(body, new.name, dimension, level)
+        all_owners.append(level)
+        type_, dimension = type_.element, dimension + 1
+    return replace(new, body=body, owners=tuple(all_owners))
+
+
+def _workers(indices: tuple[Nat, ...], dimension: int, loops: Mapping[str, Loop]) -> Workers | None:
+    """The workers among which a dimension is distributed by an access, if it is."""
+    if dimension >= len(indices):
+        return None
+    loop = _loop(indices[dimension], loops)
+    return loop.workers if loop is not None else None
+
+
+def _loop(index: Nat, loops: Mapping[str, Loop]) -> Loop | None:
+    """The loop whose index an index is, exactly."""
+    names = index.variables
+    if len(names) != 1:
+        return None
+    (name,) = names
+    return loops.get(name) if index == variable(name) else None
+
+
+def _single(owners: set[Workers], new: i.New) -> Workers:
+    if len(owners) > 1:
+        raise TranslationError(
+            "R0705", f"`{new.name}` is distributed in two ways", new.origin, "write and read it with one level"
+        )
+    return next(iter(owners))
+
+
+def _check_owner(
+    indices: tuple[Nat, ...], dimension: int, loops: Mapping[str, Loop], level: Workers, new: i.New
+) -> None:
+    loop = _loop(indices[dimension], loops) if dimension < len(indices) else None
+    if loop is None or (loop.workers != level and not loop.owner):
+        raise TranslationError(
+            "R0705",
+            f"`{new.name}` lives in the registers of each {level[0].value}, but another one reads or writes it",
+            new.origin,
+            "store it in Shared memory",
+        )
+
+
+def _indices(command: i.Command, name: str, loops: Mapping[str, Loop]) -> list[tuple[tuple[Nat, ...], Mapping[str, Loop]]]:
+    """Every access to a buffer, with the loops around it inside of its scope."""
+    found: list[tuple[tuple[Nat, ...], Mapping[str, Loop]]] = []
+    for access in i.accesses(command):
+        if isinstance(access, i.Access) and access.buffer == name:
+            found.append((access.indices, loops))
+    match command:
+        case i.For():
+            loops = {**loops, command.index: Loop(None, command.owner)}
+        case i.ParallelFor():
+            loops = {**loops, command.index: Loop((command.level, command.dimension), False)}
+        case _:
+            pass
+    for part in i.inner(command):
+        found += _indices(part, name, loops)
+    return found
+
+
+def _own(command: i.Command, name: str, dimension: int, level: Workers) -> i.Command:
+    """Owner loops over the dimension become parallel loops of the level that owns it."""
+    if isinstance(command, i.For) and command.owner and _ranges_over(command, name, dimension):
+        body = _own(command.body, name, dimension, level)
+        return i.ParallelFor(level[0], level[1], command.index, command.count, body)
+    return i.with_inner(command, tuple(_own(c, name, dimension, level) for c in i.inner(command)))
+
+
+def _ranges_over(loop: i.For, name: str, dimension: int) -> bool:
+    index = variable(loop.index)
+    for command in i.commands(loop.body):
+        for access in i.accesses(command):
+            if isinstance(access, i.Access) and access.buffer == name and len(access.indices) > dimension:
+                if access.indices[dimension] == index:
+                    return True
+    return False
+

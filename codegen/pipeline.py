@@ -1,0 +1,142 @@
+"""From a low-level functional program to CUDA: a list of named passes, each result printable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import codegen.primitives  # noqa: F401  # registers the translations
+from codegen import imperative as i
+from codegen.cuda import Printer
+from codegen.launch import Launch, derive
+from codegen.passes.allocate import map_accesses, place_shared, shares
+from codegen.passes.barriers import insert_barriers
+from codegen.passes.distribute import distribute
+from codegen.passes.legality import check, check_accumulators
+from codegen.paths import resolve
+from codegen.translate import Translator
+from rise.errors import TranslationError
+from rise.expr import Expr, Lambda
+from rise.nat import Nat, NatVariable, constant, simplify
+from rise.types import Array, Data, Dependent, Function
+
+# what a kernel's names must not be
+RESERVED = frozenset(
+    "output auto bool break case catch char class const continue default delete do double else enum extern "
+    "false float for friend goto half if inline int long namespace new operator private protected public "
+    "register return short signed sizeof static struct switch template this throw true try typedef union "
+    "unsigned using virtual void volatile while wmma blockIdx threadIdx blockDim gridDim x y z bfloat16 min max "
+    "Global Shared Local shared_memory y0 y1 yn j0 j1 jn gamma exp log sqrt tanh abs floor sin cos pow fma".split()
+)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A printed kernel: its text, how it is launched, and what it takes and gives.
+
+    stages: the imperative program after each pass, by name
+    """
+
+    name: str
+    source: str
+    launch: Launch
+    inputs: tuple[tuple[str, Data], ...]
+    output: Data
+    function: i.Function = field(repr=False)
+    stages: tuple[tuple[str, i.Function], ...] = field(default=(), repr=False)
+
+
+def translate(program: Expr, name: str) -> tuple[i.Function, tuple[tuple[str, Data], ...]]:
+    """accT of the whole program into its output."""
+    translator = Translator(set(RESERVED))
+    environment: dict[str, i.Expression] = {}
+    inputs: list[i.Variable] = []
+    names: list[tuple[str, Data]] = []
+    body = program
+    while isinstance(body, Lambda):
+        type_: Data = body.parameter.type  # type: ignore[assignment]
+        if isinstance(type_, Function | Dependent):
+            raise TranslationError("R0722", f"the input `{body.parameter.name}` is a function", body.origin)
+        variable = i.Variable(translator.name(body.parameter.name), type_)
+        environment[body.parameter.name] = variable
+        inputs.append(variable)
+        names.append((body.parameter.name, type_))
+        body = body.body
+    if isinstance(body.type, Function | Dependent):
+        raise TranslationError("R0723", f"the result is a function of type `{body.type}`", body.origin)
+    result: Data = body.type
+    output = i.Variable("output", result if isinstance(result, Array) else Array(constant(1), result))
+    target: i.Acceptor = i.AcceptVariable("output", output.type)
+    if not isinstance(result, Array):
+        target = i.AcceptAt(constant(0), target, result)
+    command = translator.accept(body, target, environment)
+    return i.Function(name, (output,), tuple(inputs), command), tuple(names)
+
+
+def unit_loops(function: i.Function) -> i.Function:
+    """Loops of one iteration are their body: the index is 0."""
+
+    def go(command: i.Command) -> i.Command:
+        command = i.with_inner(command, tuple(go(c) for c in i.inner(command)))
+        if isinstance(command, i.For) and command.count == constant(1):
+            return _without_index(command.body, command.index)
+        return command
+
+    return replace(function, body=go(function.body))
+
+
+def _without_index(body: i.Command, index: str) -> i.Command:
+    zero = {NatVariable(index): constant(0)}
+
+    def change(access: i.Access | i.Tile) -> i.Access | i.Tile:
+        if isinstance(access, i.Tile):
+            return replace(access, offset=access.offset.substitute(zero))  # type: ignore[arg-type]
+        return replace(access, indices=tuple(n.substitute(zero) for n in access.indices))  # type: ignore[arg-type]
+
+    return map_naturals(map_accesses(body, change), lambda n: n.substitute(zero))  # type: ignore[arg-type]
+
+
+def map_naturals(node: i.Command, change: Callable[[Nat], Nat]) -> i.Command:
+    """Rebuilds the values of indices that are read as data."""
+    from dataclasses import fields, is_dataclass
+
+    def go(value: object) -> object:
+        if isinstance(value, i.Natural):
+            return replace(value, value=change(value.value))
+        if isinstance(value, tuple):
+            return tuple(go(v) for v in value)
+        if is_dataclass(value) and type(value).__module__ == i.__name__:
+            changed = {f.name: go(getattr(value, f.name)) for f in fields(value) if f.name not in ("origin", "type")}
+            return replace(value, **changed)  # type: ignore[type-var]
+        return value
+
+    return go(node)  # type: ignore[return-value]
+
+
+def generate(program: Expr, name: str) -> Kernel:
+    """The kernel for a low-level program whose sizes are numbers. Raises TranslationError with the place."""
+    function, names = translate(program, name)
+    stages = [("translate", function)]
+
+    def stage(label: str, new: i.Function) -> i.Function:
+        stages.append((label, new))
+        return new
+
+    function = stage("resolve", resolve(function))
+    function = stage("distribute", distribute(function))
+    launch = derive(function.body)
+    check(function, launch)
+    check_accumulators(function.body)
+    function = stage("barriers", insert_barriers(function))
+    function = stage("shares", shares(function, launch))
+    function = stage("unit loops", unit_loops(function))
+    function, launch = place_shared(function, launch)
+    stage("place shared", function)
+    body = program
+    while isinstance(body, Lambda):
+        body = body.body
+    source = Printer(function, launch).text()
+    return Kernel(name, source, launch, names, body.type, function, tuple(stages))  # type: ignore[arg-type]
+
+
+__all__ = ["Kernel", "generate", "simplify", "translate"]

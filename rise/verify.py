@@ -1,0 +1,33 @@
+"""The check between passes: every application fits, every identifier has its binder's type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rise.errors import RiseError
+from rise.expr import Apply, Expr, Identifier, Lambda, children
+from rise.types import Function, Type
+
+
+def verify(term: Expr, bound: Mapping[str, Type] | None = None) -> None:
+    """Raises an internal error where a term is not well typed; free identifiers may have any type."""
+    scope = bound or {}
+    match term:
+        case Identifier(name, type_):
+            if name in scope and scope[name] != type_:
+                raise _internal(f"`{name}` has the type `{type_}`, its binder `{scope[name]}`", term)
+        case Lambda(parameter, body):
+            verify(body, {**scope, parameter.name: parameter.type})
+        case Apply(function, argument):
+            type_ = function.type
+            if not isinstance(type_, Function) or type_.parameter != argument.type:
+                raise _internal(f"an argument of type `{argument.type}` for `{type_}`", term)
+            verify(function, scope)
+            verify(argument, scope)
+        case _:
+            for child in children(term):
+                verify(child, scope)
+
+
+def _internal(message: str, term: Expr) -> RiseError:
+    return RiseError("R0699", f"internal: a term is not well typed: {message}", getattr(term, "origin", None))
