@@ -189,14 +189,14 @@ class Resolver:
         by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)
         offset = linear.substitute({NatVariable(row): constant(0), NatVariable(column): constant(0)})
         affine = offset + by_row * variable(row) + by_column * variable(column)
-        if simplify(linear - affine, inside) != constant(0) or (by_row != 1 and by_column != 1):
+        if simplify(linear - affine, inside) != constant(0) or constant(1) not in (by_row, by_column):
             raise TranslationError(
                 "R0711",
                 f"the tile has its elements at {linear}: neither rows nor columns are contiguous",
                 origin,
                 "a tile has to be a rectangle of one array",
             )
-        if by_column == 1:
+        if by_column == constant(1):
             return i.Tile(access.buffer, offset, by_row, True)
         return i.Tile(access.buffer, offset, by_column, False)
 

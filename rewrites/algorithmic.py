@@ -11,6 +11,7 @@ from rise.expr import (
     Expr,
     Identifier,
     Lambda,
+    Literal,
     Primitive,
     apply,
     call,
@@ -18,7 +19,7 @@ from rise.expr import (
     fresh_name,
     with_children,
 )
-from rise.normal import simplify
+from rise.normal import is_view, simplify
 from rise.primitives.declare import primitive
 from rise.types import Array, Pair
 
@@ -51,6 +52,25 @@ def _only_pairs(term: Expr) -> bool:
     return applied[0] in ("pair", "fst", "snd") and all(_only_pairs(x) for x in applied[2])
 
 
+RESHAPING = frozenset({"asMatrix", "asFragment"})
+
+
+def reshapes(term: Expr) -> bool:
+    """Whether a term only changes the form of data: a view, or a tile as a fragment and back."""
+    if isinstance(term, Primitive):
+        return term.name in RESHAPING or is_view(term)
+    return isinstance(term, Identifier | Literal) or all(reshapes(c) for c in children(term))
+
+
+def only_reshapes(match: Match, name: str) -> bool:
+    function = match.terms[name]
+    return isinstance(function, Lambda) and reshapes(function.body)
+
+
+def one_reshapes(match: Match) -> str | None:
+    return None if only_reshapes(match, "f") or only_reshapes(match, "g") else "both functions compute"
+
+
 SPLIT_JOIN = rule(
     "splitJoin",
     "xs |> map(f)",
@@ -62,6 +82,13 @@ MAP_FUSION = rule(
     "xs |> map(f) |> map(g)",
     "xs |> map(fun(x => g(f(x))))",
     meaning="Two maps as one.",
+)
+MAP_VIEW_FUSION = rule(
+    "mapViewFusion",
+    "xs |> map(f) |> map(g)",
+    "xs |> map(fun(x => g(f(x))))",
+    meaning="Two maps as one, where one of them only changes the form of elements.",
+    conditions=(one_reshapes,),
 )
 MAP_IDENTITY = rule("mapIdentity", "xs |> map(fun(x => x))", "xs", meaning="Mapping the identity changes nothing.")
 MAP_CONSTANT = rule(

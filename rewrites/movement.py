@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rewrites.algorithmic import only_reshapes
 from rewrites.match import Match
 from rewrites.rule import Rule, computed, rule
 from rise.expr import (
@@ -9,14 +10,13 @@ from rise.expr import (
     Expr,
     Identifier,
     Lambda,
-    Literal,
     Primitive,
     call,
     children,
     fresh_name,
     with_children,
 )
-from rise.normal import is_view, simplify
+from rise.normal import simplify
 from rise.primitives.declare import primitive
 from rise.types import Array, Pair
 
@@ -65,17 +65,7 @@ JOIN_CONSTANT = rule(
 
 def _reshapes(match: Match) -> str | None:
     """The mapped function only changes the form of an element: fusing it repeats no work."""
-    function = match.terms["f"]
-    return None if isinstance(function, Lambda) and reshapes(function.body) else "the function computes"
-
-
-RESHAPING = frozenset({"asMatrix", "asFragment"})
-
-
-def reshapes(term: Expr) -> bool:
-    if isinstance(term, Primitive):
-        return term.name in RESHAPING or is_view(term)
-    return isinstance(term, Identifier | Literal) or all(reshapes(c) for c in children(term))
+    return None if only_reshapes(match, "f") else "the function computes"
 
 
 ZIP_MAP_FIRST = rule(

@@ -491,7 +491,21 @@ def simplify(value: Nat, facts: Facts) -> Nat:
         for base, exponent in monomial:
             product = product * _raise(_simplify_atom(base, facts), exponent)
         total = total + product
-    return total
+    return _recombine(total)
+
+
+def _recombine(value: Nat) -> Nat:
+    """b * (a / b) + a % b is a."""
+    for monomial, coefficient in value.terms:
+        for base, exponent in monomial:
+            if not (isinstance(base, Operation) and base.operator == "remainder" and exponent == 1):
+                continue
+            others = tuple((a, e) for a, e in monomial if a != base)
+            factor = Nat.build({others: coefficient})
+            whole = factor * base.right * atom(Operation("quotient", base.left, base.right))
+            if set(whole.terms) <= set(value.terms):
+                return _recombine(value - whole - factor * atom(base) + factor * base.left)
+    return value
 
 
 def _simplify_atom(base: Atom, facts: Facts) -> Nat:

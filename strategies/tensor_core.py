@@ -285,8 +285,7 @@ def product(p: Parameters) -> Strategy:
         block_reduction(p.block[2]),
         at_step(seq(warp_tiles(p), arguments(4, mapped(in_warp)))),
         form_outward,
-        view_inward,
-        flatten,
+        top_down(seq(check(is_fold, "a reduction"), view_inward, flatten)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codegen import imperative as i
 from codegen.imperative import Level
+from codegen.paths import Resolver
 from codegen.translate import (
     Call,
     Continuation,
@@ -14,7 +15,9 @@ from codegen.translate import (
     continuing,
 )
 from rise.expr import Expr, Lambda
-from rise.types import Space
+from rise.nat import Facts, Nat, variable
+from rise.normal import is_view
+from rise.types import Array, Data, Pair, Space
 
 LEVELS = {
     "mapGlobal": Level.GRID,
@@ -83,15 +86,45 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
 
 @accepting("reduceSeq", "reduceSeqUnroll")
 def fold_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """acc A = con λr. A := r, where the accumulator can be copied."""
-    function, initial, _ = call.arguments
+    """In place where the initial value is what the target holds; else con λr. A := r."""
+    function, initial, xs = call.arguments
+    if is_view(initial):
+        start = translator.pure(initial, call.environment, call.origin)
+        if same_place(start, target, call.type):
+            return _update(translator, call, start, target)
     return fold(translator, call, lambda value: copy(translator, value, target, call))
+
+
+def _update(
+    translator: Translator, call: Call, value: i.Expression, target: i.Acceptor
+) -> i.Command:
+    """con xs λX. for k < n. acc(f A.rd X[k])(A)"""
+    function, _, xs = call.arguments
+
+    def body(array: i.Expression) -> i.Command:
+        index = translator.name("k")
+        expr, inner = translator.apply(function, (value, at(array, index)), call.environment)
+        step = translator.accept(expr, target, inner)
+        return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
+
+    return translator.continue_with(xs, body, call.environment)
+
+
+def same_place(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:
+    """Whether every element is read from the very place that it is written to."""
+    path: list[Nat] = []
+    while isinstance(type_, Array):
+        path.append(variable(f"probe_{len(path)}"))
+        type_ = type_.element
+    if isinstance(type_, Pair):
+        return False
+    resolver = Resolver()
+    read = resolver.read(value, tuple(path), Facts())
+    return isinstance(read, i.Access) and read == resolver.write(target, tuple(path), Facts())
 
 
 def copy(translator: Translator, value: i.Expression, target: i.Acceptor, call: Call) -> i.Command:
     """target := value; an array is copied element by element by whoever owns the element."""
-    from rise.types import Array, Pair
-
     type_ = value.type  # type: ignore[union-attr]
     if isinstance(type_, Array):
         index = translator.name("i")

@@ -23,7 +23,7 @@ WRITTEN = {
     "NAME": "a name",
     "INTEGER": "a number",
     "STRING": "a file name in quotes",
-    "$END": "the end of the text",
+    "$END": "the end",
     "_LPAR": "`(`",
     "_RPAR": "`)`",
     "_LBRACKET": "`[`",

@@ -1,0 +1,379 @@
+"""The printer: what is printed is the same program, and reads like the papers'."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rise.check.program import check_expression, check_text
+from rise.document import NOTHING, SPACE, concat, group, indented, join, render
+from rise.expr import (
+    Apply,
+    DependentApply,
+    DependentLambda,
+    Identifier,
+    Lambda,
+    Literal,
+    Primitive,
+    alpha_equal,
+    apply,
+)
+from rise.nat import nat, variable
+from rise.pretty import show, show_argument, show_definition, show_nat, show_type
+from rise.primitives.declare import primitive
+from rise.source import Source
+from rise.syntax.parser import parse_expression, parse_type
+from rise.syntax.resolve import as_type, resolve_nat, resolve_type
+from rise.types import (
+    BOOL,
+    F16,
+    F32,
+    I32,
+    Dependent,
+    Function,
+    Index,
+    Kind,
+    NatFunction,
+    Space,
+    Variable,
+    Vector,
+    array,
+)
+
+# as printed, hence printed again the same
+PROGRAM = """\
+def matmul = depFun((m: Nat, n: Nat, k: Nat) =>
+  fun((A: m.k.f16, B: k.n.f16) =>
+    A |> map(fun(row =>
+      B |> transpose |> map(fun(col =>
+        zip(row, col) |> map(fun(xy => f32(fst(xy)) * f32(snd(xy)))) |> reduce(+, 0.0)))))))
+
+def dot: {n: Nat} -> n.f16 -> n.f16 -> f32 =
+  fun(xs, ys => zip(xs, ys) |> map(fun(xy => f32(fst(xy)) * f32(snd(xy)))) |> reduce(+, 0.0))
+
+def gemm = depFun((m: Nat, n: Nat, k: Nat) =>
+  fun((A: m.k.f32, B: k.n.f32, C: m.n.f32, alpha: f32, beta: f32) =>
+    zip(A, C) |> map(fun(rowAC =>
+      zip(B |> transpose, snd(rowAC)) |> map(fun(colBC =>
+        zip(fst(rowAC), fst(colBC))
+        |> map(fun(ab => fst(ab) * snd(ab)))
+        |> reduce(+, 0.0)
+        |> fun(r => alpha * r + beta * snd(colBC))))))))
+
+def low = depFun((m: Nat, n: Nat, k: Nat) =>
+  fun((A: m.k.f32, B: k.n.f32, C: m.n.f32, alpha: f32, beta: f32) =>
+    zip(A, C) |> mapBlock(0)(fun(rowAC =>
+      zip(B |> transpose, snd(rowAC)) |> mapThreads(0)(fun(colBC =>
+        zip(fst(rowAC), fst(colBC))
+        |> reduceSeq(Local)(fun(acc, ab => acc + fst(ab) * snd(ab)), 0.0)
+        |> fun(r => alpha * r + beta * snd(colBC))))))))
+
+def tiles = fun((aTile: 16.16.f16, bTile: 16.16.f16) =>
+  tensorMatMulAdd(
+    aTile |> asFragment |> toMem(Local),
+    bTile |> transpose |> asFragment |> toMem(Local),
+    generateFragment(0.0) |> toMem(Local))
+  |> toMem(Local)
+  |> asMatrix)
+
+def tiled: {n: Nat} -> (32*n).f16 -> n.32.f16 =
+  fun(xs => xs |> split(32) |> mapSeq(fun(x => x |> mapSeq(fun(y => y |> toMem(Global))))))
+
+def dots = fun((xs: 8.8.f16, ys: 8.f16) => xs |> map(dot(ys)))"""
+
+SCOPE = "def it = fun((x: f32, y: f32, b: bool, c: bool, i: i32, xs: 8.f32, ps: 4.(f32, f32)) =>"
+
+
+def printed(text):
+    """The definition of that text, printed."""
+    program = check_text(text)
+    return show_definition(program[program.own[-1]])
+
+
+@pytest.mark.parametrize("name", ["matmul", "dot", "gemm", "low", "tiles", "tiled", "dots"])
+def test_a_program_prints_as_itself(name):
+    texts = {text.split()[1].rstrip(":"): text for text in PROGRAM.split("\n\n")}
+    assert show_definition(check_text(PROGRAM)[name]) == texts[name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x + y * x - (y - x)",
+        "(x + y) * -x",
+        "x / (y / x) / y",
+        "x - -1.0",
+        "-(1.0)",
+        "-(x + y)",
+        "-x",
+        "--x",
+        "b && (c || !b)",
+        "!(b && c) || x < y",
+        "x < y == y < x",
+        "(x == y) == (b == c)",
+        "x < y == (x == y) && b",
+        "(x, y, (b, c), i)",
+        "((x, y), fst((b, c)))",
+        "f16(x + y)",
+        "f32(3)",
+        "f32(3: i8)",
+        "f32(1.5: f16)",
+        "i32(f64(x))",
+        "let z = x + y in z * z",
+        "let f = x in (let g = y in f + g) * f",
+        "xs |> map(fun(z => z + x))",
+        "xs |> reduce(max, -1e999)",
+        "xs |> reduce(+, 0.0)",
+        "xs |> map(add(x))",
+        "xs |> map(f16)",
+        "xs |> split(4) |> join",
+        "xs |> take(3) |> map(fun(z => let w = z in w))",
+        "xs |> padCst(1, 2)(0.0)",
+        "zip(xs, xs |> map(fun(z => z))) |> map(fun(p => fst(p) - snd(p)))",
+        "x + y |> fun(z => z * z)",
+        "(xs |> reduce(+, x)) * y",
+        "ps |> map(fun(p => fst(p)))",
+        "ps |> unzip",
+        "select(b, x, y)",
+        "generate(fun(j => xs |> idx(j)))",
+        "true",
+        "i % 2 == 0",
+        "y |> fun(z => z + x)",
+        "xs |> slide(3, 1)",
+        "xs |> toMem(Local)",
+        "id(xs)",
+    ],
+)
+def test_an_expression_prints_as_itself(text):
+    assert printed(f"{SCOPE} {text})").split("=>", 1)[1].strip()[:-1] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fun(x: f32 => ((x) + (x * x)))", "fun((x: f32) => x + x * x)"),
+        ("fun(xs: 8.f32 => reduce(add)(0)(map(fun(x => x))(xs)))", None),
+        ("fun(xs: 8.f32 => xs |> map(fun(x => x)) |> reduce(+, 0.0))", None),
+        ("fun(x: f32 => fun(y: f32 => x))", "fun((x: f32, y: f32) => x)"),
+        ("fun(x: f32, y: f32 => (fun(a, b => a))(x)(y))", None),
+    ],
+)
+def test_what_is_written_otherwise_prints_the_same(text, expected):
+    usual = printed(f"def f = {text}")
+    assert printed(usual) == usual
+    if expected is not None:
+        assert usual == f"def f = {expected}"
+
+
+# --- terms made by hand -------------------------------------------------------------------------
+
+N = variable("n")
+X, Y = Identifier("x", F32), Identifier("y", F32)
+ADD = Primitive(primitive("add"), (F32,))
+
+
+def call(name, dependent, *arguments):
+    return apply(Primitive(primitive(name), dependent), *arguments)
+
+
+def test_no_binder_hides_a_primitive_that_is_used_below_it():
+    xs = Identifier("map", array(8, F32))
+    body = call("map", (nat(8), F32, F32), Lambda(X, X), xs)
+    assert show(Lambda(xs, body)) == "fun(map_1 => map_1 |> map(fun(x => x)))"
+    target = Identifier("f16", F32)
+    assert show(Lambda(target, call("cast", (F32, F16), target))) == "fun(f16_1 => f16(f16_1))"
+
+
+def test_a_name_that_is_taken_below_stays_apart_from_a_renamed_binder():
+    xs, free = Identifier("map", array(8, F32)), Identifier("map_1", F32)
+    body = call("map", (nat(8), F32, F32), Lambda(X, free), xs)
+    assert show(Lambda(xs, body)) == "fun(map_2 => map_2 |> map(fun(x => map_1)))"
+
+
+def test_let_whose_function_is_not_written_in_place():
+    function = Identifier("f", Function(F32, F32))
+    assert show(call("let", (F32, F32), X, function)) == "let y = x in f(y)"
+    assert show(call("let", (F32, F32))) == "fun(x, f => let y = x in f(y))"
+    assert show(call("let", (F32, F32), Y)) == "fun(f => let y_1 = y in f(y_1))"
+
+
+def test_a_cast_to_other_than_a_scalar_shows_its_type():
+    vector = Vector(nat(4), F16)
+    source = Identifier("v", Vector(nat(4), F32))
+    cast = call("cast", (source.type, vector), source)
+    assert show(cast) == "cast(v): Vec[4, f16]"
+    assert (
+        show(call("toMem", (Space.LOCAL, vector), cast)) == "cast(v): Vec[4, f16] |> toMem(Local)"
+    )
+    assert show(call("pair", (vector, F32), cast, X)) == "(cast(v): Vec[4, f16], x)"
+    assert show(call("cast", (source.type, vector))) == "cast: Vec[4, f32] -> Vec[4, f16]"
+
+
+def test_operators_are_bare_as_arguments_only():
+    assert show(ADD) == "add"
+    assert show(Apply(ADD, X)) == "add(x)"
+    assert show(Lambda(X, ADD)) == "fun(x => add)"
+    fold = call("reduce", (nat(8), F32), ADD, Literal(0.0, F32))
+    assert show(fold) == "reduce(+, 0.0)"
+
+
+def test_dependent_functions_and_their_application():
+    identity = DependentLambda("n", Kind.NAT, Lambda(Identifier("xs", array(N, F32)), X))
+    assert show(identity) == "depFun((n: Nat) => fun(xs => x))"
+    assert show(identity, annotate=True) == "depFun((n: Nat) => fun((xs: n.f32) => x))"
+    assert show(DependentApply(identity, N + 1)) == "depFun((n: Nat) => fun(xs => x))(n + 1)"
+    function = Identifier("f", Dependent("t", Kind.DATA, Function(Variable("t"), F32)))
+    assert show(DependentApply(function, array(N, F16))) == "f(Array[n, f16])"
+    assert show(apply(DependentApply(function, F32), X)) == "f(f32)(x)"
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "text"),
+    [
+        (0, F32, "0.0"),
+        (0.0, I32, "0"),
+        (-1.5, F32, "-1.5"),
+        (-0.0, F32, "-0.0"),
+        (1e-7, F32, "1e-07"),
+        (1e20, F16, "1e+20"),
+        (math.inf, F32, "1e999"),
+        (-math.inf, F32, "-1e999"),
+        (math.nan, F32, "1e999 - 1e999"),
+        (3, Index(nat(8)), "3"),
+        (True, BOOL, "true"),
+    ],
+)
+def test_literals(value, type_, text):
+    assert show(Literal(value, type_)) == text
+
+
+def test_a_definition_of_a_value_shows_its_type():
+    assert printed("def half: f16 = 0.5") == "def half: f16 = 0.5"
+    assert printed("def f: f32 -> f32 -> f32 = add") == "def f: f32 -> f32 -> f32 = add"
+
+
+def test_what_is_inferred_is_written_where_it_has_to_be():
+    expected = "def first: {t: DataType, t1: DataType} -> (t, t1) -> t = fun(p => fst(p))"
+    assert printed("def first = fun(p => fst(p))") == expected
+    assert printed(expected) == expected
+
+
+# --- types and sizes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "m.n.f32",
+        "(n + 1).16.f16",
+        "(2*n).(f32, Idx[n - 1])",
+        "(n / 2).Vec[4, f16]",
+        "Fragment[16, n, 8, f16, AMatrix]",
+        "{n1: Nat, t: DataType} -> (k: Nat) -> (t -> t) -> n1.t -> k.t",
+        "((l: Nat) -> l.f32) -> (f32 -> f32) -> f32",
+        "(m^2).f32",
+        "(min(m, n)).f32",
+        "(2*m - n - 1).f32",
+        "(m + (n + 1) % 4).f32",
+        "(f32, (f16, bool))",
+    ],
+)
+def test_a_type_prints_as_itself(text):
+    kinds = dict.fromkeys("mn", Kind.NAT)
+    assert show_type(resolve_type(parse_type(Source("test", text)), kinds)) == text
+
+
+SIZES = st.recursive(
+    st.sampled_from(["m", "n", "1", "2", "3", "8"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda p: f"({p[0]} {p[1]} {p[2]})"),
+        st.tuples(inner, st.sampled_from("/%"), st.sampled_from("238n")).map(
+            lambda p: f"({p[0]} {p[1]} {p[2]})"
+        ),
+        st.tuples(inner, inner).map(lambda p: f"min({p[0]}, {p[1]})"),
+    ),
+    max_leaves=6,
+)
+
+
+@given(SIZES)
+def test_a_size_prints_as_itself(text):
+    kinds = dict.fromkeys("mn", Kind.NAT)
+    size = resolve_nat(parse_type(Source("test", text)), kinds)
+    shown = show_nat(size)
+    assert resolve_nat(parse_type(Source("test", shown)), kinds) == size
+    assert resolve_nat(as_type(parse_expression(Source("test", shown))), kinds) == size
+
+
+def test_a_function_on_sizes():
+    assert show_argument(NatFunction("i", N - 1 - variable("i"))) == "natFun(i => n - i - 1)"
+
+
+# --- scalars of any form ------------------------------------------------------------------------
+
+A, B = Identifier("a", BOOL), Identifier("b", BOOL)
+LEAVES = [X, Y, Literal(1.0, F32), Literal(-2.5, F32), Literal(1e-9, F32)]
+
+
+def operation(name, dependent):
+    return lambda operands: call(name, dependent, *operands)
+
+
+def binary(names, dependent, operands):
+    return st.one_of(
+        *(st.tuples(operands, operands).map(operation(name, dependent)) for name in names)
+    )
+
+
+NUMBERS = st.recursive(
+    st.sampled_from(LEAVES),
+    lambda inner: st.one_of(
+        binary(["add", "sub", "mul", "div", "min"], (F32,), inner),
+        st.tuples(inner).map(operation("neg", (F32,))),
+    ),
+    max_leaves=8,
+)
+TRUTHS = st.recursive(
+    st.one_of(st.sampled_from([A, B]), binary(["lt", "ge", "eq"], (F32,), NUMBERS)),
+    lambda inner: st.one_of(
+        binary(["and", "or"], (), inner),
+        binary(["eq", "ne"], (BOOL,), inner),
+        st.tuples(inner).map(operation("not", ())),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.one_of(NUMBERS, TRUTHS), st.sampled_from([20, 100]))
+def test_arithmetic_parses_back_to_itself(expr, width):
+    function = expr
+    for parameter in (X, Y, A, B):
+        function = Lambda(parameter, function)
+    assert alpha_equal(check_expression(show(function, width, annotate=True)), function)
+
+
+# --- layout -------------------------------------------------------------------------------------
+
+
+def test_a_group_is_on_one_line_where_it_fits():
+    document = group("f(", indented(NOTHING, join(concat(",", SPACE), ["aaa", "bbb"])), ")")
+    assert render(document, 12) == "f(aaa, bbb)"
+    assert render(document, 10) == "f(\n  aaa,\n  bbb)"
+
+
+def test_what_follows_a_group_up_to_the_next_break_has_to_fit_too():
+    assert render(concat(group("a", SPACE, "b"), ")))"), 5) == "a\nb)))"
+    assert render(group(group("a", SPACE, "b"), SPACE, "cccc"), 5) == "a b\ncccc"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_lines_keep_to_the_width(width):
+    for name in ("matmul", "gemm", "low", "tiles"):
+        text = show_definition(check_text(PROGRAM)[name], width)
+        assert max(len(line) for line in text.splitlines()) <= width
+        again = check_text(text)
+        assert show_definition(again[name]) == show_definition(check_text(PROGRAM)[name])
