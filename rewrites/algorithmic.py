@@ -91,6 +91,19 @@ MAP_VIEW_FUSION = rule(
     conditions=(one_reshapes,),
 )
 MAP_IDENTITY = rule("mapIdentity", "xs |> map(fun(x => x))", "xs", meaning="Mapping the identity changes nothing.")
+MAP_NOTHING = rule("mapNothing", "xs", "xs |> map(fun(x => x))", meaning="An array is a map of the identity: a copy.")
+GENERATE_AS_MAP = rule(
+    "generateAsMap",
+    "generate(f)",
+    "generate(fun(i => i)) |> map(f)",
+    meaning="A generated array is a map over the indices.",
+)
+REDUCE_MAP = rule(
+    "reduceMap",
+    "xs |> map(f) |> reduce(op, z)",
+    "xs |> reduceSeq(Local)(fun(acc, x => op(acc, f(x))), z)",
+    meaning="A reduction of a map is a fold that maps on the way.",
+)
 MAP_CONSTANT = rule(
     "mapConstant",
     "xs |> map(fun(x => z))",

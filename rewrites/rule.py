@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from rewrites.match import Match, Mismatch, certain
 from rewrites.result import Failure, Result, Step, Success
@@ -69,7 +70,18 @@ class Rule:
             raise StrategyError("R0603", f"the rule `{self.name}` has no parameter `{unknown[0]}`")
         return replace(self, given={**self.given, **{n: nat(v) for n, v in sizes.items()}})
 
+    @cached_property
+    def _head(self) -> tuple[str, int] | None:
+        return self.lhs.head if isinstance(self.lhs, Apply) else None
+
+    @cached_property
+    def _expected(self) -> str:
+        return f"expected an application of `{self._head[0]}`" if self._head else ""
+
     def apply(self, term: Expr) -> Result:
+        if self._head is not None and (not isinstance(term, Apply) or term.head != self._head):
+            # most attempts end here, so nothing is matched for them
+            return Failure(self.name, term, self._expected)
         match = Match()
         for name, value in self.given.items():
             match.types[self.sizes[name]] = value

@@ -75,6 +75,16 @@ class Apply:
     def free(self) -> frozenset[str]:
         return self.function.free | self.argument.free
 
+    @cached_property
+    def head(self) -> tuple[str, int] | None:
+        """The primitive applied and how many arguments it has, or None for other applications."""
+        function = self.function
+        if isinstance(function, Primitive):
+            return function.name, 1
+        if isinstance(function, Apply) and function.head is not None:
+            return function.head[0], function.head[1] + 1
+        return None
+
 
 @dataclass(frozen=True)
 class DependentLambda:

@@ -87,6 +87,8 @@ class Nat:
     @staticmethod
     def build(terms: Mapping[Monomial, Coefficient]) -> Nat:
         kept = [(m, _simple(c)) for m, c in terms.items() if c != 0]
+        if len(kept) < 2:
+            return Nat(tuple(kept))
         return Nat(tuple(sorted(kept, key=lambda term: _monomial_key(term[0]))))
 
     @cached_property
@@ -119,12 +121,20 @@ class Nat:
         return frozenset(a for a in self.atoms if isinstance(a, NatUnknown))
 
     def __add__(self, other: NatLike) -> Nat:
+        if isinstance(other, Nat) and not other.terms:
+            return self
+        if not self.terms:
+            return nat(other)
         sum_ = dict(self.terms)
         for monomial, coefficient in nat(other).terms:
             sum_[monomial] = sum_.get(monomial, 0) + coefficient
         return Nat.build(sum_)
 
     def __mul__(self, other: NatLike) -> Nat:
+        if isinstance(other, Nat) and other.value == 1:
+            return self
+        if self.value == 1:
+            return nat(other)
         product: dict[Monomial, Coefficient] = {}
         for left, a in self.terms:
             for right, b in nat(other).terms:

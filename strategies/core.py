@@ -189,9 +189,26 @@ def all_bottom_up(s: Rewrite) -> Strategy:
     return recursive("all_bottom_up", lambda itself: seq(all_(itself), s))
 
 
-def normalize(s: Rewrite) -> Strategy:
-    """normalize s = repeat (topDown s)"""
-    return repeat(top_down(s))
+def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
+    """normalize s = repeat (topDown s); a part in which s was found not to apply is not searched again."""
+
+    def run(term: Expr) -> Result:
+        settled: dict[int, Expr] = {}
+
+        def first(part: Expr) -> Result:
+            if id(part) in settled:
+                return Failure("normalize", part, "nothing applies")
+            result = s(part)
+            if isinstance(result, Success):
+                return result
+            below = one(first)(part)
+            if isinstance(below, Failure):
+                settled[id(part)] = part  # kept alive, so that its id stays its own
+            return below
+
+        return repeat(first, limit)(term)
+
+    return Strategy("normalize", run)
 
 
 def everywhere(s: Rewrite) -> Strategy:

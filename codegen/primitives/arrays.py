@@ -14,7 +14,7 @@ from codegen.translate import (
 )
 from rise.errors import TranslationError
 from rise.expr import Lambda
-from rise.nat import Nat, nat, quotient, remainder, variable
+from rise.nat import Nat, NatVariable, nat, quotient, remainder, variable
 
 # --- reading ----------------------------------------------------------------------------------------------
 
@@ -71,6 +71,8 @@ def known_index(index: i.Expression, call: Call) -> Nat:
             return value
         case i.Number(int() as value, _):
             return nat(value)
+        case i.At(outer, i.GenerateExpression(parameter, i.Natural(value, _), _), _):
+            return value.substitute({NatVariable(parameter): outer})
         case _:
             raise TranslationError("R0712", "an index that is data has no translation yet", call.origin)
 

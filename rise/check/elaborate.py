@@ -28,7 +28,7 @@ from rise.primitives.declare import REGISTRY, lookup
 from rise.primitives.declare import primitive as declared
 from rise.source import Span
 from rise.syntax import surface as s
-from rise.syntax.resolve import resolve_argument, resolve_type
+from rise.syntax.resolve import as_type, resolve_argument, resolve_nat_function, resolve_type
 from rise.types import (
     BOOL,
     SCALARS,
@@ -48,7 +48,7 @@ from rise.types import (
 
 INFIX = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "<": "lt", "<=": "le", ">": "gt",
-    ">=": "ge", "==": "eq", "!=": "ne", "&&": "and", "||": "or",
+    ">=": "ge", "==": "eq", "!=": "ne", "&&": "and", "||": "or", "^": "pow",
 }  # fmt: skip
 UNARY = {"-": "neg", "!": "not"}
 CONSTANTS: Mapping[str, Argument] = {c.value: c for c in (*Space, *FragmentKind)}
@@ -175,16 +175,16 @@ class Elaborator:
                     return isinstance(CONSTANTS.get(name), Space)
                 return scope.kinds.get(name) is kind
             case s.Number(value):
-                return kind is Kind.NAT and isinstance(value, int)
+                return kind is Kind.NAT and isinstance(value, int) and not isinstance(value, bool)
             case s.Binary(_, left, right):
                 return self._fits(left, kind, scope) and self._fits(right, kind, scope)
             case _:
                 return False
 
     def dependent_argument(self, node: s.Surface, kind: Kind, scope: Scope) -> Argument:
+        if isinstance(node, s.NatLambda):
+            return resolve_nat_function(node, scope.kinds)
         written = as_type(node)
-        if written is None:
-            raise ScopeError("R0203", f"expected a {kind.value}, found a value", node.span)
         kinds = dict(scope.kinds)
         if self.size_variables is not None:
             for name in type_names(written):
@@ -365,7 +365,7 @@ class Elaborator:
             case s.Number(value):
                 return Literal(value, self.unifier.literal(value, node.span), node.span)
             case s.Operator(operator):
-                return self.name(s.Name(INFIX[operator], node.span), scope)
+                return self.name(s.Name(INFIX[operator], node.span), Scope())
             case s.Binary(operator, left, right):
                 function = self.name(s.Name(INFIX[operator], node.span), Scope())
                 return self.apply(function, (left, right), scope, node.span)
@@ -397,6 +397,8 @@ class Elaborator:
                 return self.check(expression, resolve_type(written, scope.kinds), scope)
             case s.NatLambda():
                 raise ScopeError("R0203", "a function on sizes is not a value", node.span)
+            case s.TypeApplication():
+                raise ScopeError("R0203", "a type is not a value", node.span)
 
     def _pair(self, first: Expr, second: Expr, span: Span) -> Expr:
         types = (self.unifier.data(), self.unifier.data())
@@ -432,25 +434,6 @@ def _names(pattern: s.Pattern) -> list[s.NamePattern]:
     if isinstance(pattern, s.NamePattern):
         return [pattern]
     return _names(pattern.first) + _names(pattern.second)
-
-
-def as_type(node: s.Surface) -> s.SurfaceType | None:
-    """An argument read as a size, a type or a constant, where it has the form of one."""
-    match node:
-        case s.Name(name):
-            return s.TypeName(name, node.span)
-        case s.Number(int() as value):
-            return s.TypeNumber(value, node.span)
-        case s.Binary(operator, left, right):
-            a, b = as_type(left), as_type(right)
-            return s.TypeOperation(operator, a, b, node.span) if a and b else None
-        case s.Call(s.Name(("min" | "max" | "ceildiv") as name), (left, right)):
-            a, b = as_type(left), as_type(right)
-            return s.TypeOperation(name, a, b, node.span) if a and b else None
-        case s.NatLambda():
-            return None
-        case _:
-            return None
 
 
 def type_names(written: s.SurfaceType) -> list[str]:

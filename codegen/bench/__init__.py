@@ -1,0 +1,1 @@
+"""Measuring kernels on a GPU against what a user would otherwise call."""

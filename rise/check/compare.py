@@ -1,0 +1,126 @@
+"""Whether two results agree: exactly for whole numbers, within a rounding bound for floats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rise.expr import Expr, Primitive, subterms
+from rise.nat import Nat
+from rise.types import Scalar, arguments
+
+# 2^-p for a significand of p bits: the distance from 1 to the next number
+EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+REDUCTIONS = ("reduce", "reduceSeq", "reduceSeqUnroll", "scan", "scanSeq")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far floats may be apart: a rounding of each element, and one for each term of a sum.
+
+    relative: of the element
+    sums:     of the largest element
+    """
+
+    relative: float = 0.0
+    sums: float = 0.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict, with its evidence.
+
+    error, bound:    the largest difference, and the bound at that place
+    index:           of the first element that differs by more than its bound; None where all agree
+    found, expected: that element
+    """
+
+    agrees: bool
+    error: float
+    bound: float
+    index: tuple[int, ...] | None = None
+    found: Any = None
+    expected: Any = None
+
+    def __str__(self) -> str:
+        if self.agrees:
+            if self.error == 0:
+                return "equal in every element"
+            return f"largest difference {self.error:.3g}, allowed {self.bound:.3g}"
+        if self.index is None:
+            return f"shapes or types differ: {self.found}, expected {self.expected}"
+        place = "".join(f"[{i}]" for i in self.index) or "the result"
+        return f"differs first at {place}: {self.found}, expected {self.expected} (allowed {self.bound:.3g})"
+
+
+def tolerance(program: Expr) -> Tolerance:
+    """The bound for two ways of computing a program that differ in the order of sums.
+
+    One element may be rounded differently a few times; a sum of k terms k times. A derivation may
+    round in another order, never in a narrower type, so the coarsest type computed with decides.
+    """
+    rounding, adding, terms = 0.0, 0.0, 1
+    for part in subterms(program):
+        if not isinstance(part, Primitive):
+            continue
+        epsilon = _epsilon(part)
+        if part.name in REDUCTIONS:
+            adding, terms = max(adding, epsilon), max(terms, _longest(part))
+        elif part.declaration.elementwise or part.name == "cast":
+            rounding = max(rounding, epsilon)
+    return Tolerance(4 * max(rounding, adding), terms * adding)
+
+
+def _epsilon(primitive: Primitive) -> float:
+    """Of the type that a primitive computes; 0 where it is none of the floats."""
+    result = arguments(primitive.type)[1]
+    while not isinstance(result, Scalar) and hasattr(result, "element"):
+        result = result.element
+    return EPSILON.get(result.name, 0.0) if isinstance(result, Scalar) else EPSILON["f32"]
+
+
+def _longest(primitive: Primitive) -> int:
+    return max((a.value or 1 for a in primitive.arguments if isinstance(a, Nat)), default=1)
+
+
+def compare(result: Any, reference: Any, allowed: Tolerance = Tolerance()) -> Comparison:
+    """Two results of one program: arrays, numbers, or pairs of these. NaN agrees with NaN."""
+    if isinstance(reference, tuple):
+        if not isinstance(result, tuple) or len(result) != len(reference):
+            return Comparison(False, np.inf, 0, None, type(result).__name__, "a pair")
+        parts = [compare(a, b, allowed) for a, b in zip(result, reference, strict=True)]
+        wrong = [p for p in parts if not p.agrees]
+        return wrong[0] if wrong else max(parts, key=lambda p: p.error)
+    return _compare_arrays(np.asarray(result), np.asarray(reference), allowed)
+
+
+def _compare_arrays(result: Any, reference: Any, allowed: Tolerance) -> Comparison:
+    if result.shape != reference.shape or result.dtype != reference.dtype:
+        found, expected = (f"{a.dtype}{list(a.shape)}" for a in (result, reference))
+        return Comparison(False, np.inf, 0, None, found, expected)
+    if result.dtype.kind in "iub":
+        difference = (result != reference).astype(np.float64)
+        return _verdict(difference, np.zeros(result.shape), result, reference)
+    with np.errstate(all="ignore"):
+        a, b = result.astype(np.float64), reference.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        difference = np.where(same, 0.0, np.abs(a - b))
+        difference = np.where(np.isnan(difference), np.inf, difference)
+        finite = np.abs(np.where(np.isfinite(b), b, 0.0))
+        bound = allowed.relative * finite + allowed.sums * finite.max(initial=0.0)
+    return _verdict(difference, bound, result, reference)
+
+
+def _verdict(difference: Any, bound: Any, result: Any, reference: Any) -> Comparison:
+    if difference.size == 0:
+        return Comparison(True, 0.0, 0.0)
+    wrong = difference > bound
+    largest = np.unravel_index(int(np.argmax(difference)), difference.shape)
+    error = float(difference[largest])
+    if not wrong.any():
+        return Comparison(True, error, float(bound[largest]))
+    first = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+    index = tuple(int(i) for i in first)
+    return Comparison(False, error, float(bound[first]), index, result[first], reference[first])

@@ -1,0 +1,214 @@
+"""A definition at given sizes: what the interpreter runs and a strategy starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rise.errors import TypeMismatch, UsageError
+from rise.expr import (
+    Constraint,
+    Definition,
+    DependentLambda,
+    Expr,
+    Lambda,
+    inline,
+    substitute_sizes,
+)
+from rise.nat import Nat, NatUnknown, NatVariable, atom, constant, evaluate, solve
+from rise.suggest import suggestion
+from rise.types import (
+    Argument,
+    Array,
+    Data,
+    Fragment,
+    Kind,
+    Pair,
+    Type,
+    Variable,
+    Vector,
+    is_data,
+)
+
+Shape = tuple[int, ...]
+LARGEST = 2**40
+
+
+def specialise(definition: Definition, sizes: Mapping[str, int]) -> Expr:
+    """The function of the inputs, references and sizes replaced.
+
+    Raises UsageError where a size is missing, unknown or no natural number, TypeMismatch where the
+    definition asks something of its sizes that does not hold.
+    """
+    names = size_names(definition)
+    _check_names(definition, names, sizes)
+    for constraint in definition.constraints:
+        _check_constraint(definition, constraint, sizes)
+    solution: dict[NatVariable | Variable, Argument] = {}
+    for name in names:
+        solution[NatVariable(name)] = constant(sizes[name])
+    return inline(substitute_sizes(undepended(definition.body), solution))
+
+
+def undepended(body: Expr) -> Expr:
+    """The body under the sizes that a definition abstracts over."""
+    while isinstance(body, DependentLambda):
+        body = body.body
+    return body
+
+
+def size_names(definition: Definition) -> tuple[str, ...]:
+    """The sizes a definition abstracts over, implicit ones first. It must abstract over nothing else."""
+    named = [(p.name, p.kind) for p in definition.parameters]
+    body = definition.body
+    while isinstance(body, DependentLambda):
+        named.append((body.name, body.kind))
+        body = body.body
+    for name, kind in named:
+        if kind is not Kind.NAT:
+            raise UsageError(
+                "R0408",
+                f"`{definition.name}` abstracts over `{name}: {kind.value}`, which is no size",
+                definition.origin,
+                "define a function in which it is fixed, and run that",
+            )
+    return tuple(dict.fromkeys(name for name, _ in named))
+
+
+def inputs_of(program: Expr) -> list[tuple[str, Type]]:
+    """The inputs of a function by name, outermost first."""
+    found: list[tuple[str, Type]] = []
+    while isinstance(program, Lambda):
+        found.append((program.parameter.name, program.parameter.type))
+        program = program.body
+    return found
+
+
+def _check_names(definition: Definition, names: tuple[str, ...], sizes: Mapping[str, int]) -> None:
+    known = ", ".join(f"`{n}`" for n in names) or "none"
+    for name, value in sizes.items():
+        if name not in names:
+            hint = suggestion(name, names) or f"its sizes: {known}"
+            raise UsageError("R0406", f"`{definition.name}` has no size `{name}`", None, hint)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+            raise UsageError("R0407", f"the size {name}={value} is no natural number up to 2^40")
+    missing = [n for n in names if n not in sizes]
+    if missing:
+        raise UsageError(
+            "R0405",
+            f"`{definition.name}` needs a number for {', '.join(f'`{n}`' for n in missing)}",
+            definition.origin,
+            f"give {'it' if len(missing) == 1 else 'them'} by `--size "
+            f"{' '.join(f'{n}=128' for n in missing)}`, or inputs that show it",
+        )
+
+
+def _check_constraint(
+    definition: Definition, constraint: Constraint, sizes: Mapping[str, int]
+) -> None:
+    value: Any = constraint.value
+    divisor: Any = constraint.divisor
+    number = evaluate(value, sizes)
+    where = ", ".join(f"{n} = {sizes[n]}" for n in sorted(_variables(constraint)) if n in sizes)
+    asked = f"`{definition.name}` needs {constraint}, which does not hold for {where}"
+    if divisor is None:
+        if number < 0:
+            raise TypeMismatch("R0404", f"{asked}: a size would be {number}", constraint.origin)
+        return
+    below = evaluate(divisor, sizes)
+    if below == 0 or (number / below).denominator != 1:
+        raise TypeMismatch(
+            "R0401", f"{asked}: {below} does not divide {number}", constraint.origin
+        )
+
+
+def _variables(constraint: Constraint) -> frozenset[str]:
+    parts = (constraint.value, constraint.divisor)
+    return frozenset[str]().union(*(p.variables for p in parts if isinstance(p, Nat)))
+
+
+# --- sizes from inputs ------------------------------------------------------------------------------
+
+
+def sizes_from_inputs(
+    definition: Definition, shapes: Mapping[str, Shape], given: Mapping[str, int]
+) -> dict[str, int]:
+    """The sizes that are given and those that the shapes of inputs determine.
+
+    A shape that contradicts what is known already is left for the check of the inputs, where the
+    message names input, expected and found shape; two inputs that contradict each other are R0409.
+    """
+    names = size_names(definition)
+    unknown = {name: NatUnknown(-1 - i) for i, name in enumerate(names)}
+    opened = {NatVariable(name): atom(u) for name, u in unknown.items()}
+    back = {u: name for name, u in unknown.items()}
+    sizes = dict(given)
+    told: dict[str, str] = {}
+    equations = [
+        (name, extent.substitute(opened), found)  # type: ignore[arg-type]  # variables are atoms
+        for name, type_ in inputs_of(undepended(definition.body))
+        if is_data(type_) and name in shapes
+        for extent, found in zip(_extents(type_), shapes[name], strict=False)
+    ]
+    for _ in range(len(names) + 1):
+        for name, extent, found in equations:
+            _learn(name, extent, found, back, sizes, told)
+    return sizes
+
+
+def _learn(
+    name: str,
+    extent: Nat,
+    found: int,
+    back: Mapping[NatUnknown, str],
+    sizes: dict[str, int],
+    told: dict[str, str],
+) -> None:
+    """One dimension of one input: a size that follows from it, or a contradiction."""
+    known = {u: constant(sizes[n]) for u, n in back.items() if n in sizes}
+    left = extent.substitute(known)  # type: ignore[arg-type]
+    if left.value is None:
+        solved = solve(left, constant(found))
+        if solved is not None and solved[1].value is not None and solved[1].value >= 0:
+            size = back[solved[0]]
+            sizes[size], told[size] = solved[1].value, name
+        return
+    others = [(n, told[n]) for u, n in back.items() if u in extent.unknowns and n in told]
+    if left.value != found and others and others[0][1] != name:
+        size, other = others[0]
+        raise UsageError(
+            "R0409",
+            f"the inputs do not fit together: `{other}` has {size} = {sizes[size]}, "
+            f"with which a dimension of `{name}` is {left.value}, not {found}",
+        )
+
+
+def _extents(type_: Type) -> list[Nat]:
+    """The sizes of the array that holds data of a type, as `rise.interpret.shape_of`, unevaluated."""
+    match type_:
+        case Array(size, element) | Vector(size, element):
+            return [size, *_extents(element)]
+        case Fragment(rows, columns, _, element, _):
+            return [rows, columns, *_extents(element)]
+        case _:
+            return []
+
+
+def leaves_of(name: str, type_: Type) -> list[tuple[str, Data]]:
+    """The arrays that data is stored in, by name: `p`, or `p_0` and `p_1` of a pair (an array of pairs)."""
+    sizes: list[Nat] = []
+    inner = type_
+    while isinstance(inner, Array):
+        sizes.append(inner.size)
+        inner = inner.element
+    if isinstance(inner, Pair):
+        parts = []
+        for number, part in enumerate((inner.first, inner.second)):
+            for size in reversed(sizes):
+                part = Array(size, part)
+            parts += leaves_of(f"{name}_{number}", part)
+        return parts
+    return [(name, type_)]  # type: ignore[list-item]  # inputs and results are data
+
+
+__all__ = ["inputs_of", "leaves_of", "size_names", "sizes_from_inputs", "specialise"]

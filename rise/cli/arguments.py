@@ -1,0 +1,163 @@
+"""The commands and their options. Nothing but argparse is imported here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from rise.errors import UsageError
+
+STAGES = ("high", "low", "imperative", "cuda", "ptx", "cubin")
+BACKENDS = ("interpret", "emulate", "cuda")
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with its complaints as UsageErrors."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError("R0003", message, hint=f"`{self.prog} --help` says what it takes")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    from rise import __version__
+
+    top = Parser(prog="rise", description="A functional language for arrays, compiled to GPUs by rewriting.")
+    top.add_argument("--version", action="version", version=f"rise {__version__}")
+    top.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    _check(commands)
+    _run(commands)
+    _compile(commands)
+    _derive(commands)
+    _catalogues(commands)
+    _demonstrations(commands)
+    return top
+
+
+def _command(commands: Any, name: str, module: str, meaning: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(
+        name, help=meaning, description=meaning[0].upper() + meaning[1:] + "."
+    )
+    made.set_defaults(module=f"rise.cli.{module}", command=name)
+    made.add_argument("--debug", action="store_true", help="on a mistake show the traceback")
+    return made
+
+
+def _check(commands: Any) -> None:
+    made = _command(commands, "check", "check", "type-check files; print the type of each definition")
+    made.add_argument("files", nargs="+", metavar="FILE")
+    made.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run(commands: Any) -> None:
+    made = _command(commands, "run", "run", "run a definition")
+    _program(made)
+    made.add_argument("--inputs", metavar="IN.npz", help="arrays under the names of the parameters")
+    made.add_argument("--output", metavar="OUT.npz", help="where the result goes")
+    made.add_argument("--backend", choices=BACKENDS, help="default: cuda where a GPU is, else emulate")
+    _strategy(made)
+    made.add_argument("--target", metavar="ARCH", help="GPU to compile for: sm_75 … sm_90a")
+    made.add_argument("--seed", type=int, default=0, metavar="N", help="for inputs that are not given")
+    made.add_argument("--check", action="store_true", help="compare with the interpreter")
+    made.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _compile(commands: Any) -> None:
+    made = _command(commands, "compile", "compile", "print a definition at any stage of compilation")
+    _program(made)
+    _strategy(made)
+    made.add_argument("--target", default="sm_90a", metavar="ARCH", help="GPU to compile for (sm_90a)")
+    made.add_argument("-o", "--output", metavar="FILE", help="write to a file")
+    made.add_argument("--stage", choices=STAGES, default="cuda", help="what to print (cuda)")
+
+
+def _derive(commands: Any) -> None:
+    made = _command(commands, "derive", "derive", "print how a strategy rewrites a definition, step by step")
+    _program(made)
+    _strategy(made)
+    made.add_argument("--check", action="store_true", help="evaluate before and after every step")
+    made.add_argument("--seed", type=int, default=0, metavar="N", help="for the inputs of the check")
+    made.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _catalogues(commands: Any) -> None:
+    for name, meaning in (
+        ("primitives", "list the primitives, or say what one means"),
+        ("rules", "list the rewrite rules, or show one"),
+        ("strategies", "list the strategies and their parameters"),
+    ):
+        made = _command(commands, name, "catalogue", meaning)
+        made.add_argument("name", nargs="?", metavar="NAME")
+        made.add_argument("--json", action="store_true", help="print JSON")
+    made = _command(commands, "explain", "catalogue", "explain an error code")
+    made.add_argument("name", nargs="?", metavar="CODE")
+
+
+def _demonstrations(commands: Any) -> None:
+    made = _command(commands, "demo", "demo", "show every stage of compiling a matrix product")
+    made.add_argument("--size", type=_positive, default=256, metavar="N", help="m = n = k (256)")
+    made = _command(commands, "bench", "bench", "compare with libraries on a GPU")
+    made.add_argument("subject", choices=("gemm",), metavar="gemm")
+    made.add_argument(
+        "--sizes", type=_sizes, default=[1024, 2048, 4096], metavar="N,N,…", help="m = n = k (1024,2048,4096)"
+    )
+    made.add_argument("--output", metavar="FILE", help="where the measurements are appended")
+
+
+def _program(made: argparse.ArgumentParser) -> None:
+    made.add_argument("file", metavar="FILE")
+    made.add_argument("name", metavar="NAME", help="a definition of the file")
+    made.add_argument(
+        "--size", nargs="+", action="extend", default=[], metavar="NAME=N", help="sizes: m=128 n=64"
+    )
+
+
+def _strategy(made: argparse.ArgumentParser) -> None:
+    made.add_argument("--strategy", default="default", metavar="S", help="see `rise strategies` (default)")
+    made.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        dest="settings",
+        metavar="NAME=VALUE",
+        help="parameters of the strategy: block=128,128,64",
+    )
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return value
+
+
+def _sizes(text: str) -> list[int]:
+    return [_positive(part) for part in text.split(",")]
+
+
+def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """`["m=1", "n=2"]` as a mapping. R0005 where an item is no pair or a name is given twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UsageError("R0005", f"{option} {text}: expected NAME=VALUE", hint=f"`{option} name=1`")
+        if name in found:
+            raise UsageError("R0005", f"{option} gives `{name}` twice")
+        found[name] = value
+    return found
+
+
+def sizes(texts: Sequence[str]) -> dict[str, int]:
+    """`["m=128"]` as numbers."""
+    return {name: _natural(name, value) for name, value in pairs(texts, "--size").items()}
+
+
+def _natural(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError("R0407", f"the size {name}={text} is no natural number") from None

@@ -1,0 +1,52 @@
+"""The entry point: arguments in, exit status out, mistakes as messages and never as tracebacks.
+
+Exit status: 0 right, 1 the program is wrong, 2 the call is wrong, 3 a mistake of this compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from rise.cli.arguments import parser
+from rise.errors import RiseError, UsageError
+
+RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command. Returns the exit status; raises nothing unless `--debug` asks for it."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))  # terms are as deep as pipelines long
+    debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    try:
+        arguments = parser().parse_args(argv)
+        status: int = import_module(arguments.module).run(arguments)
+        sys.stdout.flush()
+        return status
+    except RiseError as error:
+        if debug:
+            raise
+        return _report(error)
+    except SystemExit as leaving:  # argparse, for --help and --version
+        return leaving.code if isinstance(leaving.code, int) else CALL_WRONG
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return RIGHT
+    except Exception as error:
+        if debug:
+            raise
+        print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        print("This is a mistake of the compiler, please report it; --debug shows more.", file=sys.stderr)
+        return INTERNAL
+
+
+def _report(error: RiseError) -> int:
+    from rise.cli.terminal import show_error
+
+    show_error(error)
+    return CALL_WRONG if isinstance(error, UsageError) else PROGRAM_WRONG

@@ -1,0 +1,122 @@
+"""The strategies that have a name: what `--strategy` finds, and what `--set` may say to them.
+
+A strategy is a function that returns one; its parameters, their types, defaults and meaning are read
+from its signature and its docstring, so nothing is said twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, get_args, get_origin, get_type_hints
+
+from rise.errors import UsageError
+from rise.suggest import suggestion
+from strategies.core import Strategy
+
+# name: the module that defines a function of the same name
+MODULES: Mapping[str, str] = {
+    "default": "strategies.default",
+    "tensor_core": "strategies.tensor_core",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter of a strategy. `accepts` is its type: int, float, bool, str, or a tuple of these."""
+
+    name: str
+    accepts: Any
+    default: Any
+
+    @property
+    def type_name(self) -> str:
+        """`int`, `3 ints`: what to write, in words."""
+        if get_origin(self.accepts) is tuple:
+            parts = get_args(self.accepts)
+            return f"{len(parts)} {parts[0].__name__}s"
+        return str(getattr(self.accepts, "__name__", self.accepts))
+
+    def read(self, text: str) -> Any:
+        """The value that a text stands for: `128,128,64` for a tuple."""
+        try:
+            return self._value(text)
+        except ValueError:
+            example = show_value(self.default)
+            raise UsageError(
+                "R0012",
+                f"`{self.name}={text}`: expected {self.type_name}",
+                hint=f"for example `{self.name}={example}`",
+            ) from None
+
+    def _value(self, text: str) -> Any:
+        if get_origin(self.accepts) is not tuple:
+            return _scalar(self.accepts, text)
+        kinds, parts = get_args(self.accepts), text.replace("x", ",").split(",")
+        if len(kinds) != len(parts):
+            raise ValueError(text)
+        return tuple(_scalar(kind, part) for kind, part in zip(kinds, parts, strict=True))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named strategy: how it is made, and from what."""
+
+    name: str
+    factory: Callable[..., Strategy]
+    settings: tuple[Setting, ...]
+    meaning: str
+
+    def make(self, values: Mapping[str, str]) -> Strategy:
+        """The strategy, with some of its parameters given as text."""
+        known = {s.name: s for s in self.settings}
+        for name in values:
+            if name not in known:
+                listed = ", ".join(f"`{n}`" for n in known) or "none"
+                hint = suggestion(name, known) or f"its parameters: {listed}"
+                raise UsageError(
+                    "R0011", f"the strategy `{self.name}` has no parameter `{name}`", None, hint
+                )
+        return self.factory(**{name: known[name].read(text) for name, text in values.items()})
+
+
+def find(name: str) -> Entry:
+    """The strategy of that name. R0010 where there is none."""
+    if name not in MODULES:
+        known = ", ".join(f"`{n}`" for n in MODULES)
+        hint = suggestion(name, MODULES) or f"there are {known}"
+        raise UsageError("R0010", f"there is no strategy `{name}`", None, hint)
+    return entry(name, getattr(import_module(MODULES[name]), name))
+
+
+def entry(name: str, factory: Callable[..., Strategy]) -> Entry:
+    """What signature and docstring of a function say; for strategies of a user's own, too."""
+    hints = get_type_hints(factory)
+    settings = tuple(
+        Setting(p.name, hints.get(p.name, str), p.default)
+        for p in inspect.signature(factory).parameters.values()
+    )
+    meaning = (inspect.getdoc(factory) or "").split("\n", 1)[0]
+    return Entry(name, factory, settings, meaning)
+
+
+def catalogue() -> list[Entry]:
+    """Every named strategy."""
+    return [find(name) for name in MODULES]
+
+
+def show_value(value: Any) -> str:
+    """A value as `--set` reads it."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _scalar(kind: Any, text: str) -> Any:
+    if kind is bool:
+        return {"true": True, "false": False}[text] if text in ("true", "false") else _refuse(text)
+    return kind(text)
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(text)
