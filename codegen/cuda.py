@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+import re
 from fractions import Fraction
 from math import prod
 
@@ -140,10 +141,14 @@ class Printer:
             self.block(loop.body)
             self.line("}")
             return
-        self.line(f"const {self.index_type} {name} = {worker};")
+        place = len(self.lines)
         if count == workers:
             self.command(loop.body)
+            # where registers are a worker's own, nothing may ask which worker it is
+            if any(re.search(rf"\b{name}\b", line) for line in self.lines[place:]):
+                self.lines.insert(place, "  " * self.depth + f"const {self.index_type} {name} = {worker};")
         else:
+            self.line(f"const {self.index_type} {name} = {worker};")
             self.line(f"if ({name} < {count}) {{")
             self.block(loop.body)
             self.line("}")

@@ -7,7 +7,7 @@ emulator refuses to read it; so an element that a kernel forgets shows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,15 @@ BACKENDS = ("cuda", "emulate")
 
 @dataclass(frozen=True)
 class Part:
-    """One array, or one number, that data is stored in: what a parameter of the kernel takes."""
+    """One array, or one number, that data is stored in: what a parameter of the kernel takes.
+
+    indices: it holds values of `Idx[n]`: int in a kernel, int64 for the interpreter and its users
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    indices: bool = False
     value: Any = None
 
 
@@ -101,7 +105,8 @@ def stored(name: str, type_: Type) -> Iterator[Part]:
         yield from stored(f"{name}.0", first)
         yield from stored(f"{name}.1", second)
     else:
-        yield Part(name, shape_of(type_), _dtype(type_))
+        element = _element(type_)
+        yield Part(name, shape_of(type_), _dtype(element), isinstance(element, Index))
 
 
 def _members(type_: Type) -> tuple[Data | None, Data | None]:
@@ -118,14 +123,18 @@ def _members(type_: Type) -> tuple[Data | None, Data | None]:
             return None, None
 
 
-def _dtype(type_: Type) -> np.dtype[Any]:
+def _element(type_: Type) -> Type:
     while isinstance(type_, Array | Vector | Fragment):
         type_ = type_.element
-    if isinstance(type_, Index):
+    return type_
+
+
+def _dtype(element: Type) -> np.dtype[Any]:
+    if isinstance(element, Index):
         return np.dtype(np.int32)
-    if isinstance(type_, Scalar):
-        return dtype_of(type_)
-    raise LaunchError("R0807", f"data of type {type_} cannot be passed to a kernel")
+    if isinstance(element, Scalar):
+        return dtype_of(element)
+    raise LaunchError("R0807", f"data of type {element} cannot be passed to a kernel")
 
 
 def poisoned(part: Part) -> Any:
@@ -141,6 +150,8 @@ def _together(type_: Type, parts: Iterator[Any]) -> Any:
     if first is not None and second is not None:
         return _together(first, parts), _together(second, parts)
     array = next(parts)
+    if isinstance(_element(type_), Index):
+        array = array.astype(np.int64)
     return array if shape_of(type_) else array[0]
 
 
@@ -182,6 +193,8 @@ def _checked_part(part: Part, value: Any) -> Part:
             f"`{part.name}` is to be {wanted}; found a {type(value).__name__}",
             hint="numpy.asarray makes an array of a sequence" if part.shape else None,
         )
+    if part.indices and value.dtype == np.int64:
+        value = value.astype(part.dtype)
     if value.dtype != part.dtype:
         raise LaunchError(
             "R0803",
@@ -198,7 +211,7 @@ def _checked_part(part: Part, value: Any) -> Part:
             f"`{part.name}` is not stored row by row (C-contiguous)",
             hint=f"numpy.ascontiguousarray({part.name}) copies it",
         )
-    return Part(part.name, part.shape, part.dtype, value if part.shape else value[()])
+    return replace(part, value=value if part.shape else value[()])
 
 
 def _from_python(part: Part, value: bool | int | float) -> Any:

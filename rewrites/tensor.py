@@ -56,6 +56,16 @@ TENSORISE_SAME = rule(
     exact=False,
     conditions=(tensor_core_shape, fragment_shape),
 )
+LOAD_ONCE = rule(
+    "loadOnce",
+    "zip(c)(a) |> map(fun(r => zip(fst(r))(b) |> map(fun(p => "
+    "tensorMatMulAdd(snd(r) |> asFragment |> toMem(Local))"
+    "(snd(p) |> transpose |> asFragment |> toMem(Local))(fst(p))))))",
+    "b |> map(fun(t => t |> transpose |> asFragment)) |> toMem(Local) |> fun(bs => zip(c)(a) |> map(fun(r => "
+    "snd(r) |> asFragment |> toMem(Local) |> fun(f => zip(fst(r))(bs) |> map(fun(p => "
+    "tensorMatMulAdd(f)(snd(p))(fst(p))))))))",
+    meaning="Fragments that several products use are loaded once.",
+)
 FRAGMENT_OF_MATRIX = rule("asMatrix >> asFragment", "f |> asMatrix |> asFragment", "f")
 FRAGMENT_OF_CONSTANT = rule(
     "constant >> asFragment", "generate(fun(i => generate(fun(j => z)))) |> asFragment", "generateFragment(z)"

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rise.check.program import check_expression
 from rise.expr import (
-    Apply,
     Expr,
     Identifier,
     Lambda,
@@ -37,7 +36,6 @@ from rise.normal import data_flow
 from rise.pretty import show
 from rise.primitives.declare import primitive
 from rise.types import (
-    BOOL,
     F16,
     F32,
     I32,
@@ -53,7 +51,6 @@ from rise.types import (
     Space,
     Type,
     Unknown,
-    Variable,
     arguments,
     is_data,
     substitute_type,
@@ -355,7 +352,7 @@ def difference(left: Any, right: Any, place: str = "result") -> str | None:
     a, b = np.asarray(left), np.asarray(right)
     if a.shape != b.shape or a.dtype != b.dtype:
         return f"{place}: {a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
-    equal = (a == b) | ((a != a) & (b != b))
+    equal = (a == b) | (np.isnan(a) & np.isnan(b))
     if equal.all():
         return None
     index = tuple(int(i) for i in np.argwhere(~equal)[0]) if a.ndim else ()
@@ -525,6 +522,18 @@ def instance(rule: RuleLike, choose: Choose, hint: Hint) -> Instance:
     return Instance(rule.with_sizes(**sizes), data_flow(left), right, choose.below(1000))
 
 
+def hiding(term: Expr, choose: Choose) -> Expr:
+    """The same term with binders from the pool of names, one hiding the other where that is possible."""
+    if not isinstance(term, Lambda):
+        return with_children(term, tuple(hiding(c, choose) for c in children(term)))
+    body, parameter = hiding(term.body, choose), term.parameter
+    name = choose.pick(NAMES[:3])
+    if name in body.free - {parameter.name}:
+        return Lambda(parameter, body, term.origin)
+    renamed = Identifier(name, parameter.type, parameter.origin)
+    return Lambda(renamed, substitute(body, {parameter.name: renamed}), term.origin)
+
+
 def _surroundings(choose: Choose, taken: frozenset[str]) -> Scope:
     """Names from around the rule: none, or some that a careless rule would capture."""
     names = [n for n in NAMES if n not in taken]
@@ -640,19 +649,32 @@ def check_instance(made: Instance, evidence: Evidence) -> None:
     assert_equivalent(made.left, result.term, environment, seeds=(made.seed,))
 
 
-def assert_sound(rule: RuleLike, hint: Hint | None = None, *, share: float = 0.25, **options: Any) -> Evidence:
+def assert_sound(
+    rule: RuleLike,
+    hint: Hint | None = None,
+    *,
+    share: float = 0.25,
+    hide: bool = False,
+    evidence: Evidence | None = None,
+    **options: Any,
+) -> Evidence:
     """On random instances the rule preserves type and value; it applies to at least that share of them.
+
+    `hide` renames the binders of the instances so that they hide each other; `evidence` counts.
 
     The options are settings of Hypothesis (`max_examples=…`). Raises AssertionError with the instance.
     """
     from hypothesis import HealthCheck, given, settings
 
-    evidence = Evidence()
+    evidence = evidence or Evidence()
 
     @settings(deadline=None, database=None, suppress_health_check=list(HealthCheck), **options)
     @given(choices())
     def sound(choose: Choose) -> None:
-        check_instance(instance(rule, choose, hint or Hint()), evidence)
+        made = instance(rule, choose, hint or Hint())
+        if hide:
+            made = replace(made, left=hiding(made.left, choose))
+        check_instance(made, evidence)
 
     sound()
     refusals = ", ".join(f"{reason} ({n})" for reason, n in evidence.refusals.most_common(3))

@@ -24,6 +24,7 @@ from strategies.core import (
     check,
     choice,
     everywhere,
+    id_,
     normalize,
     recursive,
     repeat,
@@ -46,6 +47,7 @@ class Parameters:
     block: tuple[int, int, int] = (128, 128, 64)
     warp: tuple[int, int] = (64, 32)
     fragment: tuple[int, int, int] = (16, 16, 16)
+    load_once: bool = True
 
 
 # --- predicates -------------------------------------------------------------------------------------------
@@ -118,9 +120,10 @@ def tensor_core(
     block: tuple[int, int, int] = (128, 128, 64),
     warp: tuple[int, int] = (64, 32),
     fragment: tuple[int, int, int] = (16, 16, 16),
+    load_once: bool = True,
 ) -> Strategy:
     """The schedule: block tiles, a loop over k, warp tiles, fragments. A strategy for whole definitions."""
-    p = Parameters(block, warp, fragment)
+    p = Parameters(block, warp, fragment, load_once)
     validate(p)
     return Strategy("tensor_core", in_inputs(schedule(p)))
 
@@ -150,6 +153,7 @@ def schedule(p: Parameters) -> Strategy:
         outline,
         tile_output(p.block[0], p.block[1]),
         arguments(3, mapped(mapped(in_block))),
+        everywhere(t.LOAD_ONCE) if p.load_once else id_,
         arguments(3, lower),
     )
 

@@ -54,7 +54,8 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     dimension = 0 if level in (Level.WARP, Level.LANE) else call.nat("d").value or 0
 
     def body(array: i.Expression) -> i.Command:
-        index = translator.name(f"{level.value}_{'xyz'[dimension]}" if dimension else level.value)
+        whole = level in (Level.WARP, Level.LANE)
+        index = translator.name(level.value if whole else f"{level.value}_{'xyz'[dimension]}")
         expr, inner = translator.apply(function, (at(array, index),), call.environment)
         written = translator.accept(expr, accept_at(target, index), inner)
         return i.ParallelFor(level, dimension, index, call.nat("n"), written, call.origin)

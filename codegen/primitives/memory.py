@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codegen import imperative as i
 from codegen.translate import Call, Continuation, Translator, accepting, continuing
-from rise.types import Fragment, Space
+from rise.types import Array, Data, Fragment, FragmentKind, Space
 
 
 @continuing("toMem")
@@ -14,8 +14,17 @@ def stored(translator: Translator, call: Call, then: Continuation) -> i.Command:
     if not isinstance(space, Space):
         raise translator.unstored(call.primitive)
     (value,) = call.arguments
-    stem = "fragment" if isinstance(call.type, Fragment) else "tile" if space is Space.SHARED else "value"
-    return translator.store(space, value, call.environment, then, stem)
+    return translator.store(space, value, call.environment, then, stem(call.type, space))
+
+
+def stem(type_: Data, space: Space) -> str:
+    """What a stored value is called in the kernel."""
+    while isinstance(type_, Array):
+        type_ = type_.element
+    if isinstance(type_, Fragment):
+        names = {FragmentKind.A: "a_fragment", FragmentKind.B: "b_fragment"}
+        return names.get(type_.kind, "c_fragment")  # type: ignore[call-overload, no-any-return]  # kinds are known by now
+    return "tile" if space is Space.SHARED else "value"
 
 
 @accepting("toMem")

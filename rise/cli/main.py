@@ -37,6 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return RIGHT
+    except MemoryError:
+        if debug:
+            raise
+        return _report(RiseError("R0006", "the arrays do not fit into memory", hint="choose smaller sizes"))
     except Exception as error:
         if debug:
             raise

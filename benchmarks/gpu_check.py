@@ -1,0 +1,178 @@
+"""On a machine with a GPU: checks, sanitizes and times the derived GEMM kernels, and prints a short table last.
+
+    python benchmarks/gpu_check.py              everything
+    python benchmarks/gpu_check.py --only check what compute-sanitizer runs
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from codegen import runtime
+from codegen.bench import gemm
+from codegen.pipeline import Kernel, generate
+from rewrites.result import Failure
+from rise.check.program import check_text, load
+from rise.check.specialise import specialise
+from rise.errors import RiseError
+from rise.expr import inline
+from rise.normal import data_flow
+from strategies.core import Strategy
+from strategies.default import default
+from strategies.tensor_core import tensor_core
+
+ROOT = Path(__file__).parent.parent
+PROGRAM = ROOT / "examples" / "gemm.rise"
+RESULTS = ROOT / "benchmarks" / "results" / "gemm.csv"
+SHAPES = ((1024, 1024, 1024), (512, 1536, 768))
+SCHEDULES = (
+    ((128, 128, 64), (64, 32)),
+    ((128, 128, 32), (64, 64)),
+    ((128, 256, 32), (64, 64)),
+    ((64, 64, 64), (32, 32)),
+)
+EVERYTHING = """
+def scale = fun((xs: 1000.f32, ys: 1000.f32) => zip(xs)(ys) |> map(fun((x, y) => x * y + 1)))
+def rows = fun((xss: 37.53.f32) => xss |> map(fun(xs => xs |> reduce(+, 0))))
+def turned = fun((xss: 37.53.f32) => xss |> transpose)
+def stencil = fun((xs: 1026.f32) => xs |> slide(3, 1) |> map(fun(w => w |> reduce(+, 0))))
+"""
+
+
+def derive(name: str, sizes: dict[str, int], strategy: Strategy) -> Kernel:
+    """The kernel of a definition of examples/gemm.rise."""
+    result = strategy(data_flow(inline(specialise(load(PROGRAM)[name], sizes))))
+    if isinstance(result, Failure):
+        raise RiseError("R0600", result.story())
+    return generate(result.term, name)
+
+
+def integers(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return random.integers(-4, 5, shape).astype(dtype)
+
+
+def expected(name: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, list[object]]:
+    """The exact result and the inputs of a definition, from A (m.k), B (k.n), C (m.n)."""
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    turn = np.ascontiguousarray
+    match name:
+        case "gemm":
+            return 2 * product + 3 * c, [a, b, c, 2.0, 3.0]
+        case "matmul":
+            return product, [a, b]
+        case "matmul_bt":
+            return product, [a, turn(b.T)]
+        case "matmul_at":
+            return product, [turn(a.T), b]
+        case _:
+            return (2 * product + 3 * c).astype(np.float16), [a, b, c.astype(np.float16), 2.0, 3.0]
+
+
+def check(name: str, m: int, n: int, k: int, strategy: Strategy, on_device: bool = False) -> str:
+    """Runs on integers small enough that every sum is exact, into a poisoned output; compares bits."""
+    random = np.random.default_rng(m + n + k)
+    a, b, c = integers(random, (m, k), "f2"), integers(random, (k, n), "f2"), integers(random, (m, n), "f4")
+    wanted, inputs = expected(name, a, b, c)
+    kernel = derive(name, {"m": m, "n": n, "k": k}, strategy)
+    result = np.full(wanted.shape, np.nan, wanted.dtype)
+    if on_device:
+        from pycuda import gpuarray
+
+        there = gpuarray.to_gpu(result)
+        runtime.load(kernel)(there, *(gpuarray.to_gpu(x) if isinstance(x, np.ndarray) else x for x in inputs))
+        result = there.get()
+    else:
+        runtime.launch(kernel, [result, *inputs])
+    if not np.array_equal(result, wanted):
+        raise RiseError("R0830", f"{name} {m}×{n}×{k} is wrong in {np.sum(result != wanted)} elements")
+    where = "pycuda arrays" if on_device else "NumPy arrays"
+    return f"{name:10} {m:5}×{n:5}×{k:5} {where}: equal, {kernel.launch}"
+
+
+def check_default(name: str, inputs: Sequence[np.ndarray], wanted: np.ndarray) -> str:
+    program = check_text(EVERYTHING)
+    result = default()(data_flow(inline(program[name].body)))
+    if isinstance(result, Failure):
+        raise RiseError("R0600", result.story())
+    output = np.full(wanted.shape, np.nan, wanted.dtype)
+    runtime.launch(generate(result.term, name), [output, *inputs])
+    if not np.array_equal(output, wanted):
+        raise RiseError("R0830", f"{name} is wrong")
+    return f"{name:10} default strategy: equal"
+
+
+def checks(small: bool) -> None:
+    """All programs; `small` for the sanitizer, which is slow."""
+    strategy = tensor_core(block=(128, 128, 32), warp=(64, 32))
+    shapes = ((256, 128, 96),) if small else SHAPES
+    for m, n, k in shapes:
+        for name in ("gemm", "matmul", "matmul_bt", "matmul_at", "gemm_f16"):
+            print(check(name, m, n, k, strategy), flush=True)
+    print(check("gemm", *shapes[-1], strategy, on_device=True), flush=True)
+    random = np.random.default_rng(7)
+    x, y = integers(random, (1000,), "f4"), integers(random, (1000,), "f4")
+    xss, window = integers(random, (37, 53), "f4"), integers(random, (1026,), "f4")
+    print(check_default("scale", [x, y], x * y + 1))
+    print(check_default("rows", [xss], xss.sum(1)))
+    print(check_default("turned", [xss], np.ascontiguousarray(xss.T)))
+    print(check_default("stencil", [window], window[:-2] + window[1:-1] + window[2:]))
+
+
+def sanitize() -> None:
+    """compute-sanitizer over the checks, in processes of their own."""
+    tool = shutil.which("compute-sanitizer")
+    if tool is None:
+        print("compute-sanitizer is not installed")
+        return
+    for kind in ("memcheck", "racecheck", "synccheck", "initcheck"):
+        start = time.time()
+        command = [tool, "--tool", kind, "--error-exitcode", "9", sys.executable, __file__, "--only", "small"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        lines = [line for line in result.stdout.splitlines() if line.startswith("=====")]
+        print(f"{kind}: exit {result.returncode}, {lines[-1] if lines else result.stderr[-300:]} ({time.time() - start:.0f} s)", flush=True)
+        if result.returncode:
+            print("\n".join(lines[:20]), flush=True)
+
+
+def bench(sizes: Sequence[tuple[int, int, int]]) -> None:
+    rows = []
+    for m, n, k in sizes:
+        best = None
+        for block, warp in SCHEDULES:
+            if m % block[0] or n % block[1] or k % block[2]:
+                continue
+            kernel = derive("gemm", {"m": m, "n": n, "k": k}, tensor_core(block=block, warp=warp))
+            row = gemm.measure(kernel, m, n, k, f"block={block} warp={warp}")
+            loaded = runtime.load(kernel)
+            print(f"{m}×{n}×{k} {row.schedule}: {row.ours_us:.1f} µs, ratio {row.ratio:.3f}, {loaded.registers} registers, {loaded.local_bytes} bytes spilled", flush=True)
+            best = row if best is None or row.ratio > best.ratio else best
+        if best is not None:
+            rows.append(best)
+    gemm.append(rows, RESULTS)
+    print(gemm.table(rows))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=("check", "small", "sanitize", "bench"))
+    only = parser.parse_args().only
+    if only == "small":
+        checks(small=True)
+    if only in (None, "check"):
+        checks(small=False)
+    if only in (None, "sanitize"):
+        sanitize()
+    if only in (None, "bench"):
+        bench([(s, s, s) for s in (256, 512, 1024, 2048, 4096, 8192)] + [(512, 1536, 768)])
+
+
+if __name__ == "__main__":
+    main()

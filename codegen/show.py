@@ -1,0 +1,137 @@
+"""Prints imperative programs, in the style of the paper's Figure 1: to be read, not to be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen import imperative as i
+from codegen.pipeline import Kernel
+from rise.pretty import show_argument, show_nat, show_type
+
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
+    "ge": ">=", "eq": "==", "ne": "!=", "and": "&&", "or": "||",
+}  # fmt: skip
+
+
+def show_stages(kernel: Kernel) -> str:
+    """The program after each pass that changed it."""
+    texts: list[str] = []
+    before = ""
+    for name, function in kernel.stages:
+        text = show_program(function)
+        if text != before:
+            texts.append(f"// --- {name} ---\n{text}")
+        before = text
+    return "\n\n".join(texts) + f"\n\n// launch: {kernel.launch}\n"
+
+
+def show_program(function: i.Function) -> str:
+    """Name and parameters, then the commands."""
+    outputs = [f"out {v.name}: {show_type(v.type)}" for v in function.outputs]
+    inputs = [f"{v.name}: {show_type(v.type)}" for v in function.inputs]
+    head = f"{function.name}({', '.join(outputs + inputs)}) {{"
+    return "\n".join([head, *_indented(function.body), "}"])
+
+
+def show_command(command: i.Command) -> str:
+    return "\n".join(_lines(command))
+
+
+def _indented(command: i.Command) -> Iterator[str]:
+    return (f"  {line}" for line in _lines(command))
+
+
+def _block(head: str, body: i.Command) -> Iterator[str]:
+    yield f"{head} {{"
+    yield from _indented(body)
+    yield "}"
+
+
+def _lines(command: i.Command) -> Iterator[str]:
+    match command:
+        case i.Skip():
+            return
+        case i.Sequence(parts):
+            for part in parts:
+                yield from _lines(part)
+        case i.For(index, count, body, unroll):
+            yield from _block(f"for({index} < {show_nat(count)}{', unroll' if unroll else ''})", body)
+        case i.ParallelFor(level, dimension, index, count, body):
+            head = f"parFor({level.value} {dimension}, {index} < {show_nat(count)})"
+            yield from _block(head, body)
+        case i.New(space, name, type_, body):
+            yield from _block(f"new({space}, {name}: {show_type(type_)})", body)
+        case i.ForFragment(_, index, body):
+            yield from _block(f"forFragment({index})", body)
+        case _:
+            yield _statement(command)
+
+
+def _statement(command: i.Command) -> str:
+    match command:
+        case i.Assign(target, value):
+            return f"{show_acceptor(target)} = {show_expression(value)}"
+        case i.Barrier(scope):
+            return f"barrier({scope.value})"
+        case i.LoadFragment(_, target, tile):
+            return f"loadFragment({show_acceptor(target)}, {show_expression(tile)})"
+        case i.StoreFragment(_, tile, value):
+            return f"storeFragment({show_acceptor(tile)}, {show_expression(value)})"
+        case i.FillFragment(_, target, value):
+            return f"fillFragment({show_acceptor(target)}, {show_expression(value)})"
+        case i.MmaFragment(target, a, b, c):
+            operands = ", ".join(show_expression(e) for e in (a, b, c))
+            return f"mmaFragment({show_acceptor(target)}, {operands})"
+        case _:
+            return f"{type(command).__name__}(…)"
+
+
+def show_expression(expr: i.Expression) -> str:
+    match expr:
+        case i.Variable(name):
+            return name
+        case i.Number(value):
+            return str(value)
+        case i.Natural(value):
+            return show_nat(value)
+        case i.Operator(name, operands):
+            return _operation(name, [show_expression(o) for o in operands])
+        case i.At(index, array):
+            return f"idx({show_nat(index)}, {show_expression(array)})"
+        case i.View(name, arguments, operands):
+            given = [show_argument(a) for a in arguments if name in ("split", "slide", "take", "drop")]
+            return f"{name}({', '.join([*given, *(show_expression(o) for o in operands)])})"
+        case i.MapExpression(parameter, body, array):
+            return f"map({parameter} => {show_expression(body)}, {show_expression(array)})"
+        case i.GenerateExpression(parameter, body):
+            return f"generate({parameter} => {show_expression(body)})"
+        case i.Access() | i.Tile():
+            return _place(expr)
+
+
+def show_acceptor(acceptor: i.Acceptor) -> str:
+    match acceptor:
+        case i.AcceptVariable(name):
+            return name
+        case i.AcceptAt(index, array):
+            return f"idxAcc({show_nat(index)}, {show_acceptor(array)})"
+        case i.AcceptView(name, _, inner):
+            return f"{name}Acc({show_acceptor(inner)})"
+        case i.AcceptMap(parameter, _, inner):
+            return f"mapAcc({parameter} => …, {show_acceptor(inner)})"
+        case i.Access() | i.Tile():
+            return _place(acceptor)
+
+
+def _place(access: i.Access | i.Tile) -> str:
+    if isinstance(access, i.Access):
+        return access.buffer + "".join(f"[{show_nat(n)}]" for n in access.indices)
+    layout = "row" if access.row_major else "column"
+    return f"{access.buffer} + {show_nat(access.offset)} ({layout}-major, {show_nat(access.leading)} apart)"
+
+
+def _operation(name: str, operands: list[str]) -> str:
+    if name in INFIX and len(operands) == 2:
+        return f"({operands[0]} {INFIX[name]} {operands[1]})"
+    return f"{name}({', '.join(operands)})"

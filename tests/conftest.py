@@ -1,0 +1,22 @@
+"""Profiles of Hypothesis: `HYPOTHESIS_PROFILE=nightly pytest` looks twenty times as far.
+
+Examples are derived from the tests, so that a run can be repeated; what fails is printed with a line
+that reproduces it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+COMMON = {
+    "deadline": None,
+    "database": None,
+    "print_blob": True,
+    "suppress_health_check": list(HealthCheck),
+}
+
+settings.register_profile("ci", max_examples=100, derandomize=True, **COMMON)
+settings.register_profile("nightly", max_examples=2000, **COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
