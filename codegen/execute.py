@@ -54,7 +54,7 @@ def execute(
     seed:    the order in which the emulator runs blocks and threads
     """
     if backend not in BACKENDS:
-        raise UsageError("R0014", f"kernels run on {' or '.join(BACKENDS)}, not on `{backend}`")
+        raise UsageError("R0013", f"kernels run on {' or '.join(BACKENDS)}, not on `{backend}`")
     given = list(checked_inputs(kernel, inputs))
     outputs = [poisoned(part) for part in stored("output", kernel.output)]
     if backend == "cuda":

@@ -248,13 +248,20 @@ def _packed(name: str, type_: Data, argument: Any, cuda: Any) -> Any:
 
 def _check_interface(name: str, type_: Data, interface: Any) -> None:
     """Shape and layout of an array on the GPU."""
+    import numpy as np
+
     from rise.types import shape
 
     sizes, _ = shape(type_)
     wanted = tuple(size.value for size in sizes)
     if tuple(interface["shape"]) != wanted:
         raise LaunchError("R0826", f"`{name}` has the shape {tuple(interface['shape'])}, not {wanted}")
-    if interface.get("strides") is not None:
+    step = np.dtype(interface["typestr"]).itemsize
+    dense: list[int] = []
+    for size in reversed(interface["shape"]):
+        dense.insert(0, step)
+        step *= size
+    if interface.get("strides") not in (None, tuple(dense)):
         raise LaunchError("R0824", f"`{name}` is not contiguous")
 
 

@@ -65,7 +65,12 @@ def _lines(command: i.Command) -> Iterator[str]:
         case i.ForFragment(_, index, body):
             yield from _block(f"forFragment({index})", body)
         case _:
-            yield _statement(command)
+            yield cut(_statement(command))
+
+
+def cut(text: str, width: int = 160) -> str:
+    """A line that is read: before paths are resolved an expression can be pages long."""
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _statement(command: i.Command) -> str:

@@ -44,8 +44,8 @@ from rise.normal import is_view
 class Parameters:
     """Sizes of the tiles: of a block (m, n, k), of a warp (m, n), of an instruction (m, n, k)."""
 
-    block: tuple[int, int, int] = (128, 128, 64)
-    warp: tuple[int, int] = (64, 32)
+    block: tuple[int, int, int] = (128, 128, 32)
+    warp: tuple[int, int] = (64, 64)
     fragment: tuple[int, int, int] = (16, 16, 16)
     load_once: bool = True
 
@@ -117,8 +117,8 @@ def at_step(s: Rewrite) -> Strategy:
 
 
 def tensor_core(
-    block: tuple[int, int, int] = (128, 128, 64),
-    warp: tuple[int, int] = (64, 32),
+    block: tuple[int, int, int] = (128, 128, 32),
+    warp: tuple[int, int] = (64, 64),
     fragment: tuple[int, int, int] = (16, 16, 16),
     load_once: bool = True,
 ) -> Strategy:

@@ -14,6 +14,7 @@ from rise.cli.arguments import parser
 from rise.errors import RiseError, UsageError
 
 RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
+REPORT = "This is a mistake of the compiler, please report it; --debug shows more."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
-        print("This is a mistake of the compiler, please report it; --debug shows more.", file=sys.stderr)
+        print(REPORT, file=sys.stderr)
         return INTERNAL
 
 
@@ -53,4 +54,7 @@ def _report(error: RiseError) -> int:
     from rise.cli.terminal import show_error
 
     show_error(error)
+    if error.code.endswith("99"):
+        print(REPORT, file=sys.stderr)
+        return INTERNAL
     return CALL_WRONG if isinstance(error, UsageError) else PROGRAM_WRONG

@@ -14,6 +14,7 @@ from rise.cli.arguments import pairs, sizes
 from rise.errors import RiseError, StrategyError
 from rise.expr import Definition, Expr
 from rise.normal import data_flow
+from rise.source import place
 from strategies.core import Strategy
 from strategies.registry import find
 
@@ -55,10 +56,17 @@ def derived(program: Expr, strategy: Strategy) -> Success:
     if isinstance(result, Failure):
         raise StrategyError(
             "R0606",
-            f"the strategy `{strategy.name}` fails: {result.story()}",
-            getattr(result.term, "origin", None),
+            f"the strategy `{strategy.name}` fails: {_story(result)}",
+            result.term.origin,
         )
     return result
+
+
+def _story(failure: Failure) -> str:
+    """Its story; without the place where the message shows the place anyway."""
+    if place(failure.term.origin) is None:
+        return failure.story()
+    return f"`{failure.rule}` does not apply: {failure.reason}"
 
 
 def kernel_of(success: Success, name: str) -> Kernel:

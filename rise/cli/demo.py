@@ -1,0 +1,142 @@
+"""`rise demo`: every stage of compiling a matrix product to tensor cores, each shown briefly."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from rich.console import Console
+
+from codegen.execute import available_backend, execute
+from codegen.pipeline import Kernel
+from rewrites.result import Success
+from rise.check.compare import Tolerance, compare, tolerance
+from rise.check.program import check_text, load
+from rise.check.specialise import inputs_of, specialise
+from rise.cli.check import full_type
+from rise.cli.derive import counts
+from rise.cli.stages import derived, kernel_of
+from rise.expr import Definition, Expr
+from rise.interpret import call, random_inputs
+from rise.pretty import show, show_definition
+from strategies.tensor_core import tensor_core
+
+T = TypeVar("T")
+EXAMPLE = Path("examples") / "gemm.rise"
+LINES = 34  # of the low-level program and of the kernel: the interesting part, on one screen each
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """From the high-level program to a checked result. Exit status 1 if the result is wrong."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    started = time.perf_counter()
+    sizes = dict.fromkeys("mnk", arguments.size)
+    definition = example()
+    _title(console, "1. The program: what to compute")
+    console.print(show_definition(definition))
+    console.print(f"\ntype: {full_type(definition)}")
+    program = specialise(definition, sizes)
+    inputs = random_inputs(inputs_of(program), seed=0, exact=False)
+    backend = available_backend()
+    if backend is None:
+        agrees = _interpret_only(console, program, inputs)
+    else:
+        agrees = _compile_and_run(console, program, inputs, backend)
+    console.print(f"total {time.perf_counter() - started:.1f} s")
+    return 0 if agrees else 1
+
+
+def example() -> Definition:
+    """`gemm` of the example file, found from the working directory or beside the source tree."""
+    places = [EXAMPLE, Path(__file__).parents[2] / EXAMPLE]
+    found = next((place for place in places if place.is_file()), None)
+    return (load(found) if found else check_text(GEMM, "gemm.rise"))["gemm"]
+
+
+def _compile_and_run(console: Console, program: Expr, inputs: list[Any], backend: str) -> bool:
+    success, seconds = timed(lambda: derived(program, tensor_core()))
+    _title(console, f"2. The derivation: {len(success.steps)} steps in {seconds:.1f} s")
+    console.print("strategy tensor_core, block 128×128×64, warp 64×32, fragments 16×16×16; rules applied:")
+    console.print(counts(success))
+    _show_low(console, success)
+    kernel, seconds = timed(lambda: kernel_of(success, "gemm"))
+    _show_kernel(console, kernel, seconds)
+    where = "on the GPU" if backend == "cuda" else "in the emulator (no GPU here)"
+    result, seconds = timed(lambda: execute(kernel, inputs, backend))
+    _title(console, f"5. The result, computed {where}: {seconds:.1f} s, compilation included")
+    return _check(console, program, inputs, result)
+
+
+def _interpret_only(console: Console, program: Expr, inputs: list[Any]) -> bool:
+    _title(console, "2. The result")
+    console.print("There is no GPU and no C++ compiler here, so the reference interpreter runs the program.")
+    console.print("With g++ or clang++ the demo derives a CUDA kernel and runs it in the emulator.")
+    result, seconds = timed(lambda: call(program, *inputs))
+    console.print(f"interpreted in {seconds:.2f} s")
+    return _check_numpy(console, inputs, result, tolerance(program))
+
+
+def _show_low(console: Console, success: Success) -> None:
+    _title(console, "3. The low-level program: every decision explicit")
+    console.print(excerpt(show(success.term), LINES))
+
+
+def _show_kernel(console: Console, kernel: Kernel, seconds: float) -> None:
+    _title(console, f"4. The CUDA kernel, translated in {seconds:.1f} s")
+    console.print(excerpt(kernel.source, LINES))
+    console.print(f"\nlaunch: {kernel.launch}")
+
+
+def _check(console: Console, program: Expr, inputs: list[Any], result: Any) -> bool:
+    allowed = tolerance(program)
+    reference, seconds = timed(lambda: call(program, *inputs))
+    verdict = compare(result, reference, allowed)
+    word = "agrees" if verdict.agrees else "WRONG"
+    console.print(f"against the interpreter ({seconds:.1f} s): {word}, {verdict}")
+    return _check_numpy(console, inputs, result, allowed) and verdict.agrees
+
+
+def _check_numpy(console: Console, inputs: list[Any], result: Any, allowed: Tolerance) -> bool:
+    """In double precision: an oracle that shares nothing with the language."""
+    a, b, c, alpha, beta = (np.asarray(x, np.float64) for x in inputs)
+    verdict = compare(result, (alpha * (a @ b) + beta * c).astype(np.float32), allowed)
+    word = "agrees" if verdict.agrees else "WRONG"
+    console.print(f"against NumPy in double precision: {word}, {verdict}")
+    return verdict.agrees
+
+
+def _title(console: Console, text: str) -> None:
+    console.print()
+    console.print(f"── {text}", style="bold")
+    console.print()
+
+
+def excerpt(text: str, lines: int) -> str:
+    """The first lines, and how many follow."""
+    all_lines = text.rstrip("\n").splitlines()
+    if len(all_lines) <= lines:
+        return "\n".join(all_lines)
+    return "\n".join([*all_lines[:lines], f"… {len(all_lines) - lines} more lines"])
+
+
+def timed(action: Callable[[], T]) -> tuple[T, float]:
+    started = time.perf_counter()
+    result = action()
+    return result, time.perf_counter() - started
+
+
+# for an installation without the examples
+GEMM = """
+def gemm = depFun((m: Nat, n: Nat, k: Nat) =>
+  fun((A: Array[m, Array[k, f16]], B: Array[k, Array[n, f16]],
+       C: Array[m, Array[n, f32]], alpha: f32, beta: f32) =>
+    zip(A)(C) |> map(fun(rowAC =>
+      zip(B |> transpose)(snd(rowAC)) |> map(fun(colBC =>
+        zip(fst(rowAC))(fst(colBC)) |>
+          map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0) |>
+          fun(r => (alpha * r) + (beta * snd(colBC)))))))))
+"""

@@ -1,0 +1,88 @@
+"""Rules are checked when they are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rewrites.rule import RULES, rule
+from rise.errors import RiseError, StrategyError, TypeMismatch
+from rise.nat import constant
+
+
+@pytest.fixture(autouse=True)
+def _forget_rules() -> Iterator[None]:
+    before = dict(RULES)
+    yield
+    RULES.clear()
+    RULES.update(before)
+
+
+def refused(left: str, right: str) -> RiseError:
+    with pytest.raises(RiseError) as caught:
+        rule("r", left, right)
+    assert "r" not in RULES
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("xs |> map(fun(x => x < 1))", "xs |> map(fun(x => x + 1))"),
+        ("zip(xs)(ys)", "zip(ys)(xs) |> map(fun((y, x) => (y, (x, x))))"),
+        ("xs |> reduce(+, 0)", "xs |> split(n)"),
+        ("xs |> join |> map(fun(x => f32(x)))", "xs |> join |> map(fun(x => f16(x)))"),
+    ],
+)
+def test_sides_of_different_type(left: str, right: str) -> None:
+    error = refused(left, right)
+    assert isinstance(error, TypeMismatch)
+    assert error.code == "R0601"
+    assert "the sides of `r` differ in type: " in error.message
+
+
+def test_sides_of_different_size() -> None:
+    assert refused("xs |> take(3) |> map(f)", "xs |> take(4) |> map(f)").code == "R0601"
+
+
+@pytest.mark.parametrize(
+    ("right", "name"),
+    [("xs |> map(g)", "g"), ("ys", "ys"), ("xs |> map(fun(x => let y = h(x) in f(y)))", "h")],
+)
+def test_an_unknown_name_on_the_right(right: str, name: str) -> None:
+    error = refused("xs |> map(f)", right)
+    assert isinstance(error, StrategyError)
+    assert error.code == "R0602"
+    assert error.message == f"`{name}` occurs on the right of `r` only"
+
+
+def test_an_unknown_parameter() -> None:
+    made = rule("r", "xs |> map(f)", "xs |> split(n) |> map(fun(b => b |> map(f))) |> join")
+    with pytest.raises(StrategyError) as caught:
+        made.with_sizes(n=2, m=3)
+    assert caught.value.code == "R0603"
+    assert caught.value.message == "the rule `r` has no parameter `m`"
+
+
+def test_parameters_given_one_after_the_other() -> None:
+    made = rule("r", "e", "e |> split(m) |> map(fun(r => r |> split(n) |> join)) |> join")
+    both = made.with_sizes(m=2).with_sizes(n=3)
+    assert both.given == {"m": constant(2), "n": constant(3)}
+    assert made.given == {}
+
+
+def test_an_ill_typed_side() -> None:
+    assert refused("xs |> map(f) |> fst", "xs").code == "R0301"
+    assert refused("xs", "transpose(xs)(xs)").code.startswith("R03")
+
+
+def test_no_sides_that_are_no_programs() -> None:
+    assert refused("xs |> map(", "xs").code.startswith("R01")
+
+
+def test_a_declared_rule_is_registered() -> None:
+    assert RULES["r"] is rule("r", "xs |> map(fun(x => x))", "xs") if "r" in RULES else True
+    made = rule("r", "xs |> map(fun(x => x))", "xs")
+    assert RULES["r"] is made
+    assert (made.left, made.right) == ("xs |> map(fun(x => x))", "xs")
