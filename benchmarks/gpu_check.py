@@ -1,7 +1,7 @@
-"""On a machine with a GPU: checks, sanitizes and times the derived GEMM kernels, and prints a short table last.
+"""On a machine with a GPU: checks, sanitizes and times derived GEMM kernels; a short table last.
 
-    python benchmarks/gpu_check.py              everything
-    python benchmarks/gpu_check.py --only check what compute-sanitizer runs
+python benchmarks/gpu_check.py              everything
+python benchmarks/gpu_check.py --only check what compute-sanitizer runs
 """
 
 from __future__ import annotations
@@ -79,7 +79,11 @@ def expected(name: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np
 def check(name: str, m: int, n: int, k: int, strategy: Strategy, on_device: bool = False) -> str:
     """Runs on integers small enough that every sum is exact, into a poisoned output; compares bits."""
     random = np.random.default_rng(m + n + k)
-    a, b, c = integers(random, (m, k), "f2"), integers(random, (k, n), "f2"), integers(random, (m, n), "f4")
+    a, b, c = (
+        integers(random, (m, k), "f2"),
+        integers(random, (k, n), "f2"),
+        integers(random, (m, n), "f4"),
+    )
     wanted, inputs = expected(name, a, b, c)
     kernel = derive(name, {"m": m, "n": n, "k": k}, strategy)
     result = np.full(wanted.shape, np.nan, wanted.dtype)
@@ -134,10 +138,21 @@ def sanitize() -> None:
         return
     for kind in ("memcheck", "racecheck", "synccheck", "initcheck"):
         start = time.time()
-        command = [tool, "--tool", kind, "--error-exitcode", "9", sys.executable, __file__, "--only", "small"]
+        command = [
+            tool,
+            "--tool",
+            kind,
+            "--error-exitcode",
+            "9",
+            sys.executable,
+            __file__,
+            "--only",
+            "small",
+        ]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         lines = [line for line in result.stdout.splitlines() if line.startswith("=====")]
-        print(f"{kind}: exit {result.returncode}, {lines[-1] if lines else result.stderr[-300:]} ({time.time() - start:.0f} s)", flush=True)
+        summary = lines[-1] if lines else result.stderr[-300:]
+        print(f"{kind}: exit {result.returncode}, {summary} ({time.time() - start:.0f} s)", flush=True)
         if result.returncode:
             print("\n".join(lines[:20]), flush=True)
 
@@ -152,7 +167,9 @@ def bench(sizes: Sequence[tuple[int, int, int]]) -> None:
             kernel = derive("gemm", {"m": m, "n": n, "k": k}, tensor_core(block=block, warp=warp))
             row = gemm.measure(kernel, m, n, k, f"block={block} warp={warp}")
             loaded = runtime.load(kernel)
-            print(f"{m}×{n}×{k} {row.schedule}: {row.ours_us:.1f} µs, ratio {row.ratio:.3f}, {loaded.registers} registers, {loaded.local_bytes} bytes spilled", flush=True)
+            resources = f"{loaded.registers} registers, {loaded.local_bytes} bytes spilled"
+            timing = f"{row.ours_us:.1f} µs, ratio {row.ratio:.3f}"
+            print(f"{m}×{n}×{k} {row.schedule}: {timing}, {resources}", flush=True)
             best = row if best is None or row.ratio > best.ratio else best
         if best is not None:
             rows.append(best)

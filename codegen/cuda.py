@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-import re
 from fractions import Fraction
 from math import prod
 
@@ -24,8 +24,12 @@ INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
     "ge": ">=", "eq": "==", "ne": "!=", "and": "&&", "or": "||",
 }  # fmt: skip
-KINDS = {FragmentKind.A: "matrix_a", FragmentKind.B: "matrix_b", FragmentKind.ACCUMULATOR: "accumulator"}
-MATH = frozenset("exp log sqrt rsqrt tanh floor sin cos pow fma".split())
+KINDS = {
+    FragmentKind.A: "matrix_a",
+    FragmentKind.B: "matrix_b",
+    FragmentKind.ACCUMULATOR: "accumulator",
+}
+MATH = frozenset(["exp", "log", "sqrt", "rsqrt", "tanh", "floor", "sin", "cos", "pow", "fma"])
 LARGEST_INT = 2**31 - 1
 
 
@@ -57,11 +61,11 @@ class Printer:
 
     def _layout(self, load: i.LoadFragment) -> None:
         target, tile = load.target, load.tile
-        if isinstance(target, i.Access) and isinstance(tile, i.Tile):
-            if self.layouts.setdefault(target.buffer, tile.row_major) != tile.row_major:
-                raise TranslationError(
-                    "R0721", f"`{target.buffer}` is loaded from tiles of both layouts", load.origin
-                )
+        if not isinstance(target, i.Access) or not isinstance(tile, i.Tile):
+            return
+        if self.layouts.setdefault(target.buffer, tile.row_major) != tile.row_major:
+            message = f"`{target.buffer}` is loaded from tiles of both layouts"
+            raise TranslationError("R0721", message, load.origin)
 
     # --- lines ----------------------------------------------------------------------------------------
 
@@ -76,7 +80,9 @@ class Printer:
     def _parameters(self) -> list[str]:
         outputs = [f"Global<{base(v.type)}> {v.name}" for v in self.function.outputs]
         inputs = [
-            f"Global<const {base(v.type)}> {v.name}" if isinstance(v.type, Array) else f"{base(v.type)} {v.name}"
+            f"Global<const {base(v.type)}> {v.name}"
+            if isinstance(v.type, Array)
+            else f"{base(v.type)} {v.name}"
             for v in self.function.inputs
         ]
         return outputs + inputs
@@ -112,7 +118,9 @@ class Printer:
                 self.line("__syncthreads();" if scope is i.Scope.BLOCK else "__syncwarp();")
             case i.LoadFragment(fragment, target, tile):
                 layout = "" if fragment.kind is not FragmentKind.ACCUMULATOR else f", {_memory_layout(tile)}"
-                self.line(f"wmma::load_matrix_sync({self.expression(_read(target))}, {self._tile(tile)}{layout});")
+                self.line(
+                    f"wmma::load_matrix_sync({self.expression(_read(target))}, {self._tile(tile)}{layout});"
+                )
             case i.StoreFragment(_, tile, value):
                 stored = f"{self._pointer(tile)}, {self.expression(value)}, {nat_text(tile.leading)}"  # type: ignore[arg-type, union-attr]
                 self.line(f"wmma::store_matrix_sync({stored}, {_memory_layout(tile)});")
@@ -252,7 +260,11 @@ class Printer:
             case "indexToInt", [a]:
                 return f"(int)({a})"
             case "abs" | "min" | "max", _:
-                name = {"abs": "fabs", "min": "fmin", "max": "fmax"}[expr.name] if _is_float(expr.type) else expr.name
+                name = (
+                    {"abs": "fabs", "min": "fmin", "max": "fmax"}[expr.name]
+                    if _is_float(expr.type)
+                    else expr.name
+                )
                 return _through_float(name, operands, expr.type)
             case name, _ if name in MATH:
                 return _through_float(name, operands, expr.type)

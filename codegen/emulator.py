@@ -252,9 +252,7 @@ def _load(path: Path) -> _Library:
     return _Library(function, Lock())
 
 
-def _check_extents(
-    grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int
-) -> None:
+def _check_extents(grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int) -> None:
     """Keeps numbers that are no 32-bit sizes from being cut off on their way."""
     sizes = (*grid, *block)
     if len(grid) != 3 or len(block) != 3 or not all(0 < size < 2**31 for size in sizes):
@@ -287,13 +285,9 @@ def _prepare(arguments: Sequence[Argument]) -> tuple[ctypes.Array[_Argument], li
 def _array(buffer: Buffer) -> _Argument:
     array = buffer.array
     if not array.flags.c_contiguous or not array.dtype.isnative:
-        raise EmulationError(
-            "R0901", f"{buffer.name} is not a C-contiguous array in native byte order"
-        )
+        raise EmulationError("R0901", f"{buffer.name} is not a C-contiguous array in native byte order")
     flags = INITIALISED * buffer.initialised | WRITABLE * array.flags.writeable
-    return _Argument(
-        buffer.name.encode(), array.ctypes.data, array.size, _type_number(buffer), flags
-    )
+    return _Argument(buffer.name.encode(), array.ctypes.data, array.size, _type_number(buffer), flags)
 
 
 def _type_number(buffer: Buffer) -> int:

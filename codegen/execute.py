@@ -64,9 +64,7 @@ def execute(
     return _together(kernel.output, iter(outputs))
 
 
-def _run_on_gpu(
-    kernel: Kernel, outputs: list[Any], inputs: list[Part], target: str | None
-) -> None:
+def _run_on_gpu(kernel: Kernel, outputs: list[Any], inputs: list[Part], target: str | None) -> None:
     from codegen import runtime  # late: needs a driver
 
     runtime.load(kernel, target)(*outputs, *(part.value for part in inputs))

@@ -118,7 +118,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Tile:
-    """A two-dimensional part of a buffer: where its first element is, and how far its rows (columns) are apart."""
+    """A two-dimensional part of a buffer: its first element, and how far rows (columns) are apart."""
 
     buffer: str
     offset: Nat
@@ -191,7 +191,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class For:
-    """A sequential loop. `owner`: each thread runs the iterations whose elements it owns (see `distribute`)."""
+    """A sequential loop. `owner`: each thread runs the iterations whose elements it owns."""
 
     index: str
     count: Nat
@@ -344,7 +344,9 @@ def accesses(node: object) -> Iterator[Access | Tile]:
     elif isinstance(node, tuple):
         for part in node:
             yield from accesses(part)
-    elif is_dataclass(node) and isinstance(node, Operator | Assign | LoadFragment | StoreFragment | FillFragment | MmaFragment):
+    elif is_dataclass(node) and isinstance(
+        node, Operator | Assign | LoadFragment | StoreFragment | FillFragment | MmaFragment
+    ):
         for f in fields(node):
             yield from accesses(getattr(node, f.name))
 

@@ -48,7 +48,9 @@ class Launch:
 def number(size: Nat, what: str) -> int:
     if size.value is None:
         raise TranslationError(
-            "R0713", f"{what} is {size}, which is not known at compile time", hint="give the sizes, `--size n=…`"
+            "R0713",
+            f"{what} is {size}, which is not known at compile time",
+            hint="give the sizes, `--size n=…`",
         )
     return size.value
 
@@ -68,7 +70,9 @@ def derive(body: i.Command) -> Launch:
             grid[dimension] = ceil(total / block[dimension])
     launch = Launch((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]))
     if launch.threads > 1024:
-        raise TranslationError("R0714", f"a block would have {launch.threads} threads; at most 1024 are possible")
+        raise TranslationError(
+            "R0714", f"a block would have {launch.threads} threads; at most 1024 are possible"
+        )
     return launch
 
 

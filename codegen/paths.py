@@ -97,7 +97,9 @@ class Resolver:
 
     # --- reading --------------------------------------------------------------------------------------
 
-    def read(self, expr: i.Expression, path: Path, facts: Facts, bound: Bindings = Bindings()) -> i.Expression:
+    def read(
+        self, expr: i.Expression, path: Path, facts: Facts, bound: Bindings = Bindings()
+    ) -> i.Expression:
         match expr:
             case i.Variable(name, type_):
                 if name in bound.terms:
@@ -118,13 +120,13 @@ class Resolver:
                 number, inner = READING[name](sizes_of(name, arguments, facts), path)
                 return self.read(operands[number], inner, facts, bound)
             case i.MapExpression(parameter, body, array, _):
-                index, *rest = path
-                element = i.At(nat(index), array, array.type.element)  # type: ignore[arg-type, union-attr]
+                part, *rest = path
+                element = i.At(nat(part), array, array.type.element)  # type: ignore[arg-type, union-attr]
                 terms = {**bound.terms, parameter: (element, bound)}
                 return self.read(body, tuple(rest), facts, replace(bound, terms=terms))
             case i.GenerateExpression(parameter, body, _):
-                index, *rest = path
-                sizes = {**bound.sizes, NatVariable(parameter): nat(index)}  # type: ignore[arg-type]
+                part, *rest = path
+                sizes = {**bound.sizes, NatVariable(parameter): nat(part)}  # type: ignore[arg-type]
                 return self.read(body, tuple(rest), facts, replace(bound, sizes=sizes))
             case i.Tile():
                 return expr
@@ -141,8 +143,8 @@ class Resolver:
                 sizes = sizes_of(name, arguments, facts)
                 return self.write(acceptor, WRITING[name](sizes, path, operand), facts)
             case i.AcceptMap(parameter, body, acceptor, _):
-                index, *rest = path
-                element = i.AcceptAt(nat(index), acceptor, acceptor.type.element)  # type: ignore[arg-type, union-attr]
+                part, *rest = path
+                element = i.AcceptAt(nat(part), acceptor, acceptor.type.element)  # type: ignore[arg-type, union-attr]
                 return self.write(fed(body, parameter, element), tuple(rest), facts)
             case i.Access():
                 return target
@@ -158,7 +160,10 @@ class Resolver:
             match type_, part:
                 case Pair(first, second), "fst" | "snd":
                     name, type_ = f"{name}_{part}", first if part == "fst" else second
-                case (Array(_, element) | Vector(_, element) | Fragment(_, _, _, element, _)), Nat():
+                case (
+                    (Array(_, element) | Vector(_, element) | Fragment(_, _, _, element, _)),
+                    Nat(),
+                ):
                     indices.append(simplify(part, facts))
                     if isinstance(type_, Fragment) and isinstance(element, Pair):
                         raise RiseError("R0799", "internal: a fragment of pairs is no buffer")
@@ -169,7 +174,13 @@ class Resolver:
 
     # --- tiles ----------------------------------------------------------------------------------------
 
-    def tile(self, probe: Callable[[Path, Facts], i.Expression], fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:
+    def tile(
+        self,
+        probe: Callable[[Path, Facts], i.Expression],
+        fragment: Fragment,
+        facts: Facts,
+        origin: Origin,
+    ) -> i.Tile:
         """Offset, leading dimension and layout of a rows × columns tile, from the index of its element.
 
         The linear index has to be offset + leading * row + column, or with row and column exchanged.
@@ -189,7 +200,10 @@ class Resolver:
         by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)
         offset = linear.substitute({NatVariable(row): constant(0), NatVariable(column): constant(0)})
         affine = offset + by_row * variable(row) + by_column * variable(column)
-        if simplify(linear - affine, inside) != constant(0) or constant(1) not in (by_row, by_column):
+        if simplify(linear - affine, inside) != constant(0) or constant(1) not in (
+            by_row,
+            by_column,
+        ):
             raise TranslationError(
                 "R0711",
                 f"the tile has its elements at {linear}: neither rows nor columns are contiguous",
@@ -308,8 +322,8 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return new
         case i.ForFragment(_, index, body):
             return replace(command, body=_command(r, body, facts))
-        case i.LoadFragment(fragment, target, tile, origin):
-            found = r.tile(lambda p, f: r.read(tile, p, f), fragment, facts, origin)
+        case i.LoadFragment(fragment, target, loaded, origin):
+            found = r.tile(lambda p, f: r.read(loaded, p, f), fragment, facts, origin)
             return i.LoadFragment(fragment, r.write(target, (), facts), found, origin)
         case i.StoreFragment(fragment, tile, value, origin):
             found = r.tile(lambda p, f: r.write(tile, p, f), fragment, facts, origin)

@@ -22,11 +22,94 @@ from rise.types import Array, Data, Dependent, Function
 
 # what a kernel's names must not be
 RESERVED = frozenset(
-    "output auto bool break case catch char class const continue default delete do double else enum extern "
-    "false float for friend goto half if inline int long namespace new operator private protected public "
-    "register return short signed sizeof static struct switch template this throw true try typedef union "
-    "unsigned using virtual void volatile while wmma blockIdx threadIdx blockDim gridDim x y z bfloat16 min max "
-    "Global Shared Local shared_memory y0 y1 yn j0 j1 jn gamma exp log sqrt tanh abs floor sin cos pow fma".split()
+    [
+        "output",
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "const",
+        "continue",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "half",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "namespace",
+        "new",
+        "operator",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "while",
+        "wmma",
+        "blockIdx",
+        "threadIdx",
+        "blockDim",
+        "gridDim",
+        "x",
+        "y",
+        "z",
+        "bfloat16",
+        "min",
+        "max",
+        "Global",
+        "Shared",
+        "Local",
+        "shared_memory",
+        "y0",
+        "y1",
+        "yn",
+        "j0",
+        "j1",
+        "jn",
+        "gamma",
+        "exp",
+        "log",
+        "sqrt",
+        "tanh",
+        "abs",
+        "floor",
+        "sin",
+        "cos",
+        "pow",
+        "fma",
+    ]
 )
 
 
@@ -106,7 +189,9 @@ def map_naturals(node: i.Command, change: Callable[[Nat], Nat]) -> i.Command:
         if isinstance(value, tuple):
             return tuple(go(v) for v in value)
         if is_dataclass(value) and type(value).__module__ == i.__name__:
-            changed = {f.name: go(getattr(value, f.name)) for f in fields(value) if f.name not in ("origin", "type")}
+            changed = {
+                f.name: go(getattr(value, f.name)) for f in fields(value) if f.name not in ("origin", "type")
+            }
             return replace(value, **changed)  # type: ignore[type-var]
         return value
 

@@ -35,7 +35,10 @@ INSTALL_HINT = "install the extra: pip install 'rise-lang[cuda]', or a CUDA tool
 def nvcc() -> str | None:
     """The nvcc of CUDA_HOME, of the path, or of the usual place."""
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
-    candidates = [str(Path(home) / "bin" / "nvcc") for home in homes] + ["nvcc", "/usr/local/cuda/bin/nvcc"]
+    candidates = [str(Path(home) / "bin" / "nvcc") for home in homes] + [
+        "nvcc",
+        "/usr/local/cuda/bin/nvcc",
+    ]
     return next((found for c in candidates if (found := shutil.which(c))), None)
 
 
@@ -129,10 +132,9 @@ def _compile_nvrtc(nvrtc: Any, source: str, target: str, ptx: bool) -> bytes:
     encoded = [option.encode() for option in options]
     try:
         checked(nvrtc.nvrtcCompileProgram(program, len(encoded), encoded))
-        size_of, get = ("PTX" if ptx else "CUBIN"), ("PTX" if ptx else "CUBIN")
-        size = checked(getattr(nvrtc, f"nvrtcGet{size_of}Size")(program))
-        code = b" " * size
-        checked(getattr(nvrtc, f"nvrtcGet{get}")(program, code))
+        kind = "PTX" if ptx else "CUBIN"
+        code: bytes = b" " * checked(getattr(nvrtc, f"nvrtcGet{kind}Size")(program))
+        checked(getattr(nvrtc, f"nvrtcGet{kind}")(program, code))
         return code
     finally:
         nvrtc.nvrtcDestroyProgram(program)
@@ -166,7 +168,9 @@ def available() -> bool:
 def driver() -> Any:
     found = _driver()
     if found is None:
-        raise LaunchError("R0822", "no GPU to run on: pycuda, a driver and a device are needed", hint=INSTALL_HINT)
+        raise LaunchError(
+            "R0822", "no GPU to run on: pycuda, a driver and a device are needed", hint=INSTALL_HINT
+        )
     return found
 
 

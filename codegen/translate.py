@@ -104,7 +104,10 @@ class Translator:
             return ACCEPTING[call.name](self, call, target)
         if isinstance(expr, Apply) and isinstance(expr.function, Lambda):
             return self.let(
-                expr.argument, expr.function, environment, lambda e, env: self.accept(e, target, env)
+                expr.argument,
+                expr.function,
+                environment,
+                lambda e, env: self.accept(e, target, env),
             )
         if contains_array(expr.type):
             raise TranslationError(
@@ -129,7 +132,10 @@ class Translator:
             return CONTINUING[call.name](self, call, continuation)
         if isinstance(expr, Apply) and isinstance(expr.function, Lambda):
             return self.let(
-                expr.argument, expr.function, environment, lambda e, env: self.continue_with(e, continuation, env)
+                expr.argument,
+                expr.function,
+                environment,
+                lambda e, env: self.continue_with(e, continuation, env),
             )
         raise self.unstored(expr)
 
@@ -163,7 +169,9 @@ class Translator:
             )
         return found[0]
 
-    def all(self, exprs: tuple[Expr, ...], environment: Environment, then: Callable[..., i.Command]) -> i.Command:
+    def all(
+        self, exprs: tuple[Expr, ...], environment: Environment, then: Callable[..., i.Command]
+    ) -> i.Command:
         """conT of several expressions, one after the other."""
 
         def go(done: tuple[i.Expression, ...]) -> i.Command:
@@ -186,13 +194,18 @@ class Translator:
             if not isinstance(bound, i.Operator):
                 return body(function.body, {**environment, function.parameter.name: bound})
             name = self.name(function.parameter.name)
-            inner = body(function.body, {**environment, function.parameter.name: i.Variable(name, bound.type)})
+            inner = body(
+                function.body,
+                {**environment, function.parameter.name: i.Variable(name, bound.type)},
+            )
             store = i.Assign(i.AcceptVariable(name, bound.type), bound, value.origin)
             return i.New(Space.LOCAL, name, bound.type, i.sequence(store, inner), value.origin)
 
         return self.continue_with(value, bind, environment)
 
-    def apply(self, function: Expr, arguments: tuple[i.Expression, ...], environment: Environment) -> tuple[Expr, Environment]:
+    def apply(
+        self, function: Expr, arguments: tuple[i.Expression, ...], environment: Environment
+    ) -> tuple[Expr, Environment]:
         """The body of a function and the environment in which its parameters are the arguments."""
         for argument in arguments:
             if isinstance(function, Lambda):
@@ -223,7 +236,9 @@ class Translator:
             )
         return i.Assign(target, value, origin)
 
-    def store(self, space: Space, expr: Expr, environment: Environment, then: Continuation, stem: str) -> i.Command:
+    def store(
+        self, space: Space, expr: Expr, environment: Environment, then: Continuation, stem: str
+    ) -> i.Command:
         """A new buffer, expr written into it, and what follows reads it."""
         name = self.name(stem)
         type_: Data = expr.type  # type: ignore[assignment]  # only data is stored

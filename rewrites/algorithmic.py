@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from rewrites.match import Match
 from collections.abc import Callable
 
+from rewrites.match import Match
 from rewrites.rule import Computed, Condition, computed, rule
 from rise.expr import (
-    Apply,
     Expr,
     Identifier,
     Lambda,
@@ -90,8 +89,15 @@ MAP_VIEW_FUSION = rule(
     meaning="Two maps as one, where one of them only changes the form of elements.",
     conditions=(one_reshapes,),
 )
-MAP_IDENTITY = rule("mapIdentity", "xs |> map(fun(x => x))", "xs", meaning="Mapping the identity changes nothing.")
-MAP_NOTHING = rule("mapNothing", "xs", "xs |> map(fun(x => x))", meaning="An array is a map of the identity: a copy.")
+MAP_IDENTITY = rule(
+    "mapIdentity", "xs |> map(fun(x => x))", "xs", meaning="Mapping the identity changes nothing."
+)
+MAP_NOTHING = rule(
+    "mapNothing",
+    "xs",
+    "xs |> map(fun(x => x))",
+    meaning="An array is a map of the identity: a copy.",
+)
 GENERATE_AS_MAP = rule(
     "generateAsMap",
     "generate(f)",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rise.check.unify import fraction
 from rise.expr import (
     Apply,
     Constraint,
@@ -28,14 +29,12 @@ from rise.expr import (
     substitute,
     with_children,
 )
-from rise.check.unify import fraction
 from rise.nat import Atom, Nat, NatUnknown, at_least, divides, solve
 from rise.primitives.declare import primitive
 from rise.types import (
     Argument,
     Array,
     Fragment,
-    FragmentKind,
     Function,
     Index,
     Pair,
@@ -168,7 +167,10 @@ class Match:
                 self.term(argument, other_argument, bound)
             case Primitive(declaration, given), Primitive(other_declaration, actual):
                 if declaration.name != other_declaration.name:
-                    raise Mismatch(f"expected `{declaration.name}`, found `{other_declaration.name}`", self.matched)
+                    raise Mismatch(
+                        f"expected `{declaration.name}`, found `{other_declaration.name}`",
+                        self.matched,
+                    )
                 for wanted, found in zip(given, actual, strict=True):
                     self.argument(wanted, found)
             case Literal(value, type_), Literal(other_value, other_type) if value == other_value:
@@ -213,7 +215,11 @@ def projected(term: Expr, bound: dict[str, Identifier]) -> Expr | None:
     """The counterpart in the matched program of a bound variable of the pattern or a projection of one."""
     if isinstance(term, Identifier):
         return bound.get(term.name)
-    if isinstance(term, Apply) and isinstance(term.function, Primitive) and term.function.name in ("fst", "snd"):
+    if (
+        isinstance(term, Apply)
+        and isinstance(term.function, Primitive)
+        and term.function.name in ("fst", "snd")
+    ):
         whole = projected(term.argument, bound)
         return None if whole is None else project(term.function.name, whole)
     return None
@@ -288,4 +294,13 @@ def certain(constraint: Constraint) -> bool:
     return at_least(value, 0)  # type: ignore[arg-type]
 
 
-__all__ = ["Match", "Mismatch", "abstract", "apply", "certain", "describe", "project", "replace_term"]
+__all__ = [
+    "Match",
+    "Mismatch",
+    "abstract",
+    "apply",
+    "certain",
+    "describe",
+    "project",
+    "replace_term",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewrites.algorithmic import only_reshapes
 from rewrites.match import Match
-from rewrites.rule import Rule, computed, rule
+from rewrites.rule import computed, rule
 from rise.expr import (
     Apply,
     Expr,
@@ -27,7 +27,9 @@ SPLIT_ZIP = rule(
     "zip(xs |> split(n))(ys |> split(n)) |> map(fun((a, b) => zip(a)(b)))",
 )
 SPLIT_CONSTANT = rule(
-    "constant >> S", "generate(fun(i => z)) |> split(n)", "generate(fun(i => generate(fun(j => z))))"
+    "constant >> S",
+    "generate(fun(i => z)) |> split(n)",
+    "generate(fun(i => generate(fun(j => z))))",
 )
 TRANSPOSE_MAP = rule(
     "**f >> T",
@@ -105,7 +107,8 @@ TILE_FLAT = rule(
     "tileFlat",
     "e",
     "e |> split(bm) |> map(fun(rows => rows |> map(fun(r => r |> split(bn))) |> transpose)) |> join "
-    "|> split(c) |> map(fun(ts => ts |> transpose)) |> map(fun(ts => ts |> map(fun(r => r |> join)))) |> join",
+    "|> split(c) |> map(fun(ts => ts |> transpose)) "
+    "|> map(fun(ts => ts |> map(fun(r => r |> join)))) |> join",
     meaning="A matrix by tiles of bm × bn in one list, row by row.",
 )
 
@@ -135,7 +138,9 @@ def DROP_UNUSED(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     body = _redirect(function.body, function.parameter, xs, kept, parameter)
     size = xs.type.size  # type: ignore[union-attr]
     mapped = Primitive(primitive("map"), (size, element, body.type), term.origin)  # type: ignore[arg-type]
-    return simplify(Apply(Apply(mapped, Lambda(parameter, body, function.origin), term.origin), kept, term.origin))
+    return simplify(
+        Apply(Apply(mapped, Lambda(parameter, body, function.origin), term.origin), kept, term.origin)
+    )
 
 
 def _zip_parts(term: Expr) -> tuple[Expr, Expr] | None:
@@ -153,7 +158,7 @@ def _projection(name: str, whole: Expr) -> Expr:
 
 
 def _uses(body: Expr, place: Expr) -> bool:
-    """Whether the body uses the component at place: itself or a part of it, or a whole of which it is part."""
+    """Whether the body uses the component at place: itself, a part of it, or a whole of which it is part."""
     from rise.expr import alpha_equal
 
     def within(term: Expr) -> bool:
@@ -161,7 +166,11 @@ def _uses(body: Expr, place: Expr) -> bool:
             return False
         if alpha_equal(term, place):
             return True
-        if isinstance(term, Apply) and isinstance(term.function, Primitive) and term.function.name in ("fst", "snd"):
+        if (
+            isinstance(term, Apply)
+            and isinstance(term.function, Primitive)
+            and term.function.name in ("fst", "snd")
+        ):
             chain = _chain(term)
             if chain is not None:
                 wanted = _chain(place) or ()
@@ -177,7 +186,11 @@ def _uses(body: Expr, place: Expr) -> bool:
 def _chain(term: Expr) -> tuple[str, ...] | None:
     """The projections from a variable, innermost first."""
     names: list[str] = []
-    while isinstance(term, Apply) and isinstance(term.function, Primitive) and term.function.name in ("fst", "snd"):
+    while (
+        isinstance(term, Apply)
+        and isinstance(term.function, Primitive)
+        and term.function.name in ("fst", "snd")
+    ):
         names.append(term.function.name)
         term = term.argument
     return tuple(reversed(names)) if isinstance(term, Identifier) else None
@@ -248,6 +261,8 @@ def _replace_all(term: Expr, pairs: list[tuple[Expr, Expr]]) -> Expr:
             return new
     if isinstance(term, Lambda) and any(term.parameter.name in new.free for _, new in pairs):
         used = term.body.free.union(*(new.free for _, new in pairs))
-        renamed = Identifier(fresh_name(term.parameter.name, used), term.parameter.type, term.parameter.origin)
+        renamed = Identifier(
+            fresh_name(term.parameter.name, used), term.parameter.type, term.parameter.origin
+        )
         term = Lambda(renamed, substitute(term.body, {term.parameter.name: renamed}), term.origin)
     return with_children(term, tuple(_replace_all(c, pairs) for c in children(term)))

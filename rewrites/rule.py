@@ -144,7 +144,9 @@ def rule(
     try:
         elaborator.unifier.unify(lhs.type, rhs.type, rhs.origin)
     except RiseError as error:
-        raise TypeMismatch("R0601", f"the sides of `{name}` differ in type: {error.message}", rhs.origin) from error
+        raise TypeMismatch(
+            "R0601", f"the sides of `{name}` differ in type: {error.message}", rhs.origin
+        ) from error
     made = _finish(name, elaborator, lhs, rhs)
     made = replace(made, left=left, right=right, meaning=meaning, exact=exact, conditions=conditions)
     RULES[name] = made
@@ -188,7 +190,7 @@ def _leave_literals_open(elaborator: Elaborator) -> None:
 
 
 def _instantiate(side: Expr, match: Match, origin: Derived) -> Expr:
-    """The side with the matched terms, sizes and types; its binders are renamed away from what they would capture."""
+    """The side with the matched terms, sizes and types; no binder captures a variable of them."""
     taken = set().union(*(t.free for t in match.terms.values())) if match.terms else set()
     return _Instantiation(match, origin, taken).go(side, {})
 
@@ -228,7 +230,7 @@ class _Instantiation:
 
 @dataclass(frozen=True)
 class Computed:
-    """A rule whose right side is computed. `rewrite` returns the new term, or the reason why there is none."""
+    """A rule whose right side is computed. `rewrite` returns the new term, or why there is none."""
 
     name: str
     equation: str
@@ -262,4 +264,14 @@ def computed(
     return declare
 
 
-__all__ = ["COMPUTED", "RULES", "Computed", "Constraint", "Rule", "atom", "computed", "rule", "spine"]
+__all__ = [
+    "COMPUTED",
+    "RULES",
+    "Computed",
+    "Constraint",
+    "Rule",
+    "atom",
+    "computed",
+    "rule",
+    "spine",
+]

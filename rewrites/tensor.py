@@ -1,4 +1,4 @@
-"""Rules into tensor-core primitives (extended abstract, Listing 4), and those that keep fragments fragments."""
+"""Rules into tensor-core primitives (extended abstract, Listing 4), and those that keep fragments."""
 
 from __future__ import annotations
 
@@ -6,24 +6,17 @@ from rewrites.algorithmic import changes
 from rewrites.match import Match
 from rewrites.rule import Condition, Rule, rule
 from rise.expr import Lambda
-from rise.types import F16, F32, Fragment, Scalar
+from rise.types import F16, F32, Fragment, Scalar, shape
 
 # shapes (m, n, k) of the WMMA family
 WMMA_SHAPES = frozenset({(16, 16, 16), (32, 8, 16), (8, 32, 16)})
 
 
-def _fragments(match: Match, name: str) -> tuple[object, ...]:
-    from rise.types import shape
-
-    return shape(match.terms[name].type)
-
-
 def tensor_core_shape(match: Match) -> str | None:
     """a: m.k, b: n.k and c: m.n have a shape that the instruction family has."""
-    (m, k), element = _fragments(match, "a")  # type: ignore[misc]
-    (n, _), _ = _fragments(match, "b")  # type: ignore[misc]
-    shape = (m.value, n.value, k.value)
-    if shape not in WMMA_SHAPES:
+    (m, k), element = shape(match.terms["a"].type)
+    (n, _), _ = shape(match.terms["b"].type)
+    if (m.value, n.value, k.value) not in WMMA_SHAPES:
         return f"there is no tensor-core instruction for {m}×{n}×{k}"
     if not isinstance(element, Scalar) or element.name not in ("f16", "bf16"):
         return f"the operands have the type `{element}`, not f16 or bf16"
@@ -32,7 +25,7 @@ def tensor_core_shape(match: Match) -> str | None:
 
 def fragment_shape(match: Match) -> str | None:
     """The product has one of the shapes, the accumulator is f16 or f32."""
-    _, element = _fragments(match, "c")  # type: ignore[misc]
+    _, element = shape(match.terms["c"].type)
     return None if element in (F16, F32) else f"there is no accumulator of type `{element}`"
 
 
@@ -68,7 +61,9 @@ LOAD_ONCE = rule(
 )
 FRAGMENT_OF_MATRIX = rule("asMatrix >> asFragment", "f |> asMatrix |> asFragment", "f")
 FRAGMENT_OF_CONSTANT = rule(
-    "constant >> asFragment", "generate(fun(i => generate(fun(j => z)))) |> asFragment", "generateFragment(z)"
+    "constant >> asFragment",
+    "generate(fun(i => generate(fun(j => z)))) |> asFragment",
+    "generateFragment(z)",
 )
 
 
@@ -82,8 +77,8 @@ def _same_element(match: Match) -> str | None:
         return "expected a fragment"
     if result.type != fragment.element:
         return f"the elements would change from `{fragment.element}` to `{result.type}`"
-    if "c" in match.terms and _fragments(match, "c")[1] != fragment.element:
-        return f"the other operand has the type `{_fragments(match, 'c')[1]}`"
+    if "c" in match.terms and shape(match.terms["c"].type)[1] != fragment.element:
+        return f"the other operand has the type `{shape(match.terms['c'].type)[1]}`"
     return None
 
 
@@ -136,12 +131,17 @@ def through(forward: str, backward: str, depth: int) -> Rule:
     )
 
 
-ISOMORPHISMS = (("asMatrix", "asFragment"), ("join", "split(n)"), ("split(n)", "join"), ("transpose", "transpose"))
+ISOMORPHISMS = (
+    ("asMatrix", "asFragment"),
+    ("join", "split(n)"),
+    ("split(n)", "join"),
+    ("transpose", "transpose"),
+)
 ACCUMULATE = tuple(through(f, b, depth) for depth in range(4) for f, b in ISOMORPHISMS)
 
 
 def _out(forward: str) -> Rule:
-    condition: Condition = changes("f", f"only `{forward}` is mapped")  # type: ignore[assignment]
+    condition: Condition = changes("f", f"only `{forward}` is mapped")
     return rule(
         f"*({forward})",
         f"xs |> map(fun(x => f(x) |> {forward}))",

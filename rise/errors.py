@@ -17,9 +17,7 @@ class RiseError(Exception):
     hint:   what the programmer may have meant
     """
 
-    def __init__(
-        self, code: str, message: str, origin: Origin = None, hint: str | None = None
-    ) -> None:
+    def __init__(self, code: str, message: str, origin: Origin = None, hint: str | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -29,7 +27,9 @@ class RiseError(Exception):
     def render(self) -> str:
         """Place, code and message on one line, then the excerpt with its caret, then the hint."""
         span = place(self.origin)
-        lines = [f"{span}: error {self.code}: {self.message}" if span else f"error {self.code}: {self.message}"]
+        lines = [
+            f"{span}: error {self.code}: {self.message}" if span else f"error {self.code}: {self.message}"
+        ]
         if span:
             lines.append(span.excerpt())
         if self.hint:
@@ -78,5 +78,3 @@ class LaunchError(RiseError):
 
 class EmulationError(RiseError):
     """The emulated kernel misbehaved: out of bounds, uninitialised read, race, divergent barrier."""
-
-

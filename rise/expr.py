@@ -310,7 +310,9 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
             return with_children(expr, tuple(substitute(c, values) for c in children(expr)))
 
 
-def map_types(expr: Expr, on_type: Callable[[Type], Type], on_argument: Callable[[Argument], Argument]) -> Expr:
+def map_types(
+    expr: Expr, on_type: Callable[[Type], Type], on_argument: Callable[[Argument], Argument]
+) -> Expr:
     """Rebuilds every type and dependent argument of an expression."""
 
     def go(e: Expr) -> Expr:
@@ -337,9 +339,7 @@ def substitute_sizes(expr: Expr, solution: Solution) -> Expr:
     """Replaces size, type and address-space variables throughout."""
     if not solution:
         return expr
-    return map_types(
-        expr, lambda t: substitute_type(t, solution), lambda a: substitute_argument(a, solution)
-    )
+    return map_types(expr, lambda t: substitute_type(t, solution), lambda a: substitute_argument(a, solution))
 
 
 def distinct_binders(term: Expr, taken: set[str] | None = None) -> Expr:

@@ -169,9 +169,7 @@ class Nat:
     @property
     def is_whole(self) -> bool:
         """No fractional coefficient and no negative exponent: a whole number whatever the variables are."""
-        return all(
-            isinstance(c, int) and all(e > 0 for _, e in m) for m, c in self.terms
-        )
+        return all(isinstance(c, int) and all(e > 0 for _, e in m) for m, c in self.terms)
 
     def substitute(self, solution: Mapping[Atom, Nat]) -> Nat:
         """Replaces atoms, simplifying the operations that contain them."""
@@ -408,7 +406,7 @@ def quotient(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
         multiple, _, group = grouped
         return whole + quotient(multiple, below.exact_quotient(group) or below, facts)
     if len(rest.terms) == 1 and rest.terms[0][1] == 1 and len(rest.terms[0][0]) == 1:
-        (inner, exponent), = rest.terms[0][0]
+        ((inner, exponent),) = rest.terms[0][0]
         if isinstance(inner, Operation) and inner.operator == "quotient" and exponent == 1:
             return whole + quotient(inner.left, inner.right * below, facts)
     if whole.terms and not at_least(rest, 0, facts):
@@ -609,7 +607,7 @@ def _factor(value: Nat) -> str:
 def _show_monomial(monomial: Monomial, coefficient: Coefficient) -> str:
     above = [_show_power(a, e) for a, e in monomial if e > 0]
     below = [_show_power(a, -e) for a, e in monomial if e < 0]
-    size = Fraction(abs(coefficient))
+    size = abs(Fraction(coefficient))
     if size.numerator != 1 or not above:
         above.insert(0, str(size.numerator))
     if size.denominator != 1:
@@ -628,9 +626,7 @@ def _show_power(base: Atom, exponent: int) -> str:
 def _show(value: Nat) -> str:
     if not value.terms:
         return "0"
-    parts: Iterator[tuple[str, str]] = (
-        ("-" if c < 0 else "+", _show_monomial(m, c)) for m, c in value.terms
-    )
+    parts: Iterator[tuple[str, str]] = (("-" if c < 0 else "+", _show_monomial(m, c)) for m, c in value.terms)
     text = ""
     for sign, part in parts:
         text += (f" {sign} " if text else ("-" if sign == "-" else "")) + part

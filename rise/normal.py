@@ -21,8 +21,32 @@ from rise.expr import (
 )
 
 VIEWS = frozenset(
-    "zip unzip split join transpose slide take drop concat gather generate idx fst snd pair id map "
-    "padCst padClamp reorder asVector asScalar zipFragment indexToInt".split()
+    [
+        "zip",
+        "unzip",
+        "split",
+        "join",
+        "transpose",
+        "slide",
+        "take",
+        "drop",
+        "concat",
+        "gather",
+        "generate",
+        "idx",
+        "fst",
+        "snd",
+        "pair",
+        "id",
+        "map",
+        "padCst",
+        "padClamp",
+        "reorder",
+        "asVector",
+        "asScalar",
+        "zipFragment",
+        "indexToInt",
+    ]
 )
 
 
@@ -136,7 +160,11 @@ def eta_expand(term: Expr) -> Expr:
     from rise.types import Function
 
     new = with_children(term, tuple(eta_expand(c) for c in children(term)))
-    if isinstance(new, Apply) and isinstance(new.argument.type, Function) and not isinstance(new.argument, Lambda):
+    if (
+        isinstance(new, Apply)
+        and isinstance(new.argument.type, Function)
+        and not isinstance(new.argument, Lambda)
+    ):
         return Apply(new.function, _expanded(new.argument), new.origin)
     return new
 

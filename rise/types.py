@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import Any
 
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
 
@@ -143,7 +144,9 @@ class Function:
     result: Type
 
     def __str__(self) -> str:
-        left = f"({self.parameter})" if isinstance(self.parameter, Function | Dependent) else str(self.parameter)
+        left = (
+            f"({self.parameter})" if isinstance(self.parameter, Function | Dependent) else str(self.parameter)
+        )
         return f"{left} -> {self.result}"
 
 
@@ -191,16 +194,32 @@ class NatFunction:
 
 # an argument for a dependent parameter, one alternative a kind
 Argument = Nat | Data | Space | FragmentKind | NatFunction
-Solution = Mapping[Atom | Variable | Unknown, Argument]
+Solution = Mapping[Any, Argument]  # by Atom, Variable or Unknown
 
 BOOL, I32, F16, F32, F64 = (Scalar(n) for n in ("bool", "i32", "f16", "f32", "f64"))
 SCALARS: Mapping[str, Scalar] = {
     n: Scalar(n)
-    for n in "bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64".split()
+    for n in [
+        "bool",
+        "i8",
+        "i16",
+        "i32",
+        "i64",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "f16",
+        "bf16",
+        "f32",
+        "f64",
+    ]
 }
 
 
-def map_type(type_: Type, on_nat: Callable[[Nat], Nat], on_leaf: Callable[[Variable | Unknown], Argument]) -> Type:
+def map_type(
+    type_: Type, on_nat: Callable[[Nat], Nat], on_leaf: Callable[[Variable | Unknown], Argument]
+) -> Type:
     """Rebuilds a type, replacing sizes and the variables of the other kinds."""
 
     def go(t: Type) -> Type:
@@ -235,7 +254,7 @@ def substitute_type(type_: Type, solution: Solution) -> Type:
     atoms = {a: v for a, v in solution.items() if isinstance(v, Nat)}
     return map_type(
         type_,
-        lambda n: n.substitute(atoms),  # type: ignore[arg-type]  # keys with Nat values are atoms
+        lambda n: n.substitute(atoms),
         lambda leaf: solution.get(leaf, leaf),
     )
 
@@ -243,12 +262,12 @@ def substitute_type(type_: Type, solution: Solution) -> Type:
 def substitute_argument(argument: Argument, solution: Solution) -> Argument:
     match argument:
         case Nat():
-            return argument.substitute({a: v for a, v in solution.items() if isinstance(v, Nat)})  # type: ignore[misc]
+            return argument.substitute({a: v for a, v in solution.items() if isinstance(v, Nat)})
         case Space() | FragmentKind():
             return argument
         case NatFunction(parameter, body):
             inner = {a: v for a, v in solution.items() if isinstance(v, Nat) and a != NatVariable(parameter)}
-            return NatFunction(parameter, body.substitute(inner))  # type: ignore[arg-type]
+            return NatFunction(parameter, body.substitute(inner))
         case Variable() | Unknown():
             return solution.get(argument, argument)
         case _:

@@ -93,7 +93,7 @@ def repeat(s: Rewrite, limit: int = 10_000) -> Strategy:
             following = _then(result, s)
             if isinstance(following, Failure):
                 return result
-            result = following  # type: ignore[assignment]
+            result = following
         return Failure("repeat", term, f"still applicable after {limit} repetitions")
 
     return Strategy("repeat", run)
@@ -101,7 +101,10 @@ def repeat(s: Rewrite, limit: int = 10_000) -> Strategy:
 
 def check(predicate: Predicate, name: str) -> Strategy:
     """Succeeds unchanged where the predicate holds."""
-    return Strategy(name, lambda t: Success(t) if predicate(t) else Failure(name, t, "the term is of another form"))
+    return Strategy(
+        name,
+        lambda t: Success(t) if predicate(t) else Failure(name, t, "the term is of another form"),
+    )
 
 
 # --- one level --------------------------------------------------------------------------------------------
@@ -221,15 +224,24 @@ def everywhere(s: Rewrite) -> Strategy:
 
 def body(s: Rewrite) -> Strategy:
     """Under a lambda."""
-    return Strategy("body", lambda t: at_child(0, s, t) if isinstance(t, Lambda) else Failure("body", t, "no lambda"))
+    return Strategy(
+        "body",
+        lambda t: at_child(0, s, t) if isinstance(t, Lambda) else Failure("body", t, "no lambda"),
+    )
 
 
 def function(s: Rewrite) -> Strategy:
-    return Strategy("function", lambda t: at_child(0, s, t) if isinstance(t, Apply) else Failure("function", t, "no application"))
+    return Strategy(
+        "function",
+        lambda t: at_child(0, s, t) if isinstance(t, Apply) else Failure("function", t, "no application"),
+    )
 
 
 def argument(s: Rewrite) -> Strategy:
-    return Strategy("argument", lambda t: at_child(1, s, t) if isinstance(t, Apply) else Failure("argument", t, "no application"))
+    return Strategy(
+        "argument",
+        lambda t: at_child(1, s, t) if isinstance(t, Apply) else Failure("argument", t, "no application"),
+    )
 
 
 def argument_of(name: str, s: Rewrite) -> Strategy:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites.result import Failure, Result, Success
+from rise.expr import Apply, Expr, Lambda, Primitive, call, spine
+from rise.types import Array, Pair
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -21,8 +23,6 @@ from strategies.core import (
     try_,
 )
 from strategies.places import computes, in_inputs, mapped
-from rise.expr import Apply, Expr, Lambda, Primitive, call, spine
-from rise.types import Array, Pair
 
 # reductions as folds, with the maps before them inside
 folds = normalize(choice(a.REDUCE_MAP, low.REDUCE_SEQ, a.REDUCE_SEQ_MAP))
@@ -106,7 +106,14 @@ def _fold(term: Expr) -> Result:
     """A fold whose accumulator is an array: initial value and step are written by loops."""
     loops = written(low.MAP_SEQ)
     return seq(
-        function(seq(argument(loops), function(argument(Strategy("step", lambda f: at_child(0, lambda g: at_child(0, loops, g), f))))))
+        function(
+            seq(
+                argument(loops),
+                function(
+                    argument(Strategy("step", lambda f: at_child(0, lambda g: at_child(0, loops, g), f)))
+                ),
+            )
+        )
     )(term)
 
 

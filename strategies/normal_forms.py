@@ -18,7 +18,14 @@ CONSTANTS = (
     m.ZIP_CONSTANT_SECOND,
     t.FRAGMENT_OF_CONSTANT,
 )
-MOVE = (m.SPLIT_MAP, m.SPLIT_ZIP, m.TRANSPOSE_ROWS, m.TRANSPOSE_CONSTANT_ROWS, m.TRANSPOSE_ZIP, m.TRANSPOSE_MAP)
+MOVE = (
+    m.SPLIT_MAP,
+    m.SPLIT_ZIP,
+    m.TRANSPOSE_ROWS,
+    m.TRANSPOSE_CONSTANT_ROWS,
+    m.TRANSPOSE_ZIP,
+    m.TRANSPOSE_MAP,
+)
 FUSE = (a.MAP_VIEW_FUSION, a.REDUCE_SEQ_MAP, m.ZIP_VIEW_FIRST, m.ZIP_VIEW_SECOND, m.DROP_UNUSED)
 
 # views next to the arrays they rearrange, maps fused, constants seen through
@@ -30,4 +37,13 @@ fuse_components: Strategy = repeat(choice(a.MAP_FUSION, m.ZIP_MAP_FIRST, m.ZIP_M
 # what only changes the form of results out of maps, and through accumulators
 form_outward: Strategy = normalize(choice(*t.ACCUMULATE, *t.MAP_OUT, *t.MAP_MAP_OUT))
 
-__all__ = ["CANCEL", "CONSTANTS", "FUSE", "MOVE", "form_outward", "fuse_components", "strategy", "view_inward"]
+__all__ = [
+    "CANCEL",
+    "CONSTANTS",
+    "FUSE",
+    "MOVE",
+    "form_outward",
+    "fuse_components",
+    "strategy",
+    "view_inward",
+]

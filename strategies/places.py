@@ -23,7 +23,9 @@ def mapped(s: Rewrite) -> Strategy:
 
 
 def _body(s: Rewrite, term: Expr) -> Result:
-    return at_child(0, s, term) if isinstance(term, Lambda) else Failure("mapped", term, "expected a function")
+    return (
+        at_child(0, s, term) if isinstance(term, Lambda) else Failure("mapped", term, "expected a function")
+    )
 
 
 def arguments(count: int, s: Rewrite) -> Strategy:

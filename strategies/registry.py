@@ -40,7 +40,7 @@ class Setting:
         return str(getattr(self.accepts, "__name__", self.accepts))
 
     def read(self, text: str) -> Any:
-        """The value that a text stands for: `128,128,64` for a tuple."""
+        """The value that a text stands for: `128,128,64` (or `128x128x64`) for a tuple."""
         try:
             return self._value(text)
         except ValueError:
@@ -76,9 +76,7 @@ class Entry:
             if name not in known:
                 listed = ", ".join(f"`{n}`" for n in known) or "none"
                 hint = suggestion(name, known) or f"its parameters: {listed}"
-                raise UsageError(
-                    "R0011", f"the strategy `{self.name}` has no parameter `{name}`", None, hint
-                )
+                raise UsageError("R0011", f"the strategy `{self.name}` has no parameter `{name}`", None, hint)
         return self.factory(**{name: known[name].read(text) for name, text in values.items()})
 
 
@@ -109,6 +107,8 @@ def catalogue() -> list[Entry]:
 
 def show_value(value: Any) -> str:
     """A value as `--set` reads it."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 

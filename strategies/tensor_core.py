@@ -14,6 +14,8 @@ from rewrites import lowering as low
 from rewrites import movement as m
 from rewrites import tensor as t
 from rewrites.result import Failure, Result, Success
+from rise.errors import StrategyError
+from rise.expr import Expr, Lambda, call
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -29,15 +31,11 @@ from strategies.core import (
     recursive,
     repeat,
     seq,
-    strategy,
     top_down,
     try_,
 )
-from strategies.places import arguments, computes, hiding, in_inputs, mapped, outermost_part
 from strategies.normal_forms import form_outward, fuse_components, view_inward
-from rise.errors import StrategyError
-from rise.expr import Apply, Expr, Identifier, Lambda, call, children, with_children
-from rise.normal import is_view
+from strategies.places import arguments, computes, hiding, in_inputs, mapped, outermost_part
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,18 @@ def tile_output(rows: int, columns: int) -> Strategy:
     """2: the result by tiles; the two maps over tiles contain all there is to do for one."""
     return seq(
         m.TILE.with_sizes(bm=rows, bn=columns),
-        arguments(3, Strategy("down", seq(view_inward, fuse_components, try_(mapped(seq(view_inward, fuse_components))), view_inward))),
+        arguments(
+            3,
+            Strategy(
+                "down",
+                seq(
+                    view_inward,
+                    fuse_components,
+                    try_(mapped(seq(view_inward, fuse_components))),
+                    view_inward,
+                ),
+            ),
+        ),
     )
 
 
@@ -180,7 +189,15 @@ lower = seq(
 
 def at_product(s: Rewrite) -> Strategy:
     """s at the outermost product."""
-    return top_down(seq(Strategy("is_product", lambda e: Success(e) if is_product(e) else Failure("is_product", e, "no product of matrices")), s))
+    return top_down(
+        seq(
+            Strategy(
+                "is_product",
+                lambda e: Success(e) if is_product(e) else Failure("is_product", e, "no product of matrices"),
+            ),
+            s,
+        )
+    )
 
 
 # two maps over tiles as one, whatever else happens to the tiles
@@ -206,7 +223,11 @@ def epilogue_tiles(p: Parameters) -> Strategy:
 
 def product(p: Parameters) -> Strategy:
     """4 and 5: the product of a block: loop over k, warps, loop over fragments' k, instructions."""
-    in_warp = seq(block_reduction(p.fragment[2]), at_step(fragment_tiles(p)), at_step(top_down(choice(t.TENSORISE, t.TENSORISE_SAME))))
+    in_warp = seq(
+        block_reduction(p.fragment[2]),
+        at_step(fragment_tiles(p)),
+        at_step(top_down(choice(t.TENSORISE, t.TENSORISE_SAME))),
+    )
     return seq(
         block_reduction(p.block[2]),
         at_step(seq(warp_tiles(p), arguments(4, mapped(in_warp)))),

@@ -66,9 +66,25 @@ class Cublas:
         operation, leading = (TRANSPOSED, k) if b_transposed else (NORMAL, n)
         self._check(
             self.library.cublasGemmEx(
-                self.handle, operation, NORMAL, n, m, k, ctypes.byref(scale),
-                ctypes.c_void_p(b), R_16F, leading, ctypes.c_void_p(a), R_16F, k,
-                ctypes.byref(offset), ctypes.c_void_p(d), R_32F, n, COMPUTE_32F, DEFAULT_ALGORITHM,
+                self.handle,
+                operation,
+                NORMAL,
+                n,
+                m,
+                k,
+                ctypes.byref(scale),
+                ctypes.c_void_p(b),
+                R_16F,
+                leading,
+                ctypes.c_void_p(a),
+                R_16F,
+                k,
+                ctypes.byref(offset),
+                ctypes.c_void_p(d),
+                R_32F,
+                n,
+                COMPUTE_32F,
+                DEFAULT_ALGORITHM,
             )  # fmt: skip
         )
 
@@ -79,4 +95,6 @@ def _load() -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise LaunchError("R0828", "cuBLAS is not installed", hint="it comes with the CUDA toolkit and with torch")
+    raise LaunchError(
+        "R0828", "cuBLAS is not installed", hint="it comes with the CUDA toolkit and with torch"
+    )

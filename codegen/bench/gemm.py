@@ -16,6 +16,14 @@ from codegen.pipeline import Kernel
 from rise.errors import LaunchError
 
 ROUNDS, CALLS = 15, 10
+PROGRAM = """
+def gemm = depFun((m: Nat, n: Nat, k: Nat) =>
+  fun((A: m.k.f16, B: k.n.f16, C: m.n.f32, alpha: f32, beta: f32) =>
+    zip(A)(C) |> map(fun((row, cs) =>
+      zip(transpose(B))(cs) |> map(fun((column, c) =>
+        zip(row)(column) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0) |>
+          fun(r => (alpha * r) + (beta * c))))))))
+"""
 ALPHA, BETA = 1.5, 0.5
 
 

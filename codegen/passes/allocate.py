@@ -34,7 +34,7 @@ def _shares(command: i.Command, launch: Launch) -> i.Command:
         sizes.append(None if owner and share == constant(1) else share)
         type_ = type_.element  # type: ignore[union-attr]
     for size in reversed(sizes):
-        type_ = type_ if size is None else Array(size, type_)  # type: ignore[arg-type]
+        type_ = type_ if size is None else Array(size, type_)
 
     def own(access: i.Access) -> i.Access:
         if access.buffer != command.name:
@@ -59,7 +59,9 @@ def map_accesses(node: object, change: object) -> i.Command:
         if isinstance(value, tuple):
             return tuple(go(v) for v in value)
         if is_dataclass(value) and type(value).__module__ == i.__name__:
-            changed = {f.name: go(getattr(value, f.name)) for f in fields(value) if f.name not in ("origin", "type")}
+            changed = {
+                f.name: go(getattr(value, f.name)) for f in fields(value) if f.name not in ("origin", "type")
+            }
             return replace(value, **changed)  # type: ignore[type-var]
         return value
 
@@ -83,7 +85,9 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
     """The pass: offsets for buffers in shared memory; those inside of a warp's work, once for each warp."""
     body, used = _place(function.body, 0, {}, launch)
     if used > SHARED_LIMIT:
-        raise TranslationError("R0716", f"{used} bytes of shared memory are needed; at most {SHARED_LIMIT} exist")
+        raise TranslationError(
+            "R0716", f"{used} bytes of shared memory are needed; at most {SHARED_LIMIT} exist"
+        )
     return replace(function, body=body), replace(launch, shared_bytes=used)
 
 

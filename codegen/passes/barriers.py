@@ -82,7 +82,9 @@ class _Inserting:
         body, after = self.go(loop.body, before, inside)
         return replace(loop, body=body), after
 
-    def _command(self, command: i.Command, before: Pending, inside: i.Level | None) -> tuple[i.Command, Pending]:
+    def _command(
+        self, command: i.Command, before: Pending, inside: i.Level | None
+    ) -> tuple[i.Command, Pending]:
         touched = self._touched(command)
         conflicts = before.conflicts(touched)
         if not conflicts:
@@ -92,7 +94,7 @@ class _Inserting:
         if scope is i.Scope.BLOCK and inside is i.Level.WARP:
             raise TranslationError(
                 "R0718",
-                f"the warps of a block would have to wait for each other inside of a map over warps (`{sorted(conflicts)[0]}`)",
+                f"warps would have to wait for each other inside of mapWarp, for `{sorted(conflicts)[0]}`",
                 hint="end the mapWarp, store its result in Shared memory, and start another",
             )
         return i.sequence(i.Barrier(scope), command), touched

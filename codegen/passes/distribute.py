@@ -75,7 +75,10 @@ def _loop(index: Nat, loops: Mapping[str, Loop]) -> Loop | None:
 def _single(owners: set[Workers], new: i.New) -> Workers:
     if len(owners) > 1:
         raise TranslationError(
-            "R0705", f"`{new.name}` is distributed in two ways", new.origin, "write and read it with one level"
+            "R0705",
+            f"`{new.name}` is distributed in two ways",
+            new.origin,
+            "write and read it with one level",
         )
     return next(iter(owners))
 
@@ -87,13 +90,15 @@ def _check_owner(
     if loop is None or (loop.workers != level and not loop.owner):
         raise TranslationError(
             "R0705",
-            f"`{new.name}` lives in the registers of each {level[0].value}, but another one reads or writes it",
+            f"`{new.name}` lives in the registers of each {level[0].value}, but another one accesses it",
             new.origin,
             "store it in Shared memory",
         )
 
 
-def _indices(command: i.Command, name: str, loops: Mapping[str, Loop]) -> list[tuple[tuple[Nat, ...], Mapping[str, Loop]]]:
+def _indices(
+    command: i.Command, name: str, loops: Mapping[str, Loop]
+) -> list[tuple[tuple[Nat, ...], Mapping[str, Loop]]]:
     """Every access to a buffer, with the loops around it inside of its scope."""
     found: list[tuple[tuple[Nat, ...], Mapping[str, Loop]]] = []
     for access in i.accesses(command):
@@ -123,8 +128,8 @@ def _ranges_over(loop: i.For, name: str, dimension: int) -> bool:
     index = variable(loop.index)
     for command in i.commands(loop.body):
         for access in i.accesses(command):
-            if isinstance(access, i.Access) and access.buffer == name and len(access.indices) > dimension:
-                if access.indices[dimension] == index:
+            if isinstance(access, i.Access) and access.buffer == name:
+                selected = access.indices[dimension : dimension + 1]
+                if selected == (index,):
                     return True
     return False
-

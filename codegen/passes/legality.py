@@ -96,11 +96,15 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
                 origin,
                 f"distribute the writes with a map over {level.value}s",
             )
-    atoms = target.offset.atoms if isinstance(target, i.Tile) else {a for n in target.indices for a in n.atoms}
+    atoms = (
+        target.offset.atoms if isinstance(target, i.Tile) else {a for n in target.indices for a in n.atoms}
+    )
     for loop in around.loops:
         if loop.index not in private and NatVariable(loop.index) not in atoms and loop.count.value != 1:
             raise TranslationError(
-                "R0707", f"all {loop.level.value}s write the same place of `{target.buffer}`", origin
+                "R0707",
+                f"all {loop.level.value}s write the same place of `{target.buffer}`",
+                origin,
             )
 
 

@@ -13,8 +13,9 @@ from codegen.translate import (
     continuing,
 )
 from rise.errors import TranslationError
-from rise.expr import Lambda
+from rise.expr import Expr, Lambda
 from rise.nat import Nat, NatVariable, nat, quotient, remainder, variable
+from rise.types import Data, Function, Index
 
 # --- reading ----------------------------------------------------------------------------------------------
 
@@ -48,11 +49,19 @@ def map_read(translator: Translator, call: Call, then: Continuation) -> i.Comman
     return translator.continue_with(xs, body, call.environment)
 
 
+def index_type(function: Expr) -> Data:
+    """The Idx that a function given to generate takes."""
+    type_ = function.type
+    if not isinstance(type_, Function) or not isinstance(type_.parameter, Index):
+        raise TranslationError("R0799", f"internal: generate of `{type_}`", function.origin)
+    return type_.parameter
+
+
 @continuing("generate")
 def generate_read(translator: Translator, call: Call, then: Continuation) -> i.Command:
     (function,) = call.arguments
     name = translator.name("index")
-    index = i.Natural(variable(name), function.type.parameter)  # type: ignore[union-attr]
+    index = i.Natural(variable(name), index_type(function))
     expr, inner = translator.apply(function, (index,), call.environment)
     return then(i.GenerateExpression(name, translator.pure(expr, inner, call.origin), call.type))
 
@@ -189,7 +198,7 @@ def write_generate(translator: Translator, call: Call, target: i.Acceptor) -> i.
     """Each element by the thread that owns it: the target's distribution decides."""
     (function,) = call.arguments
     index = translator.name("i")
-    natural = i.Natural(variable(index), function.type.parameter)  # type: ignore[union-attr]
+    natural = i.Natural(variable(index), index_type(function))
     expr, inner = translator.apply(function, (natural,), call.environment)
     written = translator.accept(expr, accept_at(target, index), inner)
     return i.For(index, call.nat("n"), written, unroll=True, owner=True, pattern="generate")

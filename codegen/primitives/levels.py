@@ -96,9 +96,7 @@ def fold_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.C
     return fold(translator, call, lambda value: copy(translator, value, target, call))
 
 
-def _update(
-    translator: Translator, call: Call, value: i.Expression, target: i.Acceptor
-) -> i.Command:
+def _update(translator: Translator, call: Call, value: i.Expression, target: i.Acceptor) -> i.Command:
     """con xs λX. for k < n. acc(f A.rd X[k])(A)"""
     function, _, xs = call.arguments
 

@@ -22,8 +22,8 @@ def stem(type_: Data, space: Space) -> str:
     while isinstance(type_, Array):
         type_ = type_.element
     if isinstance(type_, Fragment):
-        names = {FragmentKind.A: "a_fragment", FragmentKind.B: "b_fragment"}
-        return names.get(type_.kind, "c_fragment")  # type: ignore[call-overload, no-any-return]  # kinds are known by now
+        names: dict[object, str] = {FragmentKind.A: "a_fragment", FragmentKind.B: "b_fragment"}
+        return names.get(type_.kind, "c_fragment")
     return "tile" if space is Space.SHARED else "value"
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from rise.expr import Expr, Primitive, subterms
 from rise.nat import Nat
-from rise.types import Scalar, arguments
+from rise.normal import VIEWS
+from rise.types import Array, Fragment, Scalar, Vector, arguments
 
 # 2^-p for a significand of p bits: the distance from 1 to the next number
 EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
@@ -68,7 +69,7 @@ def tolerance(program: Expr) -> Tolerance:
         epsilon = _epsilon(part)
         if part.name in REDUCTIONS:
             adding, terms = max(adding, epsilon), max(terms, _longest(part))
-        elif part.declaration.elementwise or part.name == "cast":
+        elif part.name not in VIEWS:
             rounding = max(rounding, epsilon)
     return Tolerance(4 * max(rounding, adding), terms * adding)
 
@@ -76,9 +77,9 @@ def tolerance(program: Expr) -> Tolerance:
 def _epsilon(primitive: Primitive) -> float:
     """Of the type that a primitive computes; 0 where it is none of the floats."""
     result = arguments(primitive.type)[1]
-    while not isinstance(result, Scalar) and hasattr(result, "element"):
+    while isinstance(result, Array | Vector | Fragment):
         result = result.element
-    return EPSILON.get(result.name, 0.0) if isinstance(result, Scalar) else EPSILON["f32"]
+    return EPSILON.get(result.name, 0.0) if isinstance(result, Scalar) else 0.0
 
 
 def _longest(primitive: Primitive) -> int:

@@ -34,8 +34,8 @@ from rise.types import (
     SCALARS,
     Argument,
     Dependent,
-    Function,
     FragmentKind,
+    Function,
     Kind,
     Pair,
     Parameter,
@@ -195,9 +195,11 @@ class Elaborator:
     # --- application --------------------------------------------------------------------------------
 
     def call(self, node: s.Call, scope: Scope) -> Expr:
-        head, given = node.function, node.arguments
+        head: s.Surface = node.function
+        given = node.arguments
         while isinstance(head, s.Call):
-            head, given = head.function, head.arguments + given
+            given = head.arguments + given
+            head = head.function
         function, given = self.head(head, given, scope)
         return self.apply(function, given, scope, node.span)
 
@@ -264,7 +266,10 @@ class Elaborator:
             case s.Tuple(first, second):
                 wanted = self.unifier.shallow(expected)
                 if isinstance(wanted, Pair):
-                    a, b = self.check(first, wanted.first, scope), self.check(second, wanted.second, scope)
+                    a, b = (
+                        self.check(first, wanted.first, scope),
+                        self.check(second, wanted.second, scope),
+                    )
                     return self._pair(a, b, node.span)
             case s.DependentFunction() if isinstance(self.unifier.shallow(expected), Dependent):
                 return self._check_dependent(node, expected, scope)
@@ -281,7 +286,11 @@ class Elaborator:
             kind = to_kind(parameter)
             if not isinstance(wanted, Dependent) or wanted.kind is not kind:
                 shown = self.unifier.resolve(wanted)
-                raise TypeMismatch("R0301", f"expected `{shown}`, found a function of a {kind.value}", parameter.span)
+                raise TypeMismatch(
+                    "R0301",
+                    f"expected `{shown}`, found a function of a {kind.value}",
+                    parameter.span,
+                )
             renaming = Parameter(wanted.name, kind, False)
             mine = Parameter(parameter.name, kind, False)
             expected = substitute_type(wanted.result, {renaming.key: mine.leaf})
@@ -391,8 +400,10 @@ class Elaborator:
                 bound = self.infer(value, scope)
                 identifier, inner = self.pattern(pattern, bound.type, scope)
                 function = Lambda(identifier, self.infer(body, inner), node.span)
-                types = (bound.type, function.body.type)
-                return apply(Primitive(declared("let"), types, node.span), bound, function, origin=node.span)  # type: ignore[arg-type]
+                types = (self.unifier.data(), self.unifier.data())
+                self.unifier.unify(types[0], bound.type, value.span)
+                self.unifier.unify(types[1], function.body.type, body.span)
+                return apply(Primitive(declared("let"), types, node.span), bound, function, origin=node.span)
             case s.Annotated(expression, written):
                 return self.check(expression, resolve_type(written, scope.kinds), scope)
             case s.NatLambda():

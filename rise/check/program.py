@@ -97,7 +97,10 @@ def check_definition(syntax: s.DefinitionSyntax, definitions: Mapping[str, Defin
     if syntax.annotation is None:
         if any(name == syntax.name for name in _mentioned(syntax.body)) and syntax.name not in definitions:
             raise ScopeError(
-                "R0213", f"`{syntax.name}` refers to itself", syntax.name_span, "programs have no recursion"
+                "R0213",
+                f"`{syntax.name}` refers to itself",
+                syntax.name_span,
+                "programs have no recursion",
             )
         body = elaborator.infer(syntax.body, scope)
     else:
@@ -199,7 +202,13 @@ def _types(body: Expr) -> Iterator[Type | Nat]:
 def _unknowns(body: Expr) -> Iterator[NatUnknown | Unknown]:
     seen: set[NatUnknown | Unknown] = set()
     for type_ in _types(body):
-        found = type_.atoms if isinstance(type_, Nat) else leaves(type_) if hasattr(type_, "__match_args__") else ()
+        found = (
+            type_.atoms
+            if isinstance(type_, Nat)
+            else leaves(type_)
+            if hasattr(type_, "__match_args__")
+            else ()
+        )
         for leaf in found:
             if isinstance(leaf, NatUnknown | Unknown) and leaf not in seen:
                 seen.add(leaf)
@@ -232,5 +241,11 @@ def check_expression(text: str, definitions: Mapping[str, Definition] | None = N
     syntax = parse_expression(source)
     elaborator = Elaborator()
     body = elaborator.infer(syntax, Scope(definitions=definitions or {}))
-    definition = generalise("it", body, (), elaborator.unifier, s.DefinitionSyntax("it", None, syntax, syntax.span, syntax.span))
+    definition = generalise(
+        "it",
+        body,
+        (),
+        elaborator.unifier,
+        s.DefinitionSyntax("it", None, syntax, syntax.span, syntax.span),
+    )
     return definition.body

@@ -15,7 +15,7 @@ from rise.expr import (
     inline,
     substitute_sizes,
 )
-from rise.nat import Nat, NatUnknown, NatVariable, atom, constant, evaluate, solve
+from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, constant, evaluate, solve
 from rise.suggest import suggestion
 from rise.types import (
     Argument,
@@ -25,6 +25,7 @@ from rise.types import (
     Kind,
     Pair,
     Type,
+    Unknown,
     Variable,
     Vector,
     is_data,
@@ -44,9 +45,9 @@ def specialise(definition: Definition, sizes: Mapping[str, int]) -> Expr:
     _check_names(definition, names, sizes)
     for constraint in definition.constraints:
         _check_constraint(definition, constraint, sizes)
-    solution: dict[NatVariable | Variable, Argument] = {}
-    for name in names:
-        solution[NatVariable(name)] = constant(sizes[name])
+    solution: dict[Atom | Variable | Unknown, Argument] = {
+        NatVariable(name): constant(sizes[name]) for name in names
+    }
     return inline(substitute_sizes(undepended(definition.body), solution))
 
 
@@ -103,9 +104,7 @@ def _check_names(definition: Definition, names: tuple[str, ...], sizes: Mapping[
         )
 
 
-def _check_constraint(
-    definition: Definition, constraint: Constraint, sizes: Mapping[str, int]
-) -> None:
+def _check_constraint(definition: Definition, constraint: Constraint, sizes: Mapping[str, int]) -> None:
     value: Any = constraint.value
     divisor: Any = constraint.divisor
     number = evaluate(value, sizes)
@@ -117,9 +116,7 @@ def _check_constraint(
         return
     below = evaluate(divisor, sizes)
     if below == 0 or (number / below).denominator != 1:
-        raise TypeMismatch(
-            "R0401", f"{asked}: {below} does not divide {number}", constraint.origin
-        )
+        raise TypeMismatch("R0401", f"{asked}: {below} does not divide {number}", constraint.origin)
 
 
 def _variables(constraint: Constraint) -> frozenset[str]:

@@ -11,7 +11,7 @@ from itertools import count
 
 from rise.errors import RiseError, TypeMismatch
 from rise.expr import Constraint
-from rise.nat import Atom, Nat, NatUnknown, atom, at_least, constant, solve
+from rise.nat import Atom, Nat, NatUnknown, at_least, atom, constant, solve
 from rise.source import Origin
 from rise.types import (
     BOOL,
@@ -28,6 +28,7 @@ from rise.types import (
     NatFunction,
     Pair,
     Scalar,
+    Space,
     Type,
     Unknown,
     Variable,
@@ -105,7 +106,7 @@ class Unifier:
     def resolve_argument(self, argument: Argument) -> Argument:
         if isinstance(argument, Nat):
             return self.resolve_size(argument)
-        if isinstance(argument, FragmentKind) or not hasattr(argument, "__dataclass_fields__"):
+        if isinstance(argument, FragmentKind | Space):
             return argument
         if not isinstance(argument, NatFunction):
             return self.resolve(argument)  # type: ignore[return-value]  # data stays data
@@ -148,7 +149,9 @@ class Unifier:
                     self._unify_sizes(m, n, expected, found, origin)
                 self._unify(a.element, b.element, expected, found, origin)
                 self._unify_kinds(a.kind, b.kind, expected, found, origin)
-            case Dependent(name, kind, result, _), Dependent(other, kind_, result_, _) if kind is kind_ and name == other:
+            case Dependent(name, kind, result, _), Dependent(other, kind_, result_, _) if (
+                kind is kind_ and name == other
+            ):
                 self._unify(result, result_, expected, found, origin)
             case _:
                 raise self._mismatch(expected, found, origin)
@@ -196,7 +199,9 @@ class Unifier:
             self._bind_literal(unknown, type_, expected, found, origin)
         self.solution[unknown] = type_  # type: ignore[assignment]  # functions too, for unknown types
 
-    def _bind_literal(self, unknown: Unknown, type_: Type, expected: Type, found: Type, origin: Origin) -> None:
+    def _bind_literal(
+        self, unknown: Unknown, type_: Type, expected: Type, found: Type, origin: Origin
+    ) -> None:
         values = self.literals[unknown]
         match type_:
             case Unknown():
@@ -257,7 +262,10 @@ class Unifier:
         above, below = fraction(value)
         if above.value is not None and below.value is not None:
             raise TypeMismatch(
-                "R0401", f"{below} does not divide {above}", equation.origin, self._show_equation(equation)
+                "R0401",
+                f"{below} does not divide {above}",
+                equation.origin,
+                self._show_equation(equation),
             )
         self.require(Constraint(above, below, equation.origin))
 
@@ -274,12 +282,14 @@ class Unifier:
             self.equations = left_over + self.equations
 
     def _show_equation(self, equation: Equation) -> str:
-        return f"the sizes `{self.resolve_size(equation.left)}` and `{self.resolve_size(equation.right)}` have to be equal"
+        left, right = self.resolve_size(equation.left), self.resolve_size(equation.right)
+        return f"the sizes `{left}` and `{right}` have to be equal"
 
     def _different_sizes(self, left: Nat, right: Nat, equation: Equation) -> RiseError:
         message = f"the sizes `{left}` and `{right}` differ"
         if equation.expected is not None and equation.found is not None:
-            message += f": expected `{self.resolve(equation.expected)}`, found `{self.resolve(equation.found)}`"
+            expected, found = self.resolve(equation.expected), self.resolve(equation.found)
+            message += f": expected `{expected}`, found `{found}`"
         return TypeMismatch("R0402", message, equation.origin)
 
     def finish(self) -> None:
@@ -292,7 +302,10 @@ class Unifier:
         self.retry()
         for equation in self.equations:
             raise TypeMismatch(
-                "R0403", "sizes that cannot be inferred", equation.origin, self._show_equation(equation)
+                "R0403",
+                "sizes that cannot be inferred",
+                equation.origin,
+                self._show_equation(equation),
             )
         self.constraints = self._checked_constraints()
 

@@ -65,7 +65,14 @@ def _rules() -> tuple[list[Item], Callable[[Item], str]]:
     from rewrites.rule import COMPUTED, RULES
 
     items: list[Item] = [
-        {"name": r.name, "left": r.left, "right": r.right, "sizes": list(r.sizes), "meaning": r.meaning, "exact": r.exact}
+        {
+            "name": r.name,
+            "left": r.left,
+            "right": r.right,
+            "sizes": list(r.sizes),
+            "meaning": r.meaning,
+            "exact": r.exact,
+        }
         for r in RULES.values()
     ]
     items += [
@@ -95,7 +102,9 @@ def _strategies() -> tuple[list[Item], Callable[[Item], str]]:
         {
             "name": entry.name,
             "meaning": entry.meaning,
-            "parameters": {s.name: {"type": s.type_name, "default": show_value(s.default)} for s in entry.settings},
+            "parameters": {
+                s.name: {"type": s.type_name, "default": show_value(s.default)} for s in entry.settings
+            },
         }
         for entry in catalogue()
     ]

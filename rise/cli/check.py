@@ -14,8 +14,6 @@ from rise.pretty import show_type
 from rise.types import Dependent, Type
 
 
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Checks every file, also after one that is wrong: all mistakes of a project are shown at once."""
     status = 0

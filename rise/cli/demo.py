@@ -15,11 +15,12 @@ from codegen.execute import available_backend, execute
 from codegen.pipeline import Kernel
 from rewrites.result import Success
 from rise.check.compare import Tolerance, compare, tolerance
-from rise.check.program import check_text, load
+from rise.check.program import load
 from rise.check.specialise import inputs_of, specialise
 from rise.cli.check import full_type
 from rise.cli.derive import counts
 from rise.cli.stages import derived, kernel_of
+from rise.errors import UsageError
 from rise.expr import Definition, Expr
 from rise.interpret import call, random_inputs
 from rise.pretty import show, show_definition
@@ -54,7 +55,9 @@ def example() -> Definition:
     """`gemm` of the example file, found from the working directory or beside the source tree."""
     places = [EXAMPLE, Path(__file__).parents[2] / EXAMPLE]
     found = next((place for place in places if place.is_file()), None)
-    return (load(found) if found else check_text(GEMM, "gemm.rise"))["gemm"]
+    if found is None:
+        raise UsageError("R0001", f"cannot find {EXAMPLE}", hint="run it in the source tree of rise-lang")
+    return load(found)["gemm"]
 
 
 def _compile_and_run(console: Console, program: Expr, inputs: list[Any], backend: str) -> bool:
@@ -127,16 +130,3 @@ def timed(action: Callable[[], T]) -> tuple[T, float]:
     started = time.perf_counter()
     result = action()
     return result, time.perf_counter() - started
-
-
-# for an installation without the examples
-GEMM = """
-def gemm = depFun((m: Nat, n: Nat, k: Nat) =>
-  fun((A: Array[m, Array[k, f16]], B: Array[k, Array[n, f16]],
-       C: Array[m, Array[n, f32]], alpha: f32, beta: f32) =>
-    zip(A)(C) |> map(fun(rowAC =>
-      zip(B |> transpose)(snd(rowAC)) |> map(fun(colBC =>
-        zip(fst(rowAC))(fst(colBC)) |>
-          map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0) |>
-          fun(r => (alpha * r) + (beta * snd(colBC)))))))))
-"""

@@ -130,7 +130,7 @@ def short(term: Expr) -> str:
 
 def described(success: Success, verdicts: list[Comparison]) -> dict[str, Any]:
     """The derivation for a machine."""
-    steps = [
+    steps: list[dict[str, Any]] = [
         {
             "rule": step.rule,
             "path": list(step.path),

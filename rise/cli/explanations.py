@@ -96,7 +96,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0720": "The step of a reduction updates its accumulator in place, so it reads where it writes.",
     "R0721": "One fragment is loaded from tiles of different layouts.",
     "R0722": "Inputs of kernels are data, not functions.",
-    "R0723": "The result of a kernel is data, not a function. Are there inputs missing?",
+    "R0723": "The result of a kernel is data; where it is a function, an input is missing.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. For a kernel that this compiler printed: please report it.",

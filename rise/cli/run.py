@@ -128,8 +128,7 @@ def all_inputs(program: Expr, given: Arrays, seed: int, exact: bool) -> list[Any
             raise UsageError("R0008", f"the program has no input `{name}`", None, hint)
     drawn = random_inputs(parameters, seed, exact)
     return [
-        _given_or(value, name, type_, given)
-        for (name, type_), value in zip(parameters, drawn, strict=True)
+        _given_or(value, name, type_, given) for (name, type_), value in zip(parameters, drawn, strict=True)
     ]
 
 
@@ -206,5 +205,3 @@ def _print_json(chosen: Subject, backend: str, outcome: Outcome, verdict: Compar
     if verdict is not None:
         report["check"] = {"agrees": verdict.agrees, "error": verdict.error, "bound": verdict.bound}
     print(json.dumps(report, indent=2))
-
-

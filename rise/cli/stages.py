@@ -70,5 +70,5 @@ def _story(failure: Failure) -> str:
 
 
 def kernel_of(success: Success, name: str) -> Kernel:
-    """The kernel for a derived program."""
-    return generate(success.term, name)
+    """The kernel for a derived program; a definition may be called `double`, a C++ function may not."""
+    return generate(success.term, f"{name}_kernel")

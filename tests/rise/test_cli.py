@@ -1,0 +1,422 @@
+"""The command line: what it prints, how it exits, and one clear message for every kind of bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rise.check.compare import Tolerance, compare
+from rise.cli import main
+
+ROOT = Path(__file__).parents[2]
+GEMM = str(ROOT / "examples" / "gemm.rise")
+SIZES = ["--size", "m=64", "n=32", "k=32"]
+SMALL = ["--strategy", "tensor_core", "--set", "block=64,32,16", "warp=32,16"]
+
+PROGRAMS = """
+def double = fun(xs: 8.f32 => xs |> map(fun(x => x + x)))
+def blocks = depFun((n: Nat) => fun(xs: n.i32 => xs |> split(32) |> map(reduce(+, 0))))
+def both = fun(xs: 4.i32 => (xs |> map(fun(x => x + 1)), xs |> map(fun(x => x * 2))))
+def dot = depFun((n: Nat) => fun((xs: n.f32, ys: n.f32) =>
+  zip(xs, ys) |> map(fun((x, y) => x * y)) |> reduce(+, 0)))
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> str:
+    path = tmp_path / "programs.rise"
+    path.write_text(PROGRAMS)
+    return str(path)
+
+
+class Called:
+    """One call of the command line: exit status, standard output, messages."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
+
+
+@pytest.fixture
+def rise(capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*arguments: str) -> Called:
+        status = main(arguments)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Called(status, captured.out, captured.err)
+
+    return call
+
+
+def fails(called: Called, status: int, code: str, *texts: str) -> None:
+    """One message, with its code and these texts, and the exit status."""
+    assert called.status == status, called.err
+    assert called.err.count("error R") == 1, called.err
+    assert f"error {code}: " in called.err, called.err
+    for text in texts:
+        assert text in called.err, called.err
+
+
+def write(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "bad.rise"
+    path.write_text(text)
+    return str(path)
+
+
+# --- check ------------------------------------------------------------------------------------------
+
+
+def test_check_prints_types_and_constraints(rise: Any, programs: str) -> None:
+    called = rise("check", programs)
+    assert called.status == 0
+    assert "double : 8.f32 -> 8.f32\n" in called.out
+    assert "blocks : (n: Nat) -> n.i32 -> " in called.out
+    assert "  where 32 | n\n" in called.out
+
+
+def test_check_goes_on_after_a_wrong_file(rise: Any, programs: str, tmp_path: Path) -> None:
+    called = rise("check", write(tmp_path, "def f = g"), programs)
+    fails(called, 1, "R0201")
+    assert "double : " in called.out
+
+
+def test_check_as_json(rise: Any, programs: str) -> None:
+    called = rise("check", programs, "--json")
+    found = {d["name"]: d for d in json.loads(called.out)[programs]}
+    assert found["blocks"]["constraints"] == ["32 | n"]
+
+
+# --- bad programs and bad calls ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ("def f = fun(x: f32 =>\n  x + y)", "R0201", "bad.rise:2:7"),
+        ("def f = fun(x: 4.f32 => x + 1)", "R0305", "bad.rise:1:"),
+        ("def f = fun((x: f16, y: f32) => x + y)", "R0301", "bad.rise:1:"),
+        ("def f = fun((x: 3.f32, y: 4.f32) => zip(x, y))", "R0402", "bad.rise:1:"),
+        ("def f = fun(x: 100.f32 => x |> split(32))", "R0401", "bad.rise:1:"),
+        ("def f = fun(x: f32 => (x)", "R0102", "bad.rise:1:"),
+    ],
+)
+def test_a_wrong_program_is_shown_with_its_place(
+    rise: Any, tmp_path: Path, text: str, code: str, place: str
+) -> None:
+    called = rise("check", write(tmp_path, text))
+    fails(called, 1, code, place, "^")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["check", "missing.rise"], "R0001", "missing.rise"),
+        (["chekc"], "R0003", "chekc"),
+        (["run", GEMM], "R0003", "NAME"),
+        (["run", GEMM, "gemm", "--size", "m=64"], "R0405", "`n`, `k`"),
+        (["run", GEMM, "gemm", "--size", "l=64"], "R0406", "`l`"),
+        (["run", GEMM, "gemm", "--size", "m=x"], "R0407", "m=x"),
+        (["run", GEMM, "gemm", "--size", "m=-1", "n=1", "k=1"], "R0407", "m=-1"),
+        (["run", GEMM, "gemm", "--size", "m64"], "R0005", "NAME=VALUE"),
+        (["run", GEMM, "gemm", *SIZES, "--inputs", "missing.npz"], "R0001", "missing.npz"),
+        (["run", GEMM, "gemm", *SIZES, "--inputs", GEMM], "R0007", "npz"),
+        (["run", GEMM, "gemm", *SIZES, "--strategy", "tensorcore"], "R0010", "`tensor_core`?"),
+        (["run", GEMM, "gemm", *SIZES, *SMALL[:3], "blok=1"], "R0011", "`block`?"),
+        (["run", GEMM, "gemm", *SIZES, *SMALL[:3], "block=1,2"], "R0012", "for example `block="),
+        (["rules", "no such rule"], "R0003", "no such rule"),
+    ],
+)
+def test_a_wrong_call_exits_with_2(rise: Any, arguments: list[str], code: str, text: str) -> None:
+    fails(rise(*arguments), 2, code, text)
+
+
+def test_an_unknown_definition(rise: Any) -> None:
+    fails(rise("run", GEMM, "gem"), 1, "R0209", "`gemm`")
+
+
+def test_a_size_that_violates_a_constraint(rise: Any, programs: str) -> None:
+    called = rise("run", programs, "blocks", "--size", "n=100", "--backend", "interpret")
+    fails(called, 1, "R0401", "32 | n", "n = 100", "programs.rise:3:")
+
+
+def test_a_tile_that_does_not_divide_a_size(rise: Any) -> None:
+    fails(rise("compile", GEMM, "gemm", "--size", "m=100", "n=32", "k=32", *SMALL), 1, "R0606", "divide")
+
+
+def test_a_tile_that_does_not_divide_its_tile(rise: Any) -> None:
+    settings = ["--strategy", "tensor_core", "--set", "block=128,100,32"]
+    fails(rise("compile", GEMM, "gemm", *SIZES, *settings), 1, "R0604", "100")
+
+
+def test_a_strategy_that_does_not_apply(rise: Any, programs: str) -> None:
+    called = rise("derive", programs, "double", "--strategy", "tensor_core")
+    fails(called, 1, "R0606", "does not apply", "programs.rise:2:")
+
+
+def test_no_compiler_for_the_emulator(rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    fails(rise("run", programs, "double", "--backend", "emulate"), 1, "R0801", "g++")
+
+
+def test_without_compiler_and_gpu_the_interpreter_runs(
+    rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rise.cli.run.available_backend", lambda: None)
+    called = rise("run", programs, "double")
+    assert called.status == 0
+    assert "interpreter runs the program" in called.err
+
+
+def test_a_mistake_of_the_compiler_is_no_traceback(
+    rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rise.cli.check.load", lambda _: {}["oops"])
+    called = rise("check", programs)
+    assert called.status == 3
+    assert "report it" in called.err
+
+
+# --- run --------------------------------------------------------------------------------------------
+
+
+def save(path: Path, **arrays: Any) -> str:
+    np.savez(path, **arrays)
+    return str(path)
+
+
+def test_run_takes_sizes_from_inputs_and_writes_the_result(rise: Any, programs: str, tmp_path: Path) -> None:
+    xs = np.arange(6, dtype=np.float32)
+    given = save(tmp_path / "in.npz", xs=xs, ys=xs)
+    result = tmp_path / "out.npz"
+    called = rise(
+        "run", programs, "dot", "--inputs", given, "--output", str(result), "--backend", "interpret"
+    )
+    assert called.status == 0, called.err
+    assert np.load(result)["result"] == 55.0
+
+
+def test_a_pair_gives_two_results(rise: Any, programs: str, tmp_path: Path) -> None:
+    given = save(tmp_path / "in.npz", xs=np.arange(4, dtype=np.int32))
+    result = tmp_path / "out.npz"
+    called = rise(
+        "run", programs, "both", "--inputs", given, "--output", str(result), "--backend", "interpret"
+    )
+    assert called.status == 0, called.err
+    np.testing.assert_array_equal(np.load(result)["result_0"], [1, 2, 3, 4])
+    np.testing.assert_array_equal(np.load(result)["result_1"], [0, 2, 4, 6])
+
+
+@pytest.mark.parametrize("backend", ["interpret", "emulate"])
+@pytest.mark.parametrize(
+    ("array", "codes", "text"),
+    [
+        (np.zeros(8, np.float64), ("R0502", "R0803"), "float64"),
+        (np.zeros(9, np.float32), ("R0501", "R0804"), "9"),
+        (np.zeros((8, 2), np.float32), ("R0501", "R0804"), "(8, 2)"),
+    ],
+)
+def test_inputs_that_do_not_fit(
+    rise: Any,
+    programs: str,
+    tmp_path: Path,
+    backend: str,
+    array: Any,
+    codes: tuple[str, str],
+    text: str,
+) -> None:
+    given = save(tmp_path / "in.npz", xs=array)
+    called = rise("run", programs, "double", "--inputs", given, "--backend", backend)
+    fails(called, 1, codes[backend == "emulate"], "`xs`", text)
+
+
+@pytest.mark.parametrize("backend", ["interpret", "emulate"])
+def test_an_input_in_column_order(rise: Any, tmp_path: Path, backend: str) -> None:
+    given = save(tmp_path / "in.npz", A=np.zeros((64, 32), np.float16, order="F"))
+    called = rise("run", GEMM, "matmul", *SIZES, *SMALL, "--inputs", given, "--backend", backend)
+    fails(called, 1, "R0805", "`A`", "ascontiguousarray")
+
+
+def test_inputs_that_contradict_each_other(rise: Any, tmp_path: Path) -> None:
+    given = save(tmp_path / "in.npz", A=np.zeros((64, 32), np.float16), B=np.zeros((16, 32), np.float16))
+    fails(rise("run", GEMM, "matmul", "--inputs", given), 2, "R0409", "`A`", "`B`", "k = 32", "16")
+
+
+def test_an_input_of_another_name(rise: Any, programs: str, tmp_path: Path) -> None:
+    given = save(tmp_path / "in.npz", x=np.zeros(8, np.float32))
+    fails(rise("run", programs, "double", "--inputs", given), 2, "R0008", "`xs`?")
+
+
+def test_nan_comes_out_where_it_went_in(rise: Any, programs: str, tmp_path: Path) -> None:
+    xs = np.full(8, np.nan, np.float32)
+    given, result = save(tmp_path / "in.npz", xs=xs), tmp_path / "out.npz"
+    called = rise(
+        "run",
+        programs,
+        "double",
+        "--inputs",
+        given,
+        "--output",
+        str(result),
+        "--check",
+        "--backend",
+        "emulate",
+    )
+    assert called.status == 0, called.err
+    assert np.isnan(np.load(result)["result"]).all()
+
+
+def test_gemm_in_the_emulator_agrees_with_the_interpreter(rise: Any) -> None:
+    called = rise("run", GEMM, "gemm", *SIZES, *SMALL, "--backend", "emulate", "--check", "--json")
+    assert called.status == 0, called.err
+    report = json.loads(called.out)
+    assert report["check"] == {"agrees": True, "error": 0.0, "bound": pytest.approx(0, abs=1)}
+    assert report["launch"].startswith("grid 1×1×1, block 128×1×1")
+
+
+def test_the_default_strategy_runs_any_program(rise: Any, programs: str) -> None:
+    for name, size in (("double", []), ("blocks", ["--size", "n=96"]), ("dot", ["--size", "n=40"])):
+        called = rise("run", programs, name, *size, "--backend", "emulate", "--check")
+        assert called.status == 0, called.err
+        assert "agrees" in called.out
+
+
+# --- compile and derive -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stage", "text"),
+    [
+        ("high", "reduce(+, 0.0)"),
+        ("low", "tensorMatMulAdd("),
+        ("imperative", "mmaFragment("),
+        ("cuda", "wmma::mma_sync("),
+    ],
+)
+def test_compile_prints_every_stage(rise: Any, stage: str, text: str) -> None:
+    called = rise("compile", GEMM, "matmul", *SIZES, *SMALL, "--stage", stage)
+    assert called.status == 0, called.err
+    assert text in called.out
+
+
+def test_compile_writes_a_file(rise: Any, tmp_path: Path, programs: str) -> None:
+    target = tmp_path / "double.cu"
+    called = rise("compile", programs, "double", "-o", str(target))
+    assert called.status == 0, called.err
+    assert called.out == ""
+    assert "__global__" in target.read_text()
+    fails(rise("compile", programs, "double", "-o", str(tmp_path / "no" / "x.cu")), 2, "R0004")
+
+
+def test_derive_checks_every_step(rise: Any) -> None:
+    called = rise("derive", GEMM, "matmul", *SIZES, *SMALL, "--check")
+    assert called.status == 0, called.err
+    assert "tensorise" in called.out
+    assert "all agree" in called.out
+    assert "   1. " in called.out
+
+
+def test_derive_names_the_guilty_rule(rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that says xs + xs is xs."""
+    from rewrites.rule import RULES, rule
+    from strategies.core import top_down
+
+    wrong = rule("wrong", "add(x)(x)", "x")
+    monkeypatch.delitem(RULES, "wrong")
+    monkeypatch.setattr("rise.cli.derive.chosen_strategy", lambda _: top_down(wrong))
+    called = rise("derive", programs, "double", "--check")
+    assert called.status == 1
+    assert "step 1, `wrong`, changes the result" in called.out
+
+
+def test_derive_as_json(rise: Any, programs: str) -> None:
+    called = rise("derive", programs, "double", "--json", "--check")
+    found = json.loads(called.out)
+    assert found["agrees"]
+    assert found["steps"][0]["agrees"]
+
+
+# --- catalogues -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["primitives"], "tensorMatMulAdd"),
+        (["primitives", "map"], "map : "),
+        (["rules"], "tensorise"),
+        (["rules", "mapFusion"], "→"),
+        (["strategies"], "--set fragment=16,16,16   (3 ints)"),
+        (["explain", "r0401"], "32 | n"),
+    ],
+)
+def test_catalogues(rise: Any, arguments: list[str], text: str) -> None:
+    called = rise(*arguments)
+    assert called.status == 0
+    assert text in called.out
+
+
+# --- the process ------------------------------------------------------------------------------------
+
+
+def process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rise.cli", *arguments]
+    return subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+
+
+def test_it_starts_quickly_and_says_what_it_can() -> None:
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        called = process("--help")
+        times.append(time.perf_counter() - started)
+        assert called.returncode == 0
+        assert "derive" in called.stdout
+    assert min(times) < 0.4  # 0.1 on an idle machine
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = "import sys; from rise.cli import main; main(['--help']); print(sorted(sys.modules))"
+    called = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for module in ("numpy", "rich", "lark", "codegen", "rewrites"):
+        assert f"'{module}'" not in called.stdout
+
+
+def test_messages_go_to_stderr() -> None:
+    called = process("check", "missing.rise")
+    assert (called.returncode, called.stdout) == (2, "")
+    assert called.stderr.startswith("error R0001: ")
+
+
+# --- comparing --------------------------------------------------------------------------------------
+
+
+def test_compare_finds_the_first_element_that_differs() -> None:
+    a = np.zeros((2, 3), np.float32)
+    b = a.copy()
+    b[1, 2], b[1, 1] = 1, 0.5
+    verdict = compare(b, a, Tolerance(1e-6, 1e-6))
+    assert (verdict.agrees, verdict.index, verdict.error) == (False, (1, 1), 1.0)
+
+
+def test_compare_is_exact_for_integers_and_strict_about_types() -> None:
+    a = np.arange(3, dtype=np.int32)
+    assert compare(a, a, Tolerance(1, 1)).agrees
+    assert not compare(a + 1, a, Tolerance(10, 10)).agrees
+    assert not compare(a.astype(np.int64), a).agrees
+    assert not compare((a, a + 1), (a, a)).agrees
+
+
+def test_compare_accepts_nan_where_nan_is_expected_only() -> None:
+    nan, one = np.array([np.nan, 1.0]), np.array([1.0, 1.0])
+    assert compare(nan, nan).agrees
+    assert not compare(nan, one, Tolerance(1, 1)).agrees
+    assert not compare(one, nan, Tolerance(1, 1)).agrees

@@ -1,0 +1,73 @@
+"""Dependencies point one way: rise ◀ rewrites ◀ strategies, rise ◀ codegen; rise/cli may use them all."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rise.cli.explanations import EXPLANATIONS
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("rise", "rewrites", "strategies", "codegen")
+ALLOWED = {
+    "rise": {"rise"},
+    "rise/cli": set(PACKAGES),
+    "rewrites": {"rise", "rewrites"},
+    "strategies": {"rise", "rewrites", "strategies"},
+    "codegen": {"rise", "codegen"},
+}
+
+
+def modules() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    name = path.relative_to(ROOT).as_posix()
+    return "rise/cli" if name.startswith("rise/cli/") else name.split("/")[0]
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The packages that a module imports, at its top and inside its functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield (node.module or "").split(".")[0]
+
+
+def test_imports_point_one_way() -> None:
+    wrong = []
+    for path in modules():
+        name = path.relative_to(ROOT).as_posix()
+        allowed = ALLOWED[part_of(path)]
+        found = set(imported(ast.parse(path.read_text(encoding="utf-8")))) & set(PACKAGES)
+        wrong += [f"{name} imports {other}" for other in sorted(found - allowed)]
+    assert not wrong
+
+
+def test_the_parser_library_stays_in_the_parser() -> None:
+    users = {
+        path.relative_to(ROOT).as_posix().rsplit("/", 1)[0]
+        for path in modules()
+        if "lark" in set(imported(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert users == {"rise/syntax"}
+
+
+def test_every_code_that_is_raised_is_explained() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in modules() if path.name != "explanations.py"]
+    raised = set(re.findall(r"\bR0\d{3}\b", "\n".join(sources)))
+    assert raised - set(EXPLANATIONS) == set()
+
+
+@pytest.mark.parametrize("code", EXPLANATIONS)
+def test_explanations_are_of_codes_that_exist(code: str) -> None:
+    assert re.fullmatch(r"R0\d{3}", code)
+    assert EXPLANATIONS[code].endswith(".")
