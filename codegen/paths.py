@@ -155,6 +155,7 @@ class Resolver:
 
     def access(self, name: str, type_: Data, path: Path, facts: Facts) -> i.Access:
         """The flat path into a buffer; members select one of the arrays that a pair is stored as."""
+        self.buffers.update({n: t for n, t in members(name, type_) if n not in self.buffers})
         indices: list[Nat] = []
         for part in path:
             match type_, part:
@@ -304,6 +305,11 @@ def resolve(function: i.Function) -> i.Function:
     inputs = tuple(i.Variable(n, t) for v in function.inputs for n, t in members(v.name, v.type))
     resolver.buffers.update({v.name: v.type for v in outputs + inputs})
     return i.Function(function.name, outputs, inputs, _command(resolver, function.body, Facts()))
+
+
+def resolved(command: i.Command) -> i.Command:
+    """A part of a program resolved by itself."""
+    return _command(Resolver(), command, Facts())
 
 
 def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:

@@ -44,11 +44,11 @@ def nvcc() -> str | None:
 
 def include_directories() -> list[Path]:
     """Where CUDA's own headers are: the toolkit, or the packages that pip installs."""
-    roots = [Path(os.environ[n]) / "include" for n in ("CUDA_HOME", "CUDA_PATH") if n in os.environ]
-    roots.append(Path("/usr/local/cuda/include"))
     spec = find_spec("nvidia")
-    for location in spec.submodule_search_locations or [] if spec else []:
-        roots += sorted(Path(location).glob("*/include"))
+    packages = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
+    roots = [root for package in packages for root in sorted(package.glob("*/include"))]
+    roots += [Path(os.environ[n]) / "include" for n in ("CUDA_HOME", "CUDA_PATH") if n in os.environ]
+    roots.append(Path("/usr/local/cuda/include"))
     return [root for root in roots if (root / "mma.h").is_file() or (root / "cuda_fp16.h").is_file()]
 
 

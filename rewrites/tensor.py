@@ -140,10 +140,10 @@ ISOMORPHISMS = (
 ACCUMULATE = tuple(through(f, b, depth) for depth in range(4) for f, b in ISOMORPHISMS)
 
 
-def _out(forward: str) -> Rule:
+def _out(forward: str, name: str = "") -> Rule:
     condition: Condition = changes("f", f"only `{forward}` is mapped")
     return rule(
-        f"*({forward})",
+        f"*({name or forward})",
         f"xs |> map(fun(x => f(x) |> {forward}))",
         f"xs |> map(f) |> map(fun(y => y |> {forward}))",
         meaning="What only changes the form of a result is mapped separately.",
@@ -152,4 +152,6 @@ def _out(forward: str) -> Rule:
 
 
 MAP_OUT = tuple(_out(forward) for forward, _ in ISOMORPHISMS)
-MAP_MAP_OUT = tuple(_out(_mapped(forward, depth)) for depth in (1, 2, 3) for forward, _ in ISOMORPHISMS)
+MAP_MAP_OUT = tuple(
+    _out(_mapped(forward, depth), "*" * depth + forward) for depth in (1, 2, 3) for forward, _ in ISOMORPHISMS
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codegen import imperative as i
 from codegen.imperative import Level
-from codegen.paths import Resolver
+from codegen.paths import Resolver, dimensions, resolved
 from codegen.translate import (
     Call,
     Continuation,
@@ -78,7 +78,10 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
         step = translator.accept(expr, target, inner)
         return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
 
-    start = translator.accept(initial, target, call.environment)
+    if is_view(initial):
+        start = translator.continue_with(initial, lambda v: copy(translator, v, target, call), call.environment)
+    else:
+        start = translator.accept(initial, target, call.environment)
     loop_ = translator.continue_with(xs, body, call.environment)
     if not isinstance(space, Space):
         raise translator.unstored(call.primitive)
@@ -88,10 +91,10 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
 @accepting("reduceSeq", "reduceSeqUnroll")
 def fold_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """In place where the initial value is what the target holds; else con λr. A := r."""
-    function, initial, xs = call.arguments
+    initial = call.arguments[1]
     if is_view(initial):
         start = translator.pure(initial, call.environment, call.origin)
-        if same_place(start, target, call.type):
+        if same_place(start, target, call.type) and not _reads_initial(translator, call, target):
             return _update(translator, call, start, target)
     return fold(translator, call, lambda value: copy(translator, value, target, call))
 
@@ -107,6 +110,21 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
         return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
 
     return translator.continue_with(xs, body, call.environment)
+
+
+def _reads_initial(translator: Translator, call: Call, target: i.Acceptor) -> bool:
+    """Whether the loop reads the place that it updates other than through its accumulator.
+
+    The loop is translated with an accumulator that is a buffer of its own: then what is still read
+    from the target's buffer is read from the initial value, which an update in place would destroy.
+    """
+    used = set(translator.used)
+    stand_in = i.Variable(translator.name("accumulator"), call.type)
+    loop_ = _update(translator, call, stand_in, i.AcceptVariable(stand_in.name, call.type))
+    translator.used = used
+    path = tuple(variable(f"probe_{d}") for d in range(len(dimensions(call.type))))
+    buffer = Resolver().write(target, path, Facts()).buffer
+    return any(access.buffer == buffer for part in i.commands(resolved(loop_)) for access in i.accesses(part))
 
 
 def same_place(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:

@@ -226,7 +226,7 @@ def check_elements(body: Expr) -> None:
     for term in subterms(body):
         if isinstance(term, Primitive) and term.declaration.elementwise:
             for argument in term.arguments:
-                if not isinstance(argument, Scalar | Vector | Variable | Index):
+                if not isinstance(argument, Scalar | Vector | Variable | Unknown | Index):
                     raise TypeMismatch(
                         "R0308",
                         f"`{term.declaration.infix or term.name}` is for numbers, not for `{argument}`",

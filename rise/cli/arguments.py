@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -58,7 +59,7 @@ def _run(commands: Any) -> None:
     made.add_argument("--output", metavar="OUT.npz", help="where the result goes")
     made.add_argument("--backend", choices=BACKENDS, help="default: cuda where a GPU is, else emulate")
     _strategy(made)
-    made.add_argument("--target", metavar="ARCH", help="GPU to compile for: sm_75 … sm_90a")
+    made.add_argument("--target", type=_target, metavar="ARCH", help="GPU to compile for: sm_75 … sm_90a")
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for inputs that are not given")
     made.add_argument("--check", action="store_true", help="compare with the interpreter")
     made.add_argument("--json", action="store_true", help="print JSON")
@@ -68,7 +69,9 @@ def _compile(commands: Any) -> None:
     made = _command(commands, "compile", "compile", "print a definition at any stage of compilation")
     _program(made)
     _strategy(made)
-    made.add_argument("--target", default="sm_90a", metavar="ARCH", help="GPU to compile for (sm_90a)")
+    made.add_argument(
+        "--target", type=_target, default="sm_90a", metavar="ARCH", help="for which GPU (sm_90a)"
+    )
     made.add_argument("-o", "--output", metavar="FILE", help="write to a file")
     made.add_argument("--stage", choices=STAGES, default="cuda", help="what to print (cuda)")
 
@@ -97,7 +100,7 @@ def _catalogues(commands: Any) -> None:
 
 def _demonstrations(commands: Any) -> None:
     made = _command(commands, "demo", "demo", "show every stage of compiling a matrix product")
-    made.add_argument("--size", type=_positive, default=256, metavar="N", help="m = n = k (256)")
+    made.add_argument("--size", type=_positive, default=256, metavar="N", help="a multiple of 128 (256)")
     made = _command(commands, "bench", "bench", "compare with libraries on a GPU")
     made.add_argument("subject", choices=("gemm",), metavar="gemm")
     made.add_argument(
@@ -125,6 +128,12 @@ def _strategy(made: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="parameters of the strategy: block=128,128,64",
     )
+
+
+def _target(text: str) -> str:
+    if not re.fullmatch(r"sm_\d{2,3}[af]?", text):
+        raise argparse.ArgumentTypeError(f"{text} is no architecture such as sm_80 or sm_90a")
+    return text
 
 
 def _positive(text: str) -> int:

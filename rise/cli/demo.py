@@ -24,7 +24,7 @@ from rise.errors import UsageError
 from rise.expr import Definition, Expr
 from rise.interpret import call, random_inputs
 from rise.pretty import show, show_definition
-from strategies.tensor_core import tensor_core
+from strategies.registry import find, show_value
 
 T = TypeVar("T")
 EXAMPLE = Path("examples") / "gemm.rise"
@@ -61,9 +61,10 @@ def example() -> Definition:
 
 
 def _compile_and_run(console: Console, program: Expr, inputs: list[Any], backend: str) -> bool:
-    success, seconds = timed(lambda: derived(program, tensor_core()))
+    success, seconds = timed(lambda: derived(program, find("tensor_core").make({})))
     _title(console, f"2. The derivation: {len(success.steps)} steps in {seconds:.1f} s")
-    console.print("strategy tensor_core, block 128×128×64, warp 64×32, fragments 16×16×16; rules applied:")
+    settings = ", ".join(f"{s.name} {show_value(s.default)}" for s in find("tensor_core").settings)
+    console.print(f"strategy tensor_core: {settings}; rules applied:")
     console.print(counts(success))
     _show_low(console, success)
     kernel, seconds = timed(lambda: kernel_of(success, "gemm"))

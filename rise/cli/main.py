@@ -19,7 +19,6 @@ REPORT = "This is a mistake of the compiler, please report it; --debug shows mor
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command. Returns the exit status; raises nothing unless `--debug` asks for it."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))  # terms are as deep as pipelines long
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
     try:
         arguments = parser().parse_args(argv)
@@ -42,6 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         return _report(RiseError("R0006", "the arrays do not fit into memory", hint="choose smaller sizes"))
+    except RecursionError:
+        if debug:
+            raise
+        return _report(RiseError("R0014", "the program is nested too deeply for this compiler"))
     except Exception as error:
         if debug:
             raise

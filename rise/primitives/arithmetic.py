@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rise.interpret import operations as op
-from rise.primitives.declare import declare
+from rise.primitives import declare as declaring
 
 UNARY = "{t: DataType} -> t -> t"
 BINARY = "{t: DataType} -> t -> t -> t"
 COMPARISON = "{t: DataType} -> t -> t -> bool"
 LOGICAL = "bool -> bool -> bool"
+
+declare = partial(declaring.declare, elementwise=True)
 
 declare("add", BINARY, "Sum; integers wrap.", op.binary("add"), infix="+")
 declare("sub", BINARY, "Difference; integers wrap.", op.binary("subtract"), infix="-")
@@ -51,7 +55,7 @@ declare(
     "Conversion; to integers by truncation, beyond their range to the nearest of them.",
     op.cast,
 )
-declare(
+declaring.declare(
     "select",
     "{t: DataType} -> bool -> t -> t -> t",
     "The second argument where the first holds, else the third; only that one is evaluated.",

@@ -47,16 +47,20 @@ def declare(
     denotation: Denotation,
     infix: str | None = None,
     lowers: str | None = None,
+    elementwise: bool = False,
     **defaults: Argument,
 ) -> Declaration:
     """Adds a primitive to the registry.
 
-    `lowers` names the high-level primitive that this one is a way of executing (`mapSeq` is `map`).
+    `lowers` names the high-level primitive that this one is a way of executing (`mapSeq` is `map`);
+    `elementwise` primitives are for numbers, not for arrays.
     A name declared twice is an error R0207.
     """
     if name in REGISTRY:
         raise RiseError("R0207", f"the primitive `{name}` is declared twice")
-    declaration = Declaration(name, signature, meaning, denotation, infix, tuple(defaults.items()), lowers)
+    declaration = Declaration(
+        name, signature, meaning, denotation, infix, tuple(defaults.items()), lowers, elementwise
+    )
     REGISTRY[name] = declaration
     return declaration
 

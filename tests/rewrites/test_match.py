@@ -62,8 +62,8 @@ def test_a_variable_becomes_the_function_that_gives_the_term() -> None:
 def test_a_projection_says_that_the_rest_is_not_used() -> None:
     made = rule("r", "zip(xs)(ys) |> map(fun((x, y) => g(y)))", "ys |> map(g)")
     text = "fun((xs: 4.i32, ys: 4.i32) => zip(xs)(ys) |> map(fun((x, y) => {})))"
-    assert rewritten(made, text.format("y + 1")) == "ys |> map(fun(xy => xy + 1))"
-    assert "`g` must not use `xy`" in reason(made, text.format("x + y"))
+    assert rewritten(made, text.format("y + 1")) == "ys |> map(fun(x => x + 1))"
+    assert "`g` must not use" in reason(made, text.format("x + y"))
 
 
 def test_projections_in_another_order() -> None:
@@ -190,9 +190,7 @@ def test_sizes_that_have_to_be_equal() -> None:
 
 
 def test_a_size_that_would_be_negative() -> None:
-    made = rule("r", "xs |> map(f)", "xs |> take(n) |> concat(xs |> drop(n)) |> map(f)") if False else rule(
-        "r", "xs |> map(f)", "concat(xs |> take(n))(xs |> drop(n)) |> map(f)"
-    )
+    made = rule("r", "xs |> map(f)", "concat(xs |> take(n))(xs |> drop(n)) |> map(f)")
     text = "fun(xs: 4.i32 => xs |> map(fun(x => x + 1)))"
     rewritten(made.with_sizes(n=3), text)
     assert "negative" in reason(made.with_sizes(n=5), text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 import time
@@ -130,6 +131,8 @@ def test_a_wrong_program_is_shown_with_its_place(
         (["run", GEMM, "gemm", *SIZES, *SMALL[:3], "blok=1"], "R0011", "`block`?"),
         (["run", GEMM, "gemm", *SIZES, *SMALL[:3], "block=1,2"], "R0012", "for example `block="),
         (["rules", "no such rule"], "R0003", "no such rule"),
+        (["compile", GEMM, "gemm", *SIZES, "--target", "h100"], "R0003", "sm_90a"),
+        (["demo", "--size", "0"], "R0003", "0 is not positive"),
     ],
 )
 def test_a_wrong_call_exits_with_2(rise: Any, arguments: list[str], code: str, text: str) -> None:
@@ -172,6 +175,11 @@ def test_without_compiler_and_gpu_the_interpreter_runs(
     called = rise("run", programs, "double")
     assert called.status == 0
     assert "interpreter runs the program" in called.err
+
+
+def test_a_program_nested_too_deeply(rise: Any, tmp_path: Path) -> None:
+    text = "def f = fun(x: i32 => " + "x + (" * 3000 + "x" + ")" * 3000 + ")"
+    fails(rise("check", write(tmp_path, text)), 1, "R0014", "nested")
 
 
 def test_a_mistake_of_the_compiler_is_no_traceback(
@@ -360,6 +368,30 @@ def test_catalogues(rise: Any, arguments: list[str], text: str) -> None:
     called = rise(*arguments)
     assert called.status == 0
     assert text in called.out
+
+
+# --- demonstrations ---------------------------------------------------------------------------------
+
+
+def test_the_demo_shows_every_stage(rise: Any) -> None:
+    called = rise("demo", "--size", "128")
+    assert called.status == 0, called.err
+    for text in ("m.k.f16 -> k.n.f16", "tensorise", "mapBlock(1)", "wmma::", "launch: grid 1×1×1"):
+        assert text in called.out
+    assert called.out.count("agrees") == 2
+
+
+def test_the_demo_without_a_compiler_interprets(rise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rise.cli.demo.available_backend", lambda: None)
+    called = rise("demo", "--size", "128")
+    assert called.status == 0, called.err
+    assert "no C++ compiler" in called.out
+    assert "against NumPy in double precision: agrees" in called.out
+
+
+def test_the_example_of_a_composed_strategy_runs() -> None:
+    example = runpy.run_path(str(ROOT / "examples" / "compose.py"))
+    assert example["main"]()
 
 
 # --- the process ------------------------------------------------------------------------------------
