@@ -82,7 +82,10 @@ class Match:
         if not value.is_whole:
             above, below = fraction(value)
             if above.value is not None and below.value is not None:
-                raise Mismatch(f"{below} does not divide {above}", self.matched)
+                factor = wanted.exact_quotient(Nat.build({((unknown, 1),): 1}))
+                whole = factor is not None and factor.value is not None
+                numbers = (factor, actual) if whole else (below, above)
+                raise Mismatch(f"{numbers[0]} does not divide {numbers[1]}", self.matched)
             self.constraints.append(Constraint(above, below))
         elif not at_least(value, 0):
             if value.value is not None:
@@ -159,6 +162,7 @@ class Match:
                 pass
             case Lambda(parameter, body), _:
                 function = term if isinstance(term, Lambda) else _expand(term)
+                function = _unshadowed(function, {i.name for i in bound.values()})
                 self.type(parameter.type, function.parameter.type)
                 self.names.setdefault(parameter.name, function.parameter.name)
                 self.term(body, function.body, {**bound, parameter.name: function.parameter})
@@ -211,6 +215,15 @@ def _expand(term: Expr) -> Lambda:
     return Lambda(parameter, Apply(term, parameter, term.origin), term.origin)
 
 
+def _unshadowed(function: Lambda, names: set[str]) -> Lambda:
+    """The function with another parameter name where it would hide a variable bound outside."""
+    old = function.parameter
+    if old.name not in names:
+        return function
+    new = Identifier(fresh_name(old.name, names | function.body.free), old.type, old.origin)
+    return Lambda(new, substitute(function.body, {old.name: new}), function.origin)
+
+
 def projected(term: Expr, bound: dict[str, Identifier]) -> Expr | None:
     """The counterpart in the matched program of a bound variable of the pattern or a projection of one."""
     if isinstance(term, Identifier):
@@ -236,12 +249,11 @@ def project(name: str, whole: Expr) -> Expr:
 def abstract(term: Expr, parameters: tuple[Expr, ...], bound: dict[str, Identifier]) -> Expr:
     """fun(p1 => … => term with each parameter replaced): the function that gives the term."""
     names: list[Identifier] = []
-    taken = set(term.free)
+    actuals = [_actual(parameter, bound) for parameter in parameters]
+    # one after the other is replaced, so a new name must be none that is still to be replaced
+    taken = set(term.free).union(*(actual.free for actual in actuals))
     body = term
-    for parameter in parameters:
-        actual = projected(parameter, bound)
-        if actual is None:
-            raise Mismatch("not a parameter")
+    for actual in actuals:
         name = fresh_name(_name_of(actual), taken)
         taken.add(name)
         names.append(Identifier(name, actual.type, actual.origin))
@@ -249,6 +261,13 @@ def abstract(term: Expr, parameters: tuple[Expr, ...], bound: dict[str, Identifi
     for name_ in reversed(names):
         body = Lambda(name_, body, term.origin)
     return body
+
+
+def _actual(parameter: Expr, bound: dict[str, Identifier]) -> Expr:
+    actual = projected(parameter, bound)
+    if actual is None:
+        raise Mismatch("not a parameter")
+    return actual
 
 
 def _name_of(term: Expr) -> str:

@@ -90,7 +90,7 @@ class Rule:
             match.type(self.lhs.type, term.type)
             match.finish()
         except Mismatch as mismatch:
-            return Failure(self.name, term, mismatch.reason, mismatch.depth)
+            return Failure(self.name, term, mismatch.reason, mismatch.depth + 1)
         for condition in self.conditions:
             reason = condition(match)
             if reason is not None:

@@ -158,7 +158,9 @@ class Generator:
 
     def leaf(self, type_: Type, scope: Scope) -> Expr:
         """A variable or a part of one, most often; else the simplest term of the type."""
-        known = [part for name, t in scope.items() for part in _parts(Identifier(name, t)) if part.type == type_]
+        known = [
+            part for name, t in scope.items() for part in _parts(Identifier(name, t)) if part.type == type_
+        ]
         if known and not self.choose.one_in(6):
             return self.choose.pick(known)
         return self._plainest(type_, scope)
@@ -168,8 +170,8 @@ class Generator:
             case Scalar("bool"):
                 return Literal(self.choose.below(2) == 1, type_)
             case Scalar(name):
-                value = self.choose.below(4) - (0 if name.startswith("u") else 1)
-                return Literal(float(value) if type_.is_float else value, type_)
+                number = self.choose.below(4) - (0 if name.startswith("u") else 1)
+                return Literal(float(number) if type_.is_float else number, type_)
             case Index(size):
                 return Literal(self.choose.below(size.value or 1), type_)
             case Pair(first, second):
@@ -263,7 +265,7 @@ class Generator:
         return primitive_call("pair", (first, second), *operands)
 
     def _array_makers(self, size: Nat, element: Data, scope: Scope, fuel: int) -> list[Callable[[], Expr]]:
-        makers = [
+        makers: list[Callable[[], Expr]] = [
             lambda: self._mapped(size, element, scope, fuel),
             lambda: self._generated(size, element, scope, fuel),
             lambda: self._joined(size, element, scope, fuel),
@@ -516,7 +518,9 @@ def instance(rule: RuleLike, choose: Choose, hint: Hint) -> Instance:
     scope = _surroundings(choose, frozenset(given))
     for name, type_ in types.items():
         if name not in values and not is_data(type_):
-            values[name] = Generator(choose, name in hint.views).function(type_, scope, choose.pick((2, 1, 3)))
+            values[name] = Generator(choose, name in hint.views).function(
+                type_, scope, choose.pick((2, 1, 3))
+            )
     left, right = (substitute(substitute_sizes(side, solution), values) for side in (rule.lhs, rule.rhs))
     sizes = {name: solution[unknown] for name, unknown in rule.sizes.items()}
     return Instance(rule.with_sizes(**sizes), data_flow(left), right, choose.below(1000))
@@ -537,7 +541,7 @@ def hiding(term: Expr, choose: Choose) -> Expr:
 def _surroundings(choose: Choose, taken: frozenset[str]) -> Scope:
     """Names from around the rule: none, or some that a careless rule would capture."""
     names = [n for n in NAMES if n not in taken]
-    types = (I32, F32, Array(constant(2), I32), Pair(I32, F32))
+    types: tuple[Type, ...] = (I32, F32, Array(constant(2), I32), Pair(I32, F32))
     return {choose.pick(names): choose.pick(types) for _ in range(choose.below(3))}
 
 

@@ -6,7 +6,7 @@ A strategy takes a term to a `Success` or a `Failure`. `a >> b` is sequence, `a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewrites.result import Failure, Result, Success
 from rise.expr import Apply, Expr, Lambda, Primitive, children, spine, with_children
@@ -43,7 +43,10 @@ def _then(first: Result, second: Rewrite) -> Result:
     if isinstance(first, Failure):
         return first
     result = second(first.term)
-    return Success(result.term, first.steps + result.steps) if isinstance(result, Success) else result
+    if isinstance(result, Failure):
+        # whoever got further came closer
+        return replace(result, depth=result.depth + len(first.steps))
+    return Success(result.term, first.steps + result.steps)
 
 
 # --- combinators ----------------------------------------------------------------------------------------
@@ -99,12 +102,9 @@ def repeat(s: Rewrite, limit: int = 10_000) -> Strategy:
     return Strategy("repeat", run)
 
 
-def check(predicate: Predicate, name: str) -> Strategy:
-    """Succeeds unchanged where the predicate holds."""
-    return Strategy(
-        name,
-        lambda t: Success(t) if predicate(t) else Failure(name, t, "the term is of another form"),
-    )
+def check(predicate: Predicate, name: str, reason: str = "the term is of another form") -> Strategy:
+    """Succeeds unchanged where the predicate holds; fails with the reason elsewhere."""
+    return Strategy(name, lambda t: Success(t) if predicate(t) else Failure(name, t, reason))
 
 
 # --- one level --------------------------------------------------------------------------------------------

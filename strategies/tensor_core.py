@@ -125,6 +125,12 @@ def at_step(s: Rewrite) -> Strategy:
     return Strategy("at_step", run)
 
 
+NO_PRODUCT = (
+    "there is no product of two matrices: a sum (reduce) of products under two maps, whose inner array "
+    "does not depend on the outer element"
+)
+
+
 def tensor_core(
     block: tuple[int, int, int] = (128, 128, 32),
     warp: tuple[int, int] = (64, 64),
@@ -160,6 +166,7 @@ def schedule(p: Parameters) -> Strategy:
     return seq(
         view_inward,
         outline,
+        check(contains(is_product), "tensor_core", NO_PRODUCT),
         tile_output(p.block[0], p.block[1]),
         arguments(3, mapped(mapped(in_block))),
         everywhere(t.LOAD_ONCE) if p.load_once else id_,

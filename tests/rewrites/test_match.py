@@ -56,7 +56,10 @@ def reason(made: Rule, text: str) -> str:
 
 def test_a_variable_becomes_the_function_that_gives_the_term() -> None:
     made = rule("r", "xs |> map(fun(x => f(x)))", "xs |> mapSeq(f)")
-    assert rewritten(made, "fun(xs: 4.i32 => xs |> map(fun(y => y * y + 1)))") == "xs |> mapSeq(fun(y => y * y + 1))"
+    assert (
+        rewritten(made, "fun(xs: 4.i32 => xs |> map(fun(y => y * y + 1)))")
+        == "xs |> mapSeq(fun(y => y * y + 1))"
+    )
 
 
 def test_a_projection_says_that_the_rest_is_not_used() -> None:
@@ -67,7 +70,9 @@ def test_a_projection_says_that_the_rest_is_not_used() -> None:
 
 
 def test_projections_in_another_order() -> None:
-    made = rule("r", "zip(xs)(ys) |> map(fun((x, y) => g(x, y)))", "zip(ys)(xs) |> map(fun((y, x) => g(x, y)))")
+    made = rule(
+        "r", "zip(xs)(ys) |> map(fun((x, y) => g(x, y)))", "zip(ys)(xs) |> map(fun((y, x) => g(x, y)))"
+    )
     rewritten(made, "fun((xs: 4.i32, ys: 4.i32) => zip(xs)(ys) |> map(fun((x, y) => x - 2 * y)))")
 
 
@@ -78,7 +83,9 @@ def test_nested_projections() -> None:
     assert "must not use" in reason(made, text.format("(a, b)"))
 
 
-@pytest.mark.parametrize(("first", "second"), [("x", "x_1"), ("x_1", "x"), ("x", "y"), ("acc", "acc_1"), ("x", "x_2")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("x", "x_1"), ("x_1", "x"), ("x", "y"), ("acc", "acc_1"), ("x", "x_2")]
+)
 @pytest.mark.parametrize("used", [0, 1])
 def test_both_arguments_of_a_function_keep_their_places(first: str, second: str, used: int) -> None:
     """Names that a fresh name could be must not be confused with it."""
@@ -118,7 +125,11 @@ def test_binders_that_hide_each_other() -> None:
     xss = Identifier("xss", array(2, 3, I32))
     inner = primitive_call("map", (constant(3), I32, I32), Lambda(x, primitive_call("neg", (I32,), x)), row)
     term = primitive_call("map", (constant(2), row.type, row.type), Lambda(row, inner), xss)
-    made = rule("r", "xs |> map(fun(x => h(x) |> map(fun(y => f(x, y)))))", "xs |> mapSeq(fun(x => h(x) |> map(fun(y => f(x, y)))))")
+    made = rule(
+        "r",
+        "xs |> map(fun(x => h(x) |> map(fun(y => f(x, y)))))",
+        "xs |> mapSeq(fun(x => h(x) |> map(fun(y => f(x, y)))))",
+    )
     result = made(term)
     assert isinstance(result, Success)
     verify(result.term)
@@ -135,9 +146,16 @@ def test_a_variable_that_would_escape_is_refused() -> None:
 
 
 def test_inner_arrays_that_depend_on_outer_elements_are_refused() -> None:
-    made = rule("r", "xs |> map(fun(x => ys |> map(fun(y => f(x, y)))))", "ys |> map(fun(y => xs |> map(fun(x => f(x, y))))) |> transpose")
+    made = rule(
+        "r",
+        "xs |> map(fun(x => ys |> map(fun(y => f(x, y)))))",
+        "ys |> map(fun(y => xs |> map(fun(x => f(x, y))))) |> transpose",
+    )
     rewritten(made, "fun((xs: 3.i32, ys: 4.i32) => xs |> map(fun(x => ys |> map(fun(y => x - y)))))")
-    assert reason(made, "fun(xs: 3.4.i32 => xs |> map(fun(x => x |> map(fun(y => y + 1)))))") == "`ys` must not use `x`"
+    assert (
+        reason(made, "fun(xs: 3.4.i32 => xs |> map(fun(x => x |> map(fun(y => y + 1)))))")
+        == "`ys` must not use `x`"
+    )
 
 
 def test_names_of_the_program_are_not_captured_by_binders_of_the_rule() -> None:
@@ -183,7 +201,9 @@ def test_a_parameter_that_is_not_given() -> None:
 
 
 def test_sizes_that_have_to_be_equal() -> None:
-    made = rule("r", "xs |> map(fun(r => r |> take(n))) |> take(n)", "xs |> take(n) |> map(fun(r => r |> take(n)))")
+    made = rule(
+        "r", "xs |> map(fun(r => r |> take(n))) |> take(n)", "xs |> take(n) |> map(fun(r => r |> take(n)))"
+    )
     text = "fun(xs: 8.8.i32 => xs |> map(fun(r => r |> take({}))) |> take({}))"
     rewritten(made, text.format(2, 2))
     assert reason(made, text.format(2, 3)) in ("the size 2 is not 3", "the size 3 is not 2")

@@ -19,6 +19,7 @@ from rise.primitives.declare import primitive
 from rise.testing import Choose, Evidence, Hint, assert_sound
 from rise.types import F16, F32, I32, Scalar, Type, array
 
+
 def addition(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
     """+, and an initial value that is not its neutral element by chance only."""
     type_ = types["z"]
@@ -57,10 +58,18 @@ MUTANTS = (
     Mutant("split for transpose", "xs |> split(n) |> transpose", "xs |> split(m)"),
     Mutant("columns joined for rows", "xs |> join", "xs |> transpose |> join"),
     Mutant("a map moved past transpose", "xs |> transpose |> map(f) |> transpose", "xs |> map(f)"),
-    Mutant("components of a zip swapped", "zip(xs)(ys) |> map(fun((x, y) => x - y))", "zip(ys)(xs) |> map(fun((x, y) => x - y))"),
+    Mutant(
+        "components of a zip swapped",
+        "zip(xs)(ys) |> map(fun((x, y) => x - y))",
+        "zip(ys)(xs) |> map(fun((x, y) => x - y))",
+    ),
     Mutant("the other component kept", "zip(xs)(xs |> map(f)) |> map(fun((x, y) => y))", "xs"),
     Mutant("maps fused in the wrong order", "xs |> map(f) |> map(g)", "xs |> map(fun(x => f(g(x))))"),
-    Mutant("an initial value lost", f"{FOLD}(fun(acc, y => acc + g(y)), c)", f"{FOLD}(fun(acc, y => acc + g(y)), 0)"),
+    Mutant(
+        "an initial value lost",
+        f"{FOLD}(fun(acc, y => acc + g(y)), c)",
+        f"{FOLD}(fun(acc, y => acc + g(y)), 0)",
+    ),
     Mutant(
         "blocks of a reduction with no neutral element",
         "xs |> reduce(op, z)",
@@ -70,11 +79,19 @@ MUTANTS = (
     Mutant(
         "a lifted reduction that starts every row alike",
         "xs |> map(fun(x => h(x) |> reduceSeq(Local)(fun(acc, y => acc + y), x)))",
-        "xs |> map(h) |> transpose |> reduceSeq(Local)(fun(acc, ys => zip(acc)(ys) |> map(fun((a, y) => a + y))), "
-        "xs |> map(fun(x => 0)))",
+        "xs |> map(h) |> transpose |> reduceSeq(Local)("
+        "fun(acc, ys => zip(acc)(ys) |> map(fun((a, y) => a + y))), xs |> map(fun(x => 0)))",
     ),
-    Mutant("a step with its arguments swapped", f"{FOLD}(fun(acc, y => g(acc, y)), z)", f"{FOLD}(fun(acc, y => g(y, acc)), z)"),
-    Mutant("a wrong second summand", f"c + ({FOLD}(fun(acc, y => acc + g(y)), 0))", f"{FOLD}(fun(acc, y => acc + g(y)), c + c)"),
+    Mutant(
+        "a step with its arguments swapped",
+        f"{FOLD}(fun(acc, y => g(acc, y)), z)",
+        f"{FOLD}(fun(acc, y => g(y, acc)), z)",
+    ),
+    Mutant(
+        "a wrong second summand",
+        f"c + ({FOLD}(fun(acc, y => acc + g(y)), 0))",
+        f"{FOLD}(fun(acc, y => acc + g(y)), c + c)",
+    ),
     Mutant(
         "b not transposed",
         PRODUCT,
@@ -98,9 +115,17 @@ MUTANTS = (
         "xs |> map(fun(x => xs |> map(fun(y => f(x, y)))))",
         "xs |> map(fun(y => xs |> map(fun(x => f(x, y)))))",
     ),
-    Mutant("a fragment's matrix transposed", "f |> asMatrix |> map(fun(r => r |> map(g)))", "f |> mapFragment(g) |> asMatrix |> transpose"),
-    Mutant("an index for another", "generate(fun(i => generate(fun(j => h(i, j)))))", "generate(fun(i => generate(fun(j => h(j, i)))))"),
-)  # fmt: skip
+    Mutant(
+        "a fragment's matrix transposed",
+        "f |> asMatrix |> map(fun(r => r |> map(g)))",
+        "f |> mapFragment(g) |> asMatrix |> transpose",
+    ),
+    Mutant(
+        "an index for another",
+        "generate(fun(i => generate(fun(j => h(i, j)))))",
+        "generate(fun(i => generate(fun(j => h(j, i)))))",
+    ),
+)
 
 
 @contextmanager

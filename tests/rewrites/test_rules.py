@@ -110,9 +110,18 @@ def test_a_computed_rule_preserves_its_instances(name: str, text: str) -> None:
 
 MORE_INSTANCES = (
     ("separateReduction", "fun((xss: 3.4.i32, y: i32) => xss |> map(fun(xs => (xs |> reduce(+, y)) * y)))"),
-    ("separateReduction", "fun(xsss: 2.3.4.i32 => xsss |> map(fun(xss => xss |> map(fun(xs => 1 + (xs |> reduce(+, 0)))))))"),
-    ("dropUnused", "fun((a: 4.i32, b: 4.i32, c: 4.f32) => zip(zip(a)(c))(b) |> map(fun(((x, y), z) => x - z)))"),
-    ("dropUnused", "fun((a: 2.3.i32, b: 2.i32) => zip(a)(b) |> map(fun((r, y) => r |> map(fun(x => x - 1)))))"),
+    (
+        "separateReduction",
+        "fun(xsss: 2.3.4.i32 => xsss |> map(fun(xss => xss |> map(fun(xs => 1 + (xs |> reduce(+, 0)))))))",
+    ),
+    (
+        "dropUnused",
+        "fun((a: 4.i32, b: 4.i32, c: 4.f32) => zip(zip(a)(c))(b) |> map(fun(((x, y), z) => x - z)))",
+    ),
+    (
+        "dropUnused",
+        "fun((a: 2.3.i32, b: 2.i32) => zip(a)(b) |> map(fun((r, y) => r |> map(fun(x => x - 1)))))",
+    ),
     ("dropUnused", "fun((a: 2.i32, b: 2.i32, x: i32) => zip(a)(b) |> map(fun((y, z) => z - x)))"),
 )
 

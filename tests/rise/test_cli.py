@@ -101,6 +101,7 @@ def test_check_as_json(rise: Any, programs: str) -> None:
     [
         ("def f = fun(x: f32 =>\n  x + y)", "R0201", "bad.rise:2:7"),
         ("def f = fun(x: 4.f32 => x + 1)", "R0305", "bad.rise:1:"),
+        ("def f = fun(x: 4.f32 => x + x)", "R0308", "bad.rise:1:"),
         ("def f = fun((x: f16, y: f32) => x + y)", "R0301", "bad.rise:1:"),
         ("def f = fun((x: 3.f32, y: 4.f32) => zip(x, y))", "R0402", "bad.rise:1:"),
         ("def f = fun(x: 100.f32 => x |> split(32))", "R0401", "bad.rise:1:"),

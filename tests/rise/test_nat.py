@@ -11,6 +11,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rise.check.elaborate import as_type
 from rise.nat import (
     NOTHING,
     Facts,
@@ -39,7 +40,6 @@ from rise.nat import (
 from rise.source import Source
 from rise.syntax.parser import parse_expression
 from rise.syntax.resolve import resolve_argument
-from rise.check.elaborate import as_type
 from rise.types import Kind
 
 VARIABLES = ("i", "j", "n")
@@ -59,9 +59,7 @@ def grown(trees: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
 
 # no `-`: sizes and indices are natural numbers, and so is every part of them
 TREES = st.recursive(LEAVES, grown, max_leaves=8)
-SIGNED = st.recursive(
-    LEAVES, lambda t: st.tuples(st.sampled_from(("+", "-", "*")), t, t), max_leaves=8
-)
+SIGNED = st.recursive(LEAVES, lambda t: st.tuples(st.sampled_from(("+", "-", "*")), t, t), max_leaves=8)
 
 
 def number(tree: Tree, sizes: dict[str, int]) -> int:
@@ -211,7 +209,7 @@ def test_a_ceiling_quotient_is_one(tree: Tree, divisor: int) -> None:
         assert evaluate(value, sizes) == -(-number(tree, sizes) // divisor)
 
 
-@given(SIGNED, st.fixed_dictionaries({name: TREES for name in VARIABLES}))
+@given(SIGNED, st.fixed_dictionaries(dict.fromkeys(VARIABLES, TREES)))
 def test_substitution_is_evaluation(tree: Tree, values: dict[str, Tree]) -> None:
     given_ = {NatVariable(name): built(value) for name, value in values.items()}
     result = built(tree).substitute(given_)  # type: ignore[arg-type]  # atoms are variables
@@ -229,7 +227,7 @@ def test_substitution_inside_operations(tree: Tree) -> None:
 
 # --- divisibility ----------------------------------------------------------------------------------
 
-N, M, I, J = (variable(name) for name in "nmij")
+N, M = variable("n"), variable("m")
 
 
 def test_an_exact_quotient_multiplies_back() -> None:
@@ -251,11 +249,13 @@ def test_what_divides() -> None:
 
 
 def test_indices_of_split_arrays_simplify() -> None:
-    facts = Facts({"i": (constant(0), N), "j": (constant(0), constant(32))})
-    flat = 32 * I + J
-    assert quotient(flat, 32, facts) == I
-    assert remainder(flat, 32, facts) == J
-    assert simplify(32 * atom(Operation("quotient", I, constant(32))) + atom(Operation("remainder", I, constant(32))), NOTHING) == I
+    i, j, width = variable("i"), variable("j"), constant(32)
+    facts = Facts({"i": (constant(0), N), "j": (constant(0), width)})
+    flat = 32 * i + j
+    assert quotient(flat, 32, facts) == i
+    assert remainder(flat, 32, facts) == j
+    row, column = (atom(Operation(name, i, width)) for name in ("quotient", "remainder"))
+    assert simplify(32 * row + column, NOTHING) == i
 
 
 def test_powers() -> None:

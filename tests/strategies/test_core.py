@@ -208,7 +208,9 @@ def visited(traversal: Callable[[Rewrite], Strategy], term: Expr) -> list[Expr]:
 
     def look(t: Expr) -> Result:
         seen.append(t)
-        return Success(t) if traversal in (all_top_down, all_bottom_up) else Failure("look", t, "just looking")
+        return (
+            Success(t) if traversal in (all_top_down, all_bottom_up) else Failure("look", t, "just looking")
+        )
 
     traversal(look)(term)
     return seen
@@ -300,7 +302,8 @@ def test_a_failure_names_its_place() -> None:
     "text",
     [
         *TEXTS,
-        "fun(xs: 12.i32 => xs |> map(fun(x => x + 1)) |> split(3) |> map(fun(b => b |> map(fun(x => x * 2)))))",
+        "fun(xs: 12.i32 => xs |> map(fun(x => x + 1)) |> split(3)"
+        " |> map(fun(b => b |> map(fun(x => x * 2)))))",
         "fun((xs: 12.i32, ys: 12.f32) => zip(xs)(ys) |> split(4))",
         "fun((xs: 3.4.i32, z: i32) => xs |> map(fun(r => r |> map(fun(x => x + z)))) |> transpose)",
     ],

@@ -1,0 +1,297 @@
+"""Programs that cannot become kernels are refused: code, message and place, exactly."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen.execute import execute
+from codegen.pipeline import generate
+from rise.check.program import check_text
+from rise.check.specialise import size_names, specialise, undepended
+from rise.errors import TranslationError
+from rise.expr import Expr, inline
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from rise.source import place
+
+SUM = "reduceSeq(Local)(fun((s, t) => s + t), 0)"
+COPY = "mapThreads(fun(x => x))"
+FRAGMENT = "fun(t => t |> asFragment |> toMem(Local) |> asMatrix)"
+WRITTEN = "the program does not say how this {} of type `{}` is written"
+LEVELS = "a map over {}s cannot be inside of one over {}s"
+SAME = "all {}s write the same place of `{}`"
+OWNED = "`{}` lives in the registers of each {}, but another one accesses it"
+WARP = (
+    "a fragment belongs to a warp as a whole: it is used inside of mapWarp and outside of mapLane"
+)
+STEP = "the step of a reduction reads `acc` in another place than it writes"
+THREADS = "a block would have {} threads; at most 1024 are possible"
+NOWHERE = "the result of `{}`, of type `{}`, is read but stored nowhere"
+IMPLICIT = "this map computes a result that would be stored implicitly"
+SCATTERED = (
+    "the tile has its elements at 512*block_x + 2*column_0 + 32*row_0 + 512*warp:"
+    " neither rows nor columns are contiguous"
+)
+
+BOTH = (
+    "w |> reduceSeq(Local)(fun((acc, t) => «t |> transpose |> asFragment»),"
+    " w |> idx(0) |> asFragment)"
+)
+
+# «» mark the place that the error is to show
+CASES = {
+    "the result has no level": (
+        *("R0701", "the program does not say how this map writes its result of type `4.f32`"),
+        "fun((xs: 4.f32) => «xs |> map(fun(x => x + 1))»)",
+    ),
+    "the result is an input": (
+        *("R0701", WRITTEN.format("result", "4.f32")),
+        "fun((xs: 4.f32) => «xs»)",
+    ),
+    "half of the result has no level": (
+        *("R0701", WRITTEN.format("result", "4.f32")),
+        "fun((xs: 4.f32) => (xs |> mapSeq(fun(x => x)), «xs»))",
+    ),
+    "a view that cannot be written through": (
+        *("R0701", WRITTEN.format("result", "3.2.f32")),
+        "fun((xs: 4.f32) => «xs |> mapSeq(fun(x => x)) |> slide(2, 1)»)",
+    ),
+    "toMem is missing": (
+        *("R0702", NOWHERE.format("mapSeq", "4.f32")),
+        "fun((xs: 4.f32) => «xs |> mapSeq(fun(x => x + 1))» |> mapSeq(fun(x => x)))",
+    ),
+    "a reduction without order": (
+        *("R0702", NOWHERE.format("reduce", "f32")),
+        "fun((xs: 4.f32) => «xs |> reduce(+, 0)»)",
+    ),
+    "a map that would allocate": (
+        *("R0703", IMPLICIT),
+        f"fun((xs: 4.4.f32) => «xs |> map(fun(r => r |> mapSeq(fun(x => x + 1)) |> toMem(Local)))»"
+        f" |> mapSeq(fun(r => r |> {SUM})))",
+    ),
+    "a primitive without translation": (
+        *("R0704", "`concat` has no translation to imperative code yet"),
+        "fun((xs: 4.f32, ys: 3.f32) => «concat(xs)(ys)» |> mapSeq(fun(x => x)))",
+    ),
+    "registers of all threads read by each": (
+        *("R0705", OWNED.format("value", "thread")),
+        f"fun((xs: 2.32.f32) => xs |> mapBlock(fun(r => «r |> {COPY}» |> toMem(Local)"
+        " |> mapSeq(fun(x => x)))))",
+    ),
+    "registers of the neighbours": (
+        *("R0705", OWNED.format("value", "thread")),
+        f"fun((xs: 2.32.f32) => xs |> mapBlock(fun(r => «r |> {COPY}» |> toMem(Local)"
+        f" |> slide(3, 1) |> mapThreads(fun(w => w |> {SUM})))))",
+    ),
+    "registers distributed in two ways": (
+        *("R0705", "`value` is distributed in two ways"),
+        "fun((xs: 2.8.8.f32) => xs |> mapBlock(fun(r => «r |> mapThreads(0)(mapSeq(fun(x => x)))»"
+        " |> toMem(Local) |> mapThreads(1)(mapSeq(fun(x => x))))))",
+    ),
+    "a fragment outside of mapWarp": (
+        *("R0706", WARP),
+        "fun((a: 16.16.f32) => «a |> asFragment» |> toMem(Local) |> asMatrix)",
+    ),
+    "a fragment for each thread": (
+        *("R0706", WARP),
+        "fun((a: 2.32.16.16.f32) => a |> mapBlock(mapThreads(fun(t =>"
+        " «t |> asFragment» |> toMem(Local) |> asMatrix))))",
+    ),
+    "a fragment inside of mapLane": (
+        *("R0706", WARP),
+        "fun((a: 2.2.32.16.16.f32) => a |> mapBlock(mapWarp(mapLane(fun(t =>"
+        " «t |> asFragment» |> toMem(Local) |> asMatrix)))))",
+    ),
+    "all threads write one place": (
+        *("R0707", SAME.format("thread", "output")),
+        f"fun((xs: 4.32.f32) => xs |> mapBlock(fun(r => r |> {COPY} |> toMem(Shared)"
+        " |> mapSeq(fun(x => «x»)))))",
+    ),
+    "all lanes write one place": (
+        *("R0707", SAME.format("lane", "output")),
+        "fun((xs: 4.2.8.f32) => xs |> mapBlock(mapWarp(mapSeq(fun(x => «x»)))))",
+    ),
+    "all blocks write one place": (
+        *("R0707", SAME.format("block", "output_snd")),
+        "fun((xs: 4.f32, ys: 3.f32) => (xs |> mapBlock(fun(x => x)), ys |> mapSeq(fun(y => «y»))))",
+    ),
+    "all threads in another dimension write one place": (
+        *("R0707", SAME.format("thread", "output_snd")),
+        "fun((xs: 4.8.f32, ys: 8.f32) =>"
+        " (xs |> mapThreads(1)(mapThreads(0)(fun(x => x))), ys |> mapThreads(0)(fun(y => «y»))))",
+    ),
+    "all rows of threads are warps again": (
+        *("R0707", SAME.format("thread", "output_snd")),
+        "fun((xs: 4.32.f32, ys: 32.f32) =>"
+        " (xs |> mapThreads(1)(mapThreads(0)(fun(x => x))),"
+        " ys |> split(32) |> mapWarp(mapLane(fun(y => «y»)))))",
+    ),
+    "a tile that is computed": (
+        *("R0710", "the tile is computed: a fragment is loaded from memory"),
+        "fun((a: 2.1.16.16.f32) => a |> mapBlock(mapWarp(fun(t =>"
+        " «t |> map(map(fun(x => x + 1))) |> asFragment» |> toMem(Local) |> asMatrix))))",
+    ),
+    "a tile of every other element": (
+        *("R0711", SCATTERED),
+        "fun((a: 2.1.16.16.2.f32) => a |> mapBlock(mapWarp(fun(t =>"
+        " «t |> map(map(fun(x => x |> idx(0)))) |> asFragment» |> toMem(Local) |> asMatrix))))",
+    ),
+    "an index that is data": (
+        *("R0712", "an index that is data has no translation yet"),
+        "fun((xs: 5.f32, is: 3.Idx[5]) => is |> mapSeq(fun(i => «xs |> idx(i)»)))",
+    ),
+    "too many threads": (
+        *("R0714", THREADS.format(2048)),
+        "fun((xs: 2.2048.f32) => xs |> mapBlock(mapThreads(fun(x => x))))",
+    ),
+    "too many threads in two dimensions": (
+        *("R0714", THREADS.format(1056)),
+        "fun((xs: 33.32.f32) => xs |> mapThreads(1)(mapThreads(0)(fun(x => x))))",
+    ),
+    "too many warps": (
+        *("R0714", THREADS.format(1056)),
+        "fun((xs: 2.33.32.f32) => xs |> mapBlock(mapWarp(mapLane(fun(x => x)))))",
+    ),
+    "a fragment in shared memory": (
+        *("R0715", "`Fragment[16, 16, 16, f32, Accum]` cannot be stored in memory"),
+        "fun((a: 2.2.16.16.f32) => a |> mapBlock(mapWarp(fun(t =>"
+        " t |> asFragment |> toMem(Shared) |> asMatrix))))",
+    ),
+    "too much shared memory": (
+        *("R0716", "240000 bytes of shared memory are needed; at most 232448 exist"),
+        "fun((xs: 2.60000.f32) => xs |> mapBlock(fun(r => r |> split(1000)"
+        " |> mapThreads(mapSeq(fun(x => x))) |> toMem(Shared) |> mapThreads(mapSeq(fun(x => x))))))",
+    ),
+    "shared memory of a thread": (
+        *("R0717", "`tile` would be shared memory of a single thread"),
+        "fun((xs: 2.32.4.f32) => xs |> mapBlock(mapThreads(fun(r => «r |> mapSeq(fun(x => x))»"
+        " |> toMem(Shared) |> mapSeq(fun(x => x))))))",
+    ),
+    "mapWarp in mapWarp": (
+        *("R0719", LEVELS.format("warp", "warp")),
+        "fun((xs: 4.4.f32) => xs |> mapWarp(«mapWarp(fun(x => x))»))",
+    ),
+    "mapBlock in mapThreads": (
+        *("R0719", LEVELS.format("block", "thread")),
+        "fun((xs: 4.4.f32) => xs |> mapThreads(«mapBlock(fun(x => x))»))",
+    ),
+    "mapWarp in mapLane": (
+        *("R0719", LEVELS.format("warp", "lane")),
+        "fun((xs: 4.4.f32) => xs |> mapLane(«mapWarp(fun(x => x))»))",
+    ),
+    "mapThreads in mapWarp": (
+        *("R0719", LEVELS.format("thread", "warp")),
+        "fun((xs: 4.4.f32) => xs |> mapWarp(«mapThreads(fun(x => x))»))",
+    ),
+    "mapBlock twice in one dimension": (
+        *("R0719", LEVELS.format("block", "block")),
+        "fun((xs: 4.4.f32) => xs |> mapBlock(1)(«mapBlock(1)(fun(x => x))»))",
+    ),
+    "the accumulator read in another order": (
+        *("R0720", STEP),
+        "fun((xs: 4.8.f32) => xs |> reduceSeq(Local)(fun((acc, r) =>"
+        " zip(acc |> split(4) |> transpose |> join)(r) |> mapSeq(fun((a, x) => «a + x»))),"
+        " generate(fun(i => 0))) |> mapSeq(fun(x => x)))",
+    ),
+    "the accumulator read at one place": (
+        *("R0720", STEP),
+        "fun((xs: 4.8.f32) => xs |> reduceSeq(Local)(fun((acc, r) =>"
+        " zip(acc)(r) |> mapSeq(fun((a, x) => «x + (acc |> idx(0))»))),"
+        " generate(fun(i => 1))) |> mapSeq(fun(x => x)))",
+    ),
+    "the accumulator read as a whole": (
+        *("R0720", STEP),
+        "fun((xs: 4.8.f32) => xs |> reduceSeq(Local)(fun((acc, r) => r |> mapSeq(fun(x =>"
+        f" «x + (acc |> {SUM})»))), generate(fun(i => 1))) |> mapSeq(fun(x => x)))",
+    ),
+    "an input that is a function": (
+        *("R0722", "the input `g` is a function"),
+        "«fun((g: f32 -> f32, xs: 4.f32) => xs |> mapSeq(g))»",
+    ),
+    "a result that is a function": (
+        *("R0723", "the result is a function of type `16.f32 -> 16.f32`"),
+        "«mapSeq(fun((x: f32) => x))»",
+    ),
+    "one fragment from tiles of both layouts": (
+        *("R0721", "`acc` is loaded from tiles of both layouts"),
+        f"fun((a: 2.2.3.16.16.f16) => a |> mapBlock(mapWarp(fun(w => {BOTH} |> fun(x =>"
+        " tensorMatMulAdd(x)(w |> idx(1) |> asFragment |> toMem(Local))"
+        "(generateFragment(f32(0)) |> toMem(Local)) |> toMem(Local) |> asMatrix)))))",
+    ),
+}
+# the place is not part of the claim where the error is of the kernel as a whole
+OF_THE_KERNEL = {"R0713", "R0714", "R0715", "R0716"}
+
+
+def program(text: str) -> Expr:
+    definition = check_text(f"def kernel = {text}")["kernel"]
+    return data_flow(inline(specialise(definition, dict.fromkeys(size_names(definition), 16))))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused(case: str) -> None:
+    code, message, text = CASES[case]
+    plain = text.replace("«", "").replace("»", "")
+    with pytest.raises(TranslationError) as refused:
+        generate(program(plain), "kernel")
+    error = refused.value
+    assert (error.code, error.message) == (code, message)
+    if "«" in text:
+        start = len("def kernel = ") + text.index("«") + 1
+        end = len("def kernel = ") + text.index("»")
+        span = place(error.origin)
+        assert span is not None
+        assert (span.line, span.column, span.end_line, span.end_column) == (1, start, 1, end)
+    else:
+        assert code in OF_THE_KERNEL
+
+
+def test_refused_where_a_size_is_not_known() -> None:
+    definition = check_text(
+        "def f = fun((xs: n.f32) => xs |> mapThreads(fun(x => x)))".replace(
+            "fun((xs", "depFun((n: Nat) => fun((xs"
+        )
+        + ")"
+    )["f"]
+    with pytest.raises(TranslationError) as refused:
+        generate(data_flow(inline(undepended(definition.body))), "f")
+    message = "the number of iterations over threads is n, which is not known at compile time"
+    assert (refused.value.code, refused.value.message) == ("R0713", message)
+    assert refused.value.hint == "give the sizes, `--size n=…`"
+
+
+def test_refused_where_warps_wait_inside_of_a_map_over_warps() -> None:
+    """A step of warps that reads what the warps before it wrote, in memory of the block."""
+    text = """fun((xs: 2.3.4.32.f32) => xs |> mapBlock(fun(b => b |> reduceSeq(Shared)(fun((acc, r) =>
+      zip(acc)(r) |> mapWarp(fun((a, x) => zip(a)(x) |> mapLane(fun((u, v) => u + v))))),
+      generate(fun(i => generate(fun(j => 0))))) |> mapWarp(mapLane(fun(x => x))))))"""
+    with pytest.raises(TranslationError):
+        generate(program(text), "kernel")
+
+
+LEGAL = {
+    "blocks, warps, lanes": "fun((xs: 2.2.32.f32) => xs |> mapBlock(mapWarp(mapLane(fun(x => x)))))",
+    "a reduction in each thread": (
+        f"fun((xs: 2.8.5.f32) => xs |> mapBlock(mapThreads(fun(r => r |> {SUM}))))"
+    ),
+    "a fragment of each warp": f"fun((a: 2.2.16.16.f32) => a |> mapBlock(mapWarp({FRAGMENT})))",
+    "1024 threads": "fun((xs: 32.32.f32) => xs |> mapThreads(1)(mapThreads(0)(fun(x => x))))",
+    "accumulators from tiles of both layouts": (
+        f"fun((a: 2.2.3.16.16.f32) => a |> mapBlock(mapWarp(fun(w => {BOTH} |> asMatrix))))".replace(
+            "«", ""
+        ).replace("»", "")
+    ),
+    "the accumulator read where it is written": (
+        "fun((xs: 4.8.f32) => xs |> reduceSeq(Local)(fun((acc, r) => zip(acc)(r)"
+        " |> mapSeq(fun((a, x) => a + x * a))), generate(fun(i => 1))) |> mapSeq(fun(x => x)))"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LEGAL)
+def test_accepted(case: str) -> None:
+    """What is next to the forbidden is allowed, and right."""
+    term = program(LEGAL[case])
+    kernel = generate(term, "kernel")
+    inputs = random_inputs(kernel.inputs, 0, exact=True)
+    assert (execute(kernel, inputs, "emulate") == call(term, *inputs)).all()
