@@ -172,7 +172,7 @@ FLATTEN_INNER = rule(
 )
 
 
-def separate(wanted: Callable[[Expr], bool], name: str) -> Computed:
+def separate(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ...]) -> Computed:
     """xs |> map(fun(x => g(h(x), x))) → zip(xs |> map(h))(xs) |> map(fun((p, x) => g(p, x))).
 
     h(x) is the outermost part of the function's body that is `wanted`; it must not be the whole body.
@@ -181,10 +181,7 @@ def separate(wanted: Callable[[Expr], bool], name: str) -> Computed:
     @computed(
         name,
         "xs |> map(fun(x => g(h(x), x))) → zip(xs |> map(h))(xs) |> map(fun((p, x) => g(p, x)))",
-        (
-            "fun((xss: 3.4.i32) => xss |> map(fun(xs => 2 * (xs |> reduce(+, 0)) + 1)))",
-            "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) => (xs |> reduce(+, 0)) - y)))",
-        ),
+        instances,
         "A part of a map's body becomes a map of its own.",
     )
     def rewrite(term: Expr) -> Expr | str:
@@ -250,5 +247,19 @@ def is_map_of_reductions(term: Expr) -> bool:
     return isinstance(function, Lambda) and is_reduction(function.body)
 
 
-SEPARATE_REDUCTION = separate(is_reduction, "separateReduction")
-SEPARATE_PRODUCT = separate(is_map_of_reductions, "separateProduct")
+SEPARATE_REDUCTION = separate(
+    is_reduction,
+    "separateReduction",
+    (
+        "fun((xss: 3.4.i32) => xss |> map(fun(xs => 2 * (xs |> reduce(+, 0)) + 1)))",
+        "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) => (xs |> reduce(+, 0)) - y)))",
+    ),
+)
+SEPARATE_PRODUCT = separate(
+    is_map_of_reductions,
+    "separateProduct",
+    (
+        "fun((a: 3.2.4.i32) => a |> map(fun(xss => xss |> map(fun(xs => xs |> reduce(+, 0)))"
+        " |> map(fun(s => s * 2)))))",
+    ),
+)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rise.check.unify import fraction
 from rise.expr import (
     Apply,
     Constraint,
@@ -25,11 +24,12 @@ from rise.expr import (
     apply,
     children,
     fresh_name,
+    renamed,
     spine,
     substitute,
     with_children,
 )
-from rise.nat import Atom, Nat, NatUnknown, at_least, divides, solve
+from rise.nat import Atom, Nat, NatUnknown, at_least, divides, division, solve
 from rise.primitives.declare import primitive
 from rise.types import (
     Argument,
@@ -80,12 +80,9 @@ class Match:
             return
         unknown, value = solved
         if not value.is_whole:
-            above, below = fraction(value)
+            above, below = division(wanted, actual, unknown)
             if above.value is not None and below.value is not None:
-                factor = wanted.exact_quotient(Nat.build({((unknown, 1),): 1}))
-                whole = factor is not None and factor.value is not None
-                numbers = (factor, actual) if whole else (below, above)
-                raise Mismatch(f"{numbers[0]} does not divide {numbers[1]}", self.matched)
+                raise Mismatch(f"{below} does not divide {above}", self.matched)
             self.constraints.append(Constraint(above, below))
         elif not at_least(value, 0):
             if value.value is not None:
@@ -162,7 +159,7 @@ class Match:
                 pass
             case Lambda(parameter, body), _:
                 function = term if isinstance(term, Lambda) else _expand(term)
-                function = _unshadowed(function, {i.name for i in bound.values()})
+                function = renamed(function, {i.name for i in bound.values()})
                 self.type(parameter.type, function.parameter.type)
                 self.names.setdefault(parameter.name, function.parameter.name)
                 self.term(body, function.body, {**bound, parameter.name: function.parameter})
@@ -213,15 +210,6 @@ def _expand(term: Expr) -> Lambda:
         raise Mismatch(f"expected a function, found {describe(term)}")
     parameter = Identifier(fresh_name("x", term.free), type_.parameter, term.origin)
     return Lambda(parameter, Apply(term, parameter, term.origin), term.origin)
-
-
-def _unshadowed(function: Lambda, names: set[str]) -> Lambda:
-    """The function with another parameter name where it would hide a variable bound outside."""
-    old = function.parameter
-    if old.name not in names:
-        return function
-    new = Identifier(fresh_name(old.name, names | function.body.free), old.type, old.origin)
-    return Lambda(new, substitute(function.body, {old.name: new}), function.origin)
 
 
 def projected(term: Expr, bound: dict[str, Identifier]) -> Expr | None:
@@ -284,8 +272,10 @@ def replace_term(term: Expr, old: Expr, new: Identifier) -> Expr:
         return term
     if alpha_equal(term, old):
         return new
-    if isinstance(term, Lambda) and term.parameter.name in old.free:
-        return term
+    if isinstance(term, Lambda):
+        if term.parameter.name in old.free:
+            return term
+        term = renamed(term, {new.name})
     return with_children(term, tuple(replace_term(c, old, new) for c in children(term)))
 
 

@@ -46,8 +46,8 @@ class Failure:
         return replace(self, path=(index, *self.path))
 
     def closer(self, other: Failure) -> Failure:
-        """Of two failures the one that came closest to applying; the later one of equals."""
-        return self if self.depth > other.depth else other
+        """Of two failures the one that came closest to applying; the first one of equals."""
+        return other if other.depth > self.depth else self
 
     def story(self) -> str:
         """Rule, reason, and the place in the source that the term comes from."""

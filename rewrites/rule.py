@@ -15,6 +15,7 @@ from rewrites.match import Match, Mismatch, certain
 from rewrites.result import Failure, Result, Step, Success
 from rise.check.elaborate import Elaborator, Scope
 from rise.check.program import check_elements, fill
+from rise.check.unify import resolve_constraint
 from rise.errors import RiseError, StrategyError, TypeMismatch
 from rise.expr import (
     Apply,
@@ -59,6 +60,7 @@ class Rule:
     exact: bool = True
     meaning: str = ""
     given: Mapping[str, Nat] = field(default_factory=dict)
+    asks: tuple[Constraint, ...] = field(default=(), repr=False)
 
     def __call__(self, term: Expr) -> Result:
         return self.apply(term)
@@ -70,6 +72,11 @@ class Rule:
             raise StrategyError("R0603", f"the rule `{self.name}` has no parameter `{unknown[0]}`")
         return replace(self, given={**self.given, **{n: nat(v) for n, v in sizes.items()}})
 
+    def _asked(self, constraint: Constraint, match: Match) -> Constraint | None:
+        """What a rule's types ask of its sizes, for the sizes that were matched."""
+        solution = {**match.types, **{NatVariable(n): atom(u) for n, u in self.sizes.items()}}
+        return resolve_constraint(constraint, lambda n: n.substitute(solution).substitute(match.types))
+
     @cached_property
     def _head(self) -> tuple[str, int] | None:
         return self.lhs.head if isinstance(self.lhs, Apply) else None
@@ -79,9 +86,9 @@ class Rule:
         return f"expected an application of `{self._head[0]}`" if self._head else ""
 
     def apply(self, term: Expr) -> Result:
-        if self._head is not None and (not isinstance(term, Apply) or term.head != self._head):
+        if self._head is not None and not (isinstance(term, Apply) and term.head == self._head):
             # most attempts end here, so nothing is matched for them
-            return Failure(self.name, term, self._expected)
+            return Failure(self.name, term, self._expected, 0 if isinstance(term, Apply) else -1)
         match = Match()
         for name, value in self.given.items():
             match.types[self.sizes[name]] = value
@@ -95,11 +102,16 @@ class Rule:
             reason = condition(match)
             if reason is not None:
                 return Failure(self.name, term, reason, match.matched)
+        try:
+            asked = [self._asked(constraint, match) for constraint in self.asks]
+        except TypeMismatch as refused:
+            return Failure(self.name, term, refused.message, match.matched)
         left_open = [u for u in _unknowns(self.rhs) if u not in match.types]
         if left_open:
             return Failure(self.name, term, "a size of the right side is not determined", match.matched)
         after = simplify(_instantiate(self.rhs, match, Derived(self.name, term.origin)))
         constraints = tuple(c for c in match.constraints if not certain(c))
+        constraints += tuple(c for c in asked if c is not None)
         return Success(after, (Step(self.name, (), term, after, constraints),))
 
 
@@ -175,7 +187,10 @@ def _finish(name: str, elaborator: Elaborator, lhs: Expr, rhs: Expr) -> Rule:
     if new:
         raise StrategyError("R0602", f"`{sorted(new)[0]}` occurs on the right of `{name}` only")
     # matching keeps bound variables by the name of the pattern's binder
-    return Rule(name, "", "", distinct_binders(data_flow(lhs)), distinct_binders(data_flow(rhs)), sizes)
+    asks = tuple(unifier.constraints)
+    return Rule(
+        name, "", "", distinct_binders(data_flow(lhs)), distinct_binders(data_flow(rhs)), sizes, asks=asks
+    )
 
 
 def _leave_literals_open(elaborator: Elaborator) -> None:

@@ -342,6 +342,15 @@ def substitute_sizes(expr: Expr, solution: Solution) -> Expr:
     return map_types(expr, lambda t: substitute_type(t, solution), lambda a: substitute_argument(a, solution))
 
 
+def renamed(function: Lambda, taken: frozenset[str] | set[str]) -> Lambda:
+    """The function with a parameter that is not among the names taken."""
+    old = function.parameter
+    if old.name not in taken:
+        return function
+    new = Identifier(fresh_name(old.name, set(taken) | function.body.free), old.type, old.origin)
+    return Lambda(new, substitute(function.body, {old.name: new}), function.origin)
+
+
 def distinct_binders(term: Expr, taken: set[str] | None = None) -> Expr:
     """The same term with every lambda's parameter named differently from all others."""
     used = set(term.free) if taken is None else taken

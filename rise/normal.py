@@ -15,6 +15,7 @@ from rise.expr import (
     Primitive,
     children,
     fresh_name,
+    renamed,
     spine,
     substitute,
     with_children,
@@ -108,6 +109,9 @@ def _replace_projections(term: Expr, name: str, parts: dict[str, Identifier]) ->
     match term:
         case Apply(Primitive(declaration, _), Identifier(n)) if n == name and declaration.name in parts:
             return parts[declaration.name]
+        case Lambda():
+            inner = renamed(term, {part.name for part in parts.values()})
+            return with_children(inner, (_replace_projections(inner.body, name, parts),))
         case _:
             return with_children(term, tuple(_replace_projections(c, name, parts) for c in children(term)))
 

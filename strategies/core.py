@@ -124,13 +124,13 @@ def one(s: Rewrite) -> Strategy:
     """s at the first child where it succeeds."""
 
     def run(term: Expr) -> Result:
-        closest = Failure("one", term, "no part of the term is of the right form")
+        closest: Failure | None = None
         for index in range(len(children(term))):
             result = at_child(index, s, term)
             if isinstance(result, Success):
                 return result
-            closest = closest.closer(result)
-        return closest
+            closest = result if closest is None else closest.closer(result)
+        return closest or Failure("one", term, "the term has no parts")
 
     return Strategy("one", run)
 

@@ -161,7 +161,12 @@ def validate(p: Parameters) -> None:
 
 
 def schedule(p: Parameters) -> Strategy:
-    with_epilogue = seq(epilogue_tiles(p), at_product(product(p)), finish_epilogue)
+    with_epilogue = seq(
+        check(lambda e: not is_product(e), "epilogue"),
+        epilogue_tiles(p),
+        at_product(product(p)),
+        finish_epilogue,
+    )
     in_block = choice(seq(check(is_product, "the result is the product"), product(p)), with_epilogue)
     return seq(
         view_inward,

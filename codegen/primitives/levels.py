@@ -79,7 +79,9 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
         return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
 
     if is_view(initial):
-        start = translator.continue_with(initial, lambda v: copy(translator, v, target, call), call.environment)
+        start = translator.continue_with(
+            initial, lambda v: copy(translator, v, target, call), call.environment
+        )
     else:
         start = translator.accept(initial, target, call.environment)
     loop_ = translator.continue_with(xs, body, call.environment)

@@ -11,7 +11,7 @@ from itertools import count
 
 from rise.errors import RiseError, TypeMismatch
 from rise.expr import Constraint
-from rise.nat import Atom, Nat, NatUnknown, at_least, atom, constant, solve
+from rise.nat import Atom, Nat, NatUnknown, at_least, atom, division, solve
 from rise.source import Origin
 from rise.types import (
     BOOL,
@@ -252,14 +252,14 @@ class Unifier:
         unknown, value = solved
         self.solution[unknown] = value
         if not value.is_whole:
-            self._require_whole(value, left, right, equation)
+            self._require_whole(division(left, right, unknown), equation)
         elif not at_least(value, 0):
             self.require(Constraint(value, origin=equation.origin))
         return True
 
-    def _require_whole(self, value: Nat, left: Nat, right: Nat, equation: Equation) -> None:
-        """The solution is above / below; records that below divides above."""
-        above, below = fraction(value)
+    def _require_whole(self, quotient: tuple[Nat, Nat], equation: Equation) -> None:
+        """Records that the divisor divides, or refuses where it is a number that does not."""
+        above, below = quotient
         if above.value is not None and below.value is not None:
             raise TypeMismatch(
                 "R0401",
@@ -295,10 +295,12 @@ class Unifier:
     def finish(self) -> None:
         """Gives literals their default types and decides what is left of the equations."""
         self.retry()
-        for unknown, values in list(self.literals.items()):
-            if isinstance(self.shallow(unknown), Unknown):
+        for unknown in list(self.literals):
+            left_open = self.shallow(unknown)
+            if isinstance(left_open, Unknown):
+                values = self.literals[left_open]
                 whole = all(isinstance(value, int) for value, _ in values)
-                self.unify(self.shallow(unknown), I32 if whole else F32, values[0][1])
+                self.unify(left_open, I32 if whole else F32, values[0][1])
         self.retry()
         for equation in self.equations:
             raise TypeMismatch(
@@ -317,21 +319,6 @@ class Unifier:
             if asked is not None:
                 kept.setdefault(str(asked), asked)
         return list(kept.values())
-
-
-def fraction(value: Nat) -> tuple[Nat, Nat]:
-    """value as above / below with both whole."""
-    below: dict[Atom, int] = {}
-    denominator = 1
-    for monomial, coefficient in value.terms:
-        denominator = denominator * getattr(coefficient, "denominator", 1)
-        for base, exponent in monomial:
-            below[base] = max(below.get(base, 0), -exponent)
-    divisor = constant(denominator)
-    for base, exponent in below.items():
-        for _ in range(exponent):
-            divisor = divisor * atom(base)
-    return value * divisor, divisor
 
 
 def resolve_constraint(constraint: Constraint, resolve: object) -> Constraint | None:

@@ -1,0 +1,350 @@
+"""Faults seeded into the code generator: each has to be noticed, by the means that the table says.
+
+refused:  generation fails with an error
+compiler: the C++ compiler rejects the text
+R09…:     the emulator reports the kernel
+wrong:    the result differs from the interpreter's
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codegen import cuda, pipeline
+from codegen import imperative as i
+from codegen.cuda import Printer
+from codegen.execute import execute
+from codegen.passes import barriers, distribute
+from codegen.paths import READING, WRITING, Resolver
+from codegen.pipeline import Kernel, generate
+from codegen.primitives import levels
+from codegen.translate import ACCEPTING, CONTINUING
+from rewrites.result import Success
+from rise.check.program import check_text
+from rise.check.specialise import specialise
+from rise.errors import CompilationError, EmulationError, RiseError
+from rise.expr import Expr, inline
+from rise.interpret import call, random_inputs
+from rise.nat import constant, nat
+from rise.normal import data_flow
+from strategies.tensor_core import tensor_core
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SUM = "reduceSeq(Local)(fun((s, t) => s + t), 0)"
+WINDOWS = f"""mapThreads(fun(x => x)) |> toMem(Shared) |> slide(3, 1)
+  |> mapThreads(fun(w => w |> {SUM}))"""
+
+# programs that show faults: derived ones by name, low-level ones as text
+PROBES = {
+    "join": "fun((xs: 3.5.f32) => xs |> join |> mapSeq(fun(x => x)))",
+    "split": "fun((xs: 12.f32) => xs |> split(3) |> mapSeq(mapSeq(fun(x => x))))",
+    "zip": "fun((xs: 5.f32, ys: 5.f32) => zip(xs)(ys) |> mapSeq(fun((x, y) => x - y)))",
+    "unzip": "fun((ps: 5.(f32, f32)) => fst(ps |> unzip) |> mapSeq(fun(x => x)))",
+    "slide": "fun((xs: 11.f32) => xs |> slide(3, 2) |> mapSeq(mapSeq(fun(x => x))))",
+    "drop": "fun((xs: 11.f32) => xs |> drop(4) |> mapSeq(fun(x => x)))",
+    "write join": "fun((xs: 3.5.f32) => xs |> mapSeq(mapSeq(fun(x => x))) |> join)",
+    "write transpose": "fun((xs: 3.5.f32) => xs |> mapSeq(mapSeq(fun(x => x))) |> transpose)",
+    "write split": "fun((xs: 12.f32) => xs |> mapSeq(fun(x => x)) |> split(3))",
+    "cast": "fun((xs: 5.f16, ys: 5.f16) => zip(xs)(ys)"
+    " |> mapSeq(fun((x, y) => f32(x * 64 + 64) * f32(y * 65 + 512))))",
+    "fraction": "fun((xs: 5.f32) => xs |> mapSeq(fun(x => x * 0.5)))",
+    "sum": f"fun((xs: 6.7.f32) => xs |> mapSeq(fun(r => r |> {SUM})))",
+    "global": "fun((xs: 1000.f32) => xs |> mapGlobal(fun(x => x + 1)))",
+    "blocks": "fun((xs: 3.2.f32) => xs |> mapBlock(1)(mapBlock(0)(fun(x => x))))",
+    "lanes": "fun((xs: 2.3.32.f32) => xs |> mapBlock(mapWarp(mapLane(fun(x => x + 1)))))",
+    "windows": f"fun((xs: 3.66.f32) => xs |> mapBlock(fun(r => r |> {WINDOWS})))",
+    "loop of windows": f"fun((xs: 3.66.f32) => xs |> mapSeq(fun(r => r |> {WINDOWS})))",
+    "race": "fun((xs: 3.64.f32) => xs |> mapBlock(fun(r => r |> mapThreads(fun(x => x))"
+    " |> toMem(Shared) |> mapSeq(fun(x => x)))))",
+}
+DERIVED = ("gemm", "gemm_f16")
+
+
+@cache
+def probe(name: str) -> tuple[Expr, Expr]:
+    """A program, and the low-level program it is run as."""
+    if name not in DERIVED:
+        term = data_flow(inline(specialise(check_text(f"def f = {PROBES[name]}")["f"], {})))
+        return term, term
+    definition = check_text((EXAMPLES / "gemm.rise").read_text(encoding="utf-8"))[name]
+    term = data_flow(inline(specialise(definition, {"m": 64, "n": 96, "k": 64})))
+    result = tensor_core(block=(32, 32, 32), warp=(16, 16))(term)
+    assert isinstance(result, Success), result.story()
+    return term, result.term
+
+
+def outcome(name: str, change: Callable[[Kernel], Kernel] = lambda k: k) -> str:
+    """How the probe's kernel fares: `right`, or the way in which it is noticed to be faulty."""
+    term, low_level = probe(name)
+    try:
+        kernel = change(generate(low_level, "kernel"))
+        for seed in (0, 1, 2):
+            inputs = random_inputs(kernel.inputs, seed, exact=True)
+            found = execute(kernel, inputs, "emulate", seed=seed)
+            if not np.array_equal(found, call(term, *inputs)):
+                return "wrong"
+    except CompilationError:
+        return "compiler"
+    except EmulationError as error:
+        return error.code
+    except (RiseError, ValueError):  # a path of the wrong length cannot be taken apart
+        return "refused"
+    return "right"
+
+
+# --- faults -----------------------------------------------------------------------------------------
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    probe: str
+    killed_by: str  # a regular expression
+    patch: Patch = lambda _: None
+    change: Callable[[Kernel], Kernel] = lambda k: k
+
+
+def read(name: str, view: Callable[..., Any]) -> Patch:
+    return lambda patch: patch.setitem(READING, name, view)
+
+
+def write(name: str, view: Callable[..., Any]) -> Patch:
+    return lambda patch: patch.setitem(WRITING, name, view)
+
+
+def tiles(change: Callable[[i.Tile], i.Tile]) -> Patch:
+    original = Resolver.tile
+    return lambda patch: patch.setattr(Resolver, "tile", lambda *args: change(original(*args)))
+
+
+def printed(pattern: str, new: str) -> Patch:
+    """Every printed line with something replaced."""
+    original = Printer.line
+
+    def line(self: Printer, text: str) -> None:
+        original(self, re.sub(pattern, new, text))
+
+    return lambda patch: patch.setattr(Printer, "line", line)
+
+
+def everywhere(command: i.Command, change: Callable[[i.Command], i.Command]) -> i.Command:
+    inside = tuple(everywhere(c, change) for c in i.inner(command))
+    return change(i.with_inner(command, inside))
+
+
+def barriers_become(change: Callable[[i.Barrier], i.Command]) -> Patch:
+    original = pipeline.insert_barriers
+
+    def faulty(function: i.Function) -> i.Function:
+        function = original(function)
+        body = everywhere(function.body, lambda c: change(c) if isinstance(c, i.Barrier) else c)
+        return replace(function, body=body)
+
+    return lambda patch: patch.setattr(pipeline, "insert_barriers", faulty)
+
+
+def without_offset_of_the_warp(patch: pytest.MonkeyPatch) -> None:
+    original = pipeline.place_shared
+
+    def first(command: i.Command) -> i.Command:
+        if not isinstance(command, i.New) or command.offset is None:
+            return command
+        zero = dict.fromkeys(command.offset.atoms, constant(0))
+        return replace(command, offset=command.offset.substitute(zero))
+
+    def faulty(function: i.Function, launch: Any) -> Any:
+        function, launch = original(function, launch)
+        return replace(function, body=everywhere(function.body, first)), launch
+
+    patch.setattr(pipeline, "place_shared", faulty)
+
+
+def starting_again_in_each_step(patch: pytest.MonkeyPatch) -> None:
+    original = levels.fold
+
+    def faulty(*args: Any) -> i.Command:
+        new = original(*args)
+        assert isinstance(new, i.New) and isinstance(new.body, i.Sequence)
+        start, *rest = new.body.commands
+        parts = [
+            replace(c, body=i.sequence(start, c.body))
+            if isinstance(c, i.For) and c.pattern.startswith("reduceSeq")
+            else c
+            for c in rest
+        ]
+        return replace(new, body=i.sequence(start, *parts))
+
+    patch.setattr(levels, "fold", faulty)
+    for name in ("reduceSeq", "reduceSeqUnroll"):
+        patch.setitem(CONTINUING, name, faulty)
+
+
+def one_iteration_less(pattern: str) -> Patch:
+    original = Printer._for
+
+    def faulty(self: Printer, loop: i.For) -> None:
+        less = loop.count - constant(1) if loop.pattern == pattern else loop.count
+        original(self, replace(loop, count=less))
+
+    return lambda patch: patch.setattr(Printer, "_for", faulty)
+
+
+def without_the_loop_back(patch: pytest.MonkeyPatch) -> None:
+    """Barriers between commands in a loop, but none between an iteration and the next."""
+
+    def faulty(self: Any, loop: i.For, before: Any, inside: Any) -> Any:
+        body, after = self.go(loop.body, before, inside)
+        return replace(loop, body=body), after
+
+    patch.setattr(barriers._Inserting, "_loop", faulty)
+
+
+def mma_of(order: tuple[int, int, int]) -> Patch:
+    def faulty(translator: Any, call_: Any, target: i.Acceptor) -> i.Command:
+        def multiply(*operands: i.Expression) -> i.Command:
+            a, b, c = (operands[n] for n in order)
+            return i.MmaFragment(target, a, b, c, call_.origin)
+
+        return translator.all(call_.arguments, call_.environment, multiply)  # type: ignore[no-any-return]
+
+    return lambda patch: patch.setitem(ACCEPTING, "tensorMatMulAdd", faulty)
+
+
+def no_fill(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(ACCEPTING, "generateFragment", lambda *_: i.Skip())
+
+
+def no_cast(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cuda, "converted", lambda text, *_: text)
+
+
+def half_sums(patch: pytest.MonkeyPatch) -> None:
+    patch.setitem(cuda.TYPES, "f32", "half")
+
+
+def fewer_threads(kernel: Kernel) -> Kernel:
+    x, y, z = kernel.launch.block
+    return replace(kernel, launch=replace(kernel.launch, block=(x - 32, y, z)))
+
+
+def fewer_blocks(kernel: Kernel) -> Kernel:
+    x, y, z = kernel.launch.grid
+    return replace(kernel, launch=replace(kernel.launch, grid=(x - 1, y, z)))
+
+
+def zip_exchanged(_: Any, path: Any) -> Any:
+    index, member, *rest = path
+    return (1 if member == "fst" else 0), (index, *rest)
+
+
+FAULTS = [
+    Fault(
+        "join reads quotient and remainder exchanged", "join", "wrong|R0902",
+        read("join", lambda s, p: (0, _exchanged(s, p))),
+    ),
+    Fault("split reads with the other factor", "split", "wrong|R0902",
+          read("split", lambda s, p: (0, (s["m"] * nat(p[0]) + nat(p[1]), *p[2:])))),
+    Fault("zip gives the other operand", "zip", "wrong", read("zip", zip_exchanged)),
+    Fault("unzip leaves index and member in order", "unzip", "refused",
+          read("unzip", lambda _, p: (0, p))),
+    Fault("slide steps by the window's size", "slide", "wrong|R0902",
+          read("slide", lambda s, p: (0, (nat(p[0]) * s["sz"] + nat(p[1]), *p[2:])))),
+    Fault("drop drops nothing", "drop", "wrong", read("drop", lambda _, p: (0, p))),
+    Fault("join writes with the other factor", "write join", "wrong|R0903",
+          write("join", lambda s, p, _: (nat(p[0]) * s["n"] + nat(p[1]), *p[2:]))),
+    Fault("transpose writes untransposed", "write transpose", "wrong|R0903",
+          write("transpose", lambda _, p, __: p)),
+    Fault("split writes with the other factor", "write split", "wrong|R0903",
+          write("split", lambda s, p, _: _divided(s, p, "m"))),
+    Fault("leading dimension + 8", "gemm", "wrong|R0902|R0903",
+          tiles(lambda t: replace(t, leading=t.leading + constant(8)))),
+    Fault("leading dimension + 1", "gemm", "R0911",
+          tiles(lambda t: replace(t, leading=t.leading + constant(1)))),
+    Fault("layouts exchanged", "gemm", "wrong", tiles(lambda t: replace(t, row_major=not t.row_major))),
+    Fault("offsets of tiles dropped", "gemm", "wrong|R0908",
+          tiles(lambda t: replace(t, offset=constant(0)))),
+    Fault("no barriers in a warp", "gemm_f16", "R0907",
+          barriers_become(lambda b: b if b.scope is i.Scope.BLOCK else i.Skip())),
+    Fault("no barriers in a block", "windows", "R0907", barriers_become(lambda b: i.Skip())),
+    Fault("barriers of a warp for those of a block", "windows", "R0907|R0910",
+          barriers_become(lambda b: i.Barrier(i.Scope.WARP))),
+    Fault("no barrier from an iteration to the next", "loop of windows", "R0907",
+          without_the_loop_back),
+    Fault("all warps share one place in shared memory", "gemm_f16", "R0907|wrong",
+          without_offset_of_the_warp),
+    Fault("registers belong to lanes", "gemm", "refused",
+          lambda patch: patch.setattr(distribute, "_single", lambda *_: (i.Level.LANE, 0))),
+    Fault("the last element of a fragment is forgotten", "gemm", "R0906|wrong",
+          printed(r"\.num_elements;", ".num_elements - 1;")),
+    Fault("accumulators are not filled", "gemm", "R0906|compiler", no_fill),
+    Fault("accumulators start again in each step", "gemm", "wrong", starting_again_in_each_step),
+    Fault("sums start again in each step", "sum", "wrong", starting_again_in_each_step),
+    Fault("one k tile is left out", "gemm", "wrong", one_iteration_less("reduceSeq")),
+    Fault("one k step of a tile is left out", "gemm", "wrong", one_iteration_less("reduceSeqUnroll")),
+    Fault("a warp is not launched", "gemm", "wrong", change=fewer_threads),
+    Fault("a column of blocks is not launched", "gemm", "wrong", change=fewer_blocks),
+    Fault("no conversion from half to float", "cast", "wrong|compiler", no_cast),
+    Fault("sums in half", "cast", "wrong|compiler|R0901", half_sums),
+    Fault("operands of the product exchanged", "gemm", "compiler", mma_of((1, 0, 2))),
+    Fault("the product forgets what it is added to", "gemm", "compiler|refused", mma_of((0, 1, 0))),
+    Fault("fragments of the epilogue exchanged", "gemm", "wrong", read("zipFragment", zip_exchanged)),
+    Fault("stored in the other layout", "gemm", "wrong",
+          printed(r"(store_matrix_sync.*)mem_row_major", r"\1mem_col_major")),
+    Fault("the bound of the last block is not checked", "global", "R0902|R0903",
+          printed(r"if \(\w+ < \d+\)", "if (true)")),
+    Fault("grid dimensions exchanged", "blocks", "wrong|R0908|R0902|R0903",
+          printed(r"blockIdx\.x", "blockIdx.y")),
+    Fault("a lane is its thread's number", "lanes", "wrong|R0902|R0903|R0907",
+          printed(r"threadIdx\.x % 32", "threadIdx.x")),
+    Fault("fractions are cut off", "fraction", "wrong", printed(r"0\.5f", "0.0f")),
+    Fault("racing programs are not refused", "race", "R0907|R0908",
+          lambda patch: patch.setattr(pipeline, "check", lambda *_: None)),
+]  # fmt: skip
+
+
+def _exchanged(sizes: Any, path: Any) -> Any:
+    (_, (quotient, remainder, *rest)) = ORIGINAL_JOIN(sizes, path)
+    return (remainder, quotient, *rest)
+
+
+def _divided(sizes: Any, path: Any, name: str) -> Any:
+    class Wrong:
+        facts = sizes.facts
+
+        def __getitem__(self, _: str) -> Any:
+            return sizes[name]
+
+    return ORIGINAL_SPLIT(Wrong(), path, 0)
+
+
+ORIGINAL_JOIN, ORIGINAL_SPLIT = READING["join"], WRITING["split"]
+
+
+def test_without_a_fault_every_probe_is_right() -> None:
+    found = {name: outcome(name) for name in {f.probe for f in FAULTS} - {"race"}}
+    assert set(found.values()) == {"right"}, found
+    assert outcome("race") == "refused"
+
+
+def test_every_fault_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[tuple[str, str, str, bool]] = []
+    for fault in FAULTS:
+        probe(fault.probe)
+        with monkeypatch.context() as patch:
+            fault.patch(patch)
+            killer = outcome(fault.probe, fault.change)
+        rows.append((fault.name, fault.probe, killer, bool(re.fullmatch(fault.killed_by, killer))))
+    table = "\n".join(f"{name:48} {where:16} {killer}" for name, where, killer, _ in rows)
+    print(f"\n{'fault':48} {'program':16} killed by\n{table}")
+    survivors = [f"{name}: {killer}" for name, _, killer, expected in rows if not expected]
+    assert not survivors, "\n".join(survivors) + f"\n{table}"

@@ -1,0 +1,156 @@
+"""Compiling for GPUs, on machines without one; and what the runtime says where there is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from codegen import runtime
+from codegen.pipeline import Kernel, generate
+from rewrites.result import Success
+from rise.check.program import check_text
+from rise.check.specialise import specialise
+from rise.errors import CompilationError, LaunchError
+from rise.expr import inline
+from rise.normal import data_flow
+from strategies.tensor_core import tensor_core
+
+ROOT = Path(__file__).parents[2]
+TARGETS = ("sm_75", "sm_80", "sm_90a")
+needs_compiler = pytest.mark.skipif(
+    not runtime.can_compile(), reason="neither NVRTC nor nvcc is here"
+)
+needs_no_gpu = pytest.mark.skipif(runtime.available(), reason="there is a GPU")
+BAD = 'extern "C" __global__ void f(float* x) { x[0] = undeclared_name; }\n'
+COPY = 'extern "C" __global__ void f(float* x) { x[0] = 1.0f; }\n'
+
+
+@cache
+def kernel(name: str) -> Kernel:
+    text = (ROOT / "examples" / "gemm.rise").read_text(encoding="utf-8")
+    term = data_flow(inline(specialise(check_text(text)[name], {"m": 64, "n": 64, "k": 32})))
+    result = tensor_core(block=(32, 32, 32), warp=(16, 16))(term)
+    assert isinstance(result, Success), result.story()
+    return generate(result.term, name)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RISE_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def in_another_process(text: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", text],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output_of(process: subprocess.Popen[str]) -> str:
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    return out.strip()
+
+
+def test_importing_needs_no_gpu_library() -> None:
+    loaded = "[m for m in sys.modules if m.split('.')[0] in ('pycuda', 'cuda')]"
+    text = f"import sys, codegen.runtime; print({loaded})"
+    assert output_of(in_another_process(text)) == "[]"
+
+
+@needs_no_gpu
+def test_without_a_gpu_running_is_refused_and_says_what_is_missing() -> None:
+    assert runtime.available() is False
+    with pytest.raises(LaunchError) as refused:
+        runtime.driver()
+    assert refused.value.code == "R0822"
+    assert refused.value.hint == runtime.INSTALL_HINT
+
+
+def test_without_a_compiler_compiling_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_nvrtc", lambda: None)
+    monkeypatch.setattr(runtime, "nvcc", lambda: None)
+    assert runtime.can_compile() is False
+    with pytest.raises(CompilationError) as refused:
+        runtime.compile_cubin(COPY)
+    assert (refused.value.code, refused.value.hint) == ("R0820", runtime.INSTALL_HINT)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["gemm", "gemm_f16"])
+def test_kernels_compile_for_every_target(name: str) -> None:
+    """One test for all targets, since the derivation takes seconds."""
+    for target in TARGETS:
+        cubin = runtime.compile_cubin(kernel(name).source, target).read_bytes()
+        assert cubin[:4] == b"\x7fELF"
+        assert name.encode() in cubin
+    ptx = runtime.compile_cubin(kernel(name).source, "sm_80", ptx=True).read_text()
+    assert ".target sm_80" in ptx
+    assert f".entry {name}(" in ptx
+    for instruction in ("load.a.sync", "load.b.sync", "mma.sync", "store.d.sync"):
+        assert f"wmma.{instruction}.aligned" in ptx
+    assert (".shared" in ptx) == (kernel(name).launch.shared_bytes > 0)
+
+
+@needs_compiler
+def test_a_kernel_without_fragments_compiles() -> None:
+    term = data_flow(
+        check_text("def f = fun((xs: 99.bf16) => xs |> mapGlobal(fun(x => exp(x))))")["f"].body
+    )
+    for target in TARGETS:
+        assert runtime.compile_cubin(generate(term, "f").source, target).stat().st_size > 0
+
+
+@needs_compiler
+def test_the_compilers_message_is_shown(own_cache: Path) -> None:
+    with pytest.raises(CompilationError) as refused:
+        runtime.compile_cubin(BAD, "sm_80")
+    assert refused.value.code == "R0821"
+    assert "undeclared_name" in refused.value.message
+    assert list(own_cache.iterdir()) == [], "a failure is not cached"
+
+
+@needs_compiler
+def test_an_unknown_target_is_refused() -> None:
+    with pytest.raises(CompilationError) as refused:
+        runtime.compile_cubin(COPY, "sm_1")
+    assert refused.value.code == "R0821"
+
+
+@needs_compiler
+def test_what_is_in_the_cache_is_not_compiled_again(own_cache: Path) -> None:
+    first = runtime.compile_cubin(COPY, "sm_80")
+    written = first.stat().st_mtime_ns
+    start = time.monotonic()
+    assert runtime.compile_cubin(COPY, "sm_80") == first
+    assert time.monotonic() - start < 0.1
+    assert first.stat().st_mtime_ns == written
+    assert first.parent == own_cache
+
+
+@needs_compiler
+def test_every_target_and_kind_has_an_entry_of_its_own(own_cache: Path) -> None:
+    entries = {runtime.compile_cubin(COPY, target) for target in TARGETS}
+    entries.add(runtime.compile_cubin(COPY, "sm_80", ptx=True))
+    entries.add(runtime.compile_cubin(COPY + "\n", "sm_80"))
+    assert len(entries) == 5
+    assert set(own_cache.iterdir()) == entries
+
+
+@needs_compiler
+def test_processes_compile_at_once(own_cache: Path) -> None:
+    text = f"from codegen import runtime; print(runtime.compile_cubin({COPY!r}, 'sm_80'))"
+    both = [in_another_process(text) for _ in range(2)]
+    paths = {output_of(process) for process in both}
+    assert len(paths) == 1
+    assert [str(entry) for entry in own_cache.iterdir()] == sorted(paths)
+    assert Path(paths.pop()).read_bytes()[:4] == b"\x7fELF"
