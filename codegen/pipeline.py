@@ -200,6 +200,8 @@ def map_naturals(node: i.Command, change: Callable[[Nat], Nat]) -> i.Command:
 
 def generate(program: Expr, name: str) -> Kernel:
     """The kernel for a low-level program whose sizes are numbers. Raises TranslationError with the place."""
+    if name in RESERVED or not name.isidentifier():
+        name = f"{name}_kernel" if name.isidentifier() else "kernel"
     function, names = translate(program, name)
     stages = [("translate", function)]
 

@@ -29,8 +29,9 @@ from rise.expr import (
     substitute,
     with_children,
 )
-from rise.nat import Atom, Nat, NatUnknown, at_least, divides, division, solve
+from rise.nat import Atom, Nat, NatUnknown, at_least, divides
 from rise.primitives.declare import primitive
+from rise.solve import division, solve
 from rise.types import (
     Argument,
     Array,

@@ -32,7 +32,7 @@ from rise.expr import (
     subterms,
     with_children,
 )
-from rise.nat import Nat, NatUnknown, NatVariable, atom, nat
+from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, nat
 from rise.normal import data_flow, simplify
 from rise.source import Derived, Source
 from rise.syntax.parser import parse_expression
@@ -74,8 +74,11 @@ class Rule:
 
     def _asked(self, constraint: Constraint, match: Match) -> Constraint | None:
         """What a rule's types ask of its sizes, for the sizes that were matched."""
-        solution = {**match.types, **{NatVariable(n): atom(u) for n, u in self.sizes.items()}}
-        return resolve_constraint(constraint, lambda n: n.substitute(solution).substitute(match.types))
+        solution: dict[Atom, Nat] = {NatVariable(n): atom(u) for n, u in self.sizes.items()}
+        solution.update(
+            {a: v for a, v in match.types.items() if isinstance(v, Nat) and isinstance(a, NatUnknown)}
+        )
+        return resolve_constraint(constraint, lambda n: n.substitute(solution).substitute(solution))
 
     @cached_property
     def _head(self) -> tuple[str, int] | None:

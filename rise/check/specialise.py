@@ -15,7 +15,8 @@ from rise.expr import (
     inline,
     substitute_sizes,
 )
-from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, constant, evaluate, solve
+from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, constant, evaluate
+from rise.solve import solve
 from rise.suggest import suggestion
 from rise.types import (
     Argument,

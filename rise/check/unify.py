@@ -11,7 +11,8 @@ from itertools import count
 
 from rise.errors import RiseError, TypeMismatch
 from rise.expr import Constraint
-from rise.nat import Atom, Nat, NatUnknown, at_least, atom, division, solve
+from rise.nat import Atom, Nat, NatUnknown, at_least, atom
+from rise.solve import division, solve
 from rise.source import Origin
 from rise.types import (
     BOOL,

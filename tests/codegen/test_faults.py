@@ -137,6 +137,14 @@ def printed(pattern: str, new: str) -> Patch:
     return lambda patch: patch.setattr(Printer, "line", line)
 
 
+def workers(pattern: str, new: str) -> Patch:
+    """Other workers' numbers for the iterations of parallel loops."""
+    original = Printer._worker
+    return lambda patch: patch.setattr(
+        Printer, "_worker", lambda *args: re.sub(pattern, new, original(*args))
+    )
+
+
 def everywhere(command: i.Command, change: Callable[[i.Command], i.Command]) -> i.Command:
     inside = tuple(everywhere(c, change) for c in i.inner(command))
     return change(i.with_inner(command, inside))
@@ -271,11 +279,11 @@ FAULTS = [
     Fault("leading dimension + 1", "gemm", "R0911",
           tiles(lambda t: replace(t, leading=t.leading + constant(1)))),
     Fault("layouts exchanged", "gemm", "wrong", tiles(lambda t: replace(t, row_major=not t.row_major))),
-    Fault("offsets of tiles dropped", "gemm", "wrong|R0908",
+    Fault("offsets of tiles dropped", "gemm", "refused",
           tiles(lambda t: replace(t, offset=constant(0)))),
     Fault("no barriers in a warp", "gemm_f16", "R0907",
           barriers_become(lambda b: b if b.scope is i.Scope.BLOCK else i.Skip())),
-    Fault("no barriers in a block", "windows", "R0907", barriers_become(lambda b: i.Skip())),
+    Fault("no barriers in a block", "windows", "R0904|R0907", barriers_become(lambda b: i.Skip())),
     Fault("barriers of a warp for those of a block", "windows", "R0907|R0910",
           barriers_become(lambda b: i.Barrier(i.Scope.WARP))),
     Fault("no barrier from an iteration to the next", "loop of windows", "R0907",
@@ -303,9 +311,11 @@ FAULTS = [
     Fault("the bound of the last block is not checked", "global", "R0902|R0903",
           printed(r"if \(\w+ < \d+\)", "if (true)")),
     Fault("grid dimensions exchanged", "blocks", "wrong|R0908|R0902|R0903",
-          printed(r"blockIdx\.x", "blockIdx.y")),
+          workers(r"blockIdx\.x", "blockIdx.y")),
     Fault("a lane is its thread's number", "lanes", "wrong|R0902|R0903|R0907",
-          printed(r"threadIdx\.x % 32", "threadIdx.x")),
+          workers(r"threadIdx\.x % 32", "threadIdx.x")),
+    Fault("offsets of operands not printed", "gemm", "wrong",
+          printed(r"\b([AB]) \+ \(.*\), ", r"\1, ")),
     Fault("fractions are cut off", "fraction", "wrong", printed(r"0\.5f", "0.0f")),
     Fault("racing programs are not refused", "race", "R0907|R0908",
           lambda patch: patch.setattr(pipeline, "check", lambda *_: None)),

@@ -108,8 +108,7 @@ def pattern_claims(n: int, m: int) -> list[Claim]:
         is_(lambda a: a.sum(0), "map(reduce(+, 0))(transpose(x0))", xss),
         is_(
             lambda a: fold(np.add, np.zeros(m, np.float32), a),
-            "reduceSeq(fun((a, x) => zip(a)(x) |> map(fun((u, v) => u + v))))"
-            "(generate(fun(i => 0)))(x0)",
+            "reduceSeq(fun((a, x) => zip(a)(x) |> map(fun((u, v) => u + v))))(generate(fun(i => 0)))(x0)",
             xss,
         ),
         is_(
@@ -117,9 +116,7 @@ def pattern_claims(n: int, m: int) -> list[Claim]:
             "reduceSeq(fun(((s, l), x) => (s + x, max(l)(x))))((0, x0 |> reduce(max, -9)))(x0)",
             xs,
         ),
-        is_(
-            lambda y: np.arange(n) * y, f"generate(fun((i: Idx[{n}]) => indexToInt(i) * x0))", "i32"
-        ),
+        is_(lambda y: np.arange(n) * y, f"generate(fun((i: Idx[{n}]) => indexToInt(i) * x0))", "i32"),
         is_(lambda x: (x + 1) * (x + 1), "let y = x0 + 1 in y * y", f32),
         is_(lambda a: a, "id(x0)", xs),
         is_(lambda a: a, "toMem(Shared)(x0)", xs),
@@ -280,9 +277,7 @@ def test_under_two_maps(case: Claim) -> None:
         return case.expected(at(first, i), at(rest[0], j), *rest[1:])
 
     def expected(first: Any, *rest: Any) -> Any:
-        return stacked(
-            [stacked([one(i, j, first, rest) for j in range(columns)]) for i in range(rows)]
-        )
+        return stacked([stacked([one(i, j, first, rest) for j in range(columns)]) for i in range(rows)])
 
     check(text, expected)
 

@@ -110,16 +110,12 @@ def test_integers_wrap() -> None:
 @pytest.mark.parametrize("operator", ["/", "%"])
 def test_dividing_by_zero_is_an_error(operator: str) -> None:
     xs = np.array([1, 0, 2], np.int32)
-    assert (
-        "zero" in error("R0504", f"fun(xs: 3.i32 => map(fun(x => 1 {operator} x))(xs))", xs).message
-    )
+    assert "zero" in error("R0504", f"fun(xs: 3.i32 => map(fun(x => 1 {operator} x))(xs))", xs).message
 
 
 def test_integer_powers() -> None:
     power = "fun((x: i32, y: i32) => pow(x)(y))"
-    assert [run(power, x, y) for x, y in [(3, 4), (2, -1), (-1, -3), (1, -2), (5, 0)]] == [
-        *(81, 0, -1, 1, 1)
-    ]
+    assert [run(power, x, y) for x, y in [(3, 4), (2, -1), (-1, -3), (1, -2), (5, 0)]] == [*(81, 0, -1, 1, 1)]
     error("R0504", power, 0, -1)
 
 
@@ -135,10 +131,7 @@ def test_conversion_to_integers_saturates() -> None:
     to_int = "fun(x: f32 => i32(x))"
     found = [run(to_int, x) for x in (-2.9, np.nan, np.inf, -np.inf, 3e9)]
     assert found == [-2, 0, 2**31 - 1, -(2**31), 2**31 - 1]
-    assert (
-        run("fun(x: f32 => u8(x))", 256.0) == 255
-        and run("fun(x: f32 => i64(x))", 1e30) == 2**63 - 1
-    )
+    assert run("fun(x: f32 => u8(x))", 256.0) == 255 and run("fun(x: f32 => i64(x))", 1e30) == 2**63 - 1
 
 
 def test_min_of_a_number_and_nan_is_the_number() -> None:
@@ -151,9 +144,7 @@ def test_min_of_a_number_and_nan_is_the_number() -> None:
 def test_only_the_branch_taken_counts() -> None:
     xs = np.array([4, 0, 2], np.int32)
     safe = "select(x == 0)(-1)(8 / x)"
-    np.testing.assert_array_equal(
-        run(f"fun(xs: 3.i32 => map(fun(x => {safe}))(xs))", xs), [2, -1, 4]
-    )
+    np.testing.assert_array_equal(run(f"fun(xs: 3.i32 => map(fun(x => {safe}))(xs))", xs), [2, -1, 4])
     short = "map(fun(x => x != 0 && 8 / x > 2))"
     np.testing.assert_array_equal(run(f"fun(xs: 3.i32 => {short}(xs))", xs), [False, False, True])
     either = "map(fun(x => x == 0 || 8 / x > 2))"
@@ -161,9 +152,7 @@ def test_only_the_branch_taken_counts() -> None:
 
 
 def test_a_guard_reaches_into_deeper_maps() -> None:
-    text = (
-        "fun((xs: 2.i32, ys: 3.i32) => map(fun(x => select(x == 0)(ys)(map(fun(y => y / x))(ys))))"
-    )
+    text = "fun((xs: 2.i32, ys: 3.i32) => map(fun(x => select(x == 0)(ys)(map(fun(y => y / x))(ys))))"
     text += "(xs))"
     found = run(text, np.array([0, 2], np.int32), np.array([2, 4, 6], np.int32))
     np.testing.assert_array_equal(found, [[2, 4, 6], [1, 2, 3]])
@@ -294,9 +283,7 @@ def test_pairs_go_in_and_out_as_tuples() -> None:
 def test_any_memory_order_will_do() -> None:
     a = np.arange(12, dtype=np.float32).reshape(3, 4)
     for strange in (np.asfortranarray(a), np.repeat(a, 2, 1)[:, ::2], a[::-1][::-1]):
-        np.testing.assert_array_equal(
-            run("fun(a: 3.4.f32 => map(map(fun(x => x)))(a))", strange), a
-        )
+        np.testing.assert_array_equal(run("fun(a: 3.4.f32 => map(map(fun(x => x)))(a))", strange), a)
 
 
 def test_a_result_is_not_an_input() -> None:
@@ -352,12 +339,8 @@ def test_every_scalar_has_inputs(scalar: Scalar) -> None:
 
 
 def test_the_catalogue_of_primitives_loads_without_numpy() -> None:
-    program = (
-        "import sys, rise.interpret; from rise.primitives.declare import lookup; lookup('map')"
-    )
-    subprocess.run(
-        [sys.executable, "-c", program + "; assert 'numpy' not in sys.modules"], check=True
-    )
+    program = "import sys, rise.interpret; from rise.primitives.declare import lookup; lookup('map')"
+    subprocess.run([sys.executable, "-c", program + "; assert 'numpy' not in sys.modules"], check=True)
 
 
 # --- speed ----------------------------------------------------------------------------------------
@@ -376,9 +359,7 @@ PRODUCT = """fun((A: {n}.{n}.{s}, B: {n}.{n}.{s}) =>
         ("f32", "x * y", "fun((a, x) => a + x)"),
     ],
 )
-def test_a_product_of_512_takes_no_time_and_little_memory(
-    scalar: str, product: str, plus: str
-) -> None:
+def test_a_product_of_512_takes_no_time_and_little_memory(scalar: str, product: str, plus: str) -> None:
     n = 512
     a, b = random_inputs([(x, array(n, n, SCALARS[scalar])) for x in "AB"], 3, exact=True)
     tracemalloc.start()
@@ -394,7 +375,5 @@ def test_a_product_of_512_takes_no_time_and_little_memory(
 def test_a_long_reduction_takes_no_time() -> None:
     start = time.perf_counter()
     ones = np.ones(1_000_000, np.float32)
-    assert (
-        run("fun(xs: 1000000.f32 => xs |> map(fun(x => x + 1)) |> reduce(+, 0))", ones) == 2_000_000
-    )
+    assert run("fun(xs: 1000000.f32 => xs |> map(fun(x => x + 1)) |> reduce(+, 0))", ones) == 2_000_000
     assert time.perf_counter() - start < 5

@@ -33,10 +33,10 @@ from rise.nat import (
     quotient,
     remainder,
     simplify,
-    solve,
     upper_bound,
     variable,
 )
+from rise.solve import solve
 from rise.source import Source
 from rise.syntax.parser import parse_expression
 from rise.syntax.resolve import resolve_argument

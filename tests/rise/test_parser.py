@@ -188,9 +188,7 @@ def test_is_the_same_type(left, right):
 
 
 def test_a_division_that_is_not_certain_rounds_down():
-    assert str(resolve_type(parse_type(Source("test", "(n/2).f32")), {"n": Kind.NAT})).count(
-        "n / 2"
-    )
+    assert str(resolve_type(parse_type(Source("test", "(n/2).f32")), {"n": Kind.NAT})).count("n / 2")
 
 
 def test_a_minus_and_digits_are_a_literal_a_minus_and_parentheses_a_negation():
@@ -223,9 +221,7 @@ def test_keywords_may_begin_a_name():
 
 
 def test_a_file_has_imports_and_definitions():
-    file = parse_file(
-        Source("test", 'import "prelude.rise"\n// one\ndef a: f32 = 1.0\n/* two */ def b = a')
-    )
+    file = parse_file(Source("test", 'import "prelude.rise"\n// one\ndef a: f32 = 1.0\n/* two */ def b = a'))
     assert [i.path for i in file.imports] == ["prelude.rise"]
     assert [d.name for d in file.definitions] == ["a", "b"]
     assert str(file.definitions[1].name_span) == "test:4:15"

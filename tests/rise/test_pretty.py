@@ -205,9 +205,7 @@ def test_a_cast_to_other_than_a_scalar_shows_its_type():
     source = Identifier("v", Vector(nat(4), F32))
     cast = call("cast", (source.type, vector), source)
     assert show(cast) == "cast(v): Vec[4, f16]"
-    assert (
-        show(call("toMem", (Space.LOCAL, vector), cast)) == "cast(v): Vec[4, f16] |> toMem(Local)"
-    )
+    assert show(call("toMem", (Space.LOCAL, vector), cast)) == "cast(v): Vec[4, f16] |> toMem(Local)"
     assert show(call("pair", (vector, F32), cast, X)) == "(cast(v): Vec[4, f16], x)"
     assert show(call("cast", (source.type, vector))) == "cast: Vec[4, f32] -> Vec[4, f16]"
 
@@ -323,9 +321,7 @@ def operation(name, dependent):
 
 
 def binary(names, dependent, operands):
-    return st.one_of(
-        *(st.tuples(operands, operands).map(operation(name, dependent)) for name in names)
-    )
+    return st.one_of(*(st.tuples(operands, operands).map(operation(name, dependent)) for name in names))
 
 
 NUMBERS = st.recursive(
