@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
@@ -406,6 +405,3 @@ def _atom(base_: Atom) -> str:
 def _grouped(value: Nat) -> str:
     text = nat_text(value)
     return f"({text})" if " " in text else text
-
-
-__all__ = ["Mapping", "Printer"]

@@ -14,7 +14,7 @@ from enum import Enum
 from rise.expr import Expr
 from rise.nat import Nat
 from rise.source import Origin
-from rise.types import Argument, Data, Fragment, FragmentKind, Space
+from rise.types import Argument, Data, Fragment, Space
 
 
 class Level(Enum):
@@ -359,6 +359,3 @@ class Function:
     outputs: tuple[Variable, ...]
     inputs: tuple[Variable, ...]
     body: Command
-
-
-__all__ = [name for name in dir() if not name.startswith("_")] + ["FragmentKind"]

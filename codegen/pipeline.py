@@ -17,7 +17,7 @@ from codegen.paths import resolve
 from codegen.translate import Translator
 from rise.errors import TranslationError
 from rise.expr import Expr, Lambda
-from rise.nat import Nat, NatVariable, constant, simplify
+from rise.nat import Nat, NatVariable, constant
 from rise.types import Array, Data, Dependent, Function
 
 # what a kernel's names must not be
@@ -224,6 +224,3 @@ def generate(program: Expr, name: str) -> Kernel:
         body = body.body
     source = Printer(function, launch).text()
     return Kernel(name, source, launch, names, body.type, function, tuple(stages))  # type: ignore[arg-type]
-
-
-__all__ = ["Kernel", "generate", "simplify", "translate"]

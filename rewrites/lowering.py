@@ -1,4 +1,4 @@
-"""Rules that choose how a map or a reduction is executed (DESIGN §4.1, step 9)."""
+"""Rules that choose how a map or a reduction is executed."""
 
 from __future__ import annotations
 

@@ -21,7 +21,6 @@ from rise.expr import (
     Literal,
     Primitive,
     alpha_equal,
-    apply,
     children,
     fresh_name,
     renamed,
@@ -302,15 +301,3 @@ def certain(constraint: Constraint) -> bool:
     if divisor is not None:
         return divides(divisor, value)  # type: ignore[arg-type]
     return at_least(value, 0)  # type: ignore[arg-type]
-
-
-__all__ = [
-    "Match",
-    "Mismatch",
-    "abstract",
-    "apply",
-    "certain",
-    "describe",
-    "project",
-    "replace_term",
-]

@@ -27,7 +27,6 @@ from rise.expr import (
     Primitive,
     distinct_binders,
     fresh_name,
-    spine,
     substitute_sizes,
     subterms,
     with_children,
@@ -280,16 +279,3 @@ def computed(
         return made
 
     return declare
-
-
-__all__ = [
-    "COMPUTED",
-    "RULES",
-    "Computed",
-    "Constraint",
-    "Rule",
-    "atom",
-    "computed",
-    "rule",
-    "spine",
-]

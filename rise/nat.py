@@ -331,6 +331,7 @@ def at_least(value: Nat, bound: NatLike, facts: Facts = NOTHING) -> bool:
 
 
 def less_than(value: Nat, bound: NatLike, facts: Facts = NOTHING) -> bool:
+    """Whether value < bound is certain."""
     return at_least(nat(bound) - 1, value, facts) if not facts.ranges else _below(value, nat(bound), facts)
 
 

@@ -233,9 +233,7 @@ class Printer:
         """`-(1)` is a negation, `-1` a literal."""
         level = LOOSEST if isinstance(operand, Literal) else UNARY
         document = self.expression(operand, level)
-        return (
-            concat(operator, "(", document, ")") if level == LOOSEST else concat(operator, document)
-        )
+        return concat(operator, "(", document, ")") if level == LOOSEST else concat(operator, document)
 
     def _infix(self, operator: str, left: Expr, right: Expr) -> tuple[int, Document]:
         level = BINARY[operator]

@@ -13,14 +13,12 @@ from rise.types import Array, Pair
 from strategies.core import (
     Rewrite,
     Strategy,
-    all_,
     argument,
     at_child,
     choice,
     function,
     normalize,
     seq,
-    try_,
 )
 from strategies.places import computes, in_inputs, mapped
 
@@ -115,6 +113,3 @@ def _fold(term: Expr) -> Result:
             )
         )
     )(term)
-
-
-__all__ = ["all_", "default", "try_", "written"]

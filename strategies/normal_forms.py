@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewrites import algorithmic as a
 from rewrites import movement as m
 from rewrites import tensor as t
-from strategies.core import Strategy, choice, normalize, repeat, strategy
+from strategies.core import Strategy, choice, normalize, repeat
 
 CANCEL = (m.SPLIT_OF_JOIN, m.JOIN_OF_SPLIT, m.TRANSPOSE_TWICE, t.FRAGMENT_OF_MATRIX, a.MAP_IDENTITY)
 CONSTANTS = (
@@ -36,14 +36,3 @@ fuse_components: Strategy = repeat(choice(a.MAP_FUSION, m.ZIP_MAP_FIRST, m.ZIP_M
 
 # what only changes the form of results out of maps, and through accumulators
 form_outward: Strategy = normalize(choice(*t.ACCUMULATE, *t.MAP_OUT, *t.MAP_MAP_OUT))
-
-__all__ = [
-    "CANCEL",
-    "CONSTANTS",
-    "FUSE",
-    "MOVE",
-    "form_outward",
-    "fuse_components",
-    "strategy",
-    "view_inward",
-]

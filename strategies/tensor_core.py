@@ -1,7 +1,8 @@
 """From a high-level product of matrices to tensor cores, for any program whose core is one.
 
-Each phase is a strategy; together they are the derivation of DESIGN §4.1, steps 1 to 6 and 9. The
-phases look for structure (`reduce` under two maps), not for GEMM.
+Each phase is a strategy: outline the product, tile the result, block the reduction and bring its loop
+out, tile for warps and for fragments, tensorise, keep accumulators fragments, finish on fragments,
+choose levels. The phases look for structure (`reduce` under two maps), not for GEMM.
 """
 
 from __future__ import annotations
@@ -84,14 +85,11 @@ def tile_output(rows: int, columns: int) -> Strategy:
         m.TILE.with_sizes(bm=rows, bn=columns),
         arguments(
             3,
-            Strategy(
-                "down",
-                seq(
-                    view_inward,
-                    fuse_components,
-                    try_(mapped(seq(view_inward, fuse_components))),
-                    view_inward,
-                ),
+            seq(
+                view_inward,
+                fuse_components,
+                try_(mapped(seq(view_inward, fuse_components))),
+                view_inward,
             ),
         ),
     )
@@ -258,5 +256,3 @@ finish_epilogue = arguments(
         mapped(arguments(3, seq(view_inward, on_fragments))),
     ),
 )
-
-__all__ = ["Parameters", "mapped", "repeat", "tensor_core"]

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from codegen import imperative as i
 from codegen.launch import Launch, number
-from codegen.paths import dimensions
 from rise.errors import TranslationError
-from rise.nat import Nat, ceiling_quotient, constant, nat, quotient, variable
+from rise.nat import Nat, ceiling_quotient, constant, quotient, variable
 from rise.types import Array, Data, Index, Scalar, Space
 
 SHARED_LIMIT = 227 * 1024
@@ -119,6 +118,3 @@ def _refuse_shared(command: i.Command) -> None:
                 part.origin,
                 "use toMem(Local), or store it outside of the map over threads",
             )
-
-
-__all__ = ["dimensions", "map_accesses", "nat", "place_shared", "shares"]

@@ -14,7 +14,7 @@ from codegen.passes.barriers import target_of
 from rise.errors import TranslationError
 from rise.nat import NatVariable
 from rise.source import Origin
-from rise.types import Fragment, Space
+from rise.types import Space
 
 ABOVE: dict[i.Level, frozenset[i.Level]] = {
     i.Level.GRID: frozenset({i.Level.GRID}),
@@ -153,6 +153,3 @@ def _elementwise(command: i.Command, name: str) -> None:
                     getattr(part, "origin", None),
                     "store the new value elsewhere before it replaces the accumulator",
                 )
-
-
-__all__ = ["Fragment", "check", "check_accumulators"]

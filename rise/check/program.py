@@ -139,7 +139,7 @@ def generalise(
     body = fill(body, unifier)
     added = parameters_for(body, {p.name for p in leading}, unifier)
     body = fill(body, unifier)
-    unifier.constraints = unifier._checked_constraints()
+    unifier.constraints = unifier.checked_constraints()
     check_elements(body)
     return Definition(name, leading + added, body, tuple(unifier.constraints), syntax.name_span)
 

@@ -310,9 +310,9 @@ class Unifier:
                 equation.origin,
                 self._show_equation(equation),
             )
-        self.constraints = self._checked_constraints()
+        self.constraints = self.checked_constraints()
 
-    def _checked_constraints(self) -> list[Constraint]:
+    def checked_constraints(self) -> list[Constraint]:
         """What is left to ask of the sizes; what is certainly wrong is an error here."""
         kept: dict[str, Constraint] = {}
         for constraint in self.constraints:

@@ -135,9 +135,7 @@ def _from_number(name: str, expected: Block, value: bool | int | float) -> Plain
     """A Python number as the scalar wanted, if it is one without loss of kind or range."""
     dtype = expected.dtype
     is_float = isinstance(expected.element, Scalar) and expected.element.is_float
-    fits = isinstance(value, bool) == (dtype.kind == "b") and (
-        is_float or not isinstance(value, float)
-    )
+    fits = isinstance(value, bool) == (dtype.kind == "b") and (is_float or not isinstance(value, float))
     try:
         return np.array(value, dtype) if fits else np.array(value)
     except OverflowError:

@@ -35,9 +35,7 @@ declare("not", "bool -> bool", "Negation of a truth value.", op.unary("logical_n
 declare("min", BINARY, "The smaller; of a number and NaN, the number.", op.binary("fmin"))
 declare("max", BINARY, "The larger; of a number and NaN, the number.", op.binary("fmax"))
 declare("pow", BINARY, "The first to the power of the second.", op.power)
-declare(
-    "fma", "{t: DataType} -> t -> t -> t -> t", "a * b + c, rounded once.", op.fused_multiply_add
-)
+declare("fma", "{t: DataType} -> t -> t -> t -> t", "a * b + c, rounded once.", op.fused_multiply_add)
 
 declare("exp", UNARY, "Exponential.", op.elementary("exp"))
 declare("log", UNARY, "Natural logarithm.", op.elementary("log"))

@@ -301,9 +301,7 @@ def _describe(surface: SurfaceType, kinds: Kinds) -> str:
             return "a data type"
 
 
-def _unknown(
-    surface: TypeName, needed: Kind, kinds: Kinds, constants: Mapping[str, object]
-) -> ScopeError:
+def _unknown(surface: TypeName, needed: Kind, kinds: Kinds, constants: Mapping[str, object]) -> ScopeError:
     """An unknown name; the hint proposes names of the needed kind only."""
     name, known = surface.name, [*constants, *(n for n, k in kinds.items() if k is needed)]
     hint = _did_you_mean(name, known)

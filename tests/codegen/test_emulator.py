@@ -418,9 +418,7 @@ wmma::fill_fragment(l, 0.0f); wmma::fill_fragment(r, 0.0f);
 if (threadIdx.x != 9) wmma::fill_fragment(a, 0.0f);
 wmma::mma_sync(a, l, r, a);""",
     ),
-    Fault(
-        "fragment element not written", "R0906", 5, "fragment", f"{ACCUMULATOR}\nout[0] = a.x[0];"
-    ),
+    Fault("fragment element not written", "R0906", 5, "fragment", f"{ACCUMULATOR}\nout[0] = a.x[0];"),
     Fault(
         "missing __syncthreads",
         "R0907",
@@ -525,16 +523,14 @@ if (blockIdx.x == 0) { out[i] = 1; } else { if (i == 0) out[32] = out[5]; }""",
         "R0910",
         5,
         "another pointer",
-        f"{ACCUMULATOR}\n"
-        "wmma::load_matrix_sync(a, x + threadIdx.x / 16 * 256, 16, wmma::mem_row_major);",
+        f"{ACCUMULATOR}\nwmma::load_matrix_sync(a, x + threadIdx.x / 16 * 256, 16, wmma::mem_row_major);",
     ),
     Fault(
         "different fragments",
         "R0910",
         5,
         "another fragment",
-        f"{ACCUMULATOR[:-1]}[2];\nwmma::load_matrix_sync(a[threadIdx.x / 16], x, 16,"
-        " wmma::mem_row_major);",
+        f"{ACCUMULATOR[:-1]}[2];\nwmma::load_matrix_sync(a[threadIdx.x / 16], x, 16, wmma::mem_row_major);",
     ),
     Fault(
         "leading dimension",
@@ -566,8 +562,7 @@ if (blockIdx.x == 0) { out[i] = 1; } else { if (i == 0) out[32] = out[5]; }""",
         "R0915",
         5,
         "index outside",
-        f"{ACCUMULATOR[:-1]}[2];\nwmma::load_matrix_sync(a[(int)x[3]], x, 16,"
-        " wmma::mem_row_major);",
+        f"{ACCUMULATOR[:-1]}[2];\nwmma::load_matrix_sync(a[(int)x[3]], x, 16, wmma::mem_row_major);",
     ),
 ]
 

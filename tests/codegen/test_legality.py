@@ -21,9 +21,7 @@ WRITTEN = "the program does not say how this {} of type `{}` is written"
 LEVELS = "a map over {}s cannot be inside of one over {}s"
 SAME = "all {}s write the same place of `{}`"
 OWNED = "`{}` lives in the registers of each {}, but another one accesses it"
-WARP = (
-    "a fragment belongs to a warp as a whole: it is used inside of mapWarp and outside of mapLane"
-)
+WARP = "a fragment belongs to a warp as a whole: it is used inside of mapWarp and outside of mapLane"
 STEP = "the step of a reduction reads `acc` in another place than it writes"
 THREADS = "a block would have {} threads; at most 1024 are possible"
 NOWHERE = "the result of `{}`, of type `{}`, is read but stored nowhere"
@@ -33,10 +31,7 @@ SCATTERED = (
     " neither rows nor columns are contiguous"
 )
 
-BOTH = (
-    "w |> reduceSeq(Local)(fun((acc, t) => «t |> transpose |> asFragment»),"
-    " w |> idx(0) |> asFragment)"
-)
+BOTH = "w |> reduceSeq(Local)(fun((acc, t) => «t |> transpose |> asFragment»), w |> idx(0) |> asFragment)"
 
 # «» mark the place that the error is to show
 CASES = {

@@ -51,9 +51,7 @@ READ: dict[str, tuple[tuple[int, ...], str, Any]] = {
     "slide of rows": ((6, 4), "xs |> slide(3, 1)", lambda x: windows(x, 3, 1)),
     "slide in both directions": (
         *((5, 6), "xs |> map(slide(3, 1)) |> slide(2, 1) |> map(transpose)"),
-        lambda x: np.stack(
-            [np.stack([x[r : r + 2, c : c + 3] for c in range(4)]) for r in range(4)]
-        ),
+        lambda x: np.stack([np.stack([x[r : r + 2, c : c + 3] for c in range(4)]) for r in range(4)]),
     ),
     "take": ((11,), "xs |> take(5)", lambda x: x[:5]),
     "drop": ((11,), "xs |> drop(5)", lambda x: x[5:]),
@@ -136,9 +134,7 @@ def places(term: Expr) -> Iterator[tuple[int, int]]:
 
 def at(access: i.Expression, indices: dict[Any, Nat]) -> i.Access:
     assert isinstance(access, i.Access)
-    return i.Access(
-        access.buffer, tuple(n.substitute(indices) for n in access.indices), access.type
-    )
+    return i.Access(access.buffer, tuple(n.substitute(indices) for n in access.indices), access.type)
 
 
 @pytest.mark.parametrize("name", READ)

@@ -122,9 +122,7 @@ def layouts(kernel: Kernel, a: tuple[bool, int], b: tuple[bool, int]) -> None:
     """Whether A and B are loaded by rows, and how far the rows (or columns) are apart."""
     loads = [c for c in every(kernel, i.LoadFragment) if isinstance(c, i.LoadFragment)]
     found = {
-        c.fragment.kind: (c.tile.row_major, c.tile.leading.value)
-        for c in loads
-        if isinstance(c.tile, i.Tile)
+        c.fragment.kind: (c.tile.row_major, c.tile.leading.value) for c in loads if isinstance(c.tile, i.Tile)
     }
     assert (found[FragmentKind.A], found[FragmentKind.B]) == (a, b)
 
@@ -260,9 +258,7 @@ def test_fragments_are_loaded_and_stored_in_every_layout(a: str, b: str, d: str)
     ],
 )
 @pytest.mark.parametrize("name", ["matmul", "gemm"])
-def test_sizes_that_tiles_do_not_divide_are_refused_by_name(
-    name: str, sizes: Sizes, named: str
-) -> None:
+def test_sizes_that_tiles_do_not_divide_are_refused_by_name(name: str, sizes: Sizes, named: str) -> None:
     result = tensor_core(block=(32, 32, 32), warp=(16, 16))(matrix_program(name, sizes))
     assert isinstance(result, Failure)
     assert named in result.story()
@@ -453,8 +449,7 @@ def test_shared_memory_is_not_reused_before_all_threads_have_read_it() -> None:
         "xs: 3.4.5.f32) => xs |> join |> transpose |> mapSeq(mapSeq(fun(x => x)))",
         "xs: 12.f32) => xs |> split(3) |> map(fun(r => r |> split(1) |> join)) |> join"
         " |> mapSeq(fun(x => x))",
-        "xs: 12.f32) => xs |> slide(4, 2) |> map(drop(1)) |> transpose"
-        " |> mapSeq(mapSeq(fun(x => x)))",
+        "xs: 12.f32) => xs |> slide(4, 2) |> map(drop(1)) |> transpose |> mapSeq(mapSeq(fun(x => x)))",
         "xs: 6.8.f32) => xs |> split(2) |> map(transpose) |> mapSeq(mapSeq(mapSeq(fun(x => x))))",
         "xs: 3.4.5.f32) => xs |> mapSeq(mapSeq(mapSeq(fun(x => x)))) |> map(transpose)",
         "xs: 12.f32) => xs |> mapSeq(fun(x => x)) |> split(4) |> transpose |> join",

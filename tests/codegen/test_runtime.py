@@ -22,9 +22,7 @@ from strategies.tensor_core import tensor_core
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ("sm_75", "sm_80", "sm_90a")
-needs_compiler = pytest.mark.skipif(
-    not runtime.can_compile(), reason="neither NVRTC nor nvcc is here"
-)
+needs_compiler = pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
 needs_no_gpu = pytest.mark.skipif(runtime.available(), reason="there is a GPU")
 BAD = 'extern "C" __global__ void f(float* x) { x[0] = undeclared_name; }\n'
 COPY = 'extern "C" __global__ void f(float* x) { x[0] = 1.0f; }\n'
@@ -103,9 +101,7 @@ def test_kernels_compile_for_every_target(name: str) -> None:
 
 @needs_compiler
 def test_a_kernel_without_fragments_compiles() -> None:
-    term = data_flow(
-        check_text("def f = fun((xs: 99.bf16) => xs |> mapGlobal(fun(x => exp(x))))")["f"].body
-    )
+    term = data_flow(check_text("def f = fun((xs: 99.bf16) => xs |> mapGlobal(fun(x => exp(x))))")["f"].body)
     for target in TARGETS:
         assert runtime.compile_cubin(generate(term, "f").source, target).stat().st_size > 0
 
