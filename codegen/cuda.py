@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import prod
@@ -11,7 +12,7 @@ from codegen import imperative as i
 from codegen.launch import Launch, number
 from codegen.paths import dimensions, flatten
 from rise.errors import TranslationError
-from rise.nat import Atom, Nat, NatVariable, Operation
+from rise.nat import Atom, Nat, NatVariable, Operation, constant
 from rise.types import Array, Data, Fragment, FragmentKind, Index, Scalar, Space, Vector
 
 TYPES = {
@@ -29,6 +30,10 @@ KINDS = {
     FragmentKind.ACCUMULATOR: "accumulator",
 }
 MATH = frozenset(["exp", "log", "sqrt", "rsqrt", "tanh", "floor", "sin", "cos", "pow", "fma"])
+WRAPPING: Mapping[Data, tuple[str, str]] = {
+    Scalar("i32"): ("int", "unsigned int"),
+    Scalar("i64"): ("long long", "unsigned long long"),
+}
 LARGEST_INT = 2**31 - 1
 
 
@@ -47,7 +52,8 @@ class Printer:
         self.types = {v.name: v.type for v in (*self.function.outputs, *self.function.inputs)}
         for command in i.commands(self.function.body):
             if isinstance(command, i.New):
-                self.types[command.name] = command.type
+                scalar = command.space is Space.SHARED and not isinstance(command.type, Array)
+                self.types[command.name] = Array(constant(1), command.type) if scalar else command.type
             if isinstance(command, i.LoadFragment):
                 self._layout(command)
         self.line('#include "rise.cuh"')
@@ -59,7 +65,10 @@ class Printer:
         return "\n".join(self.lines) + "\n"
 
     def _layout(self, load: i.LoadFragment) -> None:
+        """An operand's layout is part of its type; an accumulator's is given at each load."""
         target, tile = load.target, load.tile
+        if load.fragment.kind is FragmentKind.ACCUMULATOR:
+            return
         if not isinstance(target, i.Access) or not isinstance(tile, i.Tile):
             return
         if self.layouts.setdefault(target.buffer, tile.row_major) != tile.row_major:
@@ -228,7 +237,9 @@ class Printer:
     def _access(self, access: i.Access) -> str:
         type_ = self.types[access.buffer]
         sizes = dimensions(type_)
-        inside, rest = access.indices[: len(sizes)], access.indices[len(sizes) :]
+        # a scalar in memory is an array of one element
+        given = access.indices if access.indices or sizes != (constant(1),) else (constant(0),)
+        inside, rest = given[: len(sizes)], given[len(sizes) :]
         selected = f"[{nat_text(flatten(inside, sizes))}]" if sizes else ""
         return f"{access.buffer}{selected}" + "".join(f".x[{nat_text(n)}]" for n in rest)
 
@@ -244,6 +255,8 @@ class Printer:
     def _operator(self, expr: i.Operator) -> str:
         operands = [self.expression(o) for o in expr.operands]
         match expr.name, operands:
+            case "add" | "sub" | "mul" | "neg" as name, _ if expr.type in WRAPPING:
+                return _wrapping(name, operands, WRAPPING[expr.type])
             case name, [a, b] if name in INFIX:
                 if name == "mod" and _is_float(expr.type):
                     return f"{_suffixed('fmod', expr.type)}({a}, {b})"
@@ -269,6 +282,13 @@ class Printer:
                 return _through_float(name, operands, expr.type)
             case _:
                 raise TranslationError("R0799", f"internal: no operator `{expr.name}`")
+
+
+def _wrapping(name: str, operands: list[str], types: tuple[str, str]) -> str:
+    """Signed arithmetic that wraps, as the language says: C leaves its overflow undefined."""
+    signed, unsigned = types
+    wide = [f"({unsigned}){operand}" for operand in operands]
+    return f"({signed})({'-' + wide[0] if name == 'neg' else f' {INFIX[name]} '.join(wide)})"
 
 
 def _read(target: object) -> i.Expression:

@@ -14,103 +14,12 @@ from codegen.passes.barriers import insert_barriers
 from codegen.passes.distribute import distribute
 from codegen.passes.legality import check, check_accumulators
 from codegen.paths import resolve
+from codegen.reserved import RESERVED
 from codegen.translate import Translator
 from rise.errors import TranslationError
 from rise.expr import Expr, Lambda
 from rise.nat import Nat, NatVariable, constant
 from rise.types import Array, Data, Dependent, Function
-
-# what a kernel's names must not be
-RESERVED = frozenset(
-    [
-        "output",
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "class",
-        "const",
-        "continue",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "half",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "namespace",
-        "new",
-        "operator",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "while",
-        "wmma",
-        "blockIdx",
-        "threadIdx",
-        "blockDim",
-        "gridDim",
-        "x",
-        "y",
-        "z",
-        "bfloat16",
-        "min",
-        "max",
-        "Global",
-        "Shared",
-        "Local",
-        "shared_memory",
-        "y0",
-        "y1",
-        "yn",
-        "j0",
-        "j1",
-        "jn",
-        "gamma",
-        "exp",
-        "log",
-        "sqrt",
-        "tanh",
-        "abs",
-        "floor",
-        "sin",
-        "cos",
-        "pow",
-        "fma",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -140,7 +49,7 @@ def translate(program: Expr, name: str) -> tuple[i.Function, tuple[tuple[str, Da
         type_: Data = body.parameter.type  # type: ignore[assignment]
         if isinstance(type_, Function | Dependent):
             raise TranslationError("R0722", f"the input `{body.parameter.name}` is a function", body.origin)
-        variable = i.Variable(translator.name(body.parameter.name), type_)
+        variable = i.Variable(translator.name(body.parameter.name, type_), type_)
         environment[body.parameter.name] = variable
         inputs.append(variable)
         names.append((body.parameter.name, type_))

@@ -15,6 +15,7 @@ from codegen import imperative as i
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
 from rise.nat import Nat, variable
+from rise.primitives.declare import REGISTRY
 from rise.source import Origin
 from rise.types import Argument, Array, Data, Function, Pair, Space
 
@@ -85,14 +86,16 @@ class Translator:
     """One translation: gives names that are unique in the kernel."""
 
     used: set[str] = field(default_factory=set)
+    inlining: int = 0
 
-    def name(self, stem: str) -> str:
+    def name(self, stem: str, type_: Data | None = None) -> str:
+        """A name that nothing has, nor do the members of a pair of that type."""
         stem = stem if stem.isidentifier() else "x"
         number, name = 0, stem
-        while name in self.used:
+        while not self.used.isdisjoint(taken := {name, *member_names(name, type_)}):
             number += 1
             name = f"{stem}_{number}"
-        self.used.add(name)
+        self.used |= taken
         return name
 
     # --- the two translations -------------------------------------------------------------------------
@@ -100,6 +103,8 @@ class Translator:
     def accept(self, expr: Expr, target: i.Acceptor, environment: Environment) -> i.Command:
         """Writes expr into target."""
         call = as_call(expr, environment)
+        if call is not None and call.name not in ACCEPTING and call.name not in CONTINUING:
+            raise self.unstored(expr)
         if call is not None and call.name in ACCEPTING:
             return ACCEPTING[call.name](self, call, target)
         if isinstance(expr, Apply) and isinstance(expr.function, Lambda):
@@ -141,6 +146,11 @@ class Translator:
 
     def unstored(self, expr: Expr) -> TranslationError:
         head, _ = spine(expr)
+        lowered = isinstance(head, Primitive) and any(d.lowers == head.name for d in REGISTRY.values())
+        if isinstance(head, Primitive) and head.name not in ACCEPTING and not lowered:
+            return TranslationError(
+                "R0704", f"`{head.name}` has no translation to imperative code yet", expr.origin
+            )
         what = f"`{head.name}`" if isinstance(head, Primitive) else "this expression"
         return TranslationError(
             "R0702",
@@ -160,7 +170,10 @@ class Translator:
             found.append(value)
             return mark
 
-        if self.continue_with(expr, capture, environment) is not mark:
+        self.inlining += 1
+        command = self.continue_with(expr, capture, environment)
+        self.inlining -= 1
+        if command is not mark:
             raise TranslationError(
                 "R0703",
                 "this map computes a result that would be stored implicitly",
@@ -184,20 +197,20 @@ class Translator:
     def let(
         self,
         value: Expr,
-        function: Lambda,
+        function: Expr,
         environment: Environment,
         body: Callable[[Expr, Environment], i.Command],
     ) -> i.Command:
-        """(fun(x => body))(value): a computed scalar is stored once, everything else is a view."""
+        """(fun(x => body))(value): a computed scalar is stored once, everything else is a view.
+
+        Nothing is stored where an expression is evaluated at each read.
+        """
 
         def bind(bound: i.Expression) -> i.Command:
-            if not isinstance(bound, i.Operator):
-                return body(function.body, {**environment, function.parameter.name: bound})
-            name = self.name(function.parameter.name)
-            inner = body(
-                function.body,
-                {**environment, function.parameter.name: i.Variable(name, bound.type)},
-            )
+            if self.inlining or not isinstance(bound, i.Operator):
+                return body(*self.apply(function, (bound,), environment))
+            name = self.name(function.parameter.name if isinstance(function, Lambda) else "value")
+            inner = body(*self.apply(function, (i.Variable(name, bound.type),), environment))
             store = i.Assign(i.AcceptVariable(name, bound.type), bound, value.origin)
             return i.New(Space.LOCAL, name, bound.type, i.sequence(store, inner), value.origin)
 
@@ -240,10 +253,20 @@ class Translator:
         self, space: Space, expr: Expr, environment: Environment, then: Continuation, stem: str
     ) -> i.Command:
         """A new buffer, expr written into it, and what follows reads it."""
-        name = self.name(stem)
         type_: Data = expr.type  # type: ignore[assignment]  # only data is stored
+        name = self.name(stem, type_)
         written = self.accept(expr, i.AcceptVariable(name, type_), environment)
         return i.New(space, name, type_, i.sequence(written, then(i.Variable(name, type_))), expr.origin)
+
+
+def member_names(name: str, type_: Data | None) -> list[str]:
+    """The names of the buffers that the members of a pair are stored in."""
+    while isinstance(type_, Array):
+        type_ = type_.element
+    if not isinstance(type_, Pair):
+        return []
+    parts = ((f"{name}_fst", type_.first), (f"{name}_snd", type_.second))
+    return [part for member, of in parts for part in (member, *member_names(member, of))]
 
 
 def as_call(expr: Expr, environment: Environment) -> Call | None:

@@ -21,6 +21,14 @@ from rise.primitives.declare import primitive
 from rise.types import Array, Pair
 
 SPLIT_MAP = rule("*f >> S", "xs |> map(f) |> split(n)", "xs |> split(n) |> map(fun(b => b |> map(f)))")
+SLIDE_MAP = rule(
+    "*f >> slide",
+    "xs |> map(f) |> slide(n, m)",
+    "xs |> slide(n, m) |> map(fun(w => w |> map(f)))",
+    meaning="A map before windows is a map of each window.",
+)
+TAKE_MAP = rule("*f >> take", "xs |> map(f) |> take(n)", "xs |> take(n) |> map(f)")
+DROP_MAP = rule("*f >> drop", "xs |> map(f) |> drop(n)", "xs |> drop(n) |> map(f)")
 SPLIT_ZIP = rule(
     "zip >> S",
     "zip(xs)(ys) |> split(n)",

@@ -22,32 +22,10 @@ from rise.expr import (
 )
 
 VIEWS = frozenset(
-    [
-        "zip",
-        "unzip",
-        "split",
-        "join",
-        "transpose",
-        "slide",
-        "take",
-        "drop",
-        "concat",
-        "gather",
-        "generate",
-        "idx",
-        "fst",
-        "snd",
-        "pair",
-        "id",
-        "map",
-        "padCst",
-        "padClamp",
-        "reorder",
-        "asVector",
-        "asScalar",
-        "zipFragment",
-        "indexToInt",
-    ]
+    (
+        "zip unzip split join transpose slide take drop concat gather generate idx fst snd pair "
+        "id map padCst padClamp reorder asVector asScalar zipFragment indexToInt"
+    ).split()
 )
 
 

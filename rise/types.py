@@ -198,22 +198,7 @@ Solution = Mapping[Any, Argument]  # by Atom, Variable or Unknown
 
 BOOL, I32, F16, F32, F64 = (Scalar(n) for n in ("bool", "i32", "f16", "f32", "f64"))
 SCALARS: Mapping[str, Scalar] = {
-    n: Scalar(n)
-    for n in [
-        "bool",
-        "i8",
-        "i16",
-        "i32",
-        "i64",
-        "u8",
-        "u16",
-        "u32",
-        "u64",
-        "f16",
-        "bf16",
-        "f32",
-        "f64",
-    ]
+    n: Scalar(n) for n in ("bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64").split()
 }
 
 

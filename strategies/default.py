@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
+from rewrites import movement as m
 from rewrites.result import Failure, Result, Success
 from rise.expr import Apply, Expr, Lambda, Primitive, call, spine
 from rise.types import Array, Pair
@@ -22,8 +23,19 @@ from strategies.core import (
 )
 from strategies.places import computes, in_inputs, mapped
 
-# reductions as folds, with the maps before them inside
-folds = normalize(choice(a.REDUCE_MAP, low.REDUCE_SEQ, a.REDUCE_SEQ_MAP))
+# reductions as folds, with the maps before them inside, also those before views of what they map
+folds = normalize(
+    choice(
+        a.MAP_FUSION,
+        a.REDUCE_MAP,
+        low.REDUCE_SEQ,
+        a.REDUCE_SEQ_MAP,
+        m.SLIDE_MAP,
+        m.SPLIT_MAP,
+        m.TAKE_MAP,
+        m.DROP_MAP,
+    )
+)
 
 WRITTEN_THROUGH = frozenset({"split", "join", "transpose", "unzip", "map"})
 

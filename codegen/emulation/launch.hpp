@@ -59,13 +59,15 @@ struct Parameter {
       complain(ArgumentMismatch, 0, "%s is an array, the parameter a number", argument.name);
       return false;
     }
-    if (argument.length == whole_number && std::is_integral<P>::value) {
-      int64_t number = *static_cast<int64_t*>(argument.data);
-      if (static_cast<int64_t>(static_cast<P>(number)) == number) return true;
-      complain(ArgumentMismatch, 0, "%s is %lld, which a parameter of type %s cannot hold",
-               argument.name, static_cast<long long>(number),
-               type_name(type_number<P>).characters);
-      return false;
+    if constexpr (std::is_integral<P>::value) {
+      if (argument.length == whole_number) {
+        int64_t number = *static_cast<int64_t*>(argument.data);
+        if (static_cast<int64_t>(static_cast<P>(number)) == number) return true;
+        complain(ArgumentMismatch, 0, "%s is %lld, which a parameter of type %s cannot hold",
+                 argument.name, static_cast<long long>(number),
+                 type_name(type_number<P>).characters);
+        return false;
+      }
     }
     if (argument.length == whole_number || !std::is_integral<P>::value) return true;
     complain(ArgumentMismatch, 0, "%s is a fraction, the parameter of type %s", argument.name,

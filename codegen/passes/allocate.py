@@ -91,7 +91,7 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
 
 
 def _place(command: i.Command, used: int, warps: Mapping[str, int], launch: Launch) -> tuple[i.Command, int]:
-    """Offsets from `used` up; siblings reuse the same space, since their lifetimes do not overlap."""
+    """Offsets from `used` up, for each buffer its own space: reusing it would need further barriers."""
     if isinstance(command, i.ParallelFor) and command.level is i.Level.WARP:
         warps = {**warps, command.index: launch.workers(i.Level.WARP, 0)}
     if isinstance(command, i.ParallelFor) and command.level in (i.Level.LANE, i.Level.THREAD):
@@ -104,9 +104,11 @@ def _place(command: i.Command, used: int, warps: Mapping[str, int], launch: Laun
             offset, copies = offset + variable(index) * size, copies * count
         body, top = _place(command.body, used + size * copies, warps, launch)
         return replace(command, body=body, offset=offset), top
-    results = [_place(c, used, warps, launch) for c in i.inner(command)]
-    top = max((t for _, t in results), default=used)
-    return i.with_inner(command, tuple(c for c, _ in results)), top
+    placed: list[i.Command] = []
+    for part in i.inner(command):
+        new, used = _place(part, used, warps, launch)
+        placed.append(new)
+    return i.with_inner(command, tuple(placed)), used
 
 
 def _refuse_shared(command: i.Command) -> None:

@@ -12,7 +12,7 @@ from codegen import imperative as i
 from codegen.launch import Launch
 from codegen.passes.barriers import target_of
 from rise.errors import TranslationError
-from rise.nat import NatVariable
+from rise.nat import Nat, NatVariable
 from rise.source import Origin
 from rise.types import Space
 
@@ -121,7 +121,7 @@ def _launched(
             wanted.append((i.Level.WARP, 0, launch.workers(i.Level.WARP, 0)))
         if not collective:
             wanted.append((i.Level.LANE, 0, 32))
-        return wanted
+        return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in (1, 2)]
     return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in range(3)]
 
 
@@ -141,15 +141,43 @@ def _updated(command: i.Command) -> set[str]:
 
 
 def _elementwise(command: i.Command, name: str) -> None:
+    """No command reads what an earlier one of the step replaced, nor what its loop replaces elsewhere."""
+    written: set[tuple[Nat, ...]] = set()
+    for part in _parts(command):
+        writes = [t for c in i.commands(part) if isinstance(t := target_of(c), i.Access) and t.buffer == name]
+        places = written | {t.indices for t in writes}
+        for inner in i.commands(part):
+            for indices in _reads(inner, name):
+                if written or (writes and any(indices != place for place in places)):
+                    raise TranslationError(
+                        "R0720",
+                        f"the step of a reduction reads `{name}` in another place than it writes",
+                        _origin(part, name),
+                        "store the new value elsewhere before it replaces the accumulator",
+                    )
+        written |= {t.indices for t in writes}
+
+
+def _parts(command: i.Command) -> tuple[i.Command, ...]:
+    """The commands of a step, one after the other."""
+    if isinstance(command, i.New):
+        return _parts(command.body)
+    return command.commands if isinstance(command, i.Sequence) else (command,)
+
+
+def _reads(command: i.Command, name: str) -> list[tuple[Nat, ...]]:
+    """The places of a buffer that a command reads."""
+    target = target_of(command)
+    found = [a for a in i.accesses(command) if isinstance(a, i.Access) and a.buffer == name]
+    if isinstance(target, i.Access) and target.buffer == name:
+        found.remove(target)
+    return [access.indices for access in found]
+
+
+def _origin(command: i.Command, name: str) -> Origin:
+    """Where the value that replaces a buffer is written in the source."""
     for part in i.commands(command):
         target = target_of(part)
-        if not isinstance(target, i.Access) or target.buffer != name or isinstance(part, i.LoadFragment):
-            continue
-        for access in i.accesses(part):
-            if isinstance(access, i.Access) and access.buffer == name and access.indices != target.indices:
-                raise TranslationError(
-                    "R0720",
-                    f"the step of a reduction reads `{name}` in another place than it writes",
-                    getattr(part, "origin", None),
-                    "store the new value elsewhere before it replaces the accumulator",
-                )
+        if isinstance(target, i.Access) and target.buffer == name:
+            return getattr(part, "origin", None)
+    return getattr(command, "origin", None)

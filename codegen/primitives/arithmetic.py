@@ -5,39 +5,10 @@ from __future__ import annotations
 from codegen import imperative as i
 from codegen.translate import Call, Continuation, Translator, continuing
 
-NAMES = [
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "mod",
-    "neg",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
-    "and",
-    "or",
-    "not",
-    "min",
-    "max",
-    "exp",
-    "log",
-    "sqrt",
-    "rsqrt",
-    "tanh",
-    "abs",
-    "floor",
-    "sin",
-    "cos",
-    "fma",
-    "pow",
-    "cast",
-    "select",
-    "indexToInt",
-]
+NAMES = (
+    "add sub mul div mod neg lt le gt ge eq ne and or not min max exp log sqrt rsqrt tanh abs "
+    "floor sin cos fma pow cast select indexToInt"
+).split()
 
 
 @continuing(*NAMES)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from codegen import imperative as i
 from codegen.imperative import Level
 from codegen.paths import Resolver, dimensions, resolved
 from codegen.translate import (
     Call,
     Continuation,
+    Environment,
     Translator,
     accept_at,
     accepting,
+    as_call,
     at,
+    contains_array,
     continuing,
 )
 from rise.expr import Expr, Lambda
@@ -32,18 +37,61 @@ def parameter_name(function: Expr, default: str) -> str:
     return function.parameter.name if isinstance(function, Lambda) else default
 
 
+Element = Callable[[str, Continuation], i.Command]
+
+
+def elements(
+    translator: Translator, xs: Expr, environment: Environment, then: Callable[[Element], i.Command]
+) -> i.Command:
+    """con xs, for a loop over it: `then` gets how to continue with the element at an index.
+
+    Where xs is a map that computes, its function is evaluated in the loop, on the element it is needed for.
+    """
+    call = as_call(xs, environment)
+    if call is not None and call.name == "map" and not is_view(call.arguments[0]):
+        function, ys = call.arguments
+
+        def mapped(element: Element) -> i.Command:
+            def computed(index: str, use: Continuation) -> i.Command:
+                def applied(y: i.Expression) -> i.Command:
+                    expr, inner = translator.apply(function, (y,), environment)
+                    return translator.continue_with(expr, use, inner)
+
+                return element(index, applied)
+
+            return then(computed)
+
+        return elements(translator, ys, environment, mapped)
+    return translator.continue_with(
+        xs, lambda array: then(lambda index, use: use(at(array, index))), environment
+    )
+
+
 @accepting("mapSeq", "mapSeqUnroll")
 def loop(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """con xs λx. for i < n. acc(f x[i])(A[i])"""
     function, xs = call.arguments
 
-    def body(array: i.Expression) -> i.Command:
+    def body(element: Element) -> i.Command:
         index = translator.name("i")
-        expr, inner = translator.apply(function, (at(array, index),), call.environment)
-        written = translator.accept(expr, accept_at(target, index), inner)
+        written = element(
+            index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
+        )
         return i.For(index, call.nat("n"), written, call.name == "mapSeqUnroll", pattern=call.name)
 
-    return translator.continue_with(xs, body, call.environment)
+    return elements(translator, xs, call.environment, body)
+
+
+def _applied(
+    translator: Translator,
+    call: Call,
+    function: Expr,
+    arguments: tuple[i.Expression, ...],
+    target: i.Acceptor,
+) -> i.Command:
+    """acc(f x …)(A)"""
+    expr, inner = translator.apply(function, arguments, call.environment)
+    return translator.accept(expr, target, inner)
 
 
 @accepting(*LEVELS)
@@ -53,41 +101,34 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     level = LEVELS[call.name]
     dimension = 0 if level in (Level.WARP, Level.LANE) else call.nat("d").value or 0
 
-    def body(array: i.Expression) -> i.Command:
+    def body(element: Element) -> i.Command:
         whole = level in (Level.WARP, Level.LANE)
         index = translator.name(level.value if whole else f"{level.value}_{'xyz'[dimension]}")
-        expr, inner = translator.apply(function, (at(array, index),), call.environment)
-        written = translator.accept(expr, accept_at(target, index), inner)
+        written = element(
+            index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
+        )
         return i.ParallelFor(level, dimension, index, call.nat("n"), written, call.origin)
 
-    return translator.continue_with(xs, body, call.environment)
+    return elements(translator, xs, call.environment, body)
 
 
 @continuing("reduceSeq", "reduceSeqUnroll")
 def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """con xs λX. new acc. acc(z)(acc) ; for k < n. acc(f acc X[k])(acc) ; C(acc)"""
-    function, initial, xs = call.arguments
+    function, initial, _ = call.arguments
     space = call.size("a")
-    type_ = call.type
-    name = translator.name(parameter_name(function, "acc"))
-    accumulator, target = i.Variable(name, type_), i.AcceptVariable(name, type_)
-
-    def body(array: i.Expression) -> i.Command:
-        index = translator.name("k")
-        expr, inner = translator.apply(function, (accumulator, at(array, index)), call.environment)
-        step = translator.accept(expr, target, inner)
-        return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
-
+    name = translator.name(parameter_name(function, "acc"), call.type)
+    accumulator, target = i.Variable(name, call.type), i.AcceptVariable(name, call.type)
     if is_view(initial):
         start = translator.continue_with(
             initial, lambda v: copy(translator, v, target, call), call.environment
         )
     else:
         start = translator.accept(initial, target, call.environment)
-    loop_ = translator.continue_with(xs, body, call.environment)
+    update = _update(translator, call, accumulator, target)
     if not isinstance(space, Space):
         raise translator.unstored(call.primitive)
-    return i.New(space, name, type_, i.sequence(start, loop_, then(accumulator)), call.origin)
+    return i.New(space, name, call.type, i.sequence(start, update, then(accumulator)), call.origin)
 
 
 @accepting("reduceSeq", "reduceSeqUnroll")
@@ -105,13 +146,28 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
     """con xs λX. for k < n. acc(f A.rd X[k])(A)"""
     function, _, xs = call.arguments
 
-    def body(array: i.Expression) -> i.Command:
+    def body(element: Element) -> i.Command:
         index = translator.name("k")
-        expr, inner = translator.apply(function, (value, at(array, index)), call.environment)
-        step = translator.accept(expr, target, inner)
+        step = element(index, lambda x: _step(translator, call, function, (value, x), target))
         return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
 
-    return translator.continue_with(xs, body, call.environment)
+    return elements(translator, xs, call.environment, body)
+
+
+def _step(
+    translator: Translator,
+    call: Call,
+    function: Expr,
+    arguments: tuple[i.Expression, ...],
+    target: i.Acceptor,
+) -> i.Command:
+    """The new value replaces the old one. A pair's members are all computed before the first is replaced."""
+    if not isinstance(call.type, Pair) or contains_array(call.type):
+        return _applied(translator, call, function, arguments, target)
+    name = translator.name("next", call.type)
+    written = _applied(translator, call, function, arguments, i.AcceptVariable(name, call.type))
+    replaced = translator.assign(target, i.Variable(name, call.type), call.origin)
+    return i.New(Space.LOCAL, name, call.type, i.sequence(written, replaced), call.origin)
 
 
 def _reads_initial(translator: Translator, call: Call, target: i.Acceptor) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from codegen import imperative as i
 from codegen.translate import Call, Continuation, Translator, accepting, continuing
+from rise.errors import TranslationError
 from rise.types import Array, Data, Fragment, FragmentKind, Space
 
 
@@ -14,6 +15,10 @@ def stored(translator: Translator, call: Call, then: Continuation) -> i.Command:
     if not isinstance(space, Space):
         raise translator.unstored(call.primitive)
     (value,) = call.arguments
+    if space is not Space.LOCAL and stem(call.type, Space.LOCAL).endswith("fragment"):
+        raise TranslationError(
+            "R0715", f"`{call.type}` cannot be stored in memory", call.origin, "fragments live in `Local`"
+        )
     return translator.store(space, value, call.environment, then, stem(call.type, space))
 
 
@@ -37,22 +42,20 @@ def passed_on(translator: Translator, call: Call, target: i.Acceptor) -> i.Comma
 
 @continuing("let")
 def bound(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    value, function = call.arguments
-    parameter = translator.apply  # the body continues with the name bound
-
-    def body(expression: i.Expression) -> i.Command:
-        expr, inner = parameter(function, (expression,), call.environment)
-        return translator.continue_with(expr, then, inner)
-
-    return translator.continue_with(value, body, call.environment)
+    """A computed scalar is stored once, everything else is a view."""
+    return translator.let(
+        call.arguments[0],
+        call.arguments[1],
+        call.environment,
+        lambda expr, inner: translator.continue_with(expr, then, inner),
+    )
 
 
 @accepting("let")
 def bound_result(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    value, function = call.arguments
-
-    def body(expression: i.Expression) -> i.Command:
-        expr, inner = translator.apply(function, (expression,), call.environment)
-        return translator.accept(expr, target, inner)
-
-    return translator.continue_with(value, body, call.environment)
+    return translator.let(
+        call.arguments[0],
+        call.arguments[1],
+        call.environment,
+        lambda expr, inner: translator.accept(expr, target, inner),
+    )

@@ -64,7 +64,9 @@ def elementwise(random: Random, value: Value) -> Value:
     if value.element == "f32":
         bodies.append("fun(x => (x, x + 2))")
     body = random.choice(bodies)
-    return value.then(nested(body, depth), value.shape, "pair" if "(x, x" in body else value.element)
+    return value.then(
+        nested(body, depth), value.shape, "pair" if "(x, x" in body else value.element
+    )
 
 
 def reduced(random: Random, value: Value) -> Value:
@@ -112,7 +114,11 @@ def high(seed: int) -> str:
     random = Random(seed)
     shape = tuple(random.choice([1, 2, 3, 5, 6, 8]) for _ in range(random.randint(1, 3)))
     element = random.choice(SCALARS)
+    if seed % 3 == 0:  # else arrays are rarely such that they can be zipped
+        shape, element = shape[:1], "f32"
     value = Value("xs", shape, element)
+    if seed % 3 == 0:
+        value = zipped(random, value)
     for _ in range(random.randint(4, 7)):
         step = random.choice([viewed, viewed, viewed, elementwise, zipped])
         value = step(random, value)

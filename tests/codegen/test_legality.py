@@ -62,7 +62,7 @@ CASES = {
     "a map that would allocate": (
         *("R0703", IMPLICIT),
         f"fun((xs: 4.4.f32) => «xs |> map(fun(r => r |> mapSeq(fun(x => x + 1)) |> toMem(Local)))»"
-        f" |> mapSeq(fun(r => r |> {SUM})))",
+        f" |> transpose |> mapSeq(fun(r => r |> {SUM})))",
     ),
     "a primitive without translation": (
         *("R0704", "`concat` has no translation to imperative code yet"),

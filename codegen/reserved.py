@@ -1,0 +1,23 @@
+"""Names that a kernel's variables must not have: C++'s, CUDA's, and those of the device header."""
+
+from __future__ import annotations
+
+CPP = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
+co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype
+default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
+int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template
+this thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile
+wchar_t while xor xor_eq
+"""
+CUDA = """
+half half2 nv_bfloat16 wmma nvcuda blockIdx threadIdx blockDim gridDim warpSize x y z dim3 float2 float4
+"""
+LIBRARY = """
+min max abs exp log sqrt rsqrt tanh floor sin cos pow fma gamma y0 y1 yn j0 j1 jn expf logf sqrtf rsqrtf
+tanhf floorf sinf cosf powf fmaf fmin fmax fabs fminf fmaxf fabsf fmod fmodf main NULL stdin stdout stderr
+"""
+HEADER = "output Global Shared Local shared_memory bfloat16 rise_shared_bytes rise_emulation"
+
+RESERVED = frozenset(f"{CPP} {CUDA} {LIBRARY} {HEADER}".split())
