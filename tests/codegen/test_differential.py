@@ -64,9 +64,7 @@ def elementwise(random: Random, value: Value) -> Value:
     if value.element == "f32":
         bodies.append("fun(x => (x, x + 2))")
     body = random.choice(bodies)
-    return value.then(
-        nested(body, depth), value.shape, "pair" if "(x, x" in body else value.element
-    )
+    return value.then(nested(body, depth), value.shape, "pair" if "(x, x" in body else value.element)
 
 
 def reduced(random: Random, value: Value) -> Value:
