@@ -21,13 +21,6 @@ from rise.expr import (
     with_children,
 )
 
-VIEWS = frozenset(
-    (
-        "zip unzip split join transpose slide take drop concat gather generate idx fst snd pair "
-        "id map padCst padClamp reorder asVector asScalar zipFragment indexToInt"
-    ).split()
-)
-
 
 def is_view(term: Expr) -> bool:
     """Whether a term only rearranges data that exists: it may be repeated at no cost."""
@@ -35,7 +28,7 @@ def is_view(term: Expr) -> bool:
         case Identifier() | Literal():
             return True
         case Primitive():
-            return term.name in VIEWS
+            return term.declaration.view
         case _:
             return all(is_view(c) for c in children(term))
 

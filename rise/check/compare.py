@@ -9,7 +9,6 @@ import numpy as np
 
 from rise.expr import Expr, Primitive, subterms
 from rise.nat import Nat
-from rise.normal import VIEWS
 from rise.types import Array, Fragment, Scalar, Vector, arguments
 
 # 2^-p for a significand of p bits: the distance from 1 to the next number
@@ -69,7 +68,7 @@ def tolerance(program: Expr) -> Tolerance:
         epsilon = _epsilon(part)
         if part.name in REDUCTIONS:
             adding, terms = max(adding, epsilon), max(terms, _longest(part))
-        elif part.name not in VIEWS:
+        elif not part.declaration.view:
             rounding = max(rounding, epsilon)
     return Tolerance(4 * max(rounding, adding), terms * adding)
 

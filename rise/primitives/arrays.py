@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rise.interpret import patterns, views
-from rise.primitives.declare import declare
+from rise.primitives import declare as declaring
+
+declare = partial(declaring.declare, view=True)
 
 # --- computation ----------------------------------------------------------------------------------
 
@@ -13,7 +17,7 @@ declare(
     "Applies a function to every element.",
     patterns.map_,
 )
-declare(
+declaring.declare(
     "reduce",
     "{n: Nat, t: DataType} -> (t -> t -> t) -> t -> n.t -> t",
     "Combines all elements with an associative, commutative operator and its neutral element.",
@@ -25,7 +29,7 @@ declare(
     "The array whose element at an index is the function's value there.",
     patterns.generate,
 )
-declare(
+declaring.declare(
     "let",
     "{s: DataType, t: DataType} -> s -> (s -> t) -> t",
     "Names a value; `let x = e in b` is let(e)(fun(x => b)).",

@@ -29,6 +29,7 @@ class Declaration:
     defaults: tuple[tuple[str, Argument], ...] = ()
     lowers: str | None = None
     elementwise: bool = False
+    view: bool = False
 
     @cached_property
     def scheme(self) -> Scheme:
@@ -48,18 +49,20 @@ def declare(
     infix: str | None = None,
     lowers: str | None = None,
     elementwise: bool = False,
+    view: bool = False,
     **defaults: Argument,
 ) -> Declaration:
     """Adds a primitive to the registry.
 
     `lowers` names the high-level primitive that this one is a way of executing (`mapSeq` is `map`);
-    `elementwise` primitives are for numbers, not for arrays.
+    `elementwise` primitives are for numbers, not for arrays; a `view` only rearranges what its
+    arguments give (a map does so if its function does), so it may be repeated at no cost.
     A name declared twice is an error R0207.
     """
     if name in REGISTRY:
         raise RiseError("R0207", f"the primitive `{name}` is declared twice")
     declaration = Declaration(
-        name, signature, meaning, denotation, infix, tuple(defaults.items()), lowers, elementwise
+        name, signature, meaning, denotation, infix, tuple(defaults.items()), lowers, elementwise, view
     )
     REGISTRY[name] = declaration
     return declaration

@@ -44,4 +44,5 @@ declare(
     " -> Fragment[m, n, k, t, f] -> Fragment[m, n, k, (s, t), f]",
     "Pairs the elements of two fragments of one shape.",
     views.pair,
+    view=True,
 )
