@@ -109,6 +109,20 @@ ZIP_THROUGH_SHARED = rule(
     "zip(f |> asMatrix |> toMem(Shared) |> join)(c |> join) |> mapLane(fun((x, y) => g(x, y))) |> split(n)",
 )
 
+ZIP_NEST = rule(
+    "zip2D(, zip2D)",
+    "zip(xs)(zip(ys)(zs)) |> map(fun(p => zip(fst(p))(zip(fst(snd(p)))(snd(snd(p)))) |> map(g)))",
+    "zip(xs)(zip(ys)(zs) |> map(fun((y, z) => zip(y)(z)))) |> map(fun((x, w) => zip(x)(w) |> map(g)))",
+    meaning="Two matrices beside a third are a matrix of pairs beside it.",
+)
+ROW_THROUGH_SHARED = rule(
+    "zip(asMatrix, row) >> **g through Shared",
+    "f |> asMatrix |> map(fun(r => zip(r)(b) |> map(fun((x, y) => g(x, y)))))",
+    "zip(f |> asMatrix |> toMem(Shared) |> join)(generate(fun(i => b)) |> join) "
+    "|> mapLane(fun((x, y) => g(x, y))) |> split(n)",
+    meaning="A row that goes with every row of a tile: a bias for each column.",
+)
+
 # --- bringing asMatrix, join and transpose out of reductions and maps -------------------------------------
 
 

@@ -247,7 +247,16 @@ def product(p: Parameters) -> Strategy:
 
 
 # 6: what is done with the result: on fragments where the types allow it, through shared memory elsewhere
-on_fragments = normalize(choice(t.ZIP_FRAGMENT, t.MAP_FRAGMENT, t.ZIP_THROUGH_SHARED, t.MAP_THROUGH_SHARED))
+on_fragments = normalize(
+    choice(
+        t.ZIP_FRAGMENT,
+        t.MAP_FRAGMENT,
+        t.ZIP_NEST,
+        t.ZIP_THROUGH_SHARED,
+        t.MAP_THROUGH_SHARED,
+        t.ROW_THROUGH_SHARED,
+    )
+)
 finish_epilogue = arguments(
     4,
     seq(
