@@ -7,14 +7,19 @@ turns every one of them into an `Access` to a buffer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
+from typing import TypeVar, cast
 
 from rise.expr import Expr
 from rise.nat import Nat
 from rise.source import Origin
 from rise.types import Argument, Data, Fragment, Space
+
+N = TypeVar("N")
+# what holds no part of a program
+LEAVES = frozenset({"origin", "type", "fragment"})
 
 
 class Level(Enum):
@@ -319,8 +324,7 @@ def inner(command: Command) -> tuple[Command, ...]:
 
 
 def with_inner(command: Command, new: tuple[Command, ...]) -> Command:
-    from dataclasses import replace
-
+    """The same command around others."""
     match command:
         case Sequence():
             return sequence(*new)
@@ -349,6 +353,22 @@ def accesses(node: object) -> Iterator[Access | Tile]:
     ):
         for f in fields(node):
             yield from accesses(getattr(node, f.name))
+
+
+def rebuild(node: Command, kind: type[N], change: Callable[[N], N]) -> Command:
+    """The command with every node of a kind changed, however deep it is."""
+
+    def go(value: object) -> object:
+        if isinstance(value, kind):
+            return change(value)
+        if isinstance(value, tuple):
+            return tuple(go(v) for v in value)
+        if is_dataclass(value) and not isinstance(value, type) and type(value).__module__ == __name__:
+            parts = {f.name: go(getattr(value, f.name)) for f in fields(value) if f.name not in LEAVES}
+            return replace(value, **parts)
+        return value
+
+    return cast(Command, go(node))
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import codegen.primitives  # noqa: F401  # registers the translations
 from codegen import imperative as i
 from codegen.cuda import Printer
 from codegen.launch import Launch, derive
-from codegen.passes.allocate import map_accesses, place_shared, shares
+from codegen.passes.allocate import place_shared, shares
 from codegen.passes.barriers import insert_barriers
 from codegen.passes.distribute import distribute
 from codegen.passes.legality import check, check_accumulators
@@ -18,7 +17,7 @@ from codegen.reserved import RESERVED
 from codegen.translate import Translator
 from rise.errors import TranslationError
 from rise.expr import Expr, Lambda
-from rise.nat import Nat, NatVariable, constant
+from rise.nat import Atom, Nat, NatVariable, constant
 from rise.types import Array, Data, Dependent, Function
 
 
@@ -78,33 +77,14 @@ def unit_loops(function: i.Function) -> i.Function:
 
 
 def _without_index(body: i.Command, index: str) -> i.Command:
-    zero = {NatVariable(index): constant(0)}
+    zero: dict[Atom, Nat] = {NatVariable(index): constant(0)}
 
-    def change(access: i.Access | i.Tile) -> i.Access | i.Tile:
-        if isinstance(access, i.Tile):
-            return replace(access, offset=access.offset.substitute(zero))  # type: ignore[arg-type]
-        return replace(access, indices=tuple(n.substitute(zero) for n in access.indices))  # type: ignore[arg-type]
+    def access(a: i.Access) -> i.Access:
+        return replace(a, indices=tuple(n.substitute(zero) for n in a.indices))
 
-    return map_naturals(map_accesses(body, change), lambda n: n.substitute(zero))  # type: ignore[arg-type]
-
-
-def map_naturals(node: i.Command, change: Callable[[Nat], Nat]) -> i.Command:
-    """Rebuilds the values of indices that are read as data."""
-    from dataclasses import fields, is_dataclass
-
-    def go(value: object) -> object:
-        if isinstance(value, i.Natural):
-            return replace(value, value=change(value.value))
-        if isinstance(value, tuple):
-            return tuple(go(v) for v in value)
-        if is_dataclass(value) and type(value).__module__ == i.__name__:
-            changed = {
-                f.name: go(getattr(value, f.name)) for f in fields(value) if f.name not in ("origin", "type")
-            }
-            return replace(value, **changed)  # type: ignore[type-var]
-        return value
-
-    return go(node)  # type: ignore[return-value]
+    body = i.rebuild(body, i.Access, access)
+    body = i.rebuild(body, i.Tile, lambda t: replace(t, offset=t.offset.substitute(zero)))
+    return i.rebuild(body, i.Natural, lambda n: replace(n, value=n.value.substitute(zero)))
 
 
 def generate(program: Expr, name: str) -> Kernel:

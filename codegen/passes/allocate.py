@@ -45,26 +45,7 @@ def _shares(command: i.Command, launch: Launch) -> i.Command:
                 mine.append(quotient(index, launch.workers(*owner)) if owner else index)
         return replace(access, indices=tuple(mine + indices[len(sizes) :]))
 
-    return replace(command, type=type_, body=map_accesses(command.body, own), owners=())
-
-
-def map_accesses(node: object, change: object) -> i.Command:
-    """Rebuilds every access in a command."""
-    from dataclasses import fields, is_dataclass
-
-    def go(value: object) -> object:
-        if isinstance(value, i.Access | i.Tile):
-            return change(value)  # type: ignore[operator]
-        if isinstance(value, tuple):
-            return tuple(go(v) for v in value)
-        if is_dataclass(value) and type(value).__module__ == i.__name__:
-            changed = {
-                f.name: go(getattr(value, f.name)) for f in fields(value) if f.name not in ("origin", "type")
-            }
-            return replace(value, **changed)  # type: ignore[type-var]
-        return value
-
-    return go(node)  # type: ignore[return-value]
+    return replace(command, type=type_, body=i.rebuild(command.body, i.Access, own), owners=())
 
 
 def bytes_of(type_: Data) -> int:
