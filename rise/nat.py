@@ -504,7 +504,7 @@ def simplify(value: Nat, facts: Facts) -> Nat:
 
 
 def _recombine(value: Nat) -> Nat:
-    """b * (a / b) + a % b is a."""
+    """b * (a / b) + a % b is a; b * (a / b % c) + a % b is a % (b * c)."""
     for monomial, coefficient in value.terms:
         for base, exponent in monomial:
             if not (isinstance(base, Operation) and base.operator == "remainder" and exponent == 1):
@@ -514,6 +514,13 @@ def _recombine(value: Nat) -> Nat:
             whole = factor * base.right * atom(Operation("quotient", base.left, base.right))
             if set(whole.terms) <= set(value.terms):
                 return _recombine(value - whole - factor * atom(base) + factor * base.left)
+            quotient_ = atom(Operation("quotient", base.left, base.right))
+            for outer in value.atoms:
+                if isinstance(outer, Operation) and outer.operator == "remainder" and outer.left == quotient_:
+                    digits = factor * base.right * atom(outer)
+                    if set(digits.terms) <= set(value.terms):
+                        joined = atom(Operation("remainder", base.left, base.right * outer.right))
+                        return _recombine(value - digits - factor * atom(base) + factor * joined)
     return value
 
 

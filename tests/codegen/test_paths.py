@@ -214,10 +214,7 @@ I32 = program("fun((x: i32) => x)").body.type  # type: ignore[attr-defined]
         "xs |> split(4) |> join |> mapSeq(fun(x => x))",
         "xs |> split(4) |> mapSeq(mapSeq(fun(x => x))) |> join",
         "xs |> split(4) |> transpose |> transpose |> join |> mapSeq(fun(x => x))",
-        pytest.param(
-            "xs |> split(4) |> map(split(2)) |> join |> join |> mapSeq(fun(x => x))",
-            marks=pytest.mark.xfail(reason="i/4*4 + i/2%2*2 + i%2 is not yet seen to be i"),
-        ),
+        "xs |> split(4) |> map(split(2)) |> join |> join |> mapSeq(fun(x => x))",
         "xs |> mapSeq(fun(x => x)) |> split(4) |> transpose |> transpose |> join",
     ],
 )
