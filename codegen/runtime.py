@@ -216,7 +216,7 @@ class Loaded:
             stream=stream,
         )
         for host, device in back:
-            cuda.memcpy_dtoh(host, device)
+            cuda.memcpy_dtoh(as_bytes(host), device)
 
     @property
     def registers(self) -> int:
@@ -242,12 +242,19 @@ def _packed(name: str, type_: Data, argument: Any, cuda: Any) -> Any:
     if isinstance(argument, np.ndarray):
         if not argument.flags.c_contiguous:
             raise LaunchError("R0824", f"`{name}` is not contiguous", hint="np.ascontiguousarray(…)")
-        return cuda.to_device(argument)
+        return cuda.to_device(as_bytes(argument))
     interface = getattr(argument, "__cuda_array_interface__", None)
     if interface is None:
         raise LaunchError("R0825", f"`{name}` is no array of numbers on the host or on the GPU")
     _check_interface(name, type_, interface)
     return np.uintp(interface["data"][0])
+
+
+def as_bytes(array: Any) -> Any:
+    """The array's memory: pycuda copies no arrays of types that NumPy does not know (bf16)."""
+    import numpy as np
+
+    return array.reshape(-1).view(np.uint8)
 
 
 def _check_interface(name: str, type_: Data, interface: Any) -> None:
