@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from codegen import imperative as i
+from codegen.paths import members
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
 from rise.nat import Nat, variable
@@ -92,7 +93,7 @@ class Translator:
         """A name that nothing has, nor do the members of a pair of that type."""
         stem = stem if stem.isidentifier() else "x"
         number, name = 0, stem
-        while not self.used.isdisjoint(taken := {name, *member_names(name, type_)}):
+        while not self.used.isdisjoint(taken := _names(name, type_)):
             number += 1
             name = f"{stem}_{number}"
         self.used |= taken
@@ -259,14 +260,9 @@ class Translator:
         return i.New(space, name, type_, i.sequence(written, then(i.Variable(name, type_))), expr.origin)
 
 
-def member_names(name: str, type_: Data | None) -> list[str]:
-    """The names of the buffers that the members of a pair are stored in."""
-    while isinstance(type_, Array):
-        type_ = type_.element
-    if not isinstance(type_, Pair):
-        return []
-    parts = ((f"{name}_fst", type_.first), (f"{name}_snd", type_.second))
-    return [part for member, of in parts for part in (member, *member_names(member, of))]
+def _names(name: str, type_: Data | None) -> set[str]:
+    """A name, and those of the buffers that a value of the type is stored in."""
+    return {name} | ({part for part, _ in members(name, type_)} if type_ is not None else set())
 
 
 def as_call(expr: Expr, environment: Environment) -> Call | None:

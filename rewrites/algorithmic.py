@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewrites.match import Match
+from rewrites.match import Match, project
 from rewrites.rule import Computed, Condition, computed, rule
 from rise.expr import (
     Expr,
@@ -217,7 +217,7 @@ def _separate(head: Primitive, function: Lambda, xs: Expr, part: Expr) -> Expr:
     mapped = _map(size, Lambda(x, part, part.origin), xs)
     pair = Pair(part.type, x.type)  # type: ignore[arg-type]
     p = Identifier(fresh_name("p", function.body.free), pair, part.origin)
-    first, second = (apply(Primitive(primitive(n), (pair.first, pair.second)), p) for n in ("fst", "snd"))
+    first, second = project("fst", p), project("snd", p)
     body = apply(Lambda(x, _swap(function.body, part, first), part.origin), second)
     zipped = apply(Primitive(primitive("zip"), (size, part.type, x.type), head.origin), mapped, xs)  # type: ignore[arg-type]
     return _map(size, Lambda(p, body, function.origin), zipped)

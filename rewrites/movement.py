@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewrites.algorithmic import only_reshapes
-from rewrites.match import Match
+from rewrites.match import Match, project
 from rewrites.rule import computed, rule
 from rise.expr import (
     Apply,
@@ -18,7 +18,7 @@ from rise.expr import (
 )
 from rise.normal import simplify
 from rise.primitives.declare import primitive
-from rise.types import Array, Pair
+from rise.types import Array
 
 SPLIT_MAP = rule("*f >> S", "xs |> map(f) |> split(n)", "xs |> split(n) |> map(fun(b => b |> map(f)))")
 SLIDE_MAP = rule(
@@ -158,13 +158,6 @@ def _zip_parts(term: Expr) -> tuple[Expr, Expr] | None:
     return None
 
 
-def _projection(name: str, whole: Expr) -> Expr:
-    pair = whole.type
-    if not isinstance(pair, Pair):
-        raise TypeError(str(pair))
-    return Apply(Primitive(primitive(name), (pair.first, pair.second), whole.origin), whole, whole.origin)
-
-
 def _uses(body: Expr, place: Expr) -> bool:
     """Whether the body uses the component at place: itself, a part of it, or a whole of which it is part."""
     from rise.expr import alpha_equal
@@ -215,7 +208,7 @@ def _keep(xs: Expr, place: Expr, body: Expr) -> Expr:
     parts = _zip_parts(xs)
     if parts is None:
         return xs
-    first, second = (_projection(n, place) for n in ("fst", "snd"))
+    first, second = (project(n, place) for n in ("fst", "snd"))
     if not _uses(body, second):
         return _keep(parts[0], first, body)
     if not _uses(body, first):
@@ -243,7 +236,7 @@ def _redirect(body: Expr, place: Expr, old: Expr, new: Expr, target: Expr) -> Ex
         if before is after or parts is None:
             pairs.append((source, goal))
             return
-        first, second = _projection("fst", source), _projection("snd", source)
+        first, second = project("fst", source), project("snd", source)
         if not _uses(body, second):
             collect(parts[0], after, first, goal)
         elif not _uses(body, first):
@@ -252,8 +245,8 @@ def _redirect(body: Expr, place: Expr, old: Expr, new: Expr, target: Expr) -> Ex
             kept = _zip_parts(after)
             if kept is None:
                 raise TypeError("a zip was lost")
-            collect(parts[0], kept[0], first, _projection("fst", goal))
-            collect(parts[1], kept[1], second, _projection("snd", goal))
+            collect(parts[0], kept[0], first, project("fst", goal))
+            collect(parts[1], kept[1], second, project("snd", goal))
 
     collect(old, new, place, target)
     return _replace_all(body, pairs)
