@@ -410,6 +410,8 @@ class Elaborator:
                 raise ScopeError("R0203", "a function on sizes is not a value", node.span)
             case s.TypeApplication():
                 raise ScopeError("R0203", "a type is not a value", node.span)
+            case s.Text():
+                raise ScopeError("R0203", "a text is not a value", node.span)
 
     def _pair(self, first: Expr, second: Expr, span: Span) -> Expr:
         types = (self.unifier.data(), self.unifier.data())

@@ -30,6 +30,7 @@ from rise.syntax.surface import (
     Operator,
     PairPattern,
     Pattern,
+    Text,
     Tuple,
     TypeApplication,
     TypeArray,
@@ -105,6 +106,9 @@ class Builder:
 
     def truth(self, children: Children, extent: Span) -> Number:
         return Number(children[0] == "true", extent)
+
+    def text(self, children: Children, extent: Span) -> Text:
+        return Text(str(children[0])[1:-1], extent)
 
     def operator(self, children: Children, extent: Span) -> Operator:
         return Operator(str(children[0]), extent)

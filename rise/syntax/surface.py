@@ -117,6 +117,14 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Text:
+    """`"…"`, where a primitive takes a text: the name or the body of a foreign function."""
+
+    value: str
+    span: Span
+
+
+@dataclass(frozen=True)
 class Operator:
     """A bare operator where an argument is expected: `reduce(+, 0)`."""
 
@@ -241,6 +249,7 @@ class Annotated:
 Surface = (
     Name
     | Number
+    | Text
     | Operator
     | Binary
     | Unary
