@@ -1,19 +1,27 @@
 """Texts with places where a line may break (Wadler, "A prettier printer").
 
-A group is set on one line if it fits there, otherwise all its own breaks become line ends.
+A group is set on one line if it fits there, otherwise all its own breaks become line ends. What
+contains a forced line end, or a suffix, is never set on one line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Break:
-    """A line end, or what stands for it where the line is not ended: a space, or nothing."""
+    """A line end, or what stands for it where the line is not ended; None: it always is."""
 
-    flat: str = " "
+    flat: str | None = " "
+
+
+@dataclass(frozen=True)
+class Suffix:
+    """A text that is set at the end of its line, behind all that follows on it: a line comment."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -21,6 +29,13 @@ class Nest:
     """What is inside is indented further."""
 
     indent: int
+    inside: Document
+
+
+@dataclass(frozen=True)
+class Align:
+    """What is inside is indented to the column where it starts."""
+
     inside: Document
 
 
@@ -34,9 +49,9 @@ class Concat:
     parts: tuple[Document, ...]
 
 
-Document = str | Break | Nest | Group | Concat
+Document = str | Break | Suffix | Nest | Align | Group | Concat
 
-SPACE, NOTHING = Break(), Break("")
+SPACE, NOTHING, LINE_END = Break(), Break(""), Break(None)
 
 # what is left to set: indentation, whether breaks are flat, the document
 _Item = tuple[int, bool, Document]
@@ -53,6 +68,12 @@ def join(separator: Document, parts: Iterable[Document]) -> Document:
     return Concat(tuple(joined))
 
 
+def fill(separator: str, parts: Iterable[Document]) -> Document:
+    """As many parts on a line as fit there."""
+    first, *rest = parts
+    return concat(first, *(concat(separator, group(SPACE, part)) for part in rest))
+
+
 def indented(*parts: Document, by: int = 2) -> Document:
     return Nest(by, Concat(parts))
 
@@ -63,34 +84,70 @@ def group(*parts: Document) -> Document:
 
 def render(document: Document, width: int) -> str:
     """The text, with lines of at most `width` characters where the breaks allow it."""
-    text: list[str] = []
-    column = 0
+    page = _Page()
     rest: list[_Item] = [(0, False, document)]
     while rest:
         indent, flat, item = rest.pop()
         match item:
             case str():
-                text.append(item)
-                column += len(item)
-            case Break(space) if flat:
-                text.append(space)
-                column += len(space)
+                page.write(item)
+            case Suffix(text):
+                page.suffixes.append(text)
+            case Break(str(space)) if flat:
+                page.write(space)
             case Break():
-                text.append("\n" + " " * indent)
-                column = indent
+                page.end_line(indent)
+            case Align(inside):
+                rest.append((page.column, flat, inside))
             case Group(inside):
-                fits = flat or _fits(rest, (indent, True, inside), width - column)
+                fits = flat or _fits(rest, (indent, True, inside), width - page.column)
                 rest.append((indent, fits, inside))
             case _:
                 rest += _opened(indent, flat, item)
-    return "".join(text)
+    return page.text()
 
 
-def _opened(indent: int, flat: bool, item: Nest | Concat) -> list[_Item]:
+@dataclass
+class _Page:
+    """The text so far. The last line's indentation is set with its first character, if it gets one."""
+
+    lines: list[str] = field(default_factory=list)
+    line: list[str] = field(default_factory=list)
+    column: int = 0
+    suffixes: list[str] = field(default_factory=list)
+
+    def write(self, text: str) -> None:
+        if not text:
+            return
+        if not self.line and self.column:
+            self.line.append(" " * self.column)
+        self.line.append(text)
+        *_, last = text.rsplit("\n", 1)
+        self.column = len(last) + (self.column if len(last) == len(text) else 0)
+
+    def end_line(self, indent: int) -> None:
+        line = "".join(self.line).rstrip()
+        # a line comment cannot follow another one: it is set below
+        first, *more = self.suffixes or [""]
+        if first:
+            line = f"{line}  {first}" if line else " " * self.column + first
+        self.lines += [line, *(" " * indent + text for text in more)]
+        self.line, self.suffixes, self.column = [], [], indent
+
+    def text(self) -> str:
+        self.end_line(0)
+        return "\n".join(self.lines)
+
+
+def _opened(indent: int, flat: bool, item: Nest | Align | Concat) -> list[_Item]:
     """The parts of a document, the first one last, as a stack wants them."""
-    if isinstance(item, Nest):
-        return [(indent + item.indent, flat, item.inside)]
-    return [(indent, flat, part) for part in reversed(item.parts)]
+    match item:
+        case Nest(by, inside):
+            return [(indent + by, flat, inside)]
+        case Align(inside):
+            return [(indent, flat, inside)]
+        case Concat(parts):
+            return [(indent, flat, part) for part in reversed(parts)]
 
 
 def _fits(rest: list[_Item], first: _Item, room: int) -> bool:
@@ -105,11 +162,18 @@ def _fits(rest: list[_Item], first: _Item, room: int) -> bool:
         indent, flat, item = stack.pop()
         match item:
             case str():
-                room -= len(item)
-            case Break(space):
-                if not flat:
-                    return True
+                line, *more = item.split("\n", 1)
+                if more:
+                    return not flat and len(line) <= room
+                room -= len(line)
+            case Suffix() | Break(None) if flat:
+                return False
+            case Suffix():
+                pass
+            case Break(str(space)) if flat:
                 room -= len(space)
+            case Break():
+                return True
             case Group(inside):
                 stack.append((indent, flat, inside))
             case _:

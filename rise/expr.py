@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
 from rise.nat import NatVariable
 from rise.source import Origin
 from rise.types import (
@@ -24,11 +25,13 @@ from rise.types import (
     Solution,
     Type,
     Variable,
+    mentioned,
     substitute_argument,
     substitute_type,
 )
 
 if TYPE_CHECKING:
+    from rise.embed.definitions import Signature
     from rise.primitives.declare import Declaration
 
 
@@ -180,18 +183,6 @@ Expr = Identifier | Lambda | Apply | DependentLambda | DependentApply | Literal 
 
 
 @dataclass(frozen=True)
-class Constraint:
-    """What a definition asks of its sizes: `divisor | value`, or `value >= 0` where divisor is None."""
-
-    value: object
-    divisor: object = None
-    origin: Origin = field(default=None, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.divisor} | {self.value}" if self.divisor is not None else f"{self.value} >= 0"
-
-
-@dataclass(frozen=True)
 class Definition:
     """`def name = body`, generalised over the implicit parameters, with what it asks of its sizes."""
 
@@ -204,6 +195,66 @@ class Definition:
     @cached_property
     def scheme(self) -> Scheme:
         return Scheme(self.parameters, self.body.type)
+
+    # --- a definition as a value of Python: what the methods do stands in `rise.embed` -----------------
+
+    @property
+    def type(self) -> Signature:
+        """The type as a program writes it, with what it asks of its sizes: `… where 32 | n`."""
+        from rise.embed.definitions import Signature
+
+        return Signature(self)
+
+    def evaluate(self, *inputs: Any, **sizes: Any) -> Any:
+        """The result on NumPy arrays and numbers, tuples for pairs, by the interpreter.
+
+        Sizes, and the types a definition abstracts over, follow from the inputs; those that do not are
+        given by name: `f.evaluate(xs, n=4)`. Raises a RiseError where inputs do not fit.
+        """
+        from rise.embed.evaluation import evaluate
+
+        return evaluate(self, inputs, sizes)
+
+    def __call__(self, *inputs: Any, **sizes: Any) -> Any:
+        """Within a program written in Python, a part of it; elsewhere as `evaluate`."""
+        from rise.embed.definitions import apply
+
+        return apply(self, inputs, sizes)
+
+    def show(self, width: int = 100) -> str:
+        """The text of a program: what it uses, then itself. It parses back to the same definition."""
+        from rise.embed.definitions import program_text
+
+        return program_text(self, width)
+
+    def __repr__(self) -> str:
+        from rise.pretty import show_definition
+
+        return show_definition(self, 88)
+
+    def _repr_html_(self) -> str:
+        from rise.notebook import definition_html
+
+        return definition_html(self)
+
+    __array_ufunc__ = None  # NumPy leaves `array | f` to the definition
+
+    def __rshift__(self, second: Any) -> Any:
+        """`f >> g` is g after f, checked."""
+        from rise.embed.definitions import compose
+
+        return compose(self, second)
+
+    def __rrshift__(self, first: Any) -> Any:
+        from rise.embed.definitions import compose
+
+        return compose(first, self)
+
+    def __ror__(self, argument: Any) -> Any:
+        """`x | f` is f(x)."""
+        from rise.embed.definitions import apply
+
+        return apply(self, (argument,), {})
 
 
 # --- building -------------------------------------------------------------------------------------
@@ -336,10 +387,21 @@ def map_types(
 
 
 def substitute_sizes(expr: Expr, solution: Solution) -> Expr:
-    """Replaces size, type and address-space variables throughout."""
+    """Replaces size, type and address-space variables throughout; no binder captures one."""
     if not solution:
         return expr
+    expr = _apart(expr, mentioned(solution))
     return map_types(expr, lambda t: substitute_type(t, solution), lambda a: substitute_argument(a, solution))
+
+
+def _apart(expr: Expr, names: frozenset[str]) -> Expr:
+    """The same term, its dependent functions with parameters that have none of the names."""
+    new = with_children(expr, tuple(_apart(c, names) for c in children(expr)))
+    if not (isinstance(new, DependentLambda) and new.name in names):
+        return new
+    name = fresh_name(new.name, names | {p.name for p in subterms(new) if isinstance(p, DependentLambda)})
+    old, fresh = (Parameter(n, new.kind, False) for n in (new.name, name))
+    return DependentLambda(name, new.kind, substitute_sizes(new.body, {old.key: fresh.leaf}), new.origin)
 
 
 def renamed(function: Lambda, taken: frozenset[str] | set[str]) -> Lambda:
@@ -378,7 +440,7 @@ def alpha_equal(left: Expr, right: Expr, names: Mapping[str, str] | None = None)
         case Literal(v, t), Literal(w, u):
             return v == w and t == u
         case Primitive(d, a), Primitive(c, b):
-            return d.name == c.name and a == b
+            return d is c and a == b
         case Reference(d, a), Reference(c, b):
             return d.name == c.name and a == b
         case DependentLambda(n, k, e), DependentLambda(m, j, f):

@@ -1,13 +1,16 @@
 """The normal form in which terms are rewritten: gentle β, and projections of pairs.
 
 An argument is put in place of a parameter where that repeats no work: where it only rearranges data
-(views cost nothing), or where the parameter occurs once and not under another function.
+(views cost nothing), or where the parameter occurs once and not under another function. A function is
+never data, so one that is an argument is always put in place, and so is a size.
 """
 
 from __future__ import annotations
 
 from rise.expr import (
     Apply,
+    DependentApply,
+    DependentLambda,
     Expr,
     Identifier,
     Lambda,
@@ -18,8 +21,10 @@ from rise.expr import (
     renamed,
     spine,
     substitute,
+    substitute_sizes,
     with_children,
 )
+from rise.types import Dependent, Function, Parameter
 
 
 def is_view(term: Expr) -> bool:
@@ -47,7 +52,8 @@ def occurrences(term: Expr, name: str, under: bool = False) -> tuple[int, bool]:
 def beta(function: Lambda, argument: Expr) -> Expr | None:
     """(fun(x => e))(argument) with the argument in place, or None where that would repeat work."""
     count, under = occurrences(function.body, function.parameter.name)
-    if is_view(argument) or count == 0 or (count == 1 and not under):
+    free = isinstance(argument.type, Function | Dependent) or is_view(argument)
+    if free or count == 0 or (count == 1 and not under):
         return substitute(function.body, {function.parameter.name: argument})
     parts = _pair_parts(argument)
     if parts is None:
@@ -101,6 +107,8 @@ def _project(term: Apply) -> Expr | None:
 def simplify(term: Expr) -> Expr:
     """Bottom up, until nothing changes: gentle β, `fst((a, b))` is a, `snd((a, b))` is b."""
     new = with_children(term, tuple(simplify(c) for c in children(term)))
+    if isinstance(new, DependentApply) and isinstance(new.function, DependentLambda):
+        return simplify(_at_argument(new.function, new))
     if isinstance(new, Apply):
         projection = _project(new)
         if projection is not None:
@@ -113,6 +121,12 @@ def simplify(term: Expr) -> Expr:
         if curried is not None:
             return simplify(curried)
     return new
+
+
+def _at_argument(function: DependentLambda, term: DependentApply) -> Expr:
+    """depFun((n: Nat) => e) of a size is e at that size."""
+    parameter = Parameter(function.name, function.kind, False)
+    return substitute_sizes(function.body, {parameter.key: term.argument})
 
 
 def _apply_inside(term: Apply) -> Expr | None:
@@ -132,8 +146,6 @@ def _apply_inside(term: Apply) -> Expr | None:
 
 def eta_expand(term: Expr) -> Expr:
     """Writes every function that is an argument as a lambda, so that rules meet one form only."""
-    from rise.types import Function
-
     new = with_children(term, tuple(eta_expand(c) for c in children(term)))
     if (
         isinstance(new, Apply)
@@ -145,10 +157,10 @@ def eta_expand(term: Expr) -> Expr:
 
 
 def _expanded(function: Expr) -> Expr:
-    from rise.types import Function
-
     type_ = function.type
-    if isinstance(function, Lambda) or not isinstance(type_, Function):
+    if isinstance(function, Lambda):
+        return with_children(function, (_expanded(function.body),))
+    if not isinstance(type_, Function):
         return function
     parameter = Identifier(fresh_name("x", function.free), type_.parameter, function.origin)
     applied = Apply(function, parameter, function.origin)
@@ -156,5 +168,5 @@ def _expanded(function: Expr) -> Expr:
 
 
 def data_flow(term: Expr) -> Expr:
-    """The normal form that strategies start from: simplified, every function argument a lambda."""
-    return simplify(eta_expand(simplify(term)))
+    """The normal form that strategies start from: simplified, every function a lambda, its inputs named."""
+    return simplify(_expanded(eta_expand(simplify(term))))

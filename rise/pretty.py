@@ -7,11 +7,11 @@ primitive which is used below them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isinf, isnan
 
-from rise.document import NOTHING, SPACE, Document, concat, group, indented, join, render
+from rise.document import Document, concat, render
 from rise.expr import (
     Apply,
     Definition,
@@ -24,46 +24,38 @@ from rise.expr import (
     Primitive,
     Reference,
     apply,
+    children,
     fresh_name,
     substitute,
     subterms,
+    with_children,
 )
-from rise.nat import Nat
+from rise.notation import show_argument, show_nat, show_scheme, show_type
 from rise.primitives.declare import Declaration
+from rise.syntax import layout
+from rise.syntax.layout import ANNOTATED, ATOM, BINARY, INFINITY, LOOSEST, PIPE, SUM, UNARY
 from rise.types import (
     F32,
     I32,
     Argument,
     Array,
-    Dependent,
     Fragment,
-    Function,
-    Index,
-    NatFunction,
-    Pair,
+    Kind,
     Parameter,
     Scalar,
-    Scheme,
     Type,
     Variable,
     Vector,
     arguments,
-    is_data,
 )
 
-# how tightly a form binds; one that binds less tightly than its place asks for is parenthesised
-LOOSEST, PIPE, ANNOTATED, COMPOSE, OR, AND, EQUALITY, COMPARISON = range(8)
-SUM, PRODUCT, UNARY, ATOM = range(8, 12)
-
-BINARY = {
-    "||": OR, "&&": AND, "==": EQUALITY, "!=": EQUALITY,
-    "<": COMPARISON, "<=": COMPARISON, ">": COMPARISON, ">=": COMPARISON,
-    "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT,
-}  # fmt: skip
+# how often a definition is printed with more types, until its text determines all of them
+ROUNDS = 8
 # operators of one operand, by the name of their primitive
 PREFIX = {"neg": "-", "not": "!"}
-# `a < b < c` is no expression
-UNCHAINED = (EQUALITY, COMPARISON)
+
+
+__all__ = ["show", "show_argument", "show_definition", "show_nat", "show_scheme", "show_type"]
 
 
 def show(expr: Expr, width: int = 100, annotate: bool = False) -> str:
@@ -72,15 +64,47 @@ def show(expr: Expr, width: int = 100, annotate: bool = False) -> str:
 
 
 def show_definition(definition: Definition, width: int = 100) -> str:
-    """`def name = …`, its type written where parsing the text again could not find it."""
+    """`def name = …`, types written where parsing the text again could not find them."""
+    from rise.check.determined import undetermined
+
+    definition = replace(definition, body=_unhidden(definition.body, _names(definition.body)))
+    annotated: dict[int, Expr] = {}
+    for _ in range(ROUNDS):
+        text = _definition(definition, frozenset(annotated), width)
+        more = {id(term): term for term in undetermined(definition, text)}
+        if more.keys() <= annotated.keys():
+            break
+        annotated |= more
+    return text
+
+
+def _definition(definition: Definition, annotated: frozenset[int], width: int) -> str:
     body, start = definition.body, f"def {definition.name}"
-    printer = Printer(_names(body))
+    printer = Printer(_names(body), annotated)
     if not definition.parameters and isinstance(_below_dependent(body), Lambda):
-        hugged = concat(start, " = ", printer.expression(body, annotate=True))
-        return render(group(hugged), width)
-    annotation = _scheme(definition.scheme)
-    text = group(start, ": ", annotation, " =", indented(SPACE, printer.expression(body)))
-    return render(text, width)
+        document = layout.definition(start, printer.expression(body, annotate=True), None)
+    else:
+        start = f"{start}: {show_scheme(definition.scheme)}"
+        document = layout.definition(start, printer.expression(body))
+    return render(document, width)
+
+
+def _unhidden(expr: Expr, reserved: frozenset[str]) -> Expr:
+    """The same term, no binder of which hides a name in use."""
+    if isinstance(expr, Lambda):
+        parameter, body = _renamed(expr, reserved)
+        return Lambda(parameter, _unhidden(body, reserved), expr.origin)
+    return with_children(expr, tuple(_unhidden(child, reserved) for child in children(expr)))
+
+
+def _renamed(expr: Lambda, reserved: frozenset[str]) -> tuple[Identifier, Expr]:
+    """The parameter and the body, renamed if the parameter would hide a name in use."""
+    parameter, body = expr.parameter, expr.body
+    if parameter.name not in reserved:
+        return parameter, body
+    name = fresh_name(parameter.name, reserved | body.free)
+    renamed = replace(parameter, name=name)
+    return renamed, substitute(body, {parameter.name: renamed})
 
 
 def _below_dependent(expr: Expr) -> Expr:
@@ -112,14 +136,18 @@ class Given:
 
 @dataclass(frozen=True)
 class Printer:
-    """`reserved` are the names that no binder may take."""
+    """`reserved`: names that no binder may take; `annotated`: terms, by identity, that show their type."""
 
     reserved: frozenset[str]
+    annotated: frozenset[int] = frozenset()
 
     def expression(self, expr: Expr, level: int = LOOSEST, annotate: bool = False) -> Document:
         """The document of an expression, parenthesised if it binds less tightly than `level`."""
         own, document = self._expression(expr, annotate)
-        return document if own >= level else concat("(", document, ")")
+        if id(expr) in self.annotated and not isinstance(expr, Lambda):
+            atom = document if own >= ATOM else layout.parenthesised(document)
+            own, document = ANNOTATED, concat(atom, f": {show_type(expr.type)}")
+        return document if own >= level else layout.parenthesised(document)
 
     def _expression(self, expr: Expr, annotate: bool) -> tuple[int, Document]:
         match expr:
@@ -138,21 +166,18 @@ class Printer:
 
     def _function(self, expr: Lambda, annotate: bool) -> Document:
         """Nested functions of one parameter as one function of several."""
-        parameters: list[Identifier] = []
+        parameters: list[str] = []
+        shows = False
         body: Expr = expr
         while isinstance(body, Lambda):
-            parameter, body = self._unhidden(body)
-            parameters.append(parameter)
-        return _abstraction("fun(", _parameters(parameters, annotate), self.expression(body))
-
-    def _unhidden(self, expr: Lambda) -> tuple[Identifier, Expr]:
-        """The parameter and the body, renamed if the parameter would hide a name in use."""
-        parameter, body = expr.parameter, expr.body
-        if parameter.name not in self.reserved:
-            return parameter, body
-        name = fresh_name(parameter.name, self.reserved | body.free)
-        renamed = replace(parameter, name=name)
-        return renamed, substitute(body, {parameter.name: renamed})
+            shown = annotate or id(body) in self.annotated
+            parameter, body = _renamed(body, self.reserved)
+            parameters.append(f"{parameter.name}: {show_type(parameter.type)}" if shown else parameter.name)
+            shows = shows or shown
+        # a list in parentheses may be taken for a pair, except outermost
+        grouped = shows and (annotate or len(parameters) == 1)
+        together = layout.parameters(parameters) if grouped else ", ".join(parameters)
+        return layout.abstraction("fun(", together, self.expression(body))
 
     def _dependent_function(self, expr: DependentLambda, annotate: bool) -> Document:
         parameters: list[str] = []
@@ -160,8 +185,8 @@ class Printer:
         while isinstance(body, DependentLambda):
             parameters.append(f"{body.name}: {body.kind.value}")
             body = body.body
-        start = concat("(", ", ".join(parameters), ")")
-        return _abstraction("depFun(", start, self.expression(body, annotate=annotate))
+        start = layout.parameters(parameters)
+        return layout.abstraction("depFun(", start, self.expression(body, annotate=annotate))
 
     # --- applications ---
 
@@ -194,9 +219,9 @@ class Printer:
     def _let(self, head: Primitive, values: list[Expr]) -> tuple[int, Document]:
         match values:
             case [value, Lambda() as function]:
-                parameter, body = self._unhidden(function)
-                bound = concat(f"let {parameter.name} = ", indented(self.expression(value)), " in")
-                return LOOSEST, group(bound, SPACE, self.expression(body))
+                parameter, body = _renamed(function, self.reserved)
+                bound = layout.binding(parameter.name, self.expression(value))
+                return LOOSEST, layout.bindings([bound], self.expression(body))
             case _:
                 return self._expression(_expanded_let(head, values), annotate=False)
 
@@ -206,8 +231,7 @@ class Printer:
         while (rest := _components(second)) is not None:
             parts.append(rest[0])
             second = rest[1]
-        documents = [self.expression(part) for part in (*parts, second)]
-        return group("(", indented(join(concat(",", SPACE), documents), by=1), ")")
+        return layout.pair([self.expression(part) for part in (*parts, second)])
 
     def _cast(self, head: Primitive, values: list[Expr]) -> tuple[int, Document]:
         """A cast is named after its target; to other than scalars, it shows its type."""
@@ -236,10 +260,9 @@ class Printer:
         return concat(operator, "(", document, ")") if level == LOOSEST else concat(operator, document)
 
     def _infix(self, operator: str, left: Expr, right: Expr) -> tuple[int, Document]:
-        level = BINARY[operator]
-        before = self.expression(left, level + 1 if level in UNCHAINED else level)
-        after = self.expression(right, level + 1)
-        return level, group(before, f" {operator}", indented(SPACE, after))
+        levels = layout.operand_levels(operator)
+        before, after = (self.expression(e, n) for e, n in zip((left, right), levels, strict=True))
+        return BINARY[operator], layout.infix(before, operator, after)
 
     # --- calls and pipes ---
 
@@ -252,16 +275,14 @@ class Printer:
         return document
 
     def _head(self, head: Expr) -> Document:
-        if isinstance(head, Primitive | Reference):
+        if isinstance(head, Primitive):
+            return head.declaration.written
+        if isinstance(head, Reference):
             return head.name
         return self.expression(head, ATOM)
 
     def _arguments(self, given: list[Expr | Given]) -> Document:
-        """A function written in place stays behind its parenthesis: `map(fun(x =>`."""
-        documents = [self._argument(g) for g in given]
-        if any(isinstance(g, Lambda | DependentLambda) for g in given):
-            return concat("(", join(", ", documents), ")")
-        return group("(", indented(NOTHING, join(concat(",", SPACE), documents)), ")")
+        return layout.call_arguments([self._argument(g) for g in given], _in_place(given))
 
     def _argument(self, given: Expr | Given) -> Document:
         match given:
@@ -279,28 +300,21 @@ class Printer:
         head, given = _unfold(expr)
         while _flows(head, given):
             stages.insert(0, concat("|> ", self._call(head, given[:-1])))
-            in_place.insert(0, any(isinstance(g, Lambda) for g in (head, *given[:-1])))
+            in_place.insert(0, _in_place([head]) or _in_place(given[:-1]))
             expr = given[-1]  # type: ignore[assignment]  # data flows through values only
+            if id(expr) in self.annotated:
+                break
             head, given = _unfold(expr)
-        return _chain(self.expression(expr, ANNOTATED), stages, in_place)
+        return layout.chain(self.expression(expr, ANNOTATED), stages, in_place)
 
 
-def _chain(start: Document, stages: list[Document], in_place: list[bool]) -> Document:
-    """A short chain that ends in a function written in place is broken inside that one only."""
-    if in_place[-1] and not any(in_place[:-1]) and len(stages) <= 2:
-        return concat(join(" ", [start, *stages]))
-    return group(join(SPACE, [start, *stages]))
-
-
-def _abstraction(start: str, parameters: Document, body: Document) -> Document:
-    return group(start, parameters, " =>", indented(SPACE, body), ")")
-
-
-def _parameters(parameters: list[Identifier], annotate: bool) -> Document:
-    if not annotate:
-        return ", ".join(p.name for p in parameters)
-    annotated = [f"{p.name}: {show_type(p.type)}" for p in parameters]
-    return group("(", indented(join(concat(",", SPACE), annotated), by=4), ")")
+def _in_place(given: Sequence[Expr | Given]) -> bool:
+    """Whether there is a function among the arguments, and nothing else that may need two lines."""
+    functions = [isinstance(g, Lambda | DependentLambda) for g in given]
+    return any(functions) and all(
+        is_function or isinstance(g, Given | Identifier | Literal | Primitive | Reference)
+        for g, is_function in zip(given, functions, strict=True)
+    )
 
 
 def _unfold(expr: Expr) -> tuple[Expr, list[Expr | Given]]:
@@ -315,7 +329,7 @@ def _unfold(expr: Expr) -> tuple[Expr, list[Expr | Given]]:
 
 
 def _explicit(head: Expr) -> list[Argument]:
-    """The dependent arguments that a program has to write."""
+    """The dependent arguments that a program has to write; a layout only where it is not the usual one."""
     if isinstance(head, Primitive):
         parameters: tuple[Parameter, ...] = head.declaration.scheme.parameters
     elif isinstance(head, Reference):
@@ -323,7 +337,7 @@ def _explicit(head: Expr) -> list[Argument]:
     else:
         return []
     pairs = zip(parameters, head.arguments, strict=True)
-    return [argument for parameter, argument in pairs if not parameter.implicit]
+    return [a for p, a in pairs if not (p.implicit or (p.kind is Kind.LAYOUT and a == p.default))]
 
 
 def _runs(given: list[Expr | Given]) -> list[list[Expr | Given]]:
@@ -395,7 +409,7 @@ def _has_extent(type_: Type) -> bool:
     return isinstance(type_, Array | Vector | Fragment)
 
 
-# --- literals and dependent arguments -----------------------------------------------------------
+# --- literals -----------------------------------------------------------------------------------
 
 
 def _literal(literal: Literal) -> tuple[int, Document]:
@@ -410,107 +424,3 @@ def _literal(literal: Literal) -> tuple[int, Document]:
     digits = INFINITY if isinstance(value, float) and isinf(value) else repr(abs(value))
     negative = str(value).startswith("-")
     return (UNARY, f"-{digits}") if negative else (ATOM, digits)
-
-
-# no literal is infinite: this one is too large
-INFINITY = "1e999"
-
-
-def show_argument(argument: Argument) -> str:
-    """A dependent argument as it is written in an application."""
-    match argument:
-        case Nat():
-            return show_nat(argument)
-        case NatFunction(parameter, body):
-            return f"natFun({parameter} => {show_nat(body)})"
-        case Array(size, element):
-            return f"Array[{show_nat(size)}, {show_argument(element)}]"
-        case Pair(first, second):
-            return f"({show_argument(first)}, {show_argument(second)})"
-        case Index() | Vector() | Fragment():
-            return show_type(argument)
-        case _:
-            return str(argument)
-
-
-# --- types and sizes ----------------------------------------------------------------------------
-
-
-def show_type(type_: Type) -> str:
-    """A type as it is written, `m.n.f32` for arrays."""
-    match type_:
-        case Array(size, element):
-            return f"{_factor(size)}.{show_type(element)}"
-        case Pair(first, second):
-            return f"({show_type(first)}, {show_type(second)})"
-        case Index(size):
-            return f"Idx[{show_nat(size)}]"
-        case Vector(size, element):
-            return f"Vec[{show_nat(size)}, {show_type(element)}]"
-        case Fragment(rows, columns, other, element, kind):
-            sizes = ", ".join(show_nat(n) for n in (rows, columns, other))
-            return f"Fragment[{sizes}, {show_type(element)}, {kind}]"
-        case Function(parameter, result):
-            left = show_type(parameter)
-            return f"{left if is_data(parameter) else f'({left})'} -> {show_type(result)}"
-        case Dependent():
-            return _dependent_type(type_)
-        case _:
-            return str(type_)
-
-
-def _dependent_type(type_: Dependent) -> str:
-    """Neighbouring parameters of one sort share their parentheses."""
-    parameters: list[Parameter] = []
-    rest: Type = type_
-    while isinstance(rest, Dependent) and rest.implicit == type_.implicit:
-        parameters.append(Parameter(rest.name, rest.kind, rest.implicit))
-        rest = rest.result
-    return f"{_binders(parameters)}{show_type(rest)}"
-
-
-def _scheme(scheme: Scheme) -> str:
-    return "".join(_binders(run) for run in _sorts(scheme.parameters)) + show_type(scheme.type)
-
-
-def _sorts(parameters: Iterable[Parameter]) -> list[list[Parameter]]:
-    """Neighbouring implicit, and neighbouring explicit, parameters together."""
-    runs: list[list[Parameter]] = []
-    for parameter in parameters:
-        if runs and runs[-1][-1].implicit == parameter.implicit:
-            runs[-1].append(parameter)
-        else:
-            runs.append([parameter])
-    return runs
-
-
-def _binders(parameters: list[Parameter]) -> str:
-    inside = ", ".join(f"{p.name}: {p.kind.value}" for p in parameters)
-    return f"{{{inside}}} -> " if parameters[0].implicit else f"({inside}) -> "
-
-
-def show_nat(size: Nat) -> str:
-    """A size as it is written: no minus in front, for `0 - i` is hard to read."""
-    if not size.terms:
-        return "0"
-    positive = [term for term in size.terms if term[1] > 0]
-    first = positive[0] if positive else None
-    text = _term(Nat((first,))) if first else "0"
-    for term in size.terms:
-        if term is not first:
-            sign = "+" if term[1] > 0 else "-"
-            text += f" {sign} {_term(Nat((term,)) * (1 if term[1] > 0 else -1))}"
-    return text
-
-
-def _term(size: Nat) -> str:
-    """One product; a single operation needs no parentheses of its own."""
-    [(monomial, coefficient)] = size.terms
-    if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
-        return str(monomial[0][0])
-    return str(size)
-
-
-def _factor(size: Nat) -> str:
-    text = show_nat(size)
-    return text if text.isalnum() or text.isidentifier() else f"({text})"

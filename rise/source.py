@@ -1,9 +1,13 @@
-"""Source texts, places in them, and the excerpt with a caret that every message shows."""
+"""Source texts, places in them, and the excerpt with carets that every message shows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+
+# lines longer than this are shown from and up to a column, around what is marked
+WIDEST = 110
 
 
 @dataclass(frozen=True)
@@ -17,10 +21,14 @@ class Source:
     def read(path: Path) -> Source:
         return Source(str(path), path.read_text(encoding="utf-8"))
 
+    @cached_property
+    def _lines(self) -> list[str]:
+        # as the parser counts them: form feeds and their like do not end a line
+        return [line.removesuffix("\r") for line in self.text.split("\n")]
+
     def line(self, number: int) -> str:
         """The text of a line, counted from 1; empty beyond the end."""
-        lines = self.text.splitlines()
-        return lines[number - 1] if 1 <= number <= len(lines) else ""
+        return self._lines[number - 1] if 1 <= number <= len(self._lines) else ""
 
 
 @dataclass(frozen=True)
@@ -36,13 +44,45 @@ class Span:
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line}:{self.column}"
 
+    @property
+    def text(self) -> str:
+        """What the span covers."""
+        lines = [self.source.line(number) for number in range(self.line, self.end_line + 1)]
+        lines[-1] = lines[-1][: self.end_column - 1]
+        lines[0] = lines[0][self.column - 1 :]
+        return "\n".join(lines)
+
     def excerpt(self) -> str:
-        """The line the span starts on, with carets under the part it covers."""
-        text = self.source.line(self.line).expandtabs(1)
-        end = self.end_column if self.end_line == self.line else len(text) + 1
-        carets = "^" * max(1, end - self.column)
-        gutter = str(self.line)
-        return f"{gutter} | {text}\n{' ' * len(gutter)} | {' ' * (self.column - 1)}{carets}"
+        """The lines that the span begins and ends on, each with carets under the part it covers."""
+        return "\n".join(gutter + text for gutter, text in self.excerpt_lines())
+
+    def excerpt_lines(self) -> list[tuple[str, str]]:
+        """Line number with its bar, and text, by turns of source and carets."""
+        numbers = [self.line] if self.end_line <= self.line else [self.line, self.end_line]
+        width = len(str(numbers[-1]))
+        shown: list[tuple[str, str]] = []
+        for number in numbers:
+            if number > self.line + 1:
+                shown.append((f"{'…':>{width}} | ", ""))
+            text, carets = self._marked(number)
+            shown += [(f"{number:>{width}} | ", text), (f"{'':>{width}} | ", carets)]
+        return [(gutter, text.rstrip()) if text else (gutter.rstrip(), "") for gutter, text in shown]
+
+    def _marked(self, number: int) -> tuple[str, str]:
+        """A line and its carets; of the last of several lines, the indentation is not marked."""
+        text = self.source.line(number).replace("\t", " ")
+        start = self.column if number == self.line else len(text) - len(text.lstrip()) + 1
+        end = self.end_column if number == self.end_line else len(text) + 1
+        carets = " " * (start - 1) + "^" * max(1, end - start)
+        return _window(text, carets, start) if len(text) > WIDEST else (text, carets)
+
+
+def _window(text: str, carets: str, start: int) -> tuple[str, str]:
+    """The part of a long line around what is marked."""
+    first = max(0, start - 1 - WIDEST // 3)
+    last = first + WIDEST
+    before, after = "…" if first else "", "…" if last < len(text) else ""
+    return before + text[first:last] + after, " " * len(before) + carets[first:last]
 
 
 @dataclass(frozen=True)
@@ -54,6 +94,14 @@ class Derived:
 
 
 Origin = Span | Derived | None
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark of a message about another place: the other use, the definition that asks for it."""
+
+    text: str
+    origin: Origin = None
 
 
 def place(origin: Origin) -> Span | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
@@ -150,14 +151,29 @@ class Function:
         return f"{left} -> {self.result}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dependent:
-    """`(x: kind) -> result`, or `{x: kind} -> result` where the argument is inferred."""
+    """`(x: kind) -> result`, or `{x: kind} -> result` where the argument is inferred.
+
+    Equal are those that differ in the name of the parameter only.
+    """
 
     name: str
     kind: Kind
     result: Type
     implicit: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dependent) or (self.kind, self.implicit) != (other.kind, other.implicit):
+            return False
+        if self.name == other.name:
+            return self.result == other.result
+        mine, theirs = (Parameter(n, self.kind, False) for n in (self.name, other.name))
+        free = mine.key in leaves(other)
+        return not free and self.result == substitute_type(other.result, {theirs.key: mine.leaf})
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.implicit))
 
     def __str__(self) -> str:
         opening, closing = "{}" if self.implicit else "()"
@@ -192,8 +208,26 @@ class NatFunction:
         return f"natFun({self.parameter} => {self.body})"
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How the rows of an array lie in Shared memory: `rowMajor`, `padded(p)`, `swizzled(bytes)`.
+
+    `padded` skips p elements after each row; `swizzled` permutes the 16-byte chunks in each row of
+    that many bytes by the number of the row, as bulk tensor copies do. It is a property of the memory,
+    not of the value. `amount` is p or the bytes; `rowMajor` has none.
+    """
+
+    name: str
+    amount: Nat | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.amount is None else f"{self.name}({self.amount})"
+
+
+ROW_MAJOR = Layout("rowMajor")
+
 # an argument for a dependent parameter, one alternative a kind
-Argument = Nat | Data | Space | FragmentKind | NatFunction
+Argument = Nat | Data | Space | FragmentKind | NatFunction | Layout
 Solution = Mapping[Any, Argument]  # by Atom, Variable or Unknown
 
 BOOL, I32, F16, F32, F64 = (Scalar(n) for n in ("bool", "i32", "f16", "f32", "f64"))
@@ -203,12 +237,18 @@ SCALARS: Mapping[str, Scalar] = {
 
 
 def map_type(
-    type_: Type, on_nat: Callable[[Nat], Nat], on_leaf: Callable[[Variable | Unknown], Argument]
+    type_: Type,
+    on_nat: Callable[[Nat], Nat],
+    on_leaf: Callable[[Variable | Unknown], Argument],
+    on_binder: Callable[[Dependent], Dependent] = lambda dependent: dependent,
 ) -> Type:
-    """Rebuilds a type, replacing sizes and the variables of the other kinds."""
+    """Rebuilds a type, replacing sizes and the variables of the other kinds.
+
+    `on_binder` may rename what a dependent function binds, before its result is rebuilt.
+    """
 
     def go(t: Type) -> Type:
-        return map_type(t, on_nat, on_leaf)
+        return map_type(t, on_nat, on_leaf, on_binder)
 
     match type_:
         case Scalar():
@@ -228,12 +268,13 @@ def map_type(
             return Fragment(on_nat(rows), on_nat(columns), on_nat(other), go(element), new_kind)  # type: ignore[arg-type]
         case Function(parameter, result):
             return Function(go(parameter), go(result))
-        case Dependent(name, kind, result, implicit):
-            return Dependent(name, kind, go(result), implicit)
+        case Dependent():
+            bound = on_binder(type_)
+            return Dependent(bound.name, bound.kind, go(bound.result), bound.implicit)
 
 
 def substitute_type(type_: Type, solution: Solution) -> Type:
-    """Replaces variables and unknowns; the binders of dependent functions are unique, so none is captured."""
+    """Replaces variables and unknowns; a binder that would capture one of a value is renamed."""
     if not solution:
         return type_
     atoms = {a: v for a, v in solution.items() if isinstance(v, Nat)}
@@ -241,7 +282,34 @@ def substitute_type(type_: Type, solution: Solution) -> Type:
         type_,
         lambda n: n.substitute(atoms),
         lambda leaf: solution.get(leaf, leaf),
+        lambda bound: _apart(bound, mentioned(solution)),
     )
+
+
+def _apart(bound: Dependent, names: frozenset[str]) -> Dependent:
+    """The same function with a parameter that has none of the names."""
+    if bound.name not in names:
+        return bound
+    used = names | {str(leaf) for leaf in leaves(bound.result)}
+    name = next(n for n in (f"{bound.name}_{i}" for i in count(1)) if n not in used)
+    old, new = (Parameter(n, bound.kind, bound.implicit) for n in (bound.name, name))
+    return Dependent(name, bound.kind, substitute_type(bound.result, {old.key: new.leaf}), bound.implicit)
+
+
+def mentioned(solution: Solution) -> frozenset[str]:
+    """The names of the variables that a solution replaces, or that are in what it puts there."""
+    found = {str(leaf) for leaf in solution}
+    for value in solution.values():
+        match value:
+            case Nat():
+                found |= value.variables
+            case NatFunction(_, body) | Layout(_, Nat() as body):
+                found |= body.variables
+            case Space() | FragmentKind() | Layout():
+                pass
+            case _:
+                found |= {str(leaf) for leaf in leaves(value)}
+    return frozenset(found)
 
 
 def substitute_argument(argument: Argument, solution: Solution) -> Argument:
@@ -253,6 +321,10 @@ def substitute_argument(argument: Argument, solution: Solution) -> Argument:
         case NatFunction(parameter, body):
             inner = {a: v for a, v in solution.items() if isinstance(v, Nat) and a != NatVariable(parameter)}
             return NatFunction(parameter, body.substitute(inner))
+        case Layout(name, Nat() as amount):
+            return Layout(name, substitute_argument(amount, solution))  # type: ignore[arg-type]  # a size
+        case Layout():
+            return argument
         case Variable() | Unknown():
             return solution.get(argument, argument)
         case _:

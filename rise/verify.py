@@ -30,4 +30,4 @@ def verify(term: Expr, bound: Mapping[str, Type] | None = None) -> None:
 
 
 def _internal(message: str, term: Expr) -> RiseError:
-    return RiseError("R0699", f"internal: a term is not well typed: {message}", getattr(term, "origin", None))
+    return RiseError("R0699", f"a term is not well typed: {message}", getattr(term, "origin", None))

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
-
-from rise.cli.explanations import EXPLANATIONS
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("rise", "rewrites", "strategies", "codegen")
@@ -59,15 +54,3 @@ def test_the_parser_library_stays_in_the_parser() -> None:
         if "lark" in set(imported(ast.parse(path.read_text(encoding="utf-8"))))
     }
     assert users == {"rise/syntax"}
-
-
-def test_every_code_that_is_raised_is_explained() -> None:
-    sources = [path.read_text(encoding="utf-8") for path in modules() if path.name != "explanations.py"]
-    raised = set(re.findall(r"\bR0\d{3}\b", "\n".join(sources)))
-    assert raised - set(EXPLANATIONS) == set()
-
-
-@pytest.mark.parametrize("code", EXPLANATIONS)
-def test_explanations_are_of_codes_that_exist(code: str) -> None:
-    assert re.fullmatch(r"R0\d{3}", code)
-    assert EXPLANATIONS[code].endswith(".")

@@ -1,34 +1,30 @@
-"""Files and definitions: imports followed, definitions checked in order and generalised."""
+"""Files and definitions: imports followed, definitions checked in order, all mistakes found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rise.check.elaborate import Elaborator, Scope, to_kind
-from rise.check.unify import Unifier
-from rise.errors import ScopeError, TypeMismatch, UsageError
-from rise.expr import Definition, Expr, Literal, Primitive, map_types, subterms
-from rise.nat import Nat, NatUnknown, variable
-from rise.source import Source
+from rise.check.generalise import check_elements, fill, generalise
+from rise.check.recursion import Recursion
+from rise.errors import RiseError, ScopeError, UsageError, together
+from rise.expr import Definition, Expr
+from rise.source import Note, Origin, Source, Span, place
 from rise.syntax import surface as s
-from rise.syntax.parser import parse_expression, parse_file
+from rise.syntax.parser import parse_expression
+from rise.syntax.recover import recover
 from rise.syntax.resolve import resolve_type
-from rise.types import (
-    Argument,
-    Index,
-    Kind,
-    Parameter,
-    Scalar,
-    Type,
-    Unknown,
-    Variable,
-    Vector,
-    leaves,
-)
+from rise.types import Parameter
+
+__all__ = [
+    "Checked", "Loader", "Program", "check_definition", "check_elements", "check_expression",
+    "check_text", "fill", "generalise", "load", "read",
+]  # fmt: skip
 
 LIBRARY = Path(__file__).parent.parent / "library"
+UNKNOWN_NAME = "R0201"
 
 
 @dataclass(frozen=True)
@@ -45,9 +41,36 @@ class Program:
         return self.definitions[name]
 
 
+@dataclass
+class Checked:
+    """What is right in a file, and all that is wrong in it and in what it imports, in order.
+
+    places:   where the names are, that the file itself defines or means to define
+    failed:   the names of definitions that are wrong; to use one of them is no further mistake
+    complete: whether all names that the file means to define are known
+    """
+
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    places: dict[str, Span] = field(default_factory=dict)
+    own: list[str] = field(default_factory=list)
+    mistakes: list[RiseError] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
+    complete: bool = True
+
+    @property
+    def program(self) -> Program:
+        """Raises the mistakes, if there are any: one as it is, several as Mistakes."""
+        if self.mistakes:
+            raise together(self.mistakes)
+        return Program(self.definitions, tuple(self.own))
+
+
 def load(path: Path | str) -> Program:
-    """Reads and checks a file. A file that is missing or no text is a UsageError."""
-    return _load(Path(path), ())
+    """Reads and checks a file, and what it imports. A file that is missing or no text is a UsageError.
+
+    A program that is wrong raises its mistake, or Mistakes in the order of the text.
+    """
+    return Loader().load(Path(path)).program
 
 
 def read(path: Path) -> Source:
@@ -60,48 +83,140 @@ def read(path: Path) -> Source:
 
 
 def check_text(text: str, name: str = "<text>") -> Program:
-    """Checks a program given as text."""
-    return _check_file(parse_file(Source(name, text)), Path(), ())
+    """Checks a program given as text; what it imports is looked up in the working directory."""
+    return Loader().check(Source(name, text), Path()).program
 
 
-def _load(path: Path, loading: tuple[Path, ...]) -> Program:
-    if path.resolve() in loading:
-        raise ScopeError("R0210", f"{path} imports itself")
-    return _check_file(parse_file(read(path)), path.parent, (*loading, path.resolve()))
+class Loader:
+    """Checks each file once, however often it is imported, and tells each mistake once."""
+
+    def __init__(self) -> None:
+        self._checked: dict[Path, Checked] = {}
+        # the files that are being checked, each imported by the one before
+        self._loading: dict[Path, Path] = {}
+
+    def load(self, path: Path) -> Checked:
+        """The file at a path. UsageError where it cannot be read."""
+        key = path.resolve()
+        if key not in self._checked:
+            self._loading[key] = path
+            try:
+                self._checked[key] = self.check(read(path), path.parent)
+            finally:
+                del self._loading[key]
+        return self._checked[key]
+
+    def check(self, source: Source, folder: Path) -> Checked:
+        """A program text; its imports are relative to the folder."""
+        found = recover(source)
+        checked = Checked(failed=set(found.failed), complete=found.complete)
+        checked.mistakes += found.mistakes
+        for imported in found.file.imports:
+            self._import(imported, folder, checked)
+        recursion = Recursion(found.file.definitions)
+        for syntax in found.file.definitions:
+            try:
+                _check_one(syntax, checked, recursion)
+            except RiseError as error:
+                _add_mistake(error, syntax.name, checked)
+        checked.mistakes.sort(key=_line_in(source))
+        return checked
+
+    # --- imports ---
+
+    def _import(self, imported: s.ImportSyntax, folder: Path, checked: Checked) -> None:
+        try:
+            path = self._find(imported, folder)
+            new = path.resolve() not in self._checked
+            other = self.load(path)
+            for name, definition in other.definitions.items():
+                if checked.definitions.setdefault(name, definition) is not definition:
+                    raise _defined_twice(name, imported.span, checked.definitions[name].origin)
+        except RiseError as error:
+            checked.mistakes.append(error)
+            checked.complete = False
+            return
+        checked.failed |= other.failed
+        checked.complete = checked.complete and other.complete
+        if new:
+            note = Note("imported here", imported.span)
+            for mistake in other.mistakes:
+                mistake.notes = (*mistake.notes, note)
+            checked.mistakes += other.mistakes
+
+    def _find(self, imported: s.ImportSyntax, folder: Path) -> Path:
+        for candidate in (folder / imported.path, LIBRARY / imported.path):
+            if candidate.is_file():
+                self._check_circle(candidate, imported)
+                return candidate
+        raise ScopeError(
+            "R0212",
+            f"there is no file `{imported.path}` to import",
+            imported.span,
+            "it is looked for beside the importing file, then in the library",
+        )
+
+    def _check_circle(self, path: Path, imported: s.ImportSyntax) -> None:
+        key = path.resolve()
+        if key in self._loading:
+            loading = list(self._loading)
+            circle = [*loading[loading.index(key) :], key]
+            shown = " -> ".join(self._loading[k].name for k in circle)
+            raise ScopeError("R0210", f"files import each other in a circle: {shown}", imported.span)
 
 
-def _check_file(file: s.FileSyntax, folder: Path, loading: tuple[Path, ...]) -> Program:
-    definitions: dict[str, Definition] = {}
-    for imported in file.imports:
-        definitions.update(_import(imported, folder, loading).definitions)
-    for syntax in file.definitions:
-        if syntax.name in definitions:
-            raise ScopeError("R0211", f"`{syntax.name}` is defined twice", syntax.name_span)
-        definitions[syntax.name] = check_definition(syntax, definitions)
-    return Program(definitions, tuple(d.name for d in file.definitions))
+def _line_in(source: Source) -> Callable[[RiseError], tuple[int, int]]:
+    """Orders the mistakes of a file by their place in it: those of an imported file by the import."""
+
+    def line(error: RiseError) -> tuple[int, int]:
+        for origin in (error.origin, *(note.origin for note in error.notes)):
+            span = place(origin)
+            if span is not None and span.source is source:
+                return span.line, span.column
+        return 0, 0
+
+    return line
 
 
-def _import(imported: s.ImportSyntax, folder: Path, loading: tuple[Path, ...]) -> Program:
-    for candidate in (folder / imported.path, LIBRARY / imported.path):
-        if candidate.is_file():
-            if candidate.resolve() in loading:
-                raise ScopeError("R0210", f"`{imported.path}` is imported in a circle", imported.span)
-            return _load(candidate, loading)
-    raise ScopeError("R0212", f"there is no file `{imported.path}` to import", imported.span)
+# --- definitions --------------------------------------------------------------------------------
+
+
+def _check_one(syntax: s.DefinitionSyntax, checked: Checked, recursion: Recursion) -> None:
+    """Adds a definition to those that are right; what uses one that is wrong counts as wrong, silently."""
+    other = checked.definitions.get(syntax.name)
+    first = other.origin if other else checked.places.get(syntax.name)
+    if first is not None:
+        raise _defined_twice(syntax.name, syntax.name_span, first)
+    checked.places[syntax.name] = syntax.name_span
+    if recursion.mentions(syntax) & checked.failed - {syntax.name}:
+        checked.failed.add(syntax.name)
+        return
+    recursion.check(syntax, checked.definitions)
+    checked.definitions[syntax.name] = check_definition(syntax, checked.definitions)
+    checked.own.append(syntax.name)
+    checked.failed.discard(syntax.name)
+
+
+def _add_mistake(error: RiseError, name: str, checked: Checked) -> None:
+    """An unknown name may be one whose definition could not be read."""
+    if name not in checked.definitions:
+        checked.failed.add(name)
+    if error.code != UNKNOWN_NAME or checked.complete:
+        checked.mistakes.append(error)
+
+
+def _defined_twice(name: str, span: Span, other: Origin) -> ScopeError:
+    note = Note("it is defined here", other)
+    hint = "give one of them another name"
+    return ScopeError("R0211", f"`{name}` is defined twice", span, hint, notes=(note,))
 
 
 def check_definition(syntax: s.DefinitionSyntax, definitions: Mapping[str, Definition]) -> Definition:
+    """The typed definition, given those it may use. The first mistake in it is raised."""
     elaborator = Elaborator()
     scope = Scope(definitions=definitions)
     leading: list[Parameter] = []
     if syntax.annotation is None:
-        if any(name == syntax.name for name in _mentioned(syntax.body)) and syntax.name not in definitions:
-            raise ScopeError(
-                "R0213",
-                f"`{syntax.name}` refers to itself",
-                syntax.name_span,
-                "programs have no recursion",
-            )
         body = elaborator.infer(syntax.body, scope)
     else:
         annotation = syntax.annotation
@@ -114,138 +229,11 @@ def check_definition(syntax: s.DefinitionSyntax, definitions: Mapping[str, Defin
     return generalise(syntax.name, body, tuple(leading), elaborator.unifier, syntax)
 
 
-def _mentioned(node: object) -> Iterator[str]:
-    """Every name in a surface term."""
-    if isinstance(node, s.Name):
-        yield node.name
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from _mentioned(part)
-    elif hasattr(node, "__dataclass_fields__"):
-        for name in node.__dataclass_fields__:
-            if name != "span":
-                yield from _mentioned(getattr(node, name))
-
-
-def generalise(
-    name: str,
-    body: Expr,
-    leading: tuple[Parameter, ...],
-    unifier: Unifier,
-    syntax: s.DefinitionSyntax,
-) -> Definition:
-    """Fills in what was inferred; unknowns that are left become implicit parameters."""
-    unifier.finish()
-    body = fill(body, unifier)
-    added = parameters_for(body, {p.name for p in leading}, unifier)
-    body = fill(body, unifier)
-    unifier.constraints = unifier.checked_constraints()
-    check_elements(body)
-    return Definition(name, leading + added, body, tuple(unifier.constraints), syntax.name_span)
-
-
-def fill(body: Expr, unifier: Unifier) -> Expr:
-    """Replaces unknowns by what they were found to be, and gives literals the value of their type."""
-    return _convert_literals(map_types(body, unifier.resolve, unifier.resolve_argument))
-
-
-def _convert_literals(body: Expr) -> Expr:
-    from rise.expr import children, with_children
-
-    if isinstance(body, Literal) and isinstance(body.type, Scalar) and body.type.is_float:
-        return Literal(float(body.value), body.type, body.origin)
-    return with_children(body, tuple(_convert_literals(c) for c in children(body)))
-
-
-def parameters_for(body: Expr, taken: set[str], unifier: Unifier) -> tuple[Parameter, ...]:
-    """Solves every unknown that is left by a new rigid variable; returns them as parameters."""
-    taken = taken | _rigid_names(body)
-    parameters: list[Parameter] = []
-    for unknown in _unknowns(body):
-        if unknown in unifier.solution:
-            continue
-        sizes = isinstance(unknown, NatUnknown)
-        name = _new_name("n" if sizes else "t", taken)
-        taken.add(name)
-        value: Argument = variable(name) if sizes else Variable(name)
-        unifier.solution[unknown] = value
-        kind = Kind.NAT if sizes else Kind.DATA
-        if isinstance(unknown, Unknown) and unknown not in unifier.data_only:
-            kind = Kind.FRAGMENT if _is_fragment_kind(body, unknown) else Kind.DATA
-        parameters.append(Parameter(name, kind, True))
-    return tuple(parameters)
-
-
-def _is_fragment_kind(body: Expr, unknown: Unknown) -> bool:
-    for term in subterms(body):
-        if isinstance(term, Primitive):
-            for parameter, argument in zip(term.declaration.scheme.parameters, term.arguments, strict=True):
-                if argument == unknown and parameter.kind is Kind.FRAGMENT:
-                    return True
-    return False
-
-
-def _new_name(stem: str, taken: set[str]) -> str:
-    number = 0
-    while (name := f"{stem}{number or ''}") in taken:
-        number += 1
-    return name
-
-
-def _types(body: Expr) -> Iterator[Type | Nat]:
-    for term in subterms(body):
-        if isinstance(term, Primitive):
-            yield from (a for a in term.arguments if not isinstance(a, str))  # type: ignore[misc]
-        yield term.type
-
-
-def _unknowns(body: Expr) -> Iterator[NatUnknown | Unknown]:
-    seen: set[NatUnknown | Unknown] = set()
-    for type_ in _types(body):
-        found = (
-            type_.atoms
-            if isinstance(type_, Nat)
-            else leaves(type_)
-            if hasattr(type_, "__match_args__")
-            else ()
-        )
-        for leaf in found:
-            if isinstance(leaf, NatUnknown | Unknown) and leaf not in seen:
-                seen.add(leaf)
-                yield leaf
-
-
-def _rigid_names(body: Expr) -> set[str]:
-    from rise.expr import DependentLambda
-
-    return {t.name for t in subterms(body) if isinstance(t, DependentLambda)}
-
-
-def check_elements(body: Expr) -> None:
-    """Arithmetic is on numbers: `+` of two arrays is a mistake, `map` says how it is meant."""
-    for term in subterms(body):
-        if isinstance(term, Primitive) and term.declaration.elementwise:
-            for argument in term.arguments:
-                if not isinstance(argument, Scalar | Vector | Variable | Unknown | Index):
-                    raise TypeMismatch(
-                        "R0308",
-                        f"`{term.declaration.infix or term.name}` is for numbers, not for `{argument}`",
-                        term.origin,
-                        "apply it with `map`",
-                    )
-
-
 def check_expression(text: str, definitions: Mapping[str, Definition] | None = None) -> Expr:
     """The typed term of a closed expression; for tests and interactive use."""
     source = Source("<expression>", text)
     syntax = parse_expression(source)
     elaborator = Elaborator()
     body = elaborator.infer(syntax, Scope(definitions=definitions or {}))
-    definition = generalise(
-        "it",
-        body,
-        (),
-        elaborator.unifier,
-        s.DefinitionSyntax("it", None, syntax, syntax.span, syntax.span),
-    )
-    return definition.body
+    whole = s.DefinitionSyntax("it", None, syntax, syntax.span, syntax.span)
+    return generalise("it", body, (), elaborator.unifier, whole).body

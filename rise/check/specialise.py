@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from fractions import Fraction
 
+from rise.constraint import Constraint
 from rise.errors import TypeMismatch, UsageError
 from rise.expr import (
-    Constraint,
     Definition,
     DependentLambda,
     Expr,
@@ -17,6 +17,7 @@ from rise.expr import (
 )
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, constant, evaluate
 from rise.solve import solve
+from rise.source import Note
 from rise.suggest import suggestion
 from rise.types import (
     Argument,
@@ -106,18 +107,31 @@ def _check_names(definition: Definition, names: tuple[str, ...], sizes: Mapping[
 
 
 def _check_constraint(definition: Definition, constraint: Constraint, sizes: Mapping[str, int]) -> None:
-    value: Any = constraint.value
-    divisor: Any = constraint.divisor
-    number = evaluate(value, sizes)
+    value, divisor = constraint.value, constraint.divisor
+    if not isinstance(value, Nat):
+        return
     where = ", ".join(f"{n} = {sizes[n]}" for n in sorted(_variables(constraint)) if n in sizes)
     asked = f"`{definition.name}` needs {constraint}, which does not hold for {where}"
-    if divisor is None:
-        if number < 0:
-            raise TypeMismatch("R0404", f"{asked}: a size would be {number}", constraint.origin)
-        return
-    below = evaluate(divisor, sizes)
-    if below == 0 or (number / below).denominator != 1:
-        raise TypeMismatch("R0401", f"{asked}: {below} does not divide {number}", constraint.origin)
+    number, below = _evaluated(value, sizes), None if divisor is None else _evaluated(divisor, sizes)
+    code = "R0404" if divisor is None else "R0401"
+    if number is None or (divisor is not None and not below):
+        reason = "it would be divided by zero"
+    elif below is None:
+        reason = f"a size would be {number}" if number < 0 else ""
+    else:
+        reason = f"{below} does not divide {number}" if (number / below).denominator != 1 else ""
+    if reason:
+        notes = constraint.notes
+        if constraint.asker:
+            notes = (Note(f"{constraint.asker} asks for it", constraint.origin), *notes)
+        raise TypeMismatch(code, f"{asked}: {reason}", constraint.origin, notes=notes)
+
+
+def _evaluated(size: Nat, sizes: Mapping[str, int]) -> Fraction | None:
+    try:
+        return evaluate(size, sizes)
+    except ZeroDivisionError:
+        return None
 
 
 def _variables(constraint: Constraint) -> frozenset[str]:

@@ -1,21 +1,25 @@
 """Unification of types, with sizes up to their normal form.
 
-An equation between sizes that cannot be decided yet is kept and retried. Solving one may need that a
-number divides another, or that a difference is not negative: that is recorded, never assumed.
+An equation between sizes that cannot be decided yet is kept and retried. Whatever unknown it is
+solved for, the solution has to be a natural number: what that asks is recorded, never assumed
+(`rise.check.obligations`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
-from rise.errors import RiseError, TypeMismatch
-from rise.expr import Constraint
-from rise.nat import Atom, Nat, NatUnknown, at_least, atom
+from rise.check import literals, mismatch
+from rise.check.context import NOWHERE, Context
+from rise.check.literals import Numbers
+from rise.check.mismatch import Demand
+from rise.check.obligations import Obligations, resolve_constraint
+from rise.constraint import Constraint
+from rise.nat import Atom, Nat, NatUnknown, atom
 from rise.solve import division, solve
 from rise.source import Origin
 from rise.types import (
-    BOOL,
     F32,
     I32,
     Argument,
@@ -26,9 +30,10 @@ from rise.types import (
     Function,
     Index,
     Kind,
+    Layout,
     NatFunction,
     Pair,
-    Scalar,
+    Parameter,
     Space,
     Type,
     Unknown,
@@ -36,19 +41,17 @@ from rise.types import (
     Vector,
     leaves,
     map_type,
+    substitute_type,
 )
-from rise.types import substitute_argument as _substitute_argument
 
 
 @dataclass(frozen=True)
 class Equation:
-    """Two sizes that have to be equal, and the two types in which they were met."""
+    """Two sizes that have to be equal, and what demands it."""
 
     left: Nat
     right: Nat
-    expected: Type | None
-    found: Type | None
-    origin: Origin
+    demand: Demand
 
 
 @dataclass
@@ -59,13 +62,29 @@ class Unifier:
     equations: list[Equation] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
     data_only: set[Unknown] = field(default_factory=set)
-    literals: dict[Unknown, list[tuple[int | float, Origin]]] = field(default_factory=dict)
+    literals: dict[Unknown, Numbers] = field(default_factory=dict)
     numbers: count[int] = field(default_factory=count)
+    obligations: Obligations = field(default_factory=Obligations)
+
+    def copy(self) -> Unifier:
+        """A state of its own, for a trial."""
+        return Unifier(
+            dict(self.solution),
+            list(self.equations),
+            list(self.constraints),
+            set(self.data_only),
+            {unknown: list(values) for unknown, values in self.literals.items()},
+            self.numbers,
+            self.obligations.copy(),
+        )
 
     # --- fresh unknowns -----------------------------------------------------------------------------
 
-    def size(self) -> Nat:
-        return atom(NatUnknown(next(self.numbers)))
+    def size(self, asker: str = "", origin: Origin = None) -> Nat:
+        """A size to be found. `asker` is what needs it: "`split(32)`"."""
+        unknown = NatUnknown(next(self.numbers))
+        self.obligations.unknown(unknown, asker, origin)
+        return atom(unknown)
 
     def data(self) -> Unknown:
         unknown = Unknown(next(self.numbers))
@@ -81,9 +100,9 @@ class Unifier:
         self.literals[unknown] = [(value, origin)]
         return unknown
 
-    def argument(self, kind: Kind) -> Argument:
+    def argument(self, kind: Kind, asker: str = "", origin: Origin = None) -> Argument:
         if kind is Kind.NAT:
-            return self.size()
+            return self.size(asker, origin)
         return self.data() if kind is Kind.DATA else self.type()
 
     # --- applying what is known -----------------------------------------------------------------------
@@ -105,13 +124,17 @@ class Unifier:
         return value
 
     def resolve_argument(self, argument: Argument) -> Argument:
-        if isinstance(argument, Nat):
-            return self.resolve_size(argument)
-        if isinstance(argument, FragmentKind | Space):
-            return argument
-        if not isinstance(argument, NatFunction):
-            return self.resolve(argument)  # type: ignore[return-value]  # data stays data
-        return _substitute_argument(argument, self.solution)
+        match argument:
+            case Nat():
+                return self.resolve_size(argument)
+            case FragmentKind() | Space():
+                return argument
+            case Layout(_, amount):
+                return argument if amount is None else replace(argument, amount=self.resolve_size(amount))
+            case NatFunction(parameter, body):
+                return NatFunction(parameter, self.resolve_size(body))
+            case _:
+                return self.resolve(argument)  # type: ignore[return-value]  # data stays data
 
     def shallow(self, type_: Type) -> Type:
         """The type with its outermost unknown filled in."""
@@ -121,58 +144,54 @@ class Unifier:
 
     # --- unification ----------------------------------------------------------------------------------
 
-    def unify(self, expected: Type, found: Type, origin: Origin) -> None:
-        """Makes the two equal, or raises an error that shows both."""
-        self._unify(expected, found, expected, found, origin)
+    def unify(self, expected: Type, found: Type, origin: Origin, context: Context = NOWHERE) -> None:
+        """Makes the two equal, or raises an error that shows both, and what stands at the place."""
+        self._unify(expected, found, Demand(expected, found, origin, context))
 
-    def _unify(self, a: Type, b: Type, expected: Type, found: Type, origin: Origin) -> None:
+    def _unify(self, a: Type, b: Type, demand: Demand) -> None:
         a, b = self.shallow(a), self.shallow(b)
         match a, b:
             case _ if a == b:
                 return
             case Unknown(), _:
-                self._bind(a, b, expected, found, origin)
+                self._bind(a, b, demand)
             case _, Unknown():
-                self._bind(b, a, expected, found, origin)
+                self._bind(b, a, demand)
             case (Array(m, s), Array(n, t)) | (Vector(m, s), Vector(n, t)):
-                self._unify_sizes(m, n, expected, found, origin)
-                self._unify(s, t, expected, found, origin)
+                self._unify_sizes(m, n, demand)
+                self._unify(s, t, demand)
             case Index(m), Index(n):
-                self._unify_sizes(m, n, expected, found, origin)
-            case Pair(s, t), Pair(u, v):
-                self._unify(s, u, expected, found, origin)
-                self._unify(t, v, expected, found, origin)
-            case Function(s, t), Function(u, v):
-                self._unify(s, u, expected, found, origin)
-                self._unify(t, v, expected, found, origin)
+                self._unify_sizes(m, n, demand)
+            case (Pair(s, t), Pair(u, v)) | (Function(s, t), Function(u, v)):
+                self._unify(s, u, demand)
+                self._unify(t, v, demand)
             case Fragment(), Fragment():
                 for m, n in ((a.rows, b.rows), (a.columns, b.columns), (a.other, b.other)):
-                    self._unify_sizes(m, n, expected, found, origin)
-                self._unify(a.element, b.element, expected, found, origin)
-                self._unify_kinds(a.kind, b.kind, expected, found, origin)
-            case Dependent(name, kind, result, _), Dependent(other, kind_, result_, _) if (
-                kind is kind_ and name == other
-            ):
-                self._unify(result, result_, expected, found, origin)
+                    self._unify_sizes(m, n, demand)
+                self._unify(a.element, b.element, demand)
+                self._unify_kinds(a.kind, b.kind, demand)
+            case Dependent(), Dependent() if a.kind is b.kind:
+                self._unify_dependent(a, b, demand)
             case _:
-                raise self._mismatch(expected, found, origin)
+                raise mismatch.types_differ(self.shown(demand), a, b)
 
-    def _mismatch(self, expected: Type, found: Type, origin: Origin) -> TypeMismatch:
-        want, have = self.resolve(expected), self.resolve(found)
-        hint = None
-        if isinstance(have, Function) and not isinstance(want, Function | Unknown):
-            hint = "an argument is missing"
-        elif isinstance(want, Scalar) and isinstance(have, Scalar):
-            hint = f"convert with `{want}(…)`"
-        return TypeMismatch("R0301", f"expected `{want}`, found `{have}`", origin, hint)
+    def shown(self, demand: Demand) -> Demand:
+        """The demand as it is to be shown, everything known filled in."""
+        expected, found = self.resolve(demand.expected), self.resolve(demand.found)
+        return replace(demand, expected=expected, found=found)
+
+    def _unify_dependent(self, a: Dependent, b: Dependent, demand: Demand) -> None:
+        """Equal for one new rigid argument, which no unknown from outside may depend on."""
+        parameter = Parameter(f"{a.name}'{next(self.numbers)}", a.kind, False)
+        with self.obligations.inside(parameter.name, self.numbers, demand.origin):
+            results = [
+                substitute_type(t.result, {Parameter(t.name, t.kind, False).key: parameter.leaf})
+                for t in (a, b)
+            ]
+            self._unify(results[0], results[1], demand)
 
     def _unify_kinds(
-        self,
-        a: FragmentKind | Variable | Unknown,
-        b: FragmentKind | Variable | Unknown,
-        expected: Type,
-        found: Type,
-        origin: Origin,
+        self, a: FragmentKind | Variable | Unknown, b: FragmentKind | Variable | Unknown, demand: Demand
     ) -> None:
         a, b = self.solution.get(a, a), self.solution.get(b, b)  # type: ignore[arg-type, assignment]
         if a == b:
@@ -182,60 +201,34 @@ class Unifier:
         elif isinstance(b, Unknown):
             self.solution[b] = a
         else:
-            raise self._mismatch(expected, found, origin)
+            raise mismatch.types_differ(self.shown(demand), demand.expected, demand.found)
 
-    def _bind(self, unknown: Unknown, type_: Type, expected: Type, found: Type, origin: Origin) -> None:
+    def _bind(self, unknown: Unknown, type_: Type, demand: Demand) -> None:
         if unknown in leaves(self.resolve(type_)):
-            raise TypeMismatch("R0302", f"the type `{self.resolve(type_)}` would contain itself", origin)
+            raise mismatch.endless(self.resolve(type_), unknown, demand)
         if unknown in self.data_only and isinstance(type_, Function | Dependent):
-            raise TypeMismatch(
-                "R0303",
-                f"expected data, found the function type `{self.resolve(type_)}`",
-                origin,
-                "an argument may be missing",
-            )
+            raise mismatch.function_for_data(self.shown(demand), self.resolve(type_))
         if unknown in self.data_only and isinstance(type_, Unknown):
             self.data_only.add(type_)
         if unknown in self.literals:
-            self._bind_literal(unknown, type_, expected, found, origin)
+            self._bind_literal(unknown, type_, demand)
         self.solution[unknown] = type_  # type: ignore[assignment]  # functions too, for unknown types
 
-    def _bind_literal(
-        self, unknown: Unknown, type_: Type, expected: Type, found: Type, origin: Origin
-    ) -> None:
+    def _bind_literal(self, unknown: Unknown, type_: Type, demand: Demand) -> None:
         values = self.literals[unknown]
-        match type_:
-            case Unknown():
-                self.literals.setdefault(type_, []).extend(values)
-            case Variable() | Vector():
-                pass
-            case Scalar() if type_ != BOOL:
-                self._check_literals(values, type_)
-            case Index(bound):
-                self._check_indices(values, bound)
-            case _:
-                value, place = values[0]
-                raise TypeMismatch("R0305", f"the number {value} is no `{self.resolve(type_)}`", place)
-
-    def _check_literals(self, values: list[tuple[int | float, Origin]], type_: Scalar) -> None:
-        for value, place in values:
-            if isinstance(value, float) and not type_.is_float:
-                raise TypeMismatch("R0306", f"the number {value} is no whole number of type `{type_}`", place)
-            limit = 1 << type_.bits
-            low, high = (0, limit - 1) if type_.name.startswith("u") else (-limit // 2, limit // 2 - 1)
-            if not type_.is_float and not low <= value <= high:
-                raise TypeMismatch("R0307", f"the number {value} does not fit in `{type_}`", place)
-
-    def _check_indices(self, values: list[tuple[int | float, Origin]], bound: Nat) -> None:
-        for value, place in values:
-            if not isinstance(value, int):
-                raise TypeMismatch("R0306", f"the number {value} is no index", place)
-            self.require(Constraint(bound - (value + 1), origin=place))
+        if isinstance(type_, Unknown):
+            self.literals.setdefault(type_, []).extend(values)
+            return
+        for limit in literals.check(values, self.resolve(type_), demand):
+            self.require(limit)
+        if isinstance(type_, Variable):
+            value, place = values[0]
+            self.obligations.number(type_, f"the number {value}", place)
 
     # --- sizes ----------------------------------------------------------------------------------------
 
-    def _unify_sizes(self, a: Nat, b: Nat, expected: Type, found: Type, origin: Origin) -> None:
-        equation = Equation(a, b, expected, found, origin)
+    def _unify_sizes(self, a: Nat, b: Nat, demand: Demand) -> None:
+        equation = Equation(a, b, demand)
         if self._try(equation):
             self.retry()
         else:
@@ -243,35 +236,29 @@ class Unifier:
 
     def _try(self, equation: Equation) -> bool:
         left, right = self.resolve_size(equation.left), self.resolve_size(equation.right)
-        if left == right:
+        if left == right or self._equal_if_exact(left, right, equation.demand.origin):
             return True
         if not (left - right).unknowns:
-            raise self._different_sizes(left, right, equation)
+            raise mismatch.sizes_differ(left, right, self.shown(equation.demand))
         solved = solve(left, right)
         if solved is None:
             return False
         unknown, value = solved
+        self.obligations.solved(unknown, value, None if value.is_whole else division(left, right, unknown))
         self.solution[unknown] = value
-        if not value.is_whole:
-            self._require_whole(division(left, right, unknown), equation)
-        elif not at_least(value, 0):
-            self.require(Constraint(value, origin=equation.origin))
         return True
 
-    def _require_whole(self, quotient: tuple[Nat, Nat], equation: Equation) -> None:
-        """Records that the divisor divides, or refuses where it is a number that does not."""
-        above, below = quotient
-        if above.value is not None and below.value is not None:
-            raise TypeMismatch(
-                "R0401",
-                f"{below} does not divide {above}",
-                equation.origin,
-                self._show_equation(equation),
-            )
-        self.require(Constraint(above, below, equation.origin))
+    def _equal_if_exact(self, left: Nat, right: Nat, origin: Origin) -> bool:
+        """`n/2` as written is rounded down: it is the half of n where 2 | n, which is then required."""
+        exact, divisions = mismatch.exact(left - right)
+        if not divisions or exact.terms:
+            return False
+        for value, divisor in divisions:
+            self.require(Constraint(value, divisor, origin, "this size"))
+        return True
 
     def require(self, constraint: Constraint) -> None:
-        self.constraints.append(constraint)
+        self.obligations.require(constraint)
 
     def retry(self) -> None:
         """Tries the undecided equations again until none gets decided."""
@@ -282,16 +269,7 @@ class Unifier:
             progress = len(left_over) < len(pending)
             self.equations = left_over + self.equations
 
-    def _show_equation(self, equation: Equation) -> str:
-        left, right = self.resolve_size(equation.left), self.resolve_size(equation.right)
-        return f"the sizes `{left}` and `{right}` have to be equal"
-
-    def _different_sizes(self, left: Nat, right: Nat, equation: Equation) -> RiseError:
-        message = f"the sizes `{left}` and `{right}` differ"
-        if equation.expected is not None and equation.found is not None:
-            expected, found = self.resolve(equation.expected), self.resolve(equation.found)
-            message += f": expected `{expected}`, found `{found}`"
-        return TypeMismatch("R0402", message, equation.origin)
+    # --- the end --------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         """Gives literals their default types and decides what is left of the equations."""
@@ -304,38 +282,13 @@ class Unifier:
                 self.unify(left_open, I32 if whole else F32, values[0][1])
         self.retry()
         for equation in self.equations:
-            raise TypeMismatch(
-                "R0403",
-                "sizes that cannot be inferred",
-                equation.origin,
-                self._show_equation(equation),
-            )
+            left, right = self.resolve_size(equation.left), self.resolve_size(equation.right)
+            raise mismatch.undetermined(left, right, self.shown(equation.demand))
         self.constraints = self.checked_constraints()
 
     def checked_constraints(self) -> list[Constraint]:
-        """What is left to ask of the sizes; what is certainly wrong is an error here."""
-        kept: dict[str, Constraint] = {}
-        for constraint in self.constraints:
-            asked = resolve_constraint(constraint, self.resolve_size)
-            if asked is not None:
-                kept.setdefault(str(asked), asked)
-        return list(kept.values())
+        """What is left to ask of the sizes and types; what is certainly wrong is an error here."""
+        return self.obligations.settle(self.solution, self.resolve_size, self.resolve)
 
 
-def resolve_constraint(constraint: Constraint, resolve: object) -> Constraint | None:
-    """The constraint over resolved sizes; None where it holds; an error where it cannot."""
-    from rise.nat import divides
-
-    value = resolve(constraint.value)  # type: ignore[operator]
-    if constraint.divisor is None:
-        if at_least(value, 0):
-            return None
-        if value.value is not None:
-            raise TypeMismatch("R0404", f"a size would be negative: {value}", constraint.origin)
-        return Constraint(value, origin=constraint.origin)
-    divisor = resolve(constraint.divisor)  # type: ignore[operator]
-    if divides(divisor, value):
-        return None
-    if value.value is not None and divisor.value is not None:
-        raise TypeMismatch("R0401", f"{divisor} does not divide {value}", constraint.origin)
-    return Constraint(value, divisor, constraint.origin)
+__all__ = ["Demand", "Unifier", "resolve_constraint"]

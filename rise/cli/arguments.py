@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     _check(commands)
+    _format(commands)
     _run(commands)
     _compile(commands)
     _derive(commands)
@@ -50,6 +51,13 @@ def _check(commands: Any) -> None:
     made = _command(commands, "check", "check", "type-check files; print the type of each definition")
     made.add_argument("files", nargs="+", metavar="FILE")
     made.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _format(commands: Any) -> None:
+    made = _command(commands, "fmt", "format", "format files in place; standard input where none is given")
+    made.add_argument("files", nargs="*", metavar="FILE", help="- is standard input")
+    made.add_argument("--check", action="store_true", help="write nothing; print what would change, exit 1")
+    made.add_argument("--diff", action="store_true", help="write nothing; print what would change how")
 
 
 def _run(commands: Any) -> None:
@@ -82,6 +90,9 @@ def _derive(commands: Any) -> None:
     _strategy(made)
     made.add_argument("--check", action="store_true", help="evaluate before and after every step")
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for the inputs of the check")
+    made.add_argument("--save", metavar="F.json", help="write the derivation")
+    made.add_argument("--replay", metavar="F.json", help="apply a saved derivation in place of the strategy")
+    made.add_argument("--html", metavar="F.html", help="write a page with all steps, side by side")
     made.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -94,6 +105,8 @@ def _catalogues(commands: Any) -> None:
         made = _command(commands, name, "catalogue", meaning)
         made.add_argument("name", nargs="?", metavar="NAME")
         made.add_argument("--json", action="store_true", help="print JSON")
+        if name == "primitives":
+            made.add_argument("--markdown", action="store_true", help="print docs/primitives.md")
     made = _command(commands, "explain", "catalogue", "explain an error code")
     made.add_argument("name", nargs="?", metavar="CODE")
 

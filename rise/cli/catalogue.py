@@ -11,18 +11,27 @@ from rise.errors import UsageError
 from rise.suggest import suggestion
 
 Item = dict[str, Any]
+Show = Callable[[list[Item]], str]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Lists everything, or shows one item."""
+    if getattr(arguments, "markdown", False):
+        from rise.primitives.reference import markdown
+
+        print(markdown(), end="")
+        return 0
     items, show = _CATALOGUES[arguments.command]()
     chosen = items if arguments.name is None else [_find(arguments.command, arguments.name, items)]
     if getattr(arguments, "json", False):
         print(json.dumps(chosen, indent=2))
     else:
-        for item in chosen:
-            print(show(item))
+        print(show(chosen))
     return 0
+
+
+def _each(show: Callable[[Item], str]) -> Show:
+    return lambda items: "\n".join(show(item) for item in items)
 
 
 def _find(command: str, name: str, items: list[Item]) -> Item:
@@ -37,65 +46,21 @@ def _find(command: str, name: str, items: list[Item]) -> Item:
 # --- catalogues -------------------------------------------------------------------------------------
 
 
-def _primitives() -> tuple[list[Item], Callable[[Item], str]]:
-    from rise.primitives.declare import REGISTRY, lookup
+def _primitives() -> tuple[list[Item], Show]:
+    """One in full, several by their names and schemes."""
+    from rise.primitives.reference import in_full, items, listed
 
-    lookup("map")  # imports all that declares
-    items = [
-        {
-            "name": d.name,
-            "signature": " ".join(d.signature.split()),
-            "meaning": d.meaning,
-            "infix": d.infix,
-            "lowers": d.lowers,
-        }
-        for d in REGISTRY.values()
-    ]
-    return items, _show_primitive
+    return items(), lambda chosen: in_full(chosen[0]) if len(chosen) == 1 else listed(chosen)
 
 
-def _show_primitive(item: Item) -> str:
-    sign = f" (`{item['infix']}`)" if item["infix"] else ""
-    lowers = f" A way to execute `{item['lowers']}`." if item["lowers"] else ""
-    return f"{item['name']}{sign} : {item['signature']}\n    {item['meaning']}{lowers}"
+def _rules() -> tuple[list[Item], Show]:
+    """One in full, several by their names and equations."""
+    from rise.cli.rules import in_full, items, listed
+
+    return items(), lambda chosen: in_full(chosen[0]) if len(chosen) == 1 else listed(chosen)
 
 
-def _rules() -> tuple[list[Item], Callable[[Item], str]]:
-    import strategies.tensor_core  # noqa: F401  # declares every rule that it uses
-    from rewrites.rule import COMPUTED, RULES
-
-    items: list[Item] = [
-        {
-            "name": r.name,
-            "left": r.left,
-            "right": r.right,
-            "sizes": list(r.sizes),
-            "meaning": r.meaning,
-            "exact": r.exact,
-        }
-        for r in RULES.values()
-    ]
-    items += [
-        {"name": c.name, "equation": c.equation, "meaning": c.meaning, "exact": c.exact}
-        for c in COMPUTED.values()
-    ]
-    return items, _show_rule
-
-
-def _show_rule(item: Item) -> str:
-    lines = [item["name"] + (f"  (parameters: {', '.join(item['sizes'])})" if item.get("sizes") else "")]
-    if "equation" in item:
-        lines.append(f"    {item['equation']}")
-    else:
-        lines += [f"    {' '.join(item['left'].split())}", f"  → {' '.join(item['right'].split())}"]
-    if item["meaning"]:
-        lines.append(f"    {item['meaning']}")
-    if not item["exact"]:
-        lines.append("    Changes the order of sums: floats may be rounded differently.")
-    return "\n".join(lines)
-
-
-def _strategies() -> tuple[list[Item], Callable[[Item], str]]:
+def _strategies() -> tuple[list[Item], Show]:
     from strategies.registry import catalogue, show_value
 
     items: list[Item] = [
@@ -108,7 +73,7 @@ def _strategies() -> tuple[list[Item], Callable[[Item], str]]:
         }
         for entry in catalogue()
     ]
-    return items, _show_strategy
+    return items, _each(_show_strategy)
 
 
 def _show_strategy(item: Item) -> str:
@@ -118,14 +83,25 @@ def _show_strategy(item: Item) -> str:
     return "\n".join([item["name"], f"    {item['meaning']}", *parameters])
 
 
-def _explanations() -> tuple[list[Item], Callable[[Item], str]]:
+def _explanations() -> tuple[list[Item], Show]:
+    """One in full, with an example; several by their first lines."""
     from rise.cli.explanations import EXPLANATIONS
+    from rise.cli.mistakes import EXAMPLES, explained
 
-    items = [{"name": code, "meaning": meaning} for code, meaning in EXPLANATIONS.items()]
-    return items, lambda item: f"{item['name']}: {item['meaning']}"
+    items: list[Item] = [{"name": code, "meaning": meaning} for code, meaning in EXPLANATIONS.items()]
+    for item in items:
+        if example := EXAMPLES.get(item["name"]):
+            item |= {"wrong": example.wrong, "right": example.right}
+
+    def show(chosen: list[Item]) -> str:
+        if len(chosen) == 1:
+            return explained(chosen[0]["name"], chosen[0]["meaning"])
+        return "\n".join(f"{item['name']}: {item['meaning']}" for item in chosen)
+
+    return items, show
 
 
-_CATALOGUES: Mapping[str, Callable[[], tuple[list[Item], Callable[[Item], str]]]] = {
+_CATALOGUES: Mapping[str, Callable[[], tuple[list[Item], Show]]] = {
     "primitives": _primitives,
     "rules": _rules,
     "strategies": _strategies,

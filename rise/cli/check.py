@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
-from rise.check.program import load
+from rise.check.program import Checked, Loader
 from rise.cli.terminal import show_error
-from rise.errors import RiseError, UsageError
+from rise.errors import RiseError, UsageError, together
 from rise.expr import Definition
 from rise.pretty import show_type
 from rise.types import Dependent, Type
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Checks every file, also after one that is wrong: all mistakes of a project are shown at once."""
-    status = 0
+    """Checks every file, also after one that is wrong: all mistakes of a project are shown, each once."""
+    loader = Loader()
+    mistakes: list[RiseError] = []
     found: dict[str, list[dict[str, Any]]] = {}
     for file in arguments.files:
-        try:
-            program = load(file)
-        except RiseError as error:
-            show_error(error)
-            status = max(status, 2 if isinstance(error, UsageError) else 1)
-            continue
-        found[file] = [described(program[name]) for name in program.own]
+        checked = load(file, loader)
+        mistakes += [m for m in checked.mistakes if m not in mistakes]
+        found[file] = [described(checked.definitions[name]) for name in checked.own]
         if not arguments.json:
             for definition in found[file]:
                 _print(definition)
     if arguments.json:
         print(json.dumps(found, indent=2))
-    return status
+    if mistakes:
+        sys.stdout.flush()
+        show_error(together(mistakes))
+    return max((2 if isinstance(m, UsageError) else 1 for m in mistakes), default=0)
+
+
+def load(file: str, loader: Loader) -> Checked:
+    """The file; that it cannot be read is a mistake among others."""
+    try:
+        return loader.load(Path(file))
+    except UsageError as error:
+        return Checked(mistakes=[error])
 
 
 def described(definition: Definition) -> dict[str, Any]:

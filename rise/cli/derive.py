@@ -1,59 +1,74 @@
-"""`rise derive`: how a strategy rewrites a definition, step by step; each step evaluated with `--check`."""
+"""`rise derive`: how a strategy rewrites a definition, step by step.
+
+Each step is evaluated with `--check`; `--save` and `--replay` keep derivations and apply them again,
+`--html` writes a page.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from rewrites.result import Step, Success
+from rewrites.derivation import Replayed, programs, read, replay
+from rewrites.derivation import described as saved
+from rewrites.result import Step, Success, one_line, show_path
 from rise.check.compare import Comparison, Tolerance, compare, tolerance
 from rise.check.specialise import inputs_of
 from rise.cli.stages import chosen_strategy, derived, subject
-from rise.errors import StrategyError
-from rise.expr import Expr, children, with_children
+from rise.cli.terminal import note, write_file
+from rise.errors import UsageError
+from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.pretty import show
 
-WIDTH = 92
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the steps and the result; with --check stops at the first step that changes the meaning."""
-    chosen = subject(arguments)
-    strategy = chosen_strategy(arguments)
-    program = data_flow(chosen.program)
-    success = derived(program, strategy)
+    program = data_flow(subject(arguments).program)
+    success = _success(program, arguments)
     verdicts = list(checked(program, success, arguments.seed)) if arguments.check else []
+    if arguments.save:
+        write_file(Path(arguments.save), json.dumps(saved(program, success), indent=1, ensure_ascii=False))
+    if arguments.html:
+        from rise.cli.derivation_page import page
+
+        write_file(Path(arguments.html), page(arguments.name, program, success, verdicts))
     if arguments.json:
-        print(json.dumps(described(success, verdicts), indent=2))
+        print(json.dumps(described(program, success, verdicts), indent=2))
     else:
         _print(success, verdicts)
     return 0 if all(v.agrees for v in verdicts) else 1
 
 
+def _success(program: Expr, arguments: argparse.Namespace) -> Success:
+    """By the strategy, or by the steps of a file."""
+    strategy = chosen_strategy(arguments)
+    if arguments.replay is None:
+        return derived(program, strategy)
+    replayed = replay(program, read(_text(arguments.replay)))
+    _warn(replayed)
+    return replayed.success
+
+
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("R0001", f"cannot read {file}: {getattr(error, 'strerror', error)}") from None
+
+
+def _warn(replayed: Replayed) -> None:
+    if replayed.changed:
+        first, count = replayed.changed[0], len(replayed.changed)
+        where = f"{count} of {len(replayed.success.steps)} steps, from step {first} on"
+        note(f"the program has changed: {where}, applied to other terms than when they were saved")
+
+
 # --- checking ---------------------------------------------------------------------------------------
-
-
-def programs(start: Expr, success: Success) -> Iterator[Expr]:
-    """The whole program after each step."""
-    whole = start
-    for step in success.steps:
-        whole = replaced(whole, step.path, step.after)
-        yield whole
-
-
-def replaced(term: Expr, path: tuple[int, ...], new: Expr) -> Expr:
-    """The term with another subterm at a path. R0607 where the path leads nowhere."""
-    if not path:
-        return new
-    below = children(term)
-    if path[0] >= len(below):
-        raise StrategyError("R0607", "a step of the derivation is at a place that the program has not")
-    inner = replaced(below[path[0]], path[1:], new)
-    return with_children(term, (*below[: path[0]], inner, *below[path[0] + 1 :]))
 
 
 def checked(start: Expr, success: Success, seed: int) -> Iterator[Comparison]:
@@ -78,15 +93,15 @@ def final(success: Success, inputs: list[Any], reference: Any, allowed: Toleranc
 
 def _print(success: Success, verdicts: list[Comparison]) -> None:
     for number, step in enumerate(success.steps, 1):
-        print(f"{number:4}. {step.rule}   at {show_path(step)}{_mark(number, verdicts)}")
-        print(f"        {short(step.before)}")
-        print(f"      → {short(step.after)}")
+        print(f"{number:4}. {step.rule}   at {show_path(step.path)}{_mark(number, verdicts)}")
+        print(f"        {one_line(show(step.before))}")
+        print(f"      → {one_line(show(step.after))}")
         for constraint in step.constraints:
             print(f"        asks for {constraint}")
         if 0 < len(verdicts) <= number and not verdicts[-1].agrees:
             break
     print()
-    print(f"{len(success.steps)} steps: {counts(success)}")
+    print(f"{plural(success.steps)}: {counts(success)}")
     if verdicts:
         print(conclusion(success, verdicts))
     if all(v.agrees for v in verdicts):
@@ -103,11 +118,15 @@ def _mark(number: int, verdicts: list[Comparison]) -> str:
 def conclusion(success: Success, verdicts: list[Comparison]) -> str:
     """What the check found, the guilty rule by name."""
     if all(v.agrees for v in verdicts):
-        return f"checked by evaluation after each of the {len(success.steps)} steps: all agree"
+        return f"checked by evaluation after each of the {plural(success.steps)}: all agree"
     number, last = len(verdicts), verdicts[-1]
     if number > len(success.steps):
         return f"the steps agree, but the derived program differs from the last of them: {last}"
     return f"step {number}, `{success.steps[number - 1].rule}`, changes the result: {last}"
+
+
+def plural(steps: Sequence[Step]) -> str:
+    return f"{len(steps)} step{'' if len(steps) == 1 else 's'}"
 
 
 def counts(success: Success) -> str:
@@ -118,28 +137,9 @@ def counts(success: Success) -> str:
     return ", ".join(name if n == 1 else f"{name} ({n})" for name, n in names.items())
 
 
-def show_path(step: Step) -> str:
-    return ".".join(map(str, step.path)) or "the top"
-
-
-def short(term: Expr) -> str:
-    """A term on one line, cut where it gets long."""
-    text = " ".join(show(term).split())
-    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
-
-
-def described(success: Success, verdicts: list[Comparison]) -> dict[str, Any]:
-    """The derivation for a machine."""
-    steps: list[dict[str, Any]] = [
-        {
-            "rule": step.rule,
-            "path": list(step.path),
-            "before": show(step.before),
-            "after": show(step.after),
-            "constraints": [str(c) for c in step.constraints],
-        }
-        for step in success.steps
-    ]
-    for step, verdict in zip(steps, verdicts, strict=False):
+def described(start: Expr, success: Success, verdicts: list[Comparison]) -> dict[str, Any]:
+    """The derivation for a machine: as `--save` writes it, with the verdicts."""
+    derivation = saved(start, success)
+    for step, verdict in zip(derivation["steps"], verdicts, strict=False):
         step["agrees"] = verdict.agrees
-    return {"steps": steps, "result": show(success.term), "agrees": all(v.agrees for v in verdicts)}
+    return {**derivation, "agrees": all(v.agrees for v in verdicts)}

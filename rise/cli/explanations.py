@@ -26,19 +26,35 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",
     "R0103": "A character that no program contains.",
     "R0104": "A bracket or a comment is opened and not closed.",
+    "R0199": "An internal error of the formatter, which has written nothing. Please report it.",
+    "R0150": "Python asks whether a value of a program is true, by `if`, `and` or `a < b < c`. `select` "
+    "chooses between values; `&`, `or_` and `~` connect truth values.",
+    "R0151": "Python goes through a value of a program, or asks for its length. `map`, `reduce`, `scan` go "
+    "through arrays; `a, b = pair` takes a pair apart.",
+    "R0152": "A Python object that means nothing in a program: a NumPy array, a list, None, a slice.",
+    "R0153": "A Python function that is to be part of a program returns nothing.",
+    "R0154": "A parameter is used outside of the Python function that it belongs to.",
+    "R0155": "An operator of Python that means something else in programs: `|` applies, `//` is for sizes.",
+    "R0156": "A Python function cannot be part of a program: it has no fixed list of parameters, or is one "
+    "of Python's own.",
+    "R0157": "A definition in Python is stated wrongly: its name, the annotation of a parameter, its sizes.",
+    "R0158": "A value of a program has no such attribute; it has `fst` and `snd`.",
+    "R0159": "Python or NumPy needs the number that a value of a program will be. Casts are `f32(x)`.",
     "R0201": "A name that no definition, parameter or primitive has.",
     "R0202": "A type, size or kind that is not known.",
     "R0203": "A value stands where a type or a size is needed, or the other way round.",
     "R0204": "A type is written in another form than it has, `Array[n, t]`.",
     "R0205": "One list of parameters has two of the same name.",
-    "R0206": "A primitive has a size or a memory as an explicit argument, `split(32)`, which is missing.",
+    "R0206": "A primitive or a definition takes a size, a type or a memory, as in `split(32)`, and it is "
+    "missing.",
     "R0207": "Two primitives are declared under one name.",
     "R0208": "There is no such kind: kinds are Nat, DataType, AddressSpace, FragmKind, Nat2Nat, Layout.",
     "R0209": "The file has no definition of that name.",
     "R0210": "Files import each other in a circle.",
     "R0211": "A file, or what it imports, defines a name twice.",
     "R0212": "The imported file is neither beside the importing one nor in the library.",
-    "R0213": "A definition mentions itself. Programs have no recursion: `reduce`, `scan`, `iterate` repeat.",
+    "R0213": "A definition mentions itself or a later one. Programs have no recursion: `reduce`, `scan` and "
+    "`iterate` repeat.",
     "R0214": "A size is divided by zero.",
     "R0301": "Two types have to be equal and are not: what the context expects, and what stands there.",
     "R0302": "A type would have to contain itself, as in `fun(x => x(x))`.",
@@ -47,11 +63,17 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0305": "A number stands where the context needs another type than a number.",
     "R0306": "A number with a fraction stands where an integer or an index is needed.",
     "R0307": "A number is beyond the range of its type.",
-    "R0308": "`+`, `<`, `exp` … are for single numbers. `map` applies them to the elements of an array.",
+    "R0308": "`+`, `<`, `exp` … are for single numbers. `map` applies them to the elements of an array. A "
+    "definition that uses them on a type variable asks that the type be one of numbers.",
+    "R0309": "A function written in place has more or fewer parameters than its place wants. A list of "
+    "parameters in parentheses, `fun((x, y) => …)`, takes a pair apart where one argument is wanted.",
+    "R0310": "A pattern `(x, y)` takes a pair apart, and what stands for it is no pair.",
+    "R0311": "The type of something outside of a function depends on a size that only the function knows, as "
+    "in `iterate(k)(depFun((l: Nat) => …))`, where elements may not depend on l.",
     "R0401": "A size is not a multiple of what it is divided by: `split(32)` needs 32 | n.",
-    "R0402": "Two sizes have to be equal and never are.",
+    "R0402": "Two sizes have to be equal and are not, or not whatever the sizes are that they are made of.",
     "R0403": "The program does not determine a size. Annotate the type, or give the size explicitly.",
-    "R0404": "A size would be negative, as that of `drop(5)` on 3 elements.",
+    "R0404": "A size would be negative, as that of `drop(5)` on 3 elements, or an index is beyond the end.",
     "R0405": "The sizes that a definition abstracts over must be known in order to run or to compile it: "
     "by `--size m=128`, or by inputs.",
     "R0406": "`--size` names something that is no size of the definition.",
@@ -68,6 +90,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0507": "An input is no data: a function, a list, a pair in place of an array.",
     "R0508": "A free identifier has no value.",
     "R0509": "An operation is not defined on a type, as a remainder on floats may be.",
+    "R0510": "Two elements are put at one place: an index of `scatter` repeats, or the functions of "
+    "`reorder` are no permutation and its inverse.",
     "R0601": "The two sides of a rewrite rule differ in type. The rule cannot be declared.",
     "R0602": "The right side of a rule mentions a name that its left side does not bind.",
     "R0603": "A rule is given a parameter that it does not have.",
@@ -75,7 +99,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0605": "The instructions have no fragment of this shape.",
     "R0606": "A strategy does not apply to the program. The message names the rule that came closest, the "
     "reason, and the place in the source.",
-    "R0607": "A step of a derivation is at a place which the program does not have.",
+    "R0607": "A step of a saved derivation does not apply to the program, which has changed, or the rule "
+    "has. The message says at which step, and why; derive the program anew.",
+    "R0608": "The file of `--replay` is no derivation. `rise derive --save` writes one.",
+    "R0609": "A parameter of a strategy has a value that it cannot have. `rise strategies` says what it is.",
     "R0699": "An internal error: a rule made a term that is not well typed. Please report it.",
     "R0701": "A low-level program must say how each result is written: by a loop (`mapSeq`) or in parallel.",
     "R0702": "A result that is read later must be stored: `toMem(Local)`, `toMem(Shared)`.",
@@ -98,6 +125,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0721": "One fragment is loaded from tiles of different layouts.",
     "R0722": "Inputs of kernels are data, not functions.",
     "R0723": "The result of a kernel is data; where it is a function, an input is missing.",
+    "R0724": "A vector, or an asynchronous copy, moves 4, 8 or 16 bytes at once, side by side and from an "
+    "aligned place on. Choose width and layout so that rows are multiples of it.",
+    "R0725": "The load of `reducePipelined` is a function written in place, which says what is copied into "
+    "Shared memory, as `fun(x => copyAsync(x))` does.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",
@@ -119,6 +150,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0828": "cuBLAS, which a benchmark compares with, is not installed.",
     "R0829": "A kernel of a benchmark left parts of its result unwritten.",
     "R0830": "A kernel of a benchmark computed something else than the library.",
+    "R0831": "The driver does not record or replay a CUDA graph, with which a benchmark times small kernels.",
     "R0901": "In the emulator: an argument does not fit its parameter, or overlaps another one.",
     "R0902": "In the emulator: a read outside of an array.",
     "R0903": "In the emulator: a write outside of an array, or any use outside of a local array.",
@@ -134,4 +166,6 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0913": "In the emulator: a thread that goes on for ever.",
     "R0914": "In the emulator: a grid, a block or shared memory beyond what GPUs have.",
     "R0915": "In the emulator: undefined arithmetic, as signed overflow or division by zero.",
+    "R0916": "In the emulator: a use of memory into which a copy is under way that its thread has not waited "
+    "for.",
 }

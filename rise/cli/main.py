@@ -14,7 +14,6 @@ from rise.cli.arguments import parser
 from rise.errors import RiseError, UsageError
 
 RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
-REPORT = "This is a mistake of the compiler, please report it; --debug shows more."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RiseError as error:
         if debug:
             raise
-        return _report(error)
+        return _internal(error, argv) if error.code.endswith("99") else _report(error)
     except SystemExit as leaving:  # argparse, for --help and --version
         return leaving.code if isinstance(leaving.code, int) else CALL_WRONG
     except KeyboardInterrupt:
@@ -48,16 +47,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
-        print(REPORT, file=sys.stderr)
-        return INTERNAL
+        return _internal(error, argv)
+
+
+def _internal(error: Exception, argv: Sequence[str] | None) -> int:
+    """A failure that no program should cause: never shown as a mistake of the program."""
+    from rise.cli.failure import explain
+
+    print(explain(error, sys.argv[1:] if argv is None else argv), file=sys.stderr)
+    return INTERNAL
 
 
 def _report(error: RiseError) -> int:
     from rise.cli.terminal import show_error
 
     show_error(error)
-    if error.code.endswith("99"):
-        print(REPORT, file=sys.stderr)
-        return INTERNAL
     return CALL_WRONG if isinstance(error, UsageError) else PROGRAM_WRONG

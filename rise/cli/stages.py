@@ -14,7 +14,6 @@ from rise.cli.arguments import pairs, sizes
 from rise.errors import RiseError, StrategyError
 from rise.expr import Definition, Expr
 from rise.normal import data_flow
-from rise.source import place
 from strategies.core import Strategy
 from strategies.registry import find
 
@@ -34,6 +33,7 @@ class Subject:
 
 def subject(arguments: argparse.Namespace) -> Subject:
     """The definition that FILE, NAME and --size name."""
+    find(arguments.strategy)  # a module of the user's own may declare what the program uses
     given = sizes(arguments.size)
     return Subject(load(arguments.file)[arguments.name], given)
 
@@ -54,19 +54,8 @@ def derived(program: Expr, strategy: Strategy) -> Success:
             "R0606", f"the strategy `{strategy.name}` fails: {error.message}", error.origin, error.hint
         ) from error
     if isinstance(result, Failure):
-        raise StrategyError(
-            "R0606",
-            f"the strategy `{strategy.name}` fails: {_story(result)}",
-            result.term.origin,
-        )
+        raise result.error(strategy.name)
     return result
-
-
-def _story(failure: Failure) -> str:
-    """Its story; without the place where the message shows the place anyway."""
-    if place(failure.term.origin) is None:
-        return failure.story()
-    return f"`{failure.rule}` does not apply: {failure.reason}"
 
 
 def kernel_of(success: Success, name: str) -> Kernel:

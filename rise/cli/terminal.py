@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from rise.errors import RiseError, UsageError
 
 
 def show_error(error: RiseError) -> None:
-    """The message on stderr: place and reason, the caret, the hint."""
-    text = error.render()
+    """The message on stderr: place and reason, the carets, what differs, the hint."""
     if not sys.stderr.isatty():
-        print(text, file=sys.stderr)
+        print(error.render(), file=sys.stderr)
         return
     from rich.console import Console
     from rich.text import Text
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    for number, line in enumerate(text.splitlines()):
-        console.print(Text(line, style=_style(number, line)))
+    for line in error.lines():
+        console.print(Text.assemble(*((text, STYLES[kind]) for kind, text in line)))
 
 
-def _style(number: int, line: str) -> str:
-    if number == 0:
-        return "bold red"
-    if line.startswith("hint: "):
-        return "cyan"
-    return "red" if set(line) <= set(" |^") else ""
+# the pieces of a message (`rise.errors.Piece`), as rich styles
+STYLES = {"title": "bold red", "caret": "red", "mark": "bold yellow", "note": "bold", "hint": "cyan", "": ""}
 
 
 def note(text: str) -> None:
@@ -46,7 +41,17 @@ def show_code(text: str, language: str, stream: TextIO | None = None) -> None:
     from rich.syntax import Syntax
 
     console = Console(file=out)
-    console.print(Syntax(text.rstrip("\n"), language, background_color="default", word_wrap=True))
+    lexer = _lexer(language)
+    console.print(Syntax(text.rstrip("\n"), lexer, background_color="default", word_wrap=True))
+
+
+def _lexer(language: str) -> Any:
+    """Pygments' own are found by name; ours is too where the package is installed, which it need not be."""
+    if language != "rise":
+        return language
+    from rise.syntax.highlight import RiseLexer
+
+    return RiseLexer()
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -24,10 +24,22 @@ from rise.expr import (
 from rise.interpret.inputs import Block, Plain, checked_input, layout, plain
 from rise.interpret.instance import Call, Instance, number
 from rise.interpret.lazily import np
+from rise.interpret.steps import StepTerm, operator_step
 from rise.interpret.value import Function, Leaf, Scope, forced
 from rise.nat import Nat, NatVariable
 from rise.primitives.declare import Declaration
-from rise.types import Argument, Dependent, Kind, Type, Variable, arguments, is_data
+from rise.types import (
+    Argument,
+    Dependent,
+    Index,
+    Kind,
+    Scalar,
+    Type,
+    Variable,
+    Vector,
+    arguments,
+    is_data,
+)
 from rise.types import Function as FunctionType
 
 Environment = Mapping[str, Any]
@@ -149,7 +161,8 @@ def compiled(expr: Expr) -> Code:
             return _compiled_lambda(expr)
         case Primitive():
             function = _curried(_saturated(expr), arity(expr.declaration))
-            function.ufunc = getattr(expr.declaration.denotation, "ufunc", None)  # type: ignore[attr-defined]
+            if hasattr(expr.declaration.denotation, "accumulate"):
+                function.step = operator_step(expr.declaration.denotation)  # type: ignore[attr-defined]
             return lambda values, scope: function
         case Apply():
             return _compiled_application(expr)
@@ -164,22 +177,31 @@ def compiled(expr: Expr) -> Code:
 
 
 def _literal(literal: Literal) -> Leaf:
+    """A number; of a vector type, in every element."""
     block = layout(literal.type)
-    if not isinstance(block, Block) or block.shape:
+    if not isinstance(block, Block) or not isinstance(literal.type, Scalar | Index | Vector):
         message = f"a literal of type {literal.type}"
         raise EvaluationError("R0506", message, literal.origin)
     value, dtype = literal.value, block.dtype
     if dtype.kind in "iu":  # wraps, as a cast does
         value = int(value) & (256**dtype.itemsize - 1)
-        return Leaf(np.array(value, f"u{dtype.itemsize}").astype(dtype), 0)
-    return Leaf(np.array(value).astype(dtype), 0)
+        number = np.array(value, f"u{dtype.itemsize}").astype(dtype)
+    else:
+        number = np.array(value).astype(dtype)
+    return Leaf(np.broadcast_to(number, block.shape), 0)
 
 
 def _compiled_lambda(expr: Lambda) -> Code:
     name, body = expr.parameter.name, compiled(expr.body)
+    step = StepTerm(expr, compiled) if isinstance(expr.body, Lambda) else None
 
     def run(values: Environment, scope: Scope) -> Function:
-        return lambda inner, value: body({**values, name: value}, inner)
+        def function(inner: Scope, value: Any) -> Any:
+            return body({**values, name: value}, inner)
+
+        if step is not None:
+            function.step = step.bound(values)  # type: ignore[attr-defined]  # read by folds
+        return function
 
     return run
 

@@ -20,10 +20,11 @@ from rise.interpret.value import (
     together,
     trailing,
 )
-from rise.types import Scalar
+from rise.types import Scalar, Vector
 
 Operation = Callable[..., Data]
 Thunk = Callable[[Scope], Data]
+Accumulate = Callable[[Numbers, int], Numbers]
 
 # the type in which a function is computed before its result is rounded once
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
@@ -46,11 +47,66 @@ def unary(name: str) -> Operation:
     return lambda call, x: _apply(call, name, x)
 
 
-def binary(name: str) -> Operation:
+def whole(name: str) -> Operation:
+    """Rounding to a whole number, which an integer is already."""
+    return lambda call, x: _apply(call, name, x) if call.scalar().is_float else leaf_of(x)
+
+
+def binary(name: str, commutative: bool = False) -> Operation:
+    """An operation of NumPy. A fold with it runs inside NumPy, in order, rounding each step."""
+
     def denotation(call: Call, left: Data, right: Data) -> Leaf:
         return _apply(call, name, left, right)
 
-    denotation.ufunc = name  # type: ignore[attr-defined]  # lets a fold run inside NumPy
+    def accumulate(array: Numbers, axis: int) -> Numbers:
+        return getattr(np, name).accumulate(array, axis=axis, dtype=array.dtype)
+
+    return _accumulating(denotation, accumulate, commutative)
+
+
+def _accumulating(denotation: Operation, accumulate: Accumulate, commutative: bool) -> Operation:
+    """Tells folds how to run with the operation, and whether both orders give the same bits."""
+    denotation.accumulate = accumulate  # type: ignore[attr-defined]  # read by the evaluator
+    denotation.commutative = commutative  # type: ignore[attr-defined]
+    return denotation
+
+
+def extremum(name: str) -> Operation:
+    """fmin or fmax, with -0 below +0 as on the GPU; NumPy takes either of them, as it happens."""
+    wanted = name == "fmax"
+
+    def denotation(call: Call, left: Data, right: Data) -> Leaf:
+        return pointwise(lambda a, b: extreme(name, a, b), left, right)
+
+    def accumulate(array: Numbers, axis: int) -> Numbers:
+        found = getattr(np, name).accumulate(array, axis=axis, dtype=array.dtype)
+        if array.dtype.kind in "iub" or (found != 0).all():
+            return found
+        zeros = (array == 0) & (np.signbit(array) != wanted)
+        seen = np.logical_or.accumulate(zeros, axis=axis)
+        return np.where(found == 0, np.where(seen == wanted, 0, -found.dtype.type(0)), found).astype(
+            found.dtype
+        )
+
+    return _accumulating(denotation, accumulate, commutative=True)
+
+
+def extreme(name: str, a: Numbers, b: Numbers) -> Numbers:
+    """The smaller or the larger number; of a number and NaN, the number."""
+    found = getattr(np, name)(a, b)
+    if found.dtype.kind in "iub":
+        return found
+    return np.where(a == b, np.where(np.signbit(a) == (name == "fmax"), b, a), found)
+
+
+def comparison(name: str) -> Operation:
+    """Of numbers: a truth value for each element of a vector would have another type."""
+
+    def denotation(call: Call, left: Data, right: Data) -> Leaf:
+        if isinstance(type_ := call.type("t"), Vector):
+            raise call.error("R0509", f"`{call.instance.name}` is not defined on {type_}")
+        return _apply(call, name, left, right)
+
     return denotation
 
 

@@ -1,8 +1,10 @@
-"""Denotations of the patterns: map, reduction, generate, let, and the identity of many names."""
+"""Denotations of the patterns: map, generate, iterate, let, and the identity of many names."""
 
 from __future__ import annotations
 
-from rise.interpret.inputs import elements
+from collections.abc import Callable
+from typing import Any
+
 from rise.interpret.instance import Call
 from rise.interpret.lazily import np
 from rise.interpret.value import (
@@ -10,17 +12,16 @@ from rise.interpret.value import (
     Delayed,
     Function,
     Leaf,
-    Numbers,
     Tree,
+    each,
     forced,
-    opened,
+    opened_between,
     picked,
     together,
 )
+from rise.nat import Nat, constant
 
-# a reduction computes its whole input first if that is at most so many elements: vectorising over
-# the elements then saves more time than storing them costs
-SMALL = 1 << 20
+DependentFunction = Callable[[Nat], Function]
 
 
 def map_(call: Call, function: Function, values: Data) -> Delayed:
@@ -28,7 +29,9 @@ def map_(call: Call, function: Function, values: Data) -> Delayed:
     return Delayed(
         size,
         scope.depth,
-        lambda: function(scope.inside(size), opened(values, scope.depth)),
+        lambda start, stop: function(
+            scope.inside(stop - start), opened_between(values, scope.depth, start, stop)
+        ),
         lambda position: function(scope, picked(values, position)),
     )
 
@@ -36,14 +39,14 @@ def map_(call: Call, function: Function, values: Data) -> Delayed:
 def generate(call: Call, function: Function) -> Delayed:
     scope, size = call.scope, call.size("n")
 
-    def everything() -> Data:
-        indices = np.arange(size, dtype=np.int64).reshape((1,) * scope.depth + (size,))
-        return function(scope.inside(size), Leaf(indices, scope.depth + 1))  # type: ignore[no-any-return]
+    def some(start: int, stop: int) -> Data:
+        indices = np.arange(start, stop, dtype=np.int64).reshape((1,) * scope.depth + (stop - start,))
+        return function(scope.inside(stop - start), Leaf(indices, scope.depth + 1))  # type: ignore[no-any-return]
 
     def one(position: int) -> Data:
         return function(scope, Leaf(np.array(position, dtype=np.int64), 0))  # type: ignore[no-any-return]
 
-    return Delayed(size, scope.depth, everything, one)
+    return Delayed(size, scope.depth, some, one)
 
 
 def let(call: Call, value: Data, body: Function) -> Data:
@@ -54,38 +57,34 @@ def identity(call: Call, value: Data) -> Data:
     return value
 
 
-# --- reduction ------------------------------------------------------------------------------------
+def map_first(call: Call, function: Function, pair: tuple[Data, Data]) -> Data:
+    return function(call.scope, pair[0]), pair[1]
 
 
-def fold(call: Call, operator: Function, initial: Data, values: Data) -> Tree:
-    """A left fold, one step for all turns of the enclosing maps."""
-    scope, size = call.scope, call.size("n")
-    element = call.type("s" if "s" in call.instance.arguments else "t")
-    if size * scope.turns * elements(element) <= SMALL:
-        values = forced(values)
-    result = forced(initial)
-    quick = _fold_in_numpy(getattr(operator, "ufunc", None), result, values, size)
-    if quick is not None:
-        return quick
-    for position in range(size):
-        result = forced(operator(scope, result)(scope, picked(values, position)))
-    return result
+def map_second(call: Call, function: Function, pair: tuple[Data, Data]) -> Data:
+    return pair[0], function(call.scope, pair[1])
 
 
-def _fold_in_numpy(name: str | None, initial: Tree, values: Data, size: int) -> Leaf | None:
-    """The same fold for an operator of NumPy: `accumulate` keeps the order and rounds each step."""
-    if name is None or size < 2 or not isinstance(initial, Leaf) or not isinstance(values, Leaf):
-        return None
-    depth, (first, array) = together(initial, values)
-    first = getattr(np, name)(first, _at(array, depth, 0))
-    shape = (*first.shape[:depth], size - 1, *first.shape[depth:])
-    if size * first.size > SMALL:
-        return None
-    rest = np.broadcast_to(_at(array, depth, slice(1, None)), shape)
-    steps = np.concatenate([np.expand_dims(first, depth), rest], axis=depth)
-    done = getattr(np, name).accumulate(steps, axis=depth, dtype=array.dtype)
-    return Leaf(_at(done, depth, -1).copy(), depth)
+def foreign(call: Call, function: Function, *operands: Data) -> Data:
+    result: Any = function
+    for operand in operands:
+        result = result(call.scope, operand)
+    return result  # type: ignore[no-any-return]
 
 
-def _at(array: Numbers, axis: int, position: int | slice) -> Numbers:
-    return array[(slice(None),) * axis + (position,)]
+def make_array(call: Call, *elements_: Data) -> Tree:
+    """The elements, aligned to one shape, as a new first axis."""
+
+    def stacked(*leaves: Leaf) -> Leaf:
+        depth, arrays = together(*leaves)
+        return Leaf(np.stack(np.broadcast_arrays(*arrays), axis=depth), depth)
+
+    return each(stacked, *elements_)
+
+
+def iterate(call: Call, step: DependentFunction, values: Data) -> Data:
+    """The lengths go from m*n^(k-1) down to m."""
+    for left in reversed(range(call.size("k"))):
+        length = constant(call.size("m") * call.size("n") ** left)
+        values = step(length)(call.scope, forced(values))
+    return values

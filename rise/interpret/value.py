@@ -68,19 +68,20 @@ Value = Data | Function
 class Delayed:
     """An array that is not stored: its elements are computed together, or one when it is wanted.
 
-    A reduction that takes one element after another thus never holds the products of a whole
+    `some` computes the elements from a position up to another, one level deeper, and `one` a single
+    element. A reduction that takes one element after another thus never holds the products of a whole
     matrix product. Whoever takes the elements a second time gets them stored, so that no chain of
     delayed arrays is computed more than twice.
     """
 
-    __slots__ = ("_all", "_forced", "_one", "_opened", "_taken", "depth", "size")
+    __slots__ = ("_forced", "_one", "_opened", "_some", "_taken", "depth", "size")
 
     def __init__(
-        self, size: int, depth: int, everything: Callable[[], Data], one: Callable[[int], Data]
+        self, size: int, depth: int, some: Callable[[int, int], Data], one: Callable[[int], Data]
     ) -> None:
         self.size = size
         self.depth = depth
-        self._all: Callable[[], Data] = everything
+        self._some: Callable[[int, int], Data] = some
         self._one: Callable[[int], Data] = one
         self._opened: Data | None = None
         self._forced: Tree | None = None
@@ -91,8 +92,16 @@ class Delayed:
         if self._forced is not None:
             return opened(self._forced, self.depth)
         if self._opened is None:
-            self._opened = self._all()
+            self._opened = self._some(0, self.size)
         return self._opened
+
+    def opened_between(self, start: int, stop: int) -> Data:
+        """The elements from a position up to another, one level deeper."""
+        whole = stop - start == self.size or self._taken >= self.size
+        if whole or self._forced is not None or self._opened is not None:
+            return opened_between(self.forced(), self.depth, start, stop)
+        self._taken += stop - start
+        return self._some(start, stop)
 
     def forced(self) -> Tree:
         if self._forced is None:
@@ -132,6 +141,18 @@ def opened(data: Data, depth: int) -> Data:
     if isinstance(data, Delayed):
         return data.opened() if data.depth == depth else opened(data.forced(), depth)
     return opened(data[0], depth), opened(data[1], depth)
+
+
+def opened_between(data: Data, depth: int, start: int, stop: int) -> Data:
+    """As `opened`, of the elements from a position up to another."""
+    if isinstance(data, Leaf):
+        return opened(
+            Leaf(data.array[(slice(None),) * data.depth + (slice(start, stop),)], data.depth), depth
+        )
+    if isinstance(data, Delayed):
+        same = data.depth == depth
+        return data.opened_between(start, stop) if same else opened_between(data.forced(), depth, start, stop)
+    return opened_between(data[0], depth, start, stop), opened_between(data[1], depth, start, stop)
 
 
 def closed(data: Data, depth: int, size: int) -> Tree:

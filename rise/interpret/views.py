@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from rise.interpret.indexing import on_indices
 from rise.interpret.instance import Call
 from rise.interpret.lazily import np
 from rise.interpret.operations import counts
@@ -20,6 +23,7 @@ from rise.interpret.value import (
     together,
     trailing,
 )
+from rise.types import NatFunction
 
 # --- pairs ----------------------------------------------------------------------------------------
 
@@ -45,14 +49,14 @@ def second(call: Call, pair_: tuple[Data, Data]) -> Data:
 
 
 def split(call: Call, values: Data) -> Tree:
-    return _reshaped(values, 1, (call.size("m"), call.size("n")))
+    return reshaped(values, 1, (call.size("m"), call.size("n")))
 
 
 def join(call: Call, values: Data) -> Tree:
-    return _reshaped(values, 2, (call.size("n") * call.size("m"),))
+    return reshaped(values, 2, (call.size("n") * call.size("m"),))
 
 
-def _reshaped(values: Data, axes: int, sizes: tuple[int, ...]) -> Tree:
+def reshaped(values: Data, axes: int, sizes: tuple[int, ...]) -> Tree:
     """Replaces that many outer axes by axes of the given sizes."""
 
     def on_leaf(leaf: Leaf) -> Leaf:
@@ -108,6 +112,22 @@ def pad_clamp(call: Call, values: Data) -> Tree:
     return each(lambda x: Leaf(np.take(x.array, clamped, axis=x.depth), x.depth), values)
 
 
+def pad_empty(call: Call, values: Data) -> Tree:
+    def on_leaf(leaf: Leaf) -> Leaf:
+        array, axis = leaf.array, leaf.depth
+        tail = undefined((*array.shape[:axis], call.size("r"), *array.shape[axis + 1 :]), array.dtype)
+        return Leaf(np.concatenate([array, tail], axis=axis), axis)
+
+    return each(on_leaf, values)
+
+
+def undefined(shape: tuple[int, ...], dtype: Any) -> Numbers:
+    """What no program may depend on, and is noticed if one does: NaN, the smallest integer, true."""
+    if dtype.kind in "iu":
+        return np.full(shape, np.iinfo(dtype).min, dtype)
+    return np.full(shape, True if dtype.kind == "b" else np.nan, dtype)
+
+
 def _cut(array: Numbers, axis: int, part: slice) -> Numbers:
     return array[(slice(None),) * axis + (part,)]
 
@@ -140,7 +160,73 @@ def index(call: Call, position: Data, values: Data) -> Data:
 
 
 def index_to_int(call: Call, position: Data) -> Leaf:
-    return pointwise(lambda i: i.astype(np.int32), position)
+    leaf = leaf_of(position)
+    if call.size("n") > 1 << 31:
+        large = leaf.array >= 1 << 31
+        if counts(call.scope, large, leaf.depth).any():
+            raise call.error("R0504", f"index {leaf.array[large].flat[0]} is beyond the range of i32")
+    return pointwise(lambda i: i.astype(np.int32), leaf)
+
+
+def nat_as_index(call: Call, number: Data) -> Leaf:
+    return _checked(call, pointwise(lambda i: i.astype(np.int64), number))
+
+
+def reorder(call: Call, values: Data) -> Tree:
+    """The functions are checked to be permutations, one the inverse of the other."""
+    size = call.size("n")
+    indices = np.arange(size)
+    there, back = (indices_of(call, name, indices) for name in ("f", "finv"))
+    wrong = np.flatnonzero(back[there] != indices)
+    if wrong.size:
+        i = wrong[0]
+        message = f"f({i}) is {there[i]}, but finv({there[i]}) is {back[there[i]]}: they are no inverses"
+        raise call.error("R0510", message)
+    return each(lambda x: Leaf(np.take(x.array, there, axis=x.depth), x.depth), values)
+
+
+def indices_of(call: Call, name: str, indices: Numbers) -> Numbers:
+    """A function on sizes at many indices; its results have to be indices too."""
+    function = call.instance.arguments[name]
+    if not isinstance(function, NatFunction):
+        raise call.error("R0506", f"`{function}` is no function on sizes yet")
+    found = on_indices(function, indices)
+    wrong = np.flatnonzero((found < 0) | (found >= indices.size))
+    if wrong.size:
+        i = wrong[0]
+        message = (
+            f"index {found[i]}, which {name} gives for {i}, is out of range of an array of {indices.size}"
+        )
+        raise call.error("R0503", message)
+    return found
+
+
+def scatter(call: Call, indices: Data, values: Data) -> Tree:
+    size = call.size("m")
+    positions = _checked(call, leaf_of(indices), size)
+    _distinct(call, positions)
+    return each(lambda x: _scattered(positions, x, size), values)
+
+
+def _distinct(call: Call, positions: Leaf) -> None:
+    """Refuses two equal indices in one scatter: which of the elements is kept would depend on chance."""
+    ordered = np.sort(positions.array, axis=-1)
+    same = ordered[..., 1:] == ordered[..., :-1]
+    bad = counts(call.scope, same, positions.depth)
+    if bad.any():
+        deeper = positions.depth + bad.ndim - same.ndim
+        repeated = np.broadcast_to(aligned(Leaf(ordered[..., 1:], positions.depth), deeper), bad.shape)[bad]
+        raise call.error("R0510", f"two elements are put at index {repeated.flat[0]}")
+
+
+def _scattered(positions: Leaf, leaf: Leaf, size: int) -> Leaf:
+    depth, (where, array) = together(positions, leaf)
+    batch = np.broadcast_shapes(where.shape[:depth], array.shape[:depth])
+    array = np.broadcast_to(array, batch + array.shape[depth:])
+    result = undefined((*batch, size, *array.shape[depth + 1 :]), array.dtype)
+    where = np.broadcast_to(trailing(where, array.ndim - where.ndim), array.shape)
+    np.put_along_axis(result, where, array, axis=depth)
+    return Leaf(result, depth)
 
 
 def _looked_up(call: Call, positions: Leaf, values: Data, axes: int) -> Tree:
@@ -158,9 +244,9 @@ def _taken(positions: Leaf, leaf: Leaf, axes: int) -> Leaf:
     return Leaf(found if axes else found.squeeze(depth), depth)
 
 
-def _checked(call: Call, positions: Leaf) -> Leaf:
+def _checked(call: Call, positions: Leaf, size: int | None = None) -> Leaf:
     """Refuses an index out of range; where the result is thrown away, puts one in range."""
-    size = call.size("n")
+    size = call.size("n") if size is None else size
     wrong = (positions.array < 0) | (positions.array >= size)
     if not wrong.any():
         return positions

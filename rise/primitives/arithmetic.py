@@ -12,50 +12,154 @@ BINARY = "{t: DataType} -> t -> t -> t"
 COMPARISON = "{t: DataType} -> t -> t -> bool"
 LOGICAL = "bool -> bool -> bool"
 
-declare = partial(declaring.declare, elementwise=True)
+declare = partial(declaring.declare, group="arithmetic", elementwise=True)
 
-declare("add", BINARY, "Sum; integers wrap.", op.binary("add"), infix="+")
-declare("sub", BINARY, "Difference; integers wrap.", op.binary("subtract"), infix="-")
-declare("mul", BINARY, "Product; integers wrap.", op.binary("multiply"), infix="*")
-declare("div", BINARY, "Quotient; of integers, truncated as in C.", op.divide, infix="/")
-declare("mod", BINARY, "Remainder, with the sign of the dividend, as in C.", op.modulo, infix="%")
-declare("neg", UNARY, "Negation.", op.unary("negative"))
+declare(
+    "add",
+    BINARY,
+    "Sum; integers wrap.",
+    op.binary("add", commutative=True),
+    infix="+",
+    example=("2 + 3", "5"),
+)
+declare(
+    "sub",
+    BINARY,
+    "Difference; integers wrap.",
+    op.binary("subtract"),
+    infix="-",
+    example=("u8(2) - u8(3)", "255"),
+)
+declare(
+    "mul",
+    BINARY,
+    "Product; integers wrap.",
+    op.binary("multiply", commutative=True),
+    infix="*",
+    example=("0.5 * 3.0", "1.5"),
+)
+declare(
+    "div", BINARY, "Quotient; of integers, truncated as in C.", op.divide, infix="/", example=("-7 / 2", "-3")
+)
+declare(
+    "mod",
+    BINARY,
+    "Remainder, with the sign of the dividend, as in C.",
+    op.modulo,
+    infix="%",
+    example=("-7 % 2", "-1"),
+)
+declare("neg", UNARY, "Negation.", op.unary("negative"), example=("neg(3)", "-3"))
 
-declare("lt", COMPARISON, "Less than.", op.binary("less"), infix="<")
-declare("le", COMPARISON, "Less than or equal.", op.binary("less_equal"), infix="<=")
-declare("gt", COMPARISON, "Greater than.", op.binary("greater"), infix=">")
-declare("ge", COMPARISON, "Greater than or equal.", op.binary("greater_equal"), infix=">=")
-declare("eq", COMPARISON, "Equal.", op.binary("equal"), infix="==")
-declare("ne", COMPARISON, "Not equal.", op.binary("not_equal"), infix="!=")
+declare("lt", COMPARISON, "Less than.", op.comparison("less"), infix="<", example=("1 < 2", "true"))
+declare(
+    "le",
+    COMPARISON,
+    "Less than or equal.",
+    op.comparison("less_equal"),
+    infix="<=",
+    example=("2 <= 2", "true"),
+)
+declare("gt", COMPARISON, "Greater than.", op.comparison("greater"), infix=">", example=("1 > 2", "false"))
+declare(
+    "ge",
+    COMPARISON,
+    "Greater than or equal.",
+    op.comparison("greater_equal"),
+    infix=">=",
+    example=("2 >= 2", "true"),
+)
+declare("eq", COMPARISON, "Equal.", op.comparison("equal"), infix="==", example=("1 == 2", "false"))
+declare("ne", COMPARISON, "Not equal.", op.comparison("not_equal"), infix="!=", example=("1 != 2", "true"))
 
-declare("and", LOGICAL, "Both; the second matters where the first holds.", op.both, infix="&&")
-declare("or", LOGICAL, "Either; the second matters where the first fails.", op.either, infix="||")
-declare("not", "bool -> bool", "Negation of a truth value.", op.unary("logical_not"), infix="!")
+declare(
+    "and",
+    LOGICAL,
+    "Both; the second matters where the first holds.",
+    op.both,
+    infix="&&",
+    example=("true && false", "false"),
+)
+declare(
+    "or",
+    LOGICAL,
+    "Either; the second matters where the first fails.",
+    op.either,
+    infix="||",
+    example=("true || false", "true"),
+)
+declare(
+    "not",
+    "bool -> bool",
+    "Negation of a truth value.",
+    op.unary("logical_not"),
+    infix="!",
+    example=("!true", "false"),
+)
 
-declare("min", BINARY, "The smaller; of a number and NaN, the number.", op.binary("fmin"))
-declare("max", BINARY, "The larger; of a number and NaN, the number.", op.binary("fmax"))
-declare("pow", BINARY, "The first to the power of the second.", op.power)
-declare("fma", "{t: DataType} -> t -> t -> t -> t", "a * b + c, rounded once.", op.fused_multiply_add)
+declare(
+    "min",
+    BINARY,
+    "The smaller, -0 below 0; of a number and NaN, the number.",
+    op.extremum("fmin"),
+    example=("min(1.0)(0.0 / 0.0)", "1.0"),
+)
+declare(
+    "max",
+    BINARY,
+    "The larger, 0 above -0; of a number and NaN, the number.",
+    op.extremum("fmax"),
+    example=("max(1)(2)", "2"),
+)
+declare(
+    "pow", BINARY, "The first to the power of the second.", op.power, example=("pow(2.0)(10.0)", "1024.0")
+)
+declare(
+    "fma",
+    "{t: DataType} -> t -> t -> t -> t",
+    "a * b + c, rounded once.",
+    op.fused_multiply_add,
+    example=("fma(2.0)(3.0)(4.0)", "10.0"),
+)
 
-declare("exp", UNARY, "Exponential.", op.elementary("exp"))
-declare("log", UNARY, "Natural logarithm.", op.elementary("log"))
-declare("sqrt", UNARY, "Square root.", op.elementary("sqrt"))
-declare("rsqrt", UNARY, "One over the square root, rounded once.", op.reciprocal_root)
-declare("tanh", UNARY, "Hyperbolic tangent.", op.elementary("tanh"))
-declare("sin", UNARY, "Sine.", op.elementary("sin"))
-declare("cos", UNARY, "Cosine.", op.elementary("cos"))
-declare("abs", UNARY, "Absolute value.", op.unary("absolute"))
-declare("floor", UNARY, "The largest whole number not above.", op.unary("floor"))
+declare("exp", UNARY, "Exponential.", op.elementary("exp"), example=("exp(0.0)", "1.0"))
+declare("log", UNARY, "Natural logarithm.", op.elementary("log"), example=("log(1.0)", "0.0"))
+declare("sqrt", UNARY, "Square root.", op.elementary("sqrt"), example=("sqrt(9.0)", "3.0"))
+declare(
+    "rsqrt",
+    UNARY,
+    "One over the square root, rounded once.",
+    op.reciprocal_root,
+    example=("rsqrt(4.0)", "0.5"),
+)
+declare("tanh", UNARY, "Hyperbolic tangent.", op.elementary("tanh"), example=("tanh(0.0)", "0.0"))
+declare("sin", UNARY, "Sine.", op.elementary("sin"), example=("sin(0.0)", "0.0"))
+declare("cos", UNARY, "Cosine.", op.elementary("cos"), example=("cos(0.0)", "1.0"))
+declare("abs", UNARY, "Absolute value.", op.unary("absolute"), example=("abs(-3)", "3"))
+declare(
+    "floor", UNARY, "The largest whole number not above.", op.whole("floor"), example=("floor(-1.5)", "-2.0")
+)
+declare("ceil", UNARY, "The smallest whole number not below.", op.whole("ceil"), example=("ceil(1.2)", "2.0"))
+declare(
+    "round",
+    UNARY,
+    "The nearest whole number; of two, the even one.",
+    op.whole("rint"),
+    example=("round(2.5)", "2.0"),
+)
 
 declare(
     "cast",
     "{s: DataType, t: DataType} -> s -> t",
     "Conversion; to integers by truncation, beyond their range to the nearest of them.",
     op.cast,
+    example=("i8(300.7)", "127"),
 )
 declaring.declare(
     "select",
     "{t: DataType} -> bool -> t -> t -> t",
     "The second argument where the first holds, else the third; only that one is evaluated.",
     op.select,
+    group="arithmetic",
+    example=("select(1 < 2)(10)(1 / 0)", "10"),
 )

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rise.interpret import fragments, patterns, views
-from rise.primitives.declare import declare
+from rise.primitives import declare as declaring
+
+declare = partial(declaring.declare, group="tensor")
+
+TWO_ROWS = "makeArray(2)(makeArray(2)(1.0, 2.0), makeArray(2)(3.0, 4.0))"
+TILE = f"asFragment({TWO_ROWS})"
+ONES = "generateFragment(1.0)"
 
 declare(
     "asFragment",
     "{m: Nat, n: Nat, k: Nat, t: DataType, f: FragmKind} -> m.n.t -> Fragment[m, n, k, t, f]",
     "Loads a tile into a fragment.",
     patterns.identity,
+    example=(f"asMatrix({TILE} : Fragment[2, 2, 2, f32, Accum])", "[[1.0, 2.0], [3.0, 4.0]]"),
 )
 declare(
     "asMatrix",
     "{m: Nat, n: Nat, k: Nat, t: DataType} -> Fragment[m, n, k, t, Accum] -> m.n.t",
     "Stores an accumulator as a tile.",
     patterns.identity,
+    example=("asMatrix(generateFragment(0.5) : Fragment[1, 2, 4, f32, Accum])", "[[0.5, 0.5]]"),
 )
 declare(
     "generateFragment",
     "{m: Nat, n: Nat, k: Nat, t: DataType, f: FragmKind} -> t -> Fragment[m, n, k, t, f]",
     "A fragment with one value everywhere.",
     fragments.generate_fragment,
+    example=("asMatrix(generateFragment(7) : Fragment[2, 1, 4, i32, Accum])", "[[7], [7]]"),
 )
 declare(
     "tensorMatMulAdd",
@@ -30,6 +41,7 @@ declare(
     " -> Fragment[m, n, k, t, Accum]",
     "a * b + c on tensor cores: products exact, sums in f32 or wider, rounded to t at the end.",
     fragments.multiply_add,
+    example=(f"asMatrix(tensorMatMulAdd({TILE})({TILE})({ONES}))", "[[8.0, 11.0], [16.0, 23.0]]"),
 )
 declare(
     "mapFragment",
@@ -37,6 +49,10 @@ declare(
     " -> Fragment[m, n, k, s, f] -> Fragment[m, n, k, t, f]",
     "Applies a function to every element of a fragment.",
     fragments.map_fragment,
+    example=(
+        f"asMatrix(mapFragment(fun(x => x * x))({TILE}) : Fragment[2, 2, 2, f32, Accum])",
+        "[[1.0, 4.0], [9.0, 16.0]]",
+    ),
 )
 declare(
     "zipFragment",
@@ -45,4 +61,9 @@ declare(
     "Pairs the elements of two fragments of one shape.",
     views.pair,
     view=True,
+    example=(
+        f"asMatrix(mapFragment(fun((x, y) => x + y))(zipFragment({TILE})({ONES}))"
+        " : Fragment[2, 2, 2, f32, Accum])",
+        "[[2.0, 3.0], [4.0, 5.0]]",
+    ),
 )

@@ -142,21 +142,34 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
         return _juxtaposition_hint(source.text[:offset])
     if terminal == "_EQUALS" and "TIMES" in could_follow:
         return "equality is written `==`"
-    if terminal in COMPARISONS and "_DEF" in could_follow:
+    if terminal in COMPARISONS and could_follow & {"_DEF", "_RPAR", "_COMMA", "AND"}:
         return "comparisons do not chain: write `a < b && b < c`"
+    if terminal == "_GIVES" and "_EQUALS" in could_follow and "_COLON" not in could_follow:
+        return "the type of a function is written `a -> b`; `=>` is for functions"
     if terminal in ("_ARROW", "_GIVES"):
         return f"{FUNCTION}; `->` is for types"
     if terminal == "_RPAR" and "_GIVES" in could_follow:
+        if _covered_by_function(source.text[:offset]).count("->"):
+            return f"{FUNCTION}; `->` is for types"
         return f"{FUNCTION}: the body stands inside the parentheses"
     if terminal == "_LPAR" and could_follow == {"_COLON", "_EQUALS"}:
         return "a definition has no parameters of its own: `def f = fun(x => …)`"
+    if could_follow == {"_COLON", "_EQUALS"}:
+        return "a definition is written `def f = …`: its `=` is missing"
     if terminal == "NAME" and could_follow == {"_DEF", "_IMPORT", "$END"}:
         return "an expression stands in a definition: `def name = …`"
     if could_follow == {"_LPAR"} and re.search(r"\bfun\s*\Z", source.text[:offset]):
         return FUNCTION
     if text in KEYWORDS and could_follow & {"NAME"} and "_FUN" not in could_follow:
         return f"`{text}` is a keyword and cannot be a name"
+    if terminal in EXPRESSION_START and "_COMMA" in could_follow:
+        return "there may be a `,` missing in front of it"
     return _bracket_hint(source, offset, text)
+
+
+def _covered_by_function(before: str) -> str:
+    """From the last `fun(` on."""
+    return before[before.rfind("fun(") :]
 
 
 def _juxtaposition_hint(before: str) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rise.source import Source
+from rise.errors import together
+from rise.source import Source, Span
 from rise.types import Argument, Kind, Parameter, Scheme
 
 if TYPE_CHECKING:
@@ -24,8 +26,18 @@ if TYPE_CHECKING:
 
 
 def parse_file(source: Source) -> FileSyntax:
-    """A whole file: imports and definitions."""
-    return cast("FileSyntax", _parse(source, "file"))
+    """A whole file: imports and definitions. A text that is none: all its ParseErrors as one error."""
+    from rise.syntax.recover import recover
+
+    found = recover(source)
+    if found.mistakes:
+        raise together(found.mistakes)
+    return found.file
+
+
+def parse_part(source: Source, part: Part) -> FileSyntax:
+    """The imports and definitions of a part of a file, at their places in the file."""
+    return cast("FileSyntax", _parse(source, "file", part))
 
 
 def parse_expression(source: Source) -> Surface:
@@ -108,21 +120,43 @@ def _keep(parser: Lark, tables: Path) -> None:
         Path(file.name).replace(tables)
 
 
-def _parse(source: Source, start: str) -> Any:
+@dataclass(frozen=True)
+class Part:
+    """Some whole lines of a text, from a line (counted from 1) and an offset to another offset.
+
+    follows: the keyword that stands behind it, if it is not the last part
+    """
+
+    line: int
+    start: int
+    end: int
+    follows: str = ""
+
+
+def _parse(source: Source, start: str, part: Part | None = None) -> Any:
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     from rise.syntax import mistakes
     from rise.syntax.build import build, span
 
-    mistakes.check_closed(source)
+    part = part or Part(1, 0, len(source.text))
+    above = "\n" * (part.line - 1)
+    text = above + source.text[part.start : part.end]
+    # messages look at what is around: brackets that are open above are none of this part's
+    around = Source(source.name, above + source.text[part.start :]) if part.line > 1 else source
+    mistakes.check_closed(Source(source.name, text))
     try:
-        tree = _lark().parse(source.text, start=start)
+        tree = _lark().parse(text, start=start)
     except UnexpectedCharacters as error:
-        raise mistakes.unexpected_character(source, error.line, error.column) from None
+        raise mistakes.unexpected_character(around, error.line, error.column) from None
     except UnexpectedToken as error:
         could_follow = frozenset(error.interactive_parser.accepts())  # type: ignore[no-untyped-call]
-        if error.token.type == "$END":
-            raise mistakes.unexpected_end(source, could_follow) from None
-        extent = span(source, error.token)
-        raise mistakes.unexpected_token(extent, error.token.type, could_follow) from None
+        token = error.token
+        if token.type != "$END":
+            raise mistakes.unexpected_token(span(around, token), token.type, could_follow) from None
+        if not part.follows:
+            raise mistakes.unexpected_end(around, could_follow) from None
+        line = text.count("\n") + 1
+        behind = Span(around, line, 1, line, 1 + len(part.follows))
+        raise mistakes.unexpected_token(behind, f"_{part.follows.upper()}", could_follow) from None
     return build(source, tree)

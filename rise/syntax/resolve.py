@@ -40,6 +40,7 @@ from rise.syntax.surface import (
     Unary,
 )
 from rise.types import (
+    ROW_MAJOR,
     SCALARS,
     Argument,
     Array,
@@ -50,6 +51,7 @@ from rise.types import (
     Function,
     Index,
     Kind,
+    Layout,
     NatFunction,
     Pair,
     Space,
@@ -78,6 +80,9 @@ CONSTRUCTORS: Mapping[str, Callable[..., Data]] = {
     "Vec": Vector,
     "Fragment": Fragment,
 }
+
+# what the amount of a layout may be; None: any size
+LAYOUTS: Mapping[str, tuple[int, ...] | None] = {"padded": None, "swizzled": (32, 64, 128)}
 
 # a kind in the words of a message
 NOUNS = {
@@ -117,7 +122,7 @@ def resolve_data(surface: SurfaceType, kinds: Kinds) -> Data:
             return Array(resolve_nat(size, kinds), resolve_data(element, kinds))
         case TypePair(first, second):
             return Pair(resolve_data(first, kinds), resolve_data(second, kinds))
-        case TypeApplication():
+        case TypeApplication(name) if name not in LAYOUTS:
             return _resolve_application(surface, kinds)
         case _:
             raise _wrong_kind(surface, Kind.DATA)
@@ -165,8 +170,26 @@ def resolve_argument(surface: SurfaceType, kind: Kind, kinds: Kinds) -> Argument
             return _resolve_constant(surface, kind, kinds, SPACES)
         case Kind.FRAGMENT:
             return _resolve_constant(surface, kind, kinds, FRAGMENT_KINDS)
-        case Kind.FUNCTION | Kind.LAYOUT:
+        case Kind.LAYOUT if isinstance(surface, TypeApplication) and surface.name in LAYOUTS:
+            return _resolve_layout(surface, kinds)
+        case Kind.LAYOUT:
+            return _resolve_constant(surface, kind, kinds, {ROW_MAJOR.name: ROW_MAJOR})
+        case Kind.FUNCTION:
             return _resolve_constant(surface, kind, kinds, {})
+
+
+def _resolve_layout(surface: TypeApplication, kinds: Kinds) -> Layout:
+    """`padded(p)` or `swizzled(bytes)`."""
+    name, allowed = surface.name, LAYOUTS[surface.name]
+    if len(surface.arguments) != 1:
+        message = f"`{name}` takes 1 argument, {len(surface.arguments)} given"
+        raise ScopeError("R0204", message, surface.span, f"write `{name}({allowed[-1] if allowed else 8})`")
+    amount = resolve_nat(surface.arguments[0], kinds)
+    if allowed and amount.value is not None and amount.value not in allowed:
+        *most, last = (str(bytes_) for bytes_ in allowed)
+        message = f"memory is swizzled in rows of {', '.join(most)} or {last} bytes, not of {amount}"
+        raise ScopeError("R0204", message, surface.arguments[0].span)
+    return Layout(name, amount)
 
 
 def resolve_nat_function(surface: NatLambda, kinds: Kinds) -> NatFunction:
@@ -262,6 +285,8 @@ def as_type(surface: Surface) -> SurfaceType:
             return TypeOperation(operator, as_type(left), as_type(right), span)
         case Call(Name(name), (left, right), span) if name in SIZE_OPERATIONS:
             return TypeOperation(name, as_type(left), as_type(right), span)
+        case Call(Name(name), given, span) if name in LAYOUTS:
+            return TypeApplication(name, tuple(as_type(a) for a in given), span)
         case Tuple(first, second, span):
             return TypePair(as_type(first), as_type(second), span)
     raise ScopeError("R0203", "a value stands where a size or a type is needed", surface.span)
@@ -273,10 +298,11 @@ def as_type(surface: Surface) -> SurfaceType:
 def _kind_of(name: str, kinds: Kinds) -> Kind | None:
     if name in kinds:
         return kinds[name]
-    families: Iterable[tuple[Kind, Mapping[str, object]]] = (
+    families: Iterable[tuple[Kind, Iterable[str]]] = (
         (Kind.DATA, SCALARS),
         (Kind.SPACE, SPACES),
         (Kind.FRAGMENT, FRAGMENT_KINDS),
+        (Kind.LAYOUT, (ROW_MAJOR.name, *LAYOUTS)),
     )
     return next((kind for kind, names in families if name in names), None)
 
@@ -297,6 +323,8 @@ def _describe(surface: SurfaceType, kinds: Kinds) -> str:
             return "a size"
         case TypeFunction() | TypeDependent():
             return "a function type"
+        case TypeApplication(name) if name in LAYOUTS:
+            return "a layout"
         case _:
             return "a data type"
 

@@ -6,7 +6,8 @@ argument is, the checker decides from what is applied.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 from rise.source import Span
 
@@ -290,3 +291,19 @@ class ImportSyntax:
 class FileSyntax:
     imports: tuple[ImportSyntax, ...]
     definitions: tuple[DefinitionSyntax, ...]
+
+
+# --- comparing ------------------------------------------------------------------------------------------
+
+
+def without_places(node: Any) -> Any:
+    """A node as nested tuples without its spans: equal for texts that differ in layout only.
+
+    Numbers are told apart by type and sign, `0.0` from `-0.0` and from `0`.
+    """
+    if isinstance(node, tuple):
+        return tuple(without_places(part) for part in node)
+    if not is_dataclass(node):
+        return (type(node).__name__, repr(node))
+    kept = (f.name for f in fields(node) if f.name not in ("span", "name_span"))
+    return (type(node).__name__, *(without_places(getattr(node, name)) for name in kept))

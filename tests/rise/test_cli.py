@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import numpy as np
 import pytest
 
 from rise.check.compare import Tolerance, compare
+from rise.check.program import load
 from rise.cli import main
+from rise.errors import RiseError
 
 ROOT = Path(__file__).parents[2]
 GEMM = str(ROOT / "examples" / "gemm.rise")
@@ -183,13 +186,79 @@ def test_a_program_nested_too_deeply(rise: Any, tmp_path: Path) -> None:
     fails(rise("check", write(tmp_path, text)), 1, "R0014", "nested")
 
 
-def test_a_mistake_of_the_compiler_is_no_traceback(
-    rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rise.cli.check.load", lambda _: {}["oops"])
-    called = rise("check", programs)
-    assert called.status == 3
-    assert "report it" in called.err
+class TestFailure:
+    """A failure of the compiler, seeded, is never shown as a mistake of the program."""
+
+    def failing(self, rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch, error: Exception) -> Called:
+        def fail(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr("rise.cli.check.load", fail)
+        called: Called = rise("check", programs)
+        assert called.status == 3
+        assert called.out == ""
+        return called
+
+    @pytest.mark.parametrize(
+        ("error", "first"),
+        [
+            (KeyError("oops"), "internal error: KeyError: 'oops'"),
+            (AssertionError(), "internal error: AssertionError"),
+            (
+                RiseError("R0699", "a term is not well typed"),
+                "internal error: R0699: a term is not well typed",
+            ),
+            (RiseError("R0799", "no such buffer"), "internal error: R0799: no such buffer"),
+        ],
+    )
+    def test_it_says_whose_mistake_it_is_and_what_to_send(
+        self, rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch, error: Exception, first: str
+    ) -> None:
+        lines = self.failing(rise, programs, monkeypatch, error).err.splitlines()
+        assert lines[0] == first
+        assert lines[1] == "This is a mistake of the compiler, not of your program."
+        assert lines[2].startswith("Please report it to the project's issue tracker, with your program and ")
+        assert re.fullmatch(r"  version: rise \S+, Python 3\.\S+, \w+", lines[3])
+        assert lines[4] == f"  command: rise check {programs}"
+
+    def test_the_traceback_is_in_the_file_that_it_names(
+        self, rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        called = self.failing(rise, programs, monkeypatch, KeyError("oops"))
+        (file,) = tmp_path.glob("rise-failure-*.txt")
+        assert str(file) in called.err
+        text = file.read_text()
+        assert "Traceback" in text
+        assert "KeyError: 'oops'" in text
+        assert f"rise check {programs}" in text
+
+    def test_debug_shows_it(self, programs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rise.cli.check.load", lambda *_: {}["oops"])
+        with pytest.raises(KeyError):
+            main(["check", programs, "--debug"])
+
+    def test_no_file_can_be_written(
+        self, rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+        assert "what `--debug` prints" in self.failing(rise, programs, monkeypatch, KeyError("oops")).err
+
+
+def test_a_terminal_marks_the_parts_that_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from rich.console import Console
+
+    from rise.cli.terminal import show_error
+
+    written: list[Any] = []
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(Console, "print", lambda _, text: written.append(text))
+    with pytest.raises(RiseError) as caught:
+        load(write(tmp_path, "def f = fun((xs: 3.f32, ys: 4.f32) => zip(xs)(ys))"))
+    show_error(caught.value)
+    assert "\n".join(text.plain for text in written) == caught.value.render()
+    marked = [text.plain[s.start : s.end] for text in written for s in text.spans if "yellow" in str(s.style)]
+    assert marked == ["3", "4"]
 
 
 # --- run --------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import pytest
 from rise.check.program import check_expression
 from rise.expr import Primitive, subterms
 from rise.interpret import call, random_inputs
+from rise.interpret.inputs import layout
 from rise.primitives.declare import REGISTRY, lookup
 from rise.types import arguments
 
@@ -63,13 +64,18 @@ def scalar_claims() -> list[Claim]:
         "==": np.equal,
         "!=": np.not_equal,
     }
+    halves = (np.ceil, np.floor, np.rint)
     elementary = {f: getattr(np, f) for f in ("exp", "log", "sqrt", "tanh", "sin", "cos")}
     return [
         *(is_(f, f"x0 {o} x1", t, t) for o, f in operators.items() for t in (f32, i32)),
         *(is_(in_f64(f), f"{name}(x0)", f32) for name, f in elementary.items()),
         is_(in_f64(lambda x: 1 / np.sqrt(x)), "rsqrt(x0)", f32),
         is_(np.abs, "abs(x0)", i32),
-        is_(lambda x: np.floor(x / 4), "floor(x0 / 4)", f32),
+        *(
+            is_(lambda x, f=f: f(x / 4), f"{name}(x0 / 4)", f32)
+            for f, name in zip(halves, ("ceil", "floor", "round"), strict=True)
+        ),
+        *(is_(lambda x: x, f"{name}(x0)", i32) for name in ("ceil", "floor", "round")),
         is_(np.negative, "neg(x0)", f32),
         is_(np.divide, "x0 / x1", f32, f32),
         is_(np.fmod, "x0 % x1", f32, f32),
@@ -84,6 +90,9 @@ def scalar_claims() -> list[Claim]:
         is_(np.float16, "f16(x0)", i32),
         is_(lambda c, x, y: x if c else y, "select(x0)(x1)(x2)", "bool", f32, f32),
         is_(lambda i: np.int32(i), "indexToInt(x0)", "Idx[5]"),
+        is_(lambda i: np.int32(i), "indexAsNat(x0)", "Idx[5]"),
+        is_(lambda i: np.int64(4 - i), "natAsIndex(5)(4 - indexAsNat(x0))", "Idx[5]"),
+        is_(np.subtract, 'foreignFunction("minus", 2)(fun((x, y) => x - y))(x0)(x1)', f32, f32),
     ]
 
 
@@ -93,12 +102,26 @@ def fold(function: Callable[..., Any], start: Any, xs: Any) -> Any:
     return start
 
 
+def prefixes(function: Callable[..., Any], start: Any, xs: Any) -> Any:
+    return np.stack([fold(function, start, xs[: i + 1]) for i in range(len(xs))])
+
+
+def iterated(xs: Any, y: Any) -> Any:
+    for _ in range(2):
+        xs = xs[::2] + xs[1::2] + y
+    return xs
+
+
 def pattern_claims(n: int, m: int) -> list[Claim]:
     f32, xs, xss = "f32", f"{n}.f32", f"{n}.{m}.f32"
     plus = "fun((a, x) => a + x)"
-    maps = ("map", "mapSeq", "mapSeqUnroll", "mapWarp", "mapLane")
-    levels = ("mapGlobal", "mapBlock(1)", "mapThreads(2)")
+    maps = ("map", "mapSeq", "mapSeqUnroll", "mapWarpGroup", "mapWarp", "mapLane")
+    levels = ("mapGlobal", "mapCluster", "mapBlock(1)", "mapThreads(2)")
     folds = ("reduce", "reduceSeq", "reduceSeqUnroll(Shared)")
+    pipelines = ("reducePipelined(3)", "reduceRoleSplit(3, 1, 2)")
+    copies = ("toMem(Shared)", "toMem(Shared, padded(3))", "copyThreads", "copyAsync(padded(1))")
+    bulk = ("bulkCopy(swizzled(64))", "bulkStore")
+    halved = "depFun((l: Nat) => fun(ys => split(2)(ys) |> map(fun(p => reduce(+, 0)(p) + x1))))"
     return [
         *(is_(lambda a, y: a * y, f"{f}(fun(x => x * x1))(x0)", xs, f32) for f in (*maps, *levels)),
         *(is_(lambda a, y: fold(np.add, y, a), f"{f}({plus})(x1)(x0)", xs, f32) for f in folds),
@@ -119,7 +142,52 @@ def pattern_claims(n: int, m: int) -> list[Claim]:
         is_(lambda y: np.arange(n) * y, f"generate(fun((i: Idx[{n}]) => indexToInt(i) * x0))", "i32"),
         is_(lambda x: (x + 1) * (x + 1), "let y = x0 + 1 in y * y", f32),
         is_(lambda a: a, "id(x0)", xs),
-        is_(lambda a: a, "toMem(Shared)(x0)", xs),
+        *(is_(lambda a: a, f"{f}(x0)", xs) for f in (*copies, *bulk)),
+        *(
+            is_(lambda a: fold(np.subtract, np.float32(1), a * a), f"{f}(fun(x => x * x), -, 1)(x0)", xs)
+            for f in pipelines
+        ),
+        *(is_(lambda a, y: prefixes(np.add, y, a), f"scan({f})(x1)(x0)", xs, f32) for f in ("+", plus)),
+        is_(
+            lambda a, y: prefixes(lambda r, x: x - 2 * r, y, a),
+            "scanSeq(fun((x, r) => x - 2 * r))(x1)(x0)",
+            xs,
+            f32,
+        ),
+        is_(
+            lambda a: prefixes(np.add, np.zeros(m, np.float32), a),
+            "scanSeq(fun((x, r) => zip(r)(x) |> map(fun((u, v) => u + v))))(generate(fun(i => 0)))(x0)",
+            xss,
+        ),
+        is_(iterated, f"iterate(2)({halved})(x0)", f"{4 * n}.f32", f32),
+        is_(lambda a, y: np.stack([a, a + y, a]), "makeArray(3)(x0, x0 + x1, x0)", f32, f32),
+        is_(lambda a, y: np.stack([a, a + y]), "makeArray(2)(x0)(map(fun(x => x + x1))(x0))", xs, f32),
+        is_(lambda p: (p[0] + 1, p[1]), "mapFst(fun(x => x + 1))(x0)", "(f32, i32)"),
+        is_(lambda p: (p[0], p[1] * p[1]), "mapSnd(fun(x => x * x))(x0)", f"({xs}, i32)"),
+    ]
+
+
+REVERSED = "natFun(i => N - 1 - i)"
+TURNED = "natAsIndex(N)(N - 1 - indexToInt(i))"
+
+
+def scattered(a: Any) -> Any:
+    result = np.full((2 * len(a), *a.shape[1:]), np.nan, a.dtype)
+    result[::2] = a
+    return result
+
+
+def vector_claims(n: int, m: int) -> list[Claim]:
+    flat, vectors, vector = f"{n * m}.f32", f"{m}.Vec[{n}, f32]", f"Vec[{n}, f32]"
+    return [
+        *(is_(lambda a: a.reshape(m, n), f"{f}({n})(x0)", flat) for f in ("asVector", "asVectorAligned")),
+        is_(lambda a: a.reshape(n * m), "asScalar(x0)", vectors),
+        is_(lambda a, v: a * v + 1, "map(fun(w => w * x1 + 1))(x0)", vectors, vector),
+        is_(lambda y: np.full(n, y), f"vectorFromScalar(x0) : {vector}", "f32"),
+        is_(lambda v, y: v + y, "mapVec(fun(x => x + x1))(x0)", vector, "f32"),
+        is_(lambda v: v.astype(np.float16), "mapVec(fun(x => f16(x)))(x0)", vector),
+        is_(lambda a: a.sum(0), f"reduce(+, 0)(x0) : {vector}", vectors),
+        is_(lambda a: (a * a).sum(0), "reduceSeq(fun((r, v) => r + v * v), 0)(x0)", vectors),
     ]
 
 
@@ -152,6 +220,25 @@ def view_claims(n: int, m: int) -> list[Claim]:
         is_(lambda a, y: np.pad(a, (2, 1), constant_values=y), "padCst(2, 1)(x1)(x0)", xs, f32),
         is_(lambda a, y: np.concatenate([[y], a, [y]]), "padCst(1, 1)(x1)(x0)", xss, f"{m}.f32"),
         is_(lambda a: np.pad(a, (2, 3), mode="edge"), "padClamp(2, 3)(x0)", xs),
+        is_(lambda a: np.concatenate([a, [np.nan] * 2]).astype(a.dtype), "padEmpty(2)(x0)", xs),
+        is_(lambda a: np.concatenate([a, [-(2**31)]]).astype(a.dtype), "padEmpty(1)(x0)", f"{n}.i32"),
+        is_(lambda a: a[::-1], f"reorder({n}, {REVERSED}, {REVERSED})(x0)".replace("N", str(n)), xss),
+        is_(
+            lambda a: a[[(i + 1) % n for i in range(n)]],
+            f"reorder({n}, natFun(i => (i + 1) % {n}), natFun(i => (i + {n - 1}) % {n}))(x0)",
+            xs,
+        ),
+        is_(
+            lambda a: a[::-1],
+            f"scatter(generate(fun((i: Idx[{n}]) => {TURNED})))(x0) : {xs}".replace("N", str(n)),
+            xs,
+        ),
+        is_(
+            scattered,
+            f"scatter(generate(fun((i: Idx[{n}]) => natAsIndex({2 * n})(2 * indexToInt(i)))))(x0)"
+            f" : {2 * n}.{m}.f32",
+            xss,
+        ),
         is_(lambda i, a: a[i], "gather(x0)(x1)", f"{m}.Idx[{n}]", xs),
         is_(lambda a, i: a[i], "gather(x1)(x0)", f"{n}.2.f32", f"{m}.Idx[{n}]"),
         is_(lambda i, a: a[i], "idx(x0)(x1)", f"Idx[{n}]", xss),
@@ -192,7 +279,7 @@ def fragment_claims(n: int, m: int) -> list[Claim]:
 
 
 def claims(n: int, m: int) -> list[Claim]:
-    return [*pattern_claims(n, m), *view_claims(n, m), *fragment_claims(n, m)]
+    return [*pattern_claims(n, m), *view_claims(n, m), *vector_claims(n, m), *fragment_claims(n, m)]
 
 
 ALL = [*scalar_claims(), *(c for n, m in SIZES for c in claims(n, m))]
@@ -227,12 +314,23 @@ def same(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(found, expected)
 
 
+def has_type(found: Any, expected: Any) -> None:
+    """What a value is stored in is what its type says."""
+    if isinstance(expected, tuple):
+        for part, kind in zip(found, expected, strict=True):
+            has_type(part, kind)
+    else:
+        assert found.dtype == expected.dtype and found.shape == expected.shape
+
+
 def check(text: str, expected: Callable[..., Any]) -> None:
     term = check_expression(text)
     parameters = [(f"x{i}", t) for i, t in enumerate(arguments(term.type)[0])]
     inputs = random_inputs(parameters, seed=len(text), exact=True)
     with np.errstate(all="ignore"):
-        same(call(term, *inputs), expected(*inputs))
+        found = call(term, *inputs)
+        same(found, expected(*inputs))
+    has_type(found, layout(arguments(term.type)[1]))
 
 
 def header(types: tuple[str, ...], batches: tuple[str, ...]) -> str:
@@ -286,10 +384,3 @@ def test_no_primitive_is_forgotten() -> None:
     terms = [check_expression(c.function) for c in ALL if c.types]
     used = {e.name for term in terms for e in subterms(term) if isinstance(e, Primitive)}
     assert set(REGISTRY) - used == set()
-
-
-def test_every_declaration_says_what_it_means() -> None:
-    for declaration in REGISTRY.values():
-        assert declaration.meaning.endswith("."), declaration.name
-        assert declaration.scheme.type is not None
-        assert declaration.lowers is None or declaration.lowers in REGISTRY

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rise.check.elaborate import Elaborator, Scope
-from rise.check.program import check_text, fill
+from rise.check.generalise import fill
+from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs

@@ -32,6 +32,7 @@ from rise.types import (
     F16,
     F32,
     I32,
+    ROW_MAJOR,
     Dependent,
     Function,
     Index,
@@ -205,7 +206,8 @@ def test_a_cast_to_other_than_a_scalar_shows_its_type():
     source = Identifier("v", Vector(nat(4), F32))
     cast = call("cast", (source.type, vector), source)
     assert show(cast) == "cast(v): Vec[4, f16]"
-    assert show(call("toMem", (Space.LOCAL, vector), cast)) == "cast(v): Vec[4, f16] |> toMem(Local)"
+    memory = (Space.LOCAL, ROW_MAJOR, vector)
+    assert show(call("toMem", memory, cast)) == "cast(v): Vec[4, f16] |> toMem(Local)"
     assert show(call("pair", (vector, F32), cast, X)) == "(cast(v): Vec[4, f16], x)"
     assert show(call("cast", (source.type, vector))) == "cast: Vec[4, f32] -> Vec[4, f16]"
 

@@ -1,0 +1,139 @@
+"""Quotients rounded down and remainders, each simplified as far as the facts allow.
+
+Dividends may be negative, divisors are positive: floor(value / divisor) and value mod divisor, which
+is never negative.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from rise.nat.facts import NOTHING, Facts, at_least, below, term_is_whole
+from rise.nat.normal_form import Nat, NatLike, Operation, atom, constant, nat
+
+
+def quotient(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
+    """floor(value / divisor)."""
+    dividend, size = nat(value), nat(divisor)
+    if dividend.value is not None and size.value:
+        return constant(dividend.value // size.value)
+    facts = facts.with_divisor(size)
+    if (exact := _exact_by_sum(dividend, size)) is not None:
+        return exact
+    whole, rest = _separate(dividend, size, facts)
+    if _in_range(rest, size, facts):
+        return whole
+    if _just_below(rest, size, facts):
+        return whole - 1
+    if (factor := _common_factor(rest, size)) > 1:
+        reduced = rest.exact_quotient(factor)
+        if reduced is not None and size.value:
+            return whole + quotient(reduced, size.value // factor, facts)
+    if (grouped := _group(rest, size, facts)) is not None:
+        multiple, _, group = grouped
+        return whole + quotient(multiple, size.exact_quotient(group) or size, facts)
+    if (nested := _nested(rest)) is not None:
+        inner, more = nested
+        return whole + quotient(inner.left + inner.right * more, inner.right * size, facts)
+    if whole.terms and not at_least(rest, 0, facts):
+        return atom(Operation("quotient", dividend, size))
+    return whole + atom(Operation("quotient", rest, size))
+
+
+def remainder(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
+    """value mod divisor."""
+    dividend, size = nat(value), nat(divisor)
+    if dividend.value is not None and size.value:
+        return constant(dividend.value % size.value)
+    facts = facts.with_divisor(size)
+    if _exact_by_sum(dividend, size) is not None:
+        return constant(0)
+    _, rest = _separate(dividend, size, facts)
+    if _in_range(rest, size, facts):
+        return rest
+    if _just_below(rest, size, facts):
+        return rest + size
+    if (factor := _common_factor(rest, size)) > 1:
+        reduced = rest.exact_quotient(factor)
+        if reduced is not None and size.value:
+            return factor * remainder(reduced, size.value // factor, facts)
+    if (grouped := _group(rest, size, facts)) is not None:
+        multiple, inner_rest, group = grouped
+        return group * remainder(multiple, size.exact_quotient(group) or size, facts) + inner_rest
+    if not at_least(rest, 0, facts):
+        rest = dividend
+    return atom(Operation("remainder", rest, size))
+
+
+def ceiling_quotient(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
+    """value / divisor, rounded up."""
+    return quotient(nat(value) + divisor - 1, divisor, facts)
+
+
+# --- taking a dividend apart ------------------------------------------------------------------------
+
+
+def _exact_by_sum(value: Nat, divisor: Nat) -> Nat | None:
+    """The quotient by a sum where it is whole and leaves no rest: (3*a + 3*b) / (a + b) is 3."""
+    exact = value.exact_quotient(divisor) if len(divisor.terms) > 1 else None
+    return exact if exact is not None and exact.is_whole else None
+
+
+def _separate(value: Nat, divisor: Nat, facts: Facts) -> tuple[Nat, Nat]:
+    """value = divisor * first + second, with as many terms as possible in the first."""
+    whole, rest = constant(0), constant(0)
+    for monomial, coefficient in value.terms:
+        term = Nat.build({monomial: coefficient})
+        part = term.exact_quotient(divisor)
+        if part is not None and all(term_is_whole(m, c, facts) for m, c in part.terms):
+            whole = whole + part
+        elif divisor.value and not monomial and isinstance(coefficient, int):
+            whole = whole + coefficient // divisor.value
+            rest = rest + coefficient % divisor.value
+        else:
+            rest = rest + term
+    return whole, rest
+
+
+def _in_range(rest: Nat, size: Nat, facts: Facts) -> bool:
+    return at_least(rest, 0, facts) and below(rest, size, facts)
+
+
+def _just_below(rest: Nat, size: Nat, facts: Facts) -> bool:
+    """Whether -size <= rest < 0 is certain."""
+    return any(c < 0 for _, c in rest.terms) and _in_range(rest + size, size, facts)
+
+
+def _common_factor(value: Nat, divisor: Nat) -> int:
+    factor = divisor.value or 1
+    for _, coefficient in value.terms:
+        factor = gcd(factor, coefficient) if isinstance(coefficient, int) else 1
+    return factor
+
+
+def _group(value: Nat, size: Nat, facts: Facts) -> tuple[Nat, Nat, int] | None:
+    """value = group * first + second with 0 <= second < group, where group properly divides the size."""
+    if not size.value:
+        return None
+    sizes = {abs(c) for _, c in value.terms if isinstance(c, int)}
+    for group in sorted(sizes, reverse=True):
+        if group > 1 and size.value % group == 0 and group < size.value:
+            multiple, rest = _separate(value, constant(group), facts)
+            if multiple.terms and _in_range(rest, constant(group), facts):
+                return multiple, rest, group
+    return None
+
+
+def _nested(value: Nat) -> tuple[Operation, int] | None:
+    """value = x / a + c, for (x/a + c) / b = (x + a*c) / (a*b)."""
+    more = 0
+    found: Operation | None = None
+    for monomial, coefficient in value.terms:
+        match monomial, coefficient:
+            case (), int():
+                more = coefficient
+            case ((Operation("quotient") as inner, 1),), 1 if found is None:
+                found = inner
+            case _:
+                return None
+    return (found, more) if found is not None else None

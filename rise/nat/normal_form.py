@@ -1,0 +1,349 @@
+"""The normal form of sizes: a sum of monomials over atoms, built by operators that keep it normal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+
+Coefficient = int | Fraction
+
+
+@dataclass(frozen=True)
+class NatVariable:
+    """A rigid variable: a size that a program abstracts over, or the index of a loop."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class NatUnknown:
+    """A variable that inference or matching still has to solve."""
+
+    identity: int
+
+    def __str__(self) -> str:
+        return f"?{self.identity}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation that does not simplify: `quotient`, `remainder`, `min`, `max` or `power`."""
+
+    operator: str
+    left: Nat
+    right: Nat
+
+    def __str__(self) -> str:
+        if self.operator in ("min", "max"):
+            return f"{self.operator}({self.left}, {self.right})"
+        sign = {"quotient": "/", "remainder": "%", "power": "^"}[self.operator]
+        return f"{_factor(self.left)} {sign} {_factor(self.right)}"
+
+
+Atom = NatVariable | NatUnknown | Operation
+Monomial = tuple[tuple[Atom, int], ...]
+
+
+def _simple(number: Coefficient) -> Coefficient:
+    return number.numerator if isinstance(number, Fraction) and number.denominator == 1 else number
+
+
+def _atom_key(atom: Atom) -> tuple[int, str]:
+    rank = 0 if isinstance(atom, NatVariable) else 1 if isinstance(atom, Operation) else 2
+    return rank, str(atom)
+
+
+def _monomial_key(monomial: Monomial) -> tuple[int, tuple[tuple[tuple[int, str], int], ...]]:
+    """Higher degree first, constants last."""
+    return -sum(e for _, e in monomial), tuple((_atom_key(a), -e) for a, e in monomial)
+
+
+@dataclass(frozen=True)
+class Nat:
+    """A normal form; built with `constant`, `variable` and the operators below, never by hand."""
+
+    terms: tuple[tuple[Monomial, Coefficient], ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @staticmethod
+    def build(terms: Mapping[Monomial, Coefficient]) -> Nat:
+        kept = [(m, _simple(c)) for m, c in terms.items() if c != 0]
+        if len(kept) < 2:
+            return Nat(tuple(kept))
+        return Nat(tuple(sorted(kept, key=lambda term: _monomial_key(term[0]))))
+
+    @property
+    def value(self) -> int | None:
+        """The number, if there are no variables and it is whole."""
+        if not self.terms:
+            return 0
+        if len(self.terms) == 1 and self.terms[0][0] == ():
+            number = self.terms[0][1]
+            return number if isinstance(number, int) else None
+        return None
+
+    @cached_property
+    def atoms(self) -> frozenset[Atom]:
+        """All atoms, those inside operations included."""
+        found: set[Atom] = set()
+        for monomial, _ in self.terms:
+            for atom, _ in monomial:
+                found.add(atom)
+                if isinstance(atom, Operation):
+                    found |= atom.left.atoms | atom.right.atoms
+        return frozenset(found)
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        return frozenset(a.name for a in self.atoms if isinstance(a, NatVariable))
+
+    @cached_property
+    def unknowns(self) -> frozenset[NatUnknown]:
+        return frozenset(a for a in self.atoms if isinstance(a, NatUnknown))
+
+    def __add__(self, other: NatLike) -> Nat:
+        if isinstance(other, Nat) and not other.terms:
+            return self
+        if not self.terms:
+            return nat(other)
+        sum_ = dict(self.terms)
+        for monomial, coefficient in nat(other).terms:
+            sum_[monomial] = sum_.get(monomial, 0) + coefficient
+        return Nat.build(sum_)
+
+    def __mul__(self, other: NatLike) -> Nat:
+        if isinstance(other, int):
+            return self._scaled(other)
+        if len(other.terms) == 1 and not other.terms[0][0]:
+            return self._scaled(other.terms[0][1])
+        if len(self.terms) == 1 and not self.terms[0][0]:
+            return other._scaled(self.terms[0][1])
+        product: dict[Monomial, Coefficient] = {}
+        for left, a in self.terms:
+            for right, b in other.terms:
+                monomial = _multiply(left, right)
+                product[monomial] = product.get(monomial, 0) + a * b
+        return Nat.build(product)
+
+    def _scaled(self, factor: Coefficient) -> Nat:
+        """A multiple: its monomials stay in order."""
+        if factor == 1:
+            return self
+        if factor == 0:
+            return Nat(())
+        return Nat(tuple((m, _simple(c * factor)) for m, c in self.terms))
+
+    def __sub__(self, other: NatLike) -> Nat:
+        return self + (-other if isinstance(other, int) else other._scaled(-1))
+
+    def __radd__(self, other: int) -> Nat:
+        return self + other
+
+    def __rmul__(self, other: int) -> Nat:
+        return self * other
+
+    def __rsub__(self, other: int) -> Nat:
+        return nat(other) - self
+
+    def exact_quotient(self, divisor: NatLike) -> Nat | None:
+        """self / divisor as a rational multiple; None for a sum that leaves a rest, and for 0.
+
+        Meaningful only where the divisor divides: `divides` says whether that is certain.
+        """
+        below = nat(divisor)
+        if len(below.terms) != 1:
+            return _quotient_by_sum(self, below) if below.terms else None
+        monomial, coefficient = below.terms[0]
+        return self * Nat.build({_inverse(monomial): Fraction(1, 1) / coefficient})
+
+    @property
+    def fraction(self) -> tuple[Nat, Nat]:
+        """Dividend and divisor, both without fractions; the divisor is one monomial."""
+        scale = lcm(*(Fraction(c).denominator for _, c in self.terms))
+        below: dict[Atom, int] = {}
+        for monomial, _ in self.terms:
+            for base, exponent in monomial:
+                below[base] = max(below.get(base, 0), -exponent)
+        powers = ((base, exponent) for base, exponent in below.items() if exponent)
+        monomial = tuple(sorted(powers, key=lambda power: _atom_key(power[0])))
+        divisor = Nat.build({monomial: scale})
+        return self * divisor, divisor
+
+    @property
+    def is_whole(self) -> bool:
+        """No fractional coefficient and no negative exponent: a whole number whatever the variables are."""
+        return all(isinstance(c, int) and all(e > 0 for _, e in m) for m, c in self.terms)
+
+    def substitute(self, solution: Mapping[Atom, Nat]) -> Nat:
+        """Replaces atoms, simplifying the operations that contain them."""
+        if not solution or self.atoms.isdisjoint(solution):
+            return self
+        return self.rebuilt(lambda base: _replace(base, solution))
+
+    def rebuilt(self, replaced: Callable[[Atom], Nat]) -> Nat:
+        """The same sum of products over other sizes.
+
+        What is divided by a sum is a multiple of it where the division leaves no rest, else a quotient
+        rounded down, which is the same number: the exact quotients of a size are whole together.
+        """
+        new = {base: replaced(base) for monomial, _ in self.terms for base, _ in monomial}
+        if any(e < 0 and len(new[base].terms) != 1 for monomial, _ in self.terms for base, e in monomial):
+            return _divided(self, replaced)
+        total = constant(0)
+        for monomial, coefficient in self.terms:
+            product = Nat.build({(): coefficient})
+            for base, exponent in monomial:
+                product = product * raised(new[base], exponent)
+            total = total + product
+        return total
+
+    def __str__(self) -> str:
+        return _show(self)
+
+    def __repr__(self) -> str:
+        return f"Nat({self})"
+
+
+NatLike = Nat | int
+
+
+def nat(value: NatLike) -> Nat:
+    return value if isinstance(value, Nat) else constant(value)
+
+
+def constant(value: int) -> Nat:
+    return Nat((((), value),)) if value else Nat(())
+
+
+def variable(name: str) -> Nat:
+    return atom(NatVariable(name))
+
+
+def atom(base: Atom) -> Nat:
+    return Nat(((((base, 1),), 1),))
+
+
+def _multiply(left: Monomial, right: Monomial) -> Monomial:
+    powers = dict(left)
+    for base, exponent in right:
+        powers[base] = powers.get(base, 0) + exponent
+    kept = [(b, e) for b, e in powers.items() if e]
+    return tuple(sorted(kept, key=lambda power: _atom_key(power[0])))
+
+
+def _inverse(monomial: Monomial) -> Monomial:
+    return tuple((base, -exponent) for base, exponent in monomial)
+
+
+def _divided(value: Nat, replaced: Callable[[Atom], Nat]) -> Nat:
+    """The size rebuilt, one of its divisors being a sum (or 0): as one fraction."""
+    terms = {True: constant(0), False: constant(0)}
+    for monomial, coefficient in value.terms:
+        term = Nat.build({monomial: coefficient})
+        terms[term.is_whole] += term
+    above, below = (part.rebuilt(replaced) for part in terms[False].fraction)
+    exact = above.exact_quotient(below)
+    quotient = OPERATIONS["quotient"](above, below) if exact is None else exact
+    return terms[True].rebuilt(replaced) + quotient
+
+
+def _quotient_by_sum(value: Nat, divisor: Nat) -> Nat | None:
+    """The quotient of polynomials, by long division; None where there is a rest.
+
+    Monomials are ordered as products have to be for that: by degree, then by their variables.
+    """
+    (above, scale), (below, factor) = value.fraction, divisor.fraction
+    leading, coefficient = below.terms[0]
+    result, rest = constant(0), above
+    while rest.terms:
+        monomial, multiple = rest.terms[0]
+        quotient = _multiply(monomial, _inverse(leading))
+        if any(exponent < 0 for _, exponent in quotient):
+            return None
+        part = Nat.build({quotient: Fraction(multiple) / coefficient})
+        result, rest = result + part, rest - part * below
+    return (result * factor).exact_quotient(scale)
+
+
+def raised(base: Nat, exponent: int) -> Nat:
+    """A power; a negative one of a single monomial only."""
+    if exponent < 0:
+        [(monomial, coefficient)] = raised(base, -exponent).terms
+        return Nat.build({_inverse(monomial): Fraction(1, 1) / coefficient})
+    result = constant(1)
+    for _ in range(exponent):
+        result = result * base
+    return result
+
+
+def _replace(base: Atom, solution: Mapping[Atom, Nat]) -> Nat:
+    if base in solution:
+        return solution[base]
+    if isinstance(base, Operation):
+        left, right = base.left.substitute(solution), base.right.substitute(solution)
+        return OPERATIONS[base.operator](left, right)
+    return atom(base)
+
+
+# how an operation is made, by name: `rise.nat.operations` fills this
+OPERATIONS: dict[str, Callable[[Nat, Nat], Nat]] = {}
+
+
+# --- printing -------------------------------------------------------------------------------------
+
+
+def _factor(value: Nat) -> str:
+    text = _show(value)
+    single = len(value.terms) <= 1 and not any(sign in text for sign in " *-/")
+    return text if single else f"({text})"
+
+
+def _show_monomial(monomial: Monomial, coefficient: Coefficient) -> str:
+    above = [_show_power(a, e) for a, e in monomial if e > 0]
+    below = [_show_power(a, -e) for a, e in monomial if e < 0]
+    size = abs(Fraction(coefficient))
+    if size.numerator != 1 or not above:
+        above.insert(0, str(size.numerator))
+    if size.denominator != 1:
+        below.insert(0, str(size.denominator))
+    text = "*".join(above)
+    for part in below:
+        text += f"/{part}"
+    return text
+
+
+def _show_power(base: Atom, exponent: int) -> str:
+    text = f"({base})" if isinstance(base, Operation) and base.operator not in ("min", "max") else str(base)
+    return text if exponent == 1 else f"{text}^{exponent}"
+
+
+def _show(value: Nat) -> str:
+    if not value.terms:
+        return "0"
+    text = ""
+    for monomial, coefficient in value.terms:
+        negative = coefficient < 0
+        leads = not text and negative
+        part = _show_monomial(monomial, coefficient) if leads else _show_term(monomial, coefficient)
+        text += (" - " if negative else " + ") if text else ("-" if negative else "")
+        text += part
+    return text
+
+
+def _show_term(monomial: Monomial, coefficient: Coefficient) -> str:
+    """One product; a single operation needs no parentheses of its own, except behind a sign."""
+    if abs(coefficient) == 1 and len(monomial) == 1 and monomial[0][1] == 1:
+        return str(monomial[0][0])
+    return _show_monomial(monomial, coefficient)

@@ -1,0 +1,89 @@
+"""How programs, types and errors look in a notebook.
+
+IPython asks objects for `_repr_html_`; for errors, `register` tells it what to show in place of a
+traceback. `rise.embed` registers itself where IPython runs, `%load_ext rise.notebook` does so too.
+"""
+
+from __future__ import annotations
+
+import html
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rise.errors import RiseError
+
+if TYPE_CHECKING:
+    from rise.embed.program import Program
+    from rise.expr import Definition
+
+STYLE = "line-height: 125%; overflow-x: auto"
+
+
+def code_html(text: str) -> str:
+    """The text of a program or a type, coloured where Pygments is installed."""
+    return f'<pre style="{STYLE}">{_coloured(text)}</pre>'
+
+
+def _coloured(text: str) -> str:
+    try:
+        formatter = import_module("pygments.formatters").HtmlFormatter(nowrap=True, noclasses=True)
+        lexer = import_module("rise.syntax.highlight").RiseLexer()
+    except ImportError:
+        return html.escape(text)
+    return str(import_module("pygments").highlight(text, lexer, formatter)).rstrip("\n")
+
+
+def definition_html(definition: Definition) -> str:
+    """The text, and below it the type."""
+    return code_html(repr(definition)) + _typed(definition)
+
+
+def program_html(program: Program) -> str:
+    """Each definition with its type."""
+    return "".join(definition_html(definition) for definition in program.values())
+
+
+def _typed(definition: Definition) -> str:
+    shown = _coloured(f"{definition.name} : {definition.type}")
+    return f'<pre style="{STYLE}; opacity: 0.75">{shown}</pre>'
+
+
+def error_html(error: RiseError) -> str:
+    """The message with its excerpt; the first line and the carets stand out."""
+    first, *rest = error.render().splitlines()
+    lines = [f"<b>{html.escape(first)}</b>"]
+    for line in rest:
+        text = html.escape(line)
+        marks = bool(line.strip()) and set(line) <= set(" |^")
+        lines.append(f'<span style="color: #c00">{text}</span>' if marks else text)
+    return f'<pre style="{STYLE}">' + "\n".join(lines) + "</pre>"
+
+
+# --- IPython ----------------------------------------------------------------------------------------
+
+
+def register(shell: Any) -> None:
+    """Errors of programs are shown as their messages, without a traceback; coloured where HTML is."""
+    shell.set_custom_exc((RiseError,), _show)
+    formatters = shell.display_formatter.formatters
+    formatters["text/html"].for_type(RiseError, error_html)
+    formatters["text/plain"].for_type(RiseError, lambda error, printer, _: printer.text(error.render()))
+
+
+def _show(shell: Any, kind: type[RiseError], error: RiseError, trace: Any, tb_offset: Any = None) -> None:
+    """What IPython calls for an error that nobody handles."""
+    import_module("IPython.display").display(error)
+
+
+def register_if_in_notebook() -> None:
+    """Registers where IPython runs; imports nothing elsewhere."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is not None:
+        register(shell)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext rise.notebook`"""
+    register(shell)

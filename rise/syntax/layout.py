@@ -1,0 +1,91 @@
+"""How programs are laid out: one set of forms, for what users wrote and for what was computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rise.document import NOTHING, SPACE, Align, Document, concat, fill, group, indented, join
+
+# how tightly a form binds; one that binds less tightly than its place asks for is parenthesised
+LOOSEST, PIPE, ANNOTATED, COMPOSE, OR, AND, EQUALITY, COMPARISON = range(8)
+SUM, PRODUCT, UNARY, POWER, ATOM = range(8, 13)
+
+BINARY = {
+    "||": OR, "&&": AND, "==": EQUALITY, "!=": EQUALITY,
+    "<": COMPARISON, "<=": COMPARISON, ">": COMPARISON, ">=": COMPARISON,
+    "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT, "^": POWER,
+}  # fmt: skip
+
+# no literal is infinite: this one is too large
+INFINITY = "1e999"
+
+
+def operand_levels(operator: str) -> tuple[int, int]:
+    """What the places left and right of an operator ask for.
+
+    Comparisons do not chain, `^` groups to the right, all others to the left.
+    """
+    level = BINARY[operator]
+    if level in (EQUALITY, COMPARISON):
+        return level + 1, level + 1
+    return (ATOM, UNARY) if level == POWER else (level, level + 1)
+
+
+def parenthesised(document: Document) -> Document:
+    return concat("(", Align(document), ")")
+
+
+def abstraction(start: str, parameters: Document, body: Document, remark: Document = "") -> Document:
+    """`fun(x => …)`, `depFun((n: Nat) => …)`: the body, where it has no room, on its own lines.
+
+    A remark is set behind the arrow.
+    """
+    return group(start, parameters, " =>", remark, indented(SPACE, body), ")")
+
+
+def parameters(documents: Sequence[Document]) -> Document:
+    """`(x: s, y: t)`: as many on a line as fit, below each other."""
+    return concat("(", Align(fill(",", documents)), ")")
+
+
+def call_arguments(documents: Sequence[Document], in_place: bool) -> Document:
+    """A function written in place stays behind its parenthesis: `map(fun(x =>`."""
+    if in_place:
+        return concat("(", join(", ", documents), ")")
+    return group("(", indented(NOTHING, join(concat(",", SPACE), documents)), ")")
+
+
+def chain(start: Document, stages: Sequence[Document], in_place: Sequence[bool]) -> Document:
+    """`x |> f |> g`, on one line or a line each; `in_place` says which have a function in them.
+
+    A short chain that ends in a function written in place is broken inside that one only.
+    """
+    if in_place[-1] and not any(in_place[:-1]) and len(stages) <= 2:
+        return concat(join(" ", [start, *stages]))
+    return group(join(SPACE, [start, *stages]))
+
+
+def infix(before: Document, operator: str, after: Document) -> Document:
+    return group(before, f" {operator}", indented(SPACE, after))
+
+
+def pair(parts: Sequence[Document]) -> Document:
+    return group("(", indented(join(concat(",", SPACE), parts), by=1), ")")
+
+
+def bindings(bound: Sequence[Document], body: Document, line_end: Document = SPACE) -> Document:
+    """`let x = … in let y = … in …`, on one line or a line each."""
+    return group(*(concat(binding, line_end) for binding in bound), body)
+
+
+def binding(pattern: Document, value: Document, remark: Document = "") -> Document:
+    return concat("let ", pattern, " = ", indented(value), " in", remark)
+
+
+def definition(
+    start: Document, body: Document, line_end: Document | None = SPACE, remark: Document = ""
+) -> Document:
+    """`def f = …`; a function may be hugged (None): it starts on the line of its name."""
+    if line_end is None:
+        return group(start, " = ", body)
+    return group(start, " =", remark, indented(line_end, body))

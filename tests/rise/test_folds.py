@@ -1,0 +1,223 @@
+"""Folds and scans that are taken apart give the bits of those that go step by step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rise.check.program import check_expression
+from rise.errors import EvaluationError
+from rise.interpret import call, dtype_of, folds
+from rise.types import SCALARS
+
+AWKWARD = {
+    "f": [0.0, -0.0, 1.0, -1.5, 3.0, 0.1, 1e-7, 60000.0, np.inf, -np.inf, np.nan, 2049.0],
+    "i": [0, 1, -1, 2, 3, 5, 100, 127, -128],
+    "u": [0, 1, 2, 3, 5, 100, 127, 255],
+}
+NEVER = 1 << 62
+
+
+def same_bits(found: Any, expected: Any) -> bool:
+    """NaN is NaN, whatever its bits; zeros differ by their sign."""
+    if isinstance(expected, tuple):
+        return all(same_bits(f, e) for f, e in zip(found, expected, strict=True))
+    f, e = np.atleast_1d(found), np.atleast_1d(expected)
+    if f.dtype != e.dtype or f.shape != e.shape:
+        return False
+    if f.dtype.kind in "iub":
+        return bool((f == e).all())
+    f, e = f.astype(np.float64), e.astype(np.float64)  # bf16 too
+    return bool(((np.isnan(f) & np.isnan(e)) | ((f == e) & (np.signbit(f) == np.signbit(e)))).all())
+
+
+@pytest.fixture
+def ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often a fold was run in which way."""
+    counter: Counter[str] = Counter()
+
+    def counted(name: str) -> Any:
+        original = getattr(folds, name)
+
+        def run(*arguments: Any) -> Any:
+            counter[name] += 1
+            return original(*arguments)
+
+        return run
+
+    for name in ("_accumulated", "_looped", "_step_by_step"):
+        monkeypatch.setattr(folds, name, counted(name))
+    return counter
+
+
+def in_every_way(text: str, *inputs: Any) -> None:
+    """Step by step, all at once, and a few elements at a time."""
+    term = check_expression(text)
+    short, small = folds.SHORT, folds.SMALL
+    found = []
+    try:
+        for folds.SHORT, folds.SMALL in ((NEVER, small), (1, small), (1, 7)):
+            found.append(call(term, *inputs))
+    finally:
+        folds.SHORT, folds.SMALL = short, small
+    assert all(same_bits(f, found[0]) for f in found[1:]), f"{text} on {inputs}: {found}"
+
+
+# --- random steps -----------------------------------------------------------------------------------
+
+OPERATIONS = ("({} + {})", "({} - {})", "({} * {})", "min({})({})", "max({})({})", "select({} < {})(x)(a)")
+
+
+def steps(leaves: tuple[str, ...]) -> st.SearchStrategy[str]:
+    def grown(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        return st.one_of(
+            st.builds(str.format, st.sampled_from(OPERATIONS), parts, parts),
+            st.builds("select({} <= {})({})({})".format, parts, parts, parts, parts),
+            st.builds("(let y = {} in y - {} * y)".format, parts, parts),
+            parts.map("neg({})".format),
+        )
+
+    return st.recursive(st.sampled_from(leaves), grown, max_leaves=5)
+
+
+def numbers(kind: str, count: int) -> st.SearchStrategy[list[float]]:
+    """Often without those that all later results would be NaN for."""
+    tame = st.lists(st.sampled_from(AWKWARD[kind][:6]), min_size=count, max_size=count)
+    return st.one_of(tame, tame, st.lists(st.sampled_from(AWKWARD[kind]), min_size=count, max_size=count))
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(
+    steps(("a", "x", "c", "a", "2")),
+    st.sampled_from(("f32", "f32", "f16", "f64", "i32", "i8", "u8")),
+    st.sampled_from(("reduceSeq(fun((a, x) => {}), c)", "scanSeq(fun((x, a) => {}), c)")),
+    st.data(),
+)
+def test_random_steps(step: str, scalar: str, pattern: str, data: st.DataObject) -> None:
+    """Rows of 13 elements, each with its own first accumulator, which is also a constant of the step."""
+    dtype, turns = dtype_of(SCALARS[scalar]), 3
+    values = data.draw(numbers(scalar[0], 13 * turns))
+    firsts = data.draw(numbers(scalar[0], turns))
+    xs, cs = (np.array(v).astype(dtype) for v in (values, firsts))
+    body = f"zip(xs)(cs) |> map(fun((row, c) => row |> {pattern.format(step)}))"
+    text = f"fun((xs: {turns}.13.{scalar}, cs: {turns}.{scalar}) => {body})"
+    in_every_way(text, xs.reshape(turns, 13), cs)
+
+
+# --- each way is taken ------------------------------------------------------------------------------
+
+ROW = np.array([0.0, -0.0, 1.0, -1.5, 3.0, 0.1, 1e-7, 600.0] * 30, np.float32)
+TAKEN = {
+    "reduce(+, 0)": "_accumulated",
+    "reduceSeq(max, 0)": "_accumulated",
+    "reduceSeq(-, 0)": "_accumulated",
+    "reduceSeq(fun((a, x) => a + x * x), 0)": "_accumulated",
+    "reduceSeq(fun((a, x) => x * x + a), 0)": "_accumulated",
+    "reduceSeq(fun((a, x) => a - exp(x)), 0)": "_accumulated",
+    "reduceSeq(fun((a, x) => let y = x * x in a + y * y), 0)": "_looped",
+    "scan(+, 0)": "_accumulated",
+    "scanSeq(+, 0)": "_accumulated",
+    "scanSeq(fun((x, a) => max(a)(x)), 0)": "_accumulated",
+    "reduceSeq(fun((a, x) => x - a), 0)": "_looped",
+    "scanSeq(fun((x, a) => max(x)(a)), 0)": "_accumulated",
+    "reduceSeq(fun((a, x) => a * 0.5 + x), 0)": "_looped",
+    "reduceSeq(fun((a, x) => a / x), 1)": "_looped",
+    "reduceSeq(fun((a, x) => select(x > a || a == 1)(x)(a)), 0)": "_looped",
+    "reduceSeq(fun(((s, l), x) => (s + x, max(l)(x))), (0, -9))": "_looped",
+    "reduceSeq(fun((a, x) => a + f64(x)), 0.0)": "_accumulated",
+    "reduceSeq(fun((a, x) => f16(f32(a) + x)), 0.0)": "_looped",
+    "reduceSeq(fun((a, x) => a + 1), 0)": "_looped",
+    "reduceSeq(fun((a, x) => a * 2 + 1), 0)": "_looped",
+    "map(fun(x => (x, x))) >> reduceSeq(fun((a, (x, y)) => a * x + y), 0)": "_looped",
+    "reducePipelined(2)(fun(x => x * x), +, 0)": "_accumulated",
+    "reduceSeq(fun((a, x) => sqrt(a) + x), 0)": "_step_by_step",
+    "reduceSeq(fun((a, x) => bf16(f32(a) + x)), 0.0)": "_step_by_step",
+}
+
+
+@pytest.mark.parametrize("pattern", TAKEN)
+def test_it_goes_the_way_that_is_fast(pattern: str, ways: Counter[str]) -> None:
+    if ">>" in pattern:
+        first, second = pattern.split(" >> ")
+        pattern = f"{first} |> {second}"
+    text = f"fun((xs: {ROW.size}.f32) => xs |> {pattern})"
+    call(check_expression(text), ROW)
+    expected = TAKEN.get(pattern, "_looped")
+    assert set(ways) == {expected}
+    in_every_way(text, ROW)
+
+
+@pytest.mark.parametrize("function", ["min", "max"])
+@pytest.mark.parametrize("operands", ["(a * 1)(x)", "(x)(a * 1)"])
+def test_ties_of_minima(function: str, operands: str, ways: Counter[str]) -> None:
+    """Of a number and NaN the number; -0 is below 0."""
+    xs = np.array([np.nan, 2, np.nan, 0.0, -0.0, 0.0, -0.0, np.nan] * 5, np.float32)
+    for first in (1.0, -0.0, np.nan):
+        text = f"fun((xs: 40.f32, z: f32) => xs |> scanSeq(fun((x, a) => {function}{operands}), z))"
+        in_every_way(text, xs, np.float32(first))
+    assert ways["_looped"] > 0
+
+
+def test_a_few_turns_loop_and_many_go_together(ways: Counter[str]) -> None:
+    text = "fun((xss: {0}.64.f32) => xss |> map(reduceSeq(fun((a, x) => a * 0.5 + x), 0)))"
+    for turns, way in ((5, "_looped"), (folds.FEW + 1, "_step_by_step")):
+        ways.clear()
+        xss = np.resize(ROW, (turns, 64))
+        call(check_expression(text.format(turns)), xss)
+        assert set(ways) == {way}
+        in_every_way(text.format(turns), xss)
+
+
+def test_vectors_are_accumulated_too(ways: Counter[str]) -> None:
+    text = "fun((vs: 60.Vec[4, f32]) => vs |> reduceSeq(fun((r, v) => r + v * v), 0))"
+    call(check_expression(text), ROW.reshape(60, 4))
+    assert set(ways) == {"_accumulated"}
+    in_every_way(text, ROW.reshape(60, 4))
+
+
+def test_a_long_scan_goes_in_pieces(ways: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folds, "SMALL", 100)
+    xs = np.arange(1001, dtype=np.int32)
+    found = call(check_expression("fun((xs: 1001.i32) => xs |> scan(+, 5))"), xs)
+    np.testing.assert_array_equal(found, 5 + np.cumsum(xs))
+    assert ways == {"_accumulated": 11}
+
+
+# --- no mistake is brought about, and none is lost -----------------------------------------------------
+
+NUMBERS = np.arange(40, dtype=np.int32) % 5
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "select(x == 0)(a)(a + 12 / x)",
+        "select(x > 0 && 12 / x > 3)(a + x)(a)",
+        "a + select(x == 0)(1)(6 % x)",
+    ],
+)
+def test_what_is_not_chosen_is_no_mistake(step: str) -> None:
+    in_every_way(f"fun((xs: 40.i32) => xs |> reduceSeq(fun((a, x) => {step}), 0))", NUMBERS)
+
+
+def test_a_mistake_of_a_step_is_one() -> None:
+    term = check_expression("fun((xs: 40.i32) => xs |> reduceSeq(fun((a, x) => a + 12 / x), 0))")
+    with pytest.raises(EvaluationError, match="R0504"):
+        call(term, NUMBERS)
+    assert call(term, NUMBERS + 1) == 8 * (12 + 6 + 4 + 3 + 2)
+
+
+def test_names_that_hide_each_other() -> None:
+    for step in ("fun(a => fun(a => a + a))", "fun((a, x) => (fun(a => a + x))(a * 2))"):
+        in_every_way(f"fun((xs: 40.f32) => xs |> reduceSeq({step}, 0))", ROW[:40])
+
+
+def test_pairs_of_which_one_part_is_used() -> None:
+    text = """fun((xs: 40.f32) => zip(xs)(generate(fun((i: Idx[40]) => indexToInt(i))))
+      |> reduceSeq(fun(((m, j), (x, i)) => select(x > m)((x, i))((m, j))), (-9, 0)))"""
+    in_every_way(text, ROW[:40])

@@ -1,0 +1,141 @@
+"""Typed programs that are printed, parsed and checked again are the same programs, types included."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rise.check.program import Loader, check_text
+from rise.errors import RiseError
+from rise.expr import Definition, Primitive, alpha_equal, subterms
+from rise.pretty import show_definition
+from rise.primitives.declare import REGISTRY, lookup
+from rise.source import Source
+from rise.syntax.format import format_text
+from rise.testing import programs
+
+ROOT = Path(__file__).parents[2]
+LIBRARY = ROOT / "rise" / "library" / "prelude.rise"
+FILES = [LIBRARY, *sorted(ROOT.glob("examples/*.rise"))]
+WIDTHS = st.sampled_from([40, 100])
+
+lookup("map")  # declares all
+LOADER = Loader()
+
+
+def same(left: Definition, right: Definition) -> bool:
+    return left.parameters == right.parameters and alpha_equal(left.body, right.body)
+
+
+def again(definition: Definition, width: int = 100) -> Definition:
+    return check_text(show_definition(definition, width))[definition.name]
+
+
+def test_random_programs():
+    printed: Counter[str] = Counter()
+
+    @given(programs(), WIDTHS)
+    @settings(max_examples=60)
+    def check(term, width):
+        definition = Definition("it", (), term)
+        printed.update(t.name for t in subterms(term) if isinstance(t, Primitive))
+        assert same(again(definition, width), definition), show_definition(definition)
+
+    check()
+    assert len(printed) > 15
+    assert printed.total() > 150
+
+
+@pytest.mark.parametrize("name", [n for n, d in sorted(REGISTRY.items()) if d.example])
+def test_the_example_of_a_primitive(name):
+    definition = check_text(f"def it = {REGISTRY[name].example[0]}")["it"]
+    assert same(again(definition), definition)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_the_definitions_of_an_example(path):
+    """All that the file uses, and it, as one text."""
+    checked = LOADER.load(path)
+    if checked.mistakes:
+        pytest.skip("does not check")
+    program = checked.program
+    texts = {name: shown(d) for name, d in program.definitions.items()}
+    copies = check_text("\n\n".join(texts.values()))
+    for name in program.own:
+        assert same(copies[name], program[name]), texts[name]
+
+
+@cache
+def shown(definition: Definition) -> str:
+    """The loader gives out a definition of the library once, whichever file imports it."""
+    return show_definition(definition)
+
+
+PROGRAMS = {
+    "definitions": """
+        def square = fun(x => x * x)
+        def sumOfSquares: {n: Nat, t: DataType} -> n.t -> t = fun(xs => xs |> map(square) |> reduce(+, 0))
+        def it = fun((xs: 7.f32, ys: 5.i16) => (sumOfSquares(xs), sumOfSquares(ys)))""",
+    "explicit parameters": """
+        def tiles: {m: Nat, t: DataType} -> (n: Nat) -> (m*n).t -> m.n.t = depFun((n: Nat) => split(n))
+        def it = fun(xs: 12.f32 => xs |> tiles(3) |> map(tiles(1)))""",
+    "dependent functions": """
+        def it = depFun((n: Nat, t: DataType) => fun((xs: n.t, f: t -> f32) => xs |> map(f)))""",
+    "a dependent function as argument": """
+        def it = fun(xs: 8.f32 =>
+          xs |> iterate(3)(depFun((l: Nat) => fun(ys: (l*2).f32 => ys |> split(2) |> map(reduce(+, 0))))))""",
+    "let": "def it = fun((x: f32) => let y = x + 1 in let (a, b) = (y, y * 2) in a - b)",
+    "pairs": "def it = fun((p: (f32, (i32, bool))) => (snd(snd(p)), fst(p), fst(snd(p))))",
+    "natFun": """
+        def it = depFun((n: Nat) => fun(xs: n.f32 =>
+          xs |> reorder(n)(natFun(i => n - 1 - i))(natFun(i => n - 1 - i))))""",
+    "scan": "def it = fun(xs: 11.i32 => xs |> scan(+, 0) |> scanSeq(fun(x, y => x - y), 1))",
+    "makeArray": "def it = fun((x: f32, y: f32) => makeArray(3)(x)(y)(x * y))",
+    "layouts": """
+        def it = fun((xs: 32.32.f16) => xs |> toMem(Shared, padded(8)) |> toMem(Shared) |>
+          toMem(Shared, swizzled(128)))""",
+    "foreign functions": 'def it = fun(xs: 5.f32 => xs |> map(foreignFunction("f", 1)(fun(x => exp(x)))))',
+    "an index whose size nothing else says": "def it = generate(fun(i: Idx[7] => indexToInt(i)))",
+    "a literal whose type nothing else says": "def it = (1: i8, 2.5: f16, 3)",
+    "a fragment": "def it = asMatrix(generateFragment(0.0): Fragment[16, 16, 8, f32, Accum])",
+    "names that hide primitives": "def it = fun((map: f32, f32: i32) => fun(x => (map, f32, x)))",
+    "an inferred data type": "def it = fun(p => (snd(p), fst(p)))",
+    "infinity": "def it = (1e999: f32, (-1e999): f64)",
+}
+
+
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+@pytest.mark.parametrize("width", [20, 100])
+def test_every_construct(text, width):
+    program = check_text(text)
+    shown = "\n\n".join(show_definition(d, width) for d in program.definitions.values())
+    assert same(check_text(shown)["it"], program["it"]), shown
+
+
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+def test_formatting_keeps_the_typed_program(text):
+    assert same(check_text(format_text(Source("t", text)))["it"], check_text(text)["it"])
+
+
+def test_types_are_shown_only_where_they_are_needed():
+    shown = show_definition(check_text(PROGRAMS["an index whose size nothing else says"])["it"])
+    assert shown == "def it: 7.i32 = generate(fun(i => indexToInt(i)))"
+    text = "def it = fun((xs: 4.f32) => generate(fun((i: Idx[4]) => xs |> idx(i))))"
+    assert show_definition(check_text(text)["it"]) == text.replace("(i: Idx[4])", "i")
+    fragment = check_text(PROGRAMS["a fragment"])["it"]
+    assert "Fragment[16, 16, 8, f32, Accum]" in show_definition(fragment)
+
+
+def test_what_does_not_check_again_is_printed_all_the_same(monkeypatch):
+    def refuse(*_):
+        raise RiseError("R0699", "no")
+
+    definition = check_text(PROGRAMS["let"])["it"]
+    shown = show_definition(definition)
+    monkeypatch.setattr("rise.check.program.check_definition", refuse)
+    assert show_definition(definition) == shown

@@ -1,0 +1,117 @@
+"""How long the interpreter may take, in seconds of processor time: many times what it does take."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rise.check.program import check_expression, load
+from rise.check.specialise import specialise
+from rise.interpret import call
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MILLION = 1_000_000
+NUMBERS = np.random.default_rng(0).integers(-4, 5, MILLION).astype(np.float32)
+
+
+@contextmanager
+def within(seconds: float, megabytes: float | None = None) -> Iterator[None]:
+    """Processor time, since others may use the machine too; memory is that of arrays and objects."""
+    if megabytes is not None:
+        tracemalloc.start()
+    start = time.process_time()
+    yield
+    taken = time.process_time() - start
+    if megabytes is not None:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < megabytes * 1e6
+    assert taken < seconds
+
+
+def run(text: str, *inputs: Any) -> Any:
+    return call(check_expression(text), *inputs)
+
+
+def test_a_product_of_512() -> None:
+    n = 512
+    function = specialise(load(EXAMPLES / "gemm.rise")["matmul"], {"m": n, "n": n, "k": n})
+    a, b = (NUMBERS[i : i + n * n].reshape(n, n).astype(np.float16) for i in (0, 7))
+    with within(5, megabytes=32):
+        found = call(function, a, b)
+    np.testing.assert_array_equal(found, a.astype(np.float32) @ b.astype(np.float32))
+
+
+STENCIL = """fun((a: 1024.1024.f32) => a |> map(padClamp(1, 1)) |> padClamp(1, 1) |> slide(3, 1)
+  |> map(map(slide(3, 1)) >> transpose >> map(fun(w => SUM))))"""
+FIVE_POINTS = " + ".join(f"idx({i})(idx({j})(w))" for i, j in ((1, 0), (0, 1), (1, 1), (2, 1), (1, 2)))
+
+
+@pytest.mark.parametrize("total", [FIVE_POINTS, "w |> join |> reduce(+, 0)"], ids=["five points", "nine"])
+def test_a_stencil(total: str) -> None:
+    a = NUMBERS[: 1 << 19].repeat(2).reshape(1024, 1024)
+    with within(2):
+        found = run(STENCIL.replace("SUM", total), a)
+    padded = np.pad(a, 1, mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3))
+    cross = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]]) if "idx" in total else np.ones((3, 3))
+    np.testing.assert_array_equal(found, (windows * cross).sum((2, 3)))
+
+
+REDUCTIONS = {
+    "reduce(+, 0)": lambda xs: xs.sum(),
+    "map(fun(x => x * x)) |> reduce(+, 0)": lambda xs: (xs * xs).sum(),
+    "reduceSeq(fun((a, x) => a + x * x), 0)": lambda xs: (xs * xs).sum(),
+    "reduceSeq(fun((a, x) => select(x > a)(x)(a * 1)), 0)": lambda xs: xs.max(),
+    "reduceSeq(fun(((s, l), x) => (s + x, max(l)(x))), (0, -9)) |> fst": lambda xs: xs.sum(),
+    "split(250000) |> map(reduceSeq(fun((a, x) => x - a), 0)) |> reduce(+, 0)": lambda xs: (
+        xs * np.resize([-1, 1], xs.size)
+    ).sum(),
+}
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_a_reduction_of_a_million(reduction: str) -> None:
+    with within(2):
+        found = run(f"fun((xs: {MILLION}.f32) => xs |> {reduction})", NUMBERS)
+    assert found == REDUCTIONS[reduction](NUMBERS)
+
+
+def test_a_reduction_of_a_million_in_f16_rounds_each_step() -> None:
+    with within(2):
+        ones = np.ones(MILLION, np.float16)
+        assert run(f"fun((xs: {MILLION}.f16) => xs |> reduceSeq(fun((a, x) => x + a * 1), 0))", ones) == 2048
+
+
+@pytest.mark.parametrize(
+    "scan", ["scan(+, 0)", "scanSeq(fun((x, a) => a + x), 0)", "scanSeq(fun((x, a) => a * 1 + x), 0)"]
+)
+def test_a_scan_of_a_million(scan: str) -> None:
+    with within(2):
+        found = run(f"fun((xs: {MILLION}.f32) => xs |> {scan})", NUMBERS)
+    np.testing.assert_array_equal(found, np.cumsum(NUMBERS, dtype=np.float64))
+
+
+def test_iterate_under_a_map_is_one_batch() -> None:
+    halve = "depFun((l: Nat) => fun(ys => ys |> split(2) |> map(reduce(+, 0))))"
+    rows = NUMBERS[: 1 << 19].reshape(512, 1024)
+    with within(1):
+        found = run(f"fun((xss: 512.1024.f32) => xss |> map(iterate(10)({halve})))", rows)
+    np.testing.assert_array_equal(found[:, 0], rows.sum(1))
+
+
+def test_indices_of_a_million() -> None:
+    turned = f"natFun(i => {MILLION - 1} - i)"
+    with within(2):
+        found = run(f"fun((xs: {MILLION}.f32) => xs |> reorder({MILLION}, {turned}, {turned}))", NUMBERS)
+        text = f"""fun((xs: {MILLION}.f32) => xs |> scatter(generate(fun((i: Idx[{MILLION}]) =>
+          natAsIndex({MILLION})({MILLION - 1} - indexToInt(i))))))"""
+        np.testing.assert_array_equal(run(text, NUMBERS), found)
+    np.testing.assert_array_equal(found, NUMBERS[::-1])
