@@ -12,7 +12,7 @@ from codegen import imperative as i
 from codegen.launch import Launch, number
 from codegen.paths import dimensions, flatten
 from rise.errors import TranslationError
-from rise.nat import Atom, Nat, NatVariable, Operation, constant
+from rise.nat import Atom, Facts, Nat, NatVariable, Operation, constant, simplify
 from rise.types import Array, Data, Fragment, FragmentKind, Index, Scalar, Space, Vector
 
 TYPES = {
@@ -58,11 +58,30 @@ class Printer:
                 self._layout(command)
         self.line('#include "rise.cuh"')
         self.line("")
+        self._foreign()
         self.line(f'extern "C" __global__ void __launch_bounds__({self.launch.threads})')
         self.line(f"{self.function.name}({', '.join(self._parameters())}) {{")
         self.block(self.function.body)
         self.line("}")
         return "\n".join(self.lines) + "\n"
+
+    def _foreign(self) -> None:
+        """The C functions whose text the program gives, once each."""
+        found: dict[tuple[str, tuple[str, ...]], i.ForeignCall] = {}
+
+        def see(foreign: i.ForeignCall) -> i.ForeignCall:
+            found[foreign.name, tuple(str(o.type) for o in foreign.operands)] = foreign  # type: ignore[union-attr]
+            for operand in foreign.operands:
+                i.rebuild(operand, i.ForeignCall, see)  # type: ignore[arg-type]  # it rebuilds expressions, too
+            return foreign
+
+        i.rebuild(self.function.body, i.ForeignCall, see)
+        for foreign in found.values():
+            if foreign.text:
+                types = [base(o.type) for o in foreign.operands]  # type: ignore[union-attr]
+                given = ", ".join(f"{type_} x{n}" for n, type_ in enumerate(types, 1))
+                self.line(f"__device__ {base(foreign.type)} {foreign.name}({given}) {{ {foreign.text} }}")
+                self.line("")
 
     def _layout(self, load: i.LoadFragment) -> None:
         """An operand's layout is part of its type; an accumulator's is given at each load."""
@@ -114,8 +133,20 @@ class Printer:
             case i.Sequence(parts):
                 for part in parts:
                     self.command(part)
+            case i.Assign(target, i.Access(_, _, Vector()) as value):
+                self._copy("copy_vector", target, value)
+            case i.CopyAsync(target, i.Access() as value):
+                self._copy("copy_async", target, value)
             case i.Assign(target, value):
                 self.line(f"{self.expression(_read(target))} = {self.expression(value)};")
+            case i.Commit():
+                self.line("commit_copies();")
+            case i.Wait(pending):
+                self.line(f"wait_copies<{pending}>();")
+            case i.When(value, bound, body):
+                self.line(f"if ({nat_text(value)} < {nat_text(bound)}) {{")
+                self.block(body)
+                self.line("}")
             case i.For():
                 self._for(command)
             case i.ParallelFor():
@@ -139,6 +170,11 @@ class Printer:
                 self.line(f"wmma::mma_sync({operands});")
             case i.ForFragment(_, index, body):
                 self._elements(index, body)
+
+    def _copy(self, how: str, target: i.Acceptor, value: i.Access) -> None:
+        width = number(value.type.size, "the width of a vector") if isinstance(value.type, Vector) else 1
+        places = f"&{self.expression(_read(target))}, &{self.expression(value)}"
+        self.line(f"{how}<{width}>({places});")
 
     def _for(self, loop: i.For) -> None:
         if loop.unroll:
@@ -193,7 +229,8 @@ class Printer:
             offset = nat_text(new.offset) if new.offset is not None else "0"
             self.line(f"Shared<{base(new.type)}> {new.name} = shared_memory<{base(new.type)}>({offset});")
         elif sizes:
-            self.line(f"Local<{base(new.type)}, {prod(sizes)}> {new.name};")
+            aligned = "alignas(16) " if isinstance(innermost(new.type), Vector) else ""
+            self.line(f"{aligned}Local<{base(new.type)}, {prod(sizes)}> {new.name};")
         else:
             self.line(f"{base(new.type)} {new.name};")
         self.command(new.body)
@@ -231,6 +268,8 @@ class Printer:
                 return nat_text(value)
             case i.Operator():
                 return self._operator(expr)
+            case i.ForeignCall(name, _, operands):
+                return f"{name}({', '.join(self.expression(o) for o in operands)})"
             case _:
                 raise TranslationError("R0799", f"internal: {type(expr).__name__} is left in a program")
 
@@ -240,7 +279,7 @@ class Printer:
         # a scalar in memory is an array of one element
         given = access.indices if access.indices or sizes != (constant(1),) else (constant(0),)
         inside, rest = given[: len(sizes)], given[len(sizes) :]
-        selected = f"[{nat_text(flatten(inside, sizes))}]" if sizes else ""
+        selected = f"[{nat_text(_simplified(flatten(inside, sizes)))}]" if sizes else ""
         return f"{access.buffer}{selected}" + "".join(f".x[{nat_text(n)}]" for n in rest)
 
     def _tile(self, tile: i.Expression) -> str:
@@ -269,7 +308,7 @@ class Printer:
                 return f"({c} ? {a} : {b})"
             case "cast", [a]:
                 return converted(a, expr.operands[0].type, expr.type)  # type: ignore[union-attr]
-            case "indexToInt", [a]:
+            case "indexToInt" | "natAsIndex", [a]:
                 return f"(int)({a})"
             case "abs" | "min" | "max", _:
                 name = (
@@ -282,6 +321,12 @@ class Printer:
                 return _through_float(name, operands, expr.type)
             case _:
                 raise TranslationError("R0799", f"internal: no operator `{expr.name}`")
+
+
+def _simplified(index: Nat) -> Nat:
+    """Under what holds for every index: it is a natural number."""
+    facts = Facts({name: (constant(0), constant(LARGEST_INT)) for name in index.variables})
+    return simplify(index, facts)
 
 
 def _wrapping(name: str, operands: list[str], types: tuple[str, str]) -> str:
@@ -311,6 +356,13 @@ def shape_of(type_: Fragment) -> tuple[Nat, Nat, Nat]:
             return type_.other, type_.columns, type_.rows
         case _:
             return type_.rows, type_.columns, type_.other
+
+
+def innermost(type_: Data) -> Data:
+    """What the array dimensions are of: a vector, or an element."""
+    while isinstance(type_, Array):
+        type_ = type_.element
+    return type_
 
 
 def inner_element(type_: Data) -> Data:

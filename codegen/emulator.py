@@ -18,6 +18,7 @@ barrier and collective. The first fault ends the kernel and becomes an `Emulatio
     R0913  a thread that goes on for ever
     R0914  a grid, a block or shared memory beyond what GPUs have
     R0915  undefined arithmetic: signed overflow, division by zero, an index outside of a C++ array
+    R0916  a use of memory into which a copy is under way that its thread has not waited for
 
 A `CompilationError` is R0801, no compiler on this machine, or R0802, the text is no C++.
 """

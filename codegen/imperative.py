@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 from rise.expr import Expr
 from rise.nat import Nat
 from rise.source import Origin
-from rise.types import Argument, Data, Fragment, Space
+from rise.types import ROW_MAJOR, Argument, Data, Fragment, Layout, Space
 
 N = TypeVar("N")
 # what holds no part of a program
@@ -113,6 +113,26 @@ class GenerateExpression:
 
 
 @dataclass(frozen=True)
+class LetExpression:
+    """The body, where the parameter stands for a scalar that is computed once."""
+
+    parameter: str
+    value: Expression
+    body: Expression
+    type: Data
+
+
+@dataclass(frozen=True)
+class ForeignCall:
+    """A call of a C function: one that exists, or of the given text over x1, x2, …"""
+
+    name: str
+    text: str
+    operands: tuple[Expression, ...]
+    type: Data
+
+
+@dataclass(frozen=True)
 class Access:
     """An element of a buffer, or a part of it where indices are fewer than dimensions."""
 
@@ -123,16 +143,31 @@ class Access:
 
 @dataclass(frozen=True)
 class Tile:
-    """A two-dimensional part of a buffer: its first element, and how far rows (columns) are apart."""
+    """A two-dimensional part of a buffer: its first element, and how far rows (columns) are apart.
+
+    indices: those of the first element
+    """
 
     buffer: str
     offset: Nat
     leading: Nat
     row_major: bool
+    indices: tuple[Nat, ...] = ()
 
 
 Expression = (
-    Variable | Number | Natural | Operator | At | View | MapExpression | GenerateExpression | Access | Tile
+    Variable
+    | Number
+    | Natural
+    | Operator
+    | At
+    | View
+    | MapExpression
+    | GenerateExpression
+    | LetExpression
+    | ForeignCall
+    | Access
+    | Tile
 )
 
 # --- acceptors ------------------------------------------------------------------------------------------
@@ -153,13 +188,17 @@ class AcceptAt:
 
 @dataclass(frozen=True)
 class AcceptView:
-    """The acceptor of a view's operand, given the acceptor of its result: `operand` says of which operand."""
+    """The acceptor of a view's operand, given the acceptor of its result: `operand` says of which operand.
+
+    indices: the array of indices of a scatter, which says where the elements go
+    """
 
     name: str
     arguments: tuple[Argument, ...]
     acceptor: Acceptor
     type: Data
     operand: int = 0
+    indices: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +234,36 @@ class Assign:
 
 
 @dataclass(frozen=True)
+class CopyAsync:
+    """An assignment from global into shared memory that goes on until it is waited for."""
+
+    target: Acceptor
+    value: Expression
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The asynchronous copies started since the last commit become a group."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Until at most `pending` groups of the thread's copies are under way."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
+class When:
+    """The body if value < bound."""
+
+    value: Nat
+    bound: Nat
+    body: Command
+
+
+@dataclass(frozen=True)
 class For:
     """A sequential loop. `owner`: each thread runs the iterations whose elements it owns."""
 
@@ -222,6 +291,7 @@ class ParallelFor:
 class New:
     """A buffer that lives during the body.
 
+    layout: how rows lie in shared memory
     owners: for each dimension the workers among whom it is distributed, or None (see `distribute`)
     offset: bytes from the start of shared memory (see `place`)
     """
@@ -231,6 +301,7 @@ class New:
     type: Data
     body: Command
     origin: Origin = field(default=None, compare=False, repr=False)
+    layout: Layout = ROW_MAJOR
     owners: tuple[tuple[Level, int] | None, ...] = ()
     offset: Nat | None = None
 
@@ -289,6 +360,10 @@ Command = (
     Skip
     | Sequence
     | Assign
+    | CopyAsync
+    | Commit
+    | Wait
+    | When
     | For
     | ParallelFor
     | New
@@ -299,6 +374,12 @@ Command = (
     | MmaFragment
     | ForFragment
 )
+
+
+# what has expressions and acceptors as its parts
+READING = (
+    Operator, ForeignCall, Assign, CopyAsync, LoadFragment, StoreFragment, FillFragment, MmaFragment
+)  # fmt: skip
 
 
 def sequence(*commands: Command) -> Command:
@@ -317,7 +398,7 @@ def inner(command: Command) -> tuple[Command, ...]:
     match command:
         case Sequence(commands):
             return commands
-        case For() | ParallelFor() | New() | ForFragment():
+        case For() | ParallelFor() | New() | ForFragment() | When():
             return (command.body,)
         case _:
             return ()
@@ -328,7 +409,7 @@ def with_inner(command: Command, new: tuple[Command, ...]) -> Command:
     match command:
         case Sequence():
             return sequence(*new)
-        case For() | ParallelFor() | New() | ForFragment():
+        case For() | ParallelFor() | New() | ForFragment() | When():
             return replace(command, body=new[0])
         case _:
             return command
@@ -348,9 +429,7 @@ def accesses(node: object) -> Iterator[Access | Tile]:
     elif isinstance(node, tuple):
         for part in node:
             yield from accesses(part)
-    elif is_dataclass(node) and isinstance(
-        node, Operator | Assign | LoadFragment | StoreFragment | FillFragment | MmaFragment
-    ):
+    elif is_dataclass(node) and isinstance(node, READING):
         for f in fields(node):
             yield from accesses(getattr(node, f.name))
 

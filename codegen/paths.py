@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import count
 from typing import TypeVar
 
 from codegen import imperative as i
+from codegen.named import INT, Named, assuming_less, assuming_not_less, decided, less, negated
 from rise.errors import RiseError, TranslationError
 from rise.expr import Apply, Expr, Identifier, Primitive, spine
-from rise.nat import Facts, Nat, NatVariable, constant, nat, simplify, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, nat, simplify, variable
 from rise.primitives.declare import primitive
 from rise.source import Origin
-from rise.types import Argument, Array, Data, Fragment, Pair, Vector
+from rise.types import Argument, Array, Data, Fragment, Layout, NatFunction, Pair, Scalar, Vector
 
 Member = str
 Path = tuple[Nat | Member, ...]
@@ -26,10 +28,18 @@ Path = tuple[Nat | Member, ...]
 
 @dataclass(frozen=True)
 class Sizes:
-    """The dependent arguments of a view by name, and what is known of the indices."""
+    """The dependent arguments of a view by name, and what is known of the indices.
+
+    operands: how many the view has
+    element:  the index that an operand, by number, holds at a path, as one that paths may contain
+    clamped:  an index moved up to 0 or down below a size
+    """
 
     arguments: Mapping[str, Argument]
     facts: Facts
+    operands: int
+    element: Callable[[int, Path], Nat]
+    clamped: Callable[[Nat, Nat], Nat]
 
     def __getitem__(self, name: str) -> Nat:
         value = self.arguments[name]
@@ -37,15 +47,32 @@ class Sizes:
             raise KeyError(name)
         return value
 
+    def function(self, name: str) -> NatFunction:
+        value = self.arguments[name]
+        if not isinstance(value, NatFunction):
+            raise KeyError(name)
+        return value
 
-Reading = Callable[[i.View, Path], tuple[int, Path]]
-READING: dict[str, Callable[..., tuple[int, Path]]] = {}
-WRITING: dict[str, Callable[..., Path]] = {}
+
+@dataclass(frozen=True)
+class Choice:
+    """A path into one operand if value < bound, into another one otherwise."""
+
+    value: Nat
+    bound: Nat
+    first: Reading
+    second: Reading
+
+
+# into which operand, and where in it
+Reading = tuple[int, Path] | Choice
+READING: dict[str, Callable[[Sizes, Path], Reading]] = {}
+WRITING: dict[str, Callable[[Sizes, Path, int], Path]] = {}
 T = TypeVar("T", bound=Callable[..., object])
 
 
 def reading(*names: str) -> Callable[[T], T]:
-    """Registers how views turn a path into their result into one into an operand (number, path)."""
+    """Registers how views turn a path into their result into one into an operand."""
 
     def register(function: T) -> T:
         for name in names:
@@ -72,11 +99,6 @@ def zip_path(path: Path) -> tuple[int, Path]:
     return (0 if member == "fst" else 1), (index, *rest)
 
 
-def sizes_of(name: str, arguments: tuple[Argument, ...], facts: Facts) -> Sizes:
-    parameters = primitive(name).scheme.parameters
-    return Sizes({p.name: a for p, a in zip(parameters, arguments, strict=False)}, facts)
-
-
 @dataclass(frozen=True)
 class Bindings:
     """What the parameters of maps and generates in read position stand for."""
@@ -87,13 +109,21 @@ class Bindings:
     def index(self, value: Nat) -> Nat:
         return value.substitute(self.sizes)  # type: ignore[arg-type]  # variables are atoms
 
+    def with_term(self, name: str, term: i.Expression, outer: Bindings) -> Bindings:
+        return replace(self, terms={**self.terms, name: (term, outer)})
+
 
 @dataclass
 class Resolver:
-    """Turns every expression and acceptor of a program into accesses. `buffers` are those in scope."""
+    """Turns expressions and acceptors into accesses.
+
+    buffers: those in scope
+    named:   the scalars that have to be stored before the accesses can be made
+    """
 
     buffers: dict[str, Data] = field(default_factory=dict)
     probes: count[int] = field(default_factory=count)
+    named: Named = field(default_factory=Named)
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -106,30 +136,110 @@ class Resolver:
                     term, outer = bound.terms[name]
                     return self.read(term, path, facts, outer)
                 return self.access(name, type_, path, facts)
-            case i.Number() | i.Access():
+            case i.Number() | i.Access() | i.Tile():
                 return expr
             case i.Natural(value, type_):
                 return i.Natural(simplify(bound.index(value), facts), type_)
-            case i.Operator(name, operands, type_):
-                return i.Operator(name, tuple(self.read(o, (), facts, bound) for o in operands), type_)
+            case i.Operator("select", (condition, first, second)):
+                return self._select(condition, first, second, path, facts, bound)
+            case i.Operator() | i.ForeignCall():
+                return self._operator(expr, path, facts, bound)
             case i.At(index, array, _):
                 return self.read(array, (bound.index(index), *path), facts, bound)
             case i.View(name, arguments, operands, _, origin):
                 if name not in READING:
                     raise untranslated(name, origin)
-                number, inner = READING[name](sizes_of(name, arguments, facts), path)
-                return self.read(operands[number], inner, facts, bound)
-            case i.MapExpression(parameter, body, array, _):
-                part, *rest = path
-                element = i.At(nat(part), array, array.type.element)  # type: ignore[arg-type, union-attr]
-                terms = {**bound.terms, parameter: (element, bound)}
-                return self.read(body, tuple(rest), facts, replace(bound, terms=terms))
+
+                def element(number: int, place: Path) -> Nat:
+                    return self.named.index(self.read(operands[number], place, facts, bound))
+
+                found = READING[name](self.sizes(name, arguments, len(operands), facts, element), path)
+                return self._operand(found, operands, self.named.facts(facts), bound)
+            case i.MapExpression():
+                return self._mapped(expr, path, facts, bound)
             case i.GenerateExpression(parameter, body, _):
                 part, *rest = path
                 sizes = {**bound.sizes, NatVariable(parameter): nat(part)}  # type: ignore[arg-type]
                 return self.read(body, tuple(rest), facts, replace(bound, sizes=sizes))
-            case i.Tile():
-                return expr
+            case i.LetExpression(parameter, value, body, _):
+                stored = self._stored(parameter, value, facts, bound)
+                return self.read(body, path, facts, bound.with_term(parameter, stored, bound))
+
+    def _operator(
+        self, expr: i.Operator | i.ForeignCall, path: Path, facts: Facts, bound: Bindings
+    ) -> i.Expression:
+        """Of vectors, the operation on the elements that the path selects."""
+
+        def operand(o: i.Expression) -> i.Expression:
+            return self.read(o, path if isinstance(o.type, Vector) else (), facts, bound)  # type: ignore[union-attr]
+
+        type_ = expr.type.element if isinstance(expr.type, Vector) and path else expr.type
+        return replace(expr, operands=tuple(map(operand, expr.operands)), type=type_)
+
+    def _mapped(self, expr: i.MapExpression, path: Path, facts: Facts, bound: Bindings) -> i.Expression:
+        """The body for one element. What is computed, and used more than once, is computed once."""
+        part, *rest = path
+        array, parameter = expr.array, expr.parameter
+        element: i.Expression = i.At(nat(part), array, array.type.element)  # type: ignore[arg-type, union-attr]
+        if isinstance(element.type, Scalar) and occurrences(expr.body, parameter) > 1:  # type: ignore[union-attr]
+            element = self._stored(parameter, element, facts, bound)
+        return self.read(expr.body, tuple(rest), facts, bound.with_term(parameter, element, bound))
+
+    def _stored(self, stem: str, value: i.Expression, facts: Facts, bound: Bindings) -> i.Expression:
+        """A scalar as what is there to be read: in memory, a number, or a variable it is stored in."""
+        found = self.read(value, (), facts, bound)
+        return self.named.scalar(stem, found) if isinstance(found, i.Operator | i.ForeignCall) else found
+
+    def _operand(
+        self, found: Reading, operands: tuple[i.Expression, ...], facts: Facts, bound: Bindings
+    ) -> i.Expression:
+        match found:
+            case Choice(value, limit, first, second):
+                return self._choice(
+                    simplify(value, facts),
+                    simplify(limit, facts),
+                    lambda inside: self._operand(first, operands, inside, bound),
+                    lambda inside: self._operand(second, operands, inside, bound),
+                    facts,
+                )
+            case (number, inner):
+                return self.read(operands[number], inner, facts, bound)
+
+    def _choice(
+        self,
+        value: Nat,
+        limit: Nat,
+        first: Callable[[Facts], i.Expression],
+        second: Callable[[Facts], i.Expression],
+        facts: Facts,
+    ) -> i.Expression:
+        """One of two by a comparison of indices, which is not made where it is certain."""
+        answer = decided(value, limit, facts)
+        if answer is not None:
+            return first(facts) if answer else second(facts)
+        condition = less(value, limit)
+        with self.named.under(condition):
+            one = first(assuming_less(facts, value, limit))
+        with self.named.under(negated(condition)):
+            other = second(assuming_not_less(facts, value, limit))
+        return one if one == other else i.Operator("select", (condition, one, other), one.type)  # type: ignore[union-attr]
+
+    def _select(
+        self,
+        condition: i.Expression,
+        first: i.Expression,
+        second: i.Expression,
+        path: Path,
+        facts: Facts,
+        bound: Bindings,
+    ) -> i.Expression:
+        """select of arrays and pairs is select of what the path leads to."""
+        chosen = self.read(condition, (), facts, bound)
+        with self.named.under(chosen):
+            one = self.read(first, path, facts, bound)
+        with self.named.under(negated(chosen)):
+            other = self.read(second, path, facts, bound)
+        return i.Operator("select", (chosen, one, other), one.type)  # type: ignore[union-attr]
 
     # --- writing --------------------------------------------------------------------------------------
 
@@ -139,17 +249,50 @@ class Resolver:
                 return self.access(name, type_, path, facts)
             case i.AcceptAt(index, array, _):
                 return self.write(array, (index, *path), facts)
-            case i.AcceptView(name, arguments, acceptor, _, operand):
-                sizes = sizes_of(name, arguments, facts)
-                return self.write(acceptor, WRITING[name](sizes, path, operand), facts)
+            case i.AcceptView(name, arguments, acceptor, _, operand, indices):
+
+                def element(_: int, place: Path) -> Nat:
+                    if indices is None:
+                        raise RiseError("R0799", f"internal: `{name}` has no indices")
+                    return self.named.index(self.read(indices, place, facts))
+
+                sizes = self.sizes(name, arguments, 1, facts, element)
+                inner = WRITING[name](sizes, path, operand)
+                return self.write(acceptor, inner, self.named.facts(facts))
             case i.AcceptMap(parameter, body, acceptor, _):
                 part, *rest = path
-                element = i.AcceptAt(nat(part), acceptor, acceptor.type.element)  # type: ignore[arg-type, union-attr]
-                return self.write(fed(body, parameter, element), tuple(rest), facts)
+                at = i.AcceptAt(nat(part), acceptor, acceptor.type.element)  # type: ignore[arg-type, union-attr]
+                return self.write(fed(body, parameter, at), tuple(rest), facts)
             case i.Access():
                 return target
             case i.Tile():
                 raise RiseError("R0799", "internal: a tile is written twice")
+
+    def sizes(
+        self,
+        name: str,
+        arguments: tuple[Argument, ...],
+        operands: int,
+        facts: Facts,
+        element: Callable[[int, Path], Nat],
+    ) -> Sizes:
+        declaration = primitive(name)
+        parameters = () if declaration.is_family else declaration.scheme.parameters
+        given = {p.name: a for p, a in zip(parameters, arguments, strict=False)}
+        return Sizes(given, facts, operands, element, lambda index, size: self._clamped(index, size, facts))
+
+    def _clamped(self, index: Nat, size: Nat, facts: Facts) -> Nat:
+        """An index, moved to the nearest end where it is outside."""
+        index = simplify(index, facts)
+        inside, natural = decided(index, size, facts), at_least(index, 0, facts)
+        if inside is True and natural:
+            return index
+        value: i.Expression = i.Natural(index, INT)
+        if not natural:
+            value = i.Operator("max", (value, i.Number(0, INT)), INT)
+        if not inside:
+            value = i.Operator("min", (value, i.Natural(size - 1, INT)), INT)
+        return self.named.index(value, size)
 
     # --- buffers --------------------------------------------------------------------------------------
 
@@ -190,7 +333,7 @@ class Resolver:
         row, column = f"row_{number}", f"column_{number}"
         inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, fragment.columns)
         access = probe((variable(row), variable(column)), inside)
-        if not isinstance(access, i.Access):
+        if not isinstance(access, i.Access) or self.named.mentions({row, column}):
             raise TranslationError(
                 "R0710",
                 "the tile is computed: a fragment is loaded from memory",
@@ -199,7 +342,9 @@ class Resolver:
             )
         linear = self.linear(access)
         by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)
-        offset = linear.substitute({NatVariable(row): constant(0), NatVariable(column): constant(0)})
+        corner: dict[Atom, Nat] = {NatVariable(row): constant(0), NatVariable(column): constant(0)}
+        offset = linear.substitute(corner)
+        first = tuple(simplify(n.substitute(corner), facts) for n in access.indices)
         affine = offset + by_row * variable(row) + by_column * variable(column)
         if simplify(linear - affine, inside) != constant(0) or constant(1) not in (
             by_row,
@@ -212,8 +357,8 @@ class Resolver:
                 "a tile has to be a rectangle of one array",
             )
         if by_column == constant(1):
-            return i.Tile(access.buffer, offset, by_row, True)
-        return i.Tile(access.buffer, offset, by_column, False)
+            return i.Tile(access.buffer, offset, by_row, True, first)
+        return i.Tile(access.buffer, offset, by_column, False, first)
 
     def linear(self, access: i.Access) -> Nat:
         """The index into the memory of a buffer, row-major."""
@@ -231,6 +376,27 @@ def dimensions(type_: Data) -> tuple[Nat, ...]:
         sizes.append(type_.size)
         type_ = type_.element
     return tuple(sizes)
+
+
+def laid_out(type_: Data, layout: Layout, origin: Origin) -> Data:
+    """The type of the memory in which values of a type lie as a layout says: padded rows are longer."""
+    match layout:
+        case Layout("rowMajor"):
+            return type_
+        case Layout("padded", Nat() as amount):
+            return _longer(type_, amount)
+        case _:
+            raise TranslationError("R0704", f"the layout `{layout}` has no translation yet", origin)
+
+
+def _longer(type_: Data, amount: Nat) -> Data:
+    match type_:
+        case Array(size, Array() as rows):
+            return Array(size, _longer(rows, amount))
+        case Array(size, element):
+            return Array(size + amount, element)
+        case _:
+            return type_
 
 
 def flatten(indices: tuple[Nat, ...], sizes: tuple[Nat, ...]) -> Nat:
@@ -274,11 +440,26 @@ def rearranges(body: Expr, parameter: str) -> bool:
     return head.name in WRITING and len(applications) == 1 and rearranges(applications[0].argument, parameter)
 
 
+@cache
+def occurrences(body: i.Expression, name: str) -> int:
+    """How often an expression reads a variable."""
+    match body:
+        case i.Variable(other):
+            return int(other == name)
+        case i.Operator(_, operands) | i.ForeignCall(_, _, operands) | i.View(_, _, operands):
+            return sum(occurrences(o, name) for o in operands)
+        case i.At(_, array):
+            return occurrences(array, name)
+        case i.MapExpression(_, first, second) | i.LetExpression(_, first, second):
+            return occurrences(first, name) + occurrences(second, name)
+        case i.GenerateExpression(_, inner):
+            return occurrences(inner, name)
+        case _:
+            return 0
+
+
 def untranslated(name: str, origin: Origin) -> TranslationError:
     return TranslationError("R0704", f"`{name}` has no translation to imperative code yet", origin)
-
-
-# --- resolving whole programs -----------------------------------------------------------------------------
 
 
 def members(name: str, type_: Data) -> list[tuple[str, Data]]:
@@ -296,48 +477,3 @@ def members(name: str, type_: Data) -> list[tuple[str, Data]]:
             part = Array(size, part)
         parts += members(f"{name}_{member}", part)
     return parts
-
-
-def resolve(function: i.Function) -> i.Function:
-    """The pass: every view is gone, every array of pairs is a pair of arrays."""
-    resolver = Resolver()
-    outputs = tuple(i.Variable(n, t) for v in function.outputs for n, t in members(v.name, v.type))
-    inputs = tuple(i.Variable(n, t) for v in function.inputs for n, t in members(v.name, v.type))
-    resolver.buffers.update({v.name: v.type for v in outputs + inputs})
-    return i.Function(function.name, outputs, inputs, _command(resolver, function.body, Facts()))
-
-
-def resolved(command: i.Command) -> i.Command:
-    """A part of a program resolved by itself."""
-    return _command(Resolver(), command, Facts())
-
-
-def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
-    match command:
-        case i.Assign(target, value, origin):
-            return i.Assign(r.write(target, (), facts), r.read(value, (), facts), origin)
-        case i.For(index, size) | i.ParallelFor(_, _, index, size):
-            body = _command(r, command.body, facts.with_range(index, 0, size))
-            return replace(command, body=body)
-        case i.New(space, name, type_, body, origin):
-            parts = members(name, type_)
-            r.buffers.update(parts)
-            new = _command(r, body, facts)
-            for part, part_type in reversed(parts):
-                new = i.New(space, part, part_type, new, origin)
-            return new
-        case i.ForFragment(_, index, body):
-            return replace(command, body=_command(r, body, facts))
-        case i.LoadFragment(fragment, target, loaded, origin):
-            found = r.tile(lambda p, f: r.read(loaded, p, f), fragment, facts, origin)
-            return i.LoadFragment(fragment, r.write(target, (), facts), found, origin)
-        case i.StoreFragment(fragment, tile, value, origin):
-            found = r.tile(lambda p, f: r.write(tile, p, f), fragment, facts, origin)
-            return i.StoreFragment(fragment, found, r.read(value, (), facts), origin)
-        case i.FillFragment(fragment, target, value):
-            return i.FillFragment(fragment, r.write(target, (), facts), r.read(value, (), facts))
-        case i.MmaFragment(target, a, b, c, origin):
-            read = [r.read(x, (), facts) for x in (a, b, c)]
-            return i.MmaFragment(r.write(target, (), facts), read[0], read[1], read[2], origin)
-        case _:
-            return i.with_inner(command, tuple(_command(r, c, facts) for c in i.inner(command)))

@@ -8,11 +8,12 @@ import codegen.primitives  # noqa: F401  # registers the translations
 from codegen import imperative as i
 from codegen.cuda import Printer
 from codegen.launch import Launch, derive
-from codegen.passes.allocate import place_shared, shares
+from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
 from codegen.passes.distribute import distribute
 from codegen.passes.legality import check, check_accumulators
-from codegen.paths import resolve
+from codegen.passes.vectorise import vectorise
+from codegen.resolve import resolve
 from codegen.reserved import RESERVED
 from codegen.translate import Translator
 from rise.errors import TranslationError
@@ -65,26 +66,20 @@ def translate(program: Expr, name: str) -> tuple[i.Function, tuple[tuple[str, Da
 
 
 def unit_loops(function: i.Function) -> i.Function:
-    """Loops of one iteration are their body: the index is 0."""
+    """Loops of one iteration are their body: the index is 0. What is never or always done is decided."""
 
     def go(command: i.Command) -> i.Command:
         command = i.with_inner(command, tuple(go(c) for c in i.inner(command)))
-        if isinstance(command, i.For) and command.count == constant(1):
-            return _without_index(command.body, command.index)
-        return command
+        match command:
+            case i.For(index, size, body) if size == constant(1):
+                zero: dict[Atom, Nat] = {NatVariable(index): constant(0)}
+                return go(i.rebuild(body, Nat, lambda n: n.substitute(zero)))
+            case i.When(value, bound, body) if (difference := (bound - value).value) is not None:
+                return body if difference > 0 else i.Skip()
+            case _:
+                return command
 
     return replace(function, body=go(function.body))
-
-
-def _without_index(body: i.Command, index: str) -> i.Command:
-    zero: dict[Atom, Nat] = {NatVariable(index): constant(0)}
-
-    def access(a: i.Access) -> i.Access:
-        return replace(a, indices=tuple(n.substitute(zero) for n in a.indices))
-
-    body = i.rebuild(body, i.Access, access)
-    body = i.rebuild(body, i.Tile, lambda t: replace(t, offset=t.offset.substitute(zero)))
-    return i.rebuild(body, i.Natural, lambda n: replace(n, value=n.value.substitute(zero)))
 
 
 def generate(program: Expr, name: str) -> Kernel:
@@ -103,11 +98,12 @@ def generate(program: Expr, name: str) -> Kernel:
     launch = derive(function.body)
     check(function, launch)
     check_accumulators(function.body)
-    function = stage("barriers", insert_barriers(function))
-    function = stage("shares", shares(function, launch))
-    function = stage("unit loops", unit_loops(function))
     function, launch = place_shared(function, launch)
     stage("place shared", function)
+    function = stage("barriers", insert_barriers(function, regions(function, launch)))
+    function = stage("shares", shares(function, launch))
+    function = stage("unit loops", unit_loops(function))
+    function = stage("vectorise", vectorise(function))
     body = program
     while isinstance(body, Lambda):
         body = body.body

@@ -18,6 +18,9 @@ LIBRARY = """
 min max abs exp log sqrt rsqrt tanh floor sin cos pow fma gamma y0 y1 yn j0 j1 jn expf logf sqrtf rsqrtf
 tanhf floorf sinf cosf powf fmaf fmin fmax fabs fminf fmaxf fabsf fmod fmodf main NULL stdin stdout stderr
 """
-HEADER = "output Global Shared Local shared_memory bfloat16 rise_shared_bytes rise_emulation"
+HEADER = """
+output Global Shared Local shared_memory bfloat16 rise_shared_bytes rise_emulation
+Bits copy_vector copy_async commit_copies wait_copies
+"""
 
 RESERVED = frozenset(f"{CPP} {CUDA} {LIBRARY} {HEADER}".split())

@@ -62,6 +62,8 @@ def _lines(command: i.Command) -> Iterator[str]:
             yield from _block(head, body)
         case i.New(space, name, type_, body):
             yield from _block(f"new({space}, {name}: {show_type(type_)})", body)
+        case i.When(value, bound, body):
+            yield from _block(f"when({show_nat(value)} < {show_nat(bound)})", body)
         case i.ForFragment(_, index, body):
             yield from _block(f"forFragment({index})", body)
         case _:
@@ -77,6 +79,12 @@ def _statement(command: i.Command) -> str:
     match command:
         case i.Assign(target, value):
             return f"{show_acceptor(target)} = {show_expression(value)}"
+        case i.CopyAsync(target, value):
+            return f"copyAsync({show_acceptor(target)}, {show_expression(value)})"
+        case i.Commit():
+            return "commit"
+        case i.Wait(pending):
+            return f"wait({pending})"
         case i.Barrier(scope):
             return f"barrier({scope.value})"
         case i.LoadFragment(_, target, tile):
@@ -111,6 +119,10 @@ def show_expression(expr: i.Expression) -> str:
             return f"map({parameter} => {show_expression(body)}, {show_expression(array)})"
         case i.GenerateExpression(parameter, body):
             return f"generate({parameter} => {show_expression(body)})"
+        case i.LetExpression(parameter, value, body):
+            return f"let {parameter} = {show_expression(value)} in {show_expression(body)}"
+        case i.ForeignCall(name, _, operands):
+            return f"{name}({', '.join(map(show_expression, operands))})"
         case i.Access() | i.Tile():
             return _place(expr)
 

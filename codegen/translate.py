@@ -18,8 +18,10 @@ from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
 from rise.nat import Nat, variable
 from rise.primitives.declare import REGISTRY
 from rise.source import Origin
-from rise.types import Argument, Array, Data, Function, Pair, Space
+from rise.types import ROW_MAJOR, Argument, Array, Data, Function, Layout, Pair, Space, Vector
 
+# the pattern of a loop over the elements of a vector: one access, if the pass `vectorise` finds it can be
+VECTOR, ALIGNED = "vector", "aligned vector"
 Environment = Mapping[str, i.Expression]
 Continuation = Callable[[i.Expression], i.Command]
 
@@ -87,7 +89,8 @@ class Translator:
     """One translation: gives names that are unique in the kernel."""
 
     used: set[str] = field(default_factory=set)
-    inlining: int = 0
+    # of each expression that is evaluated where it is read: the scalars that are computed for it first
+    inlining: list[list[tuple[str, i.Expression]]] = field(default_factory=list)
 
     def name(self, stem: str, type_: Data | None = None) -> str:
         """A name that nothing has, nor do the members of a pair of that type."""
@@ -171,9 +174,9 @@ class Translator:
             found.append(value)
             return mark
 
-        self.inlining += 1
+        self.inlining.append([])
         command = self.continue_with(expr, capture, environment)
-        self.inlining -= 1
+        named = self.inlining.pop()
         if command is not mark:
             raise TranslationError(
                 "R0703",
@@ -181,7 +184,10 @@ class Translator:
                 origin or expr.origin,
                 "choose a level for it and store the result with `toMem`",
             )
-        return found[0]
+        result = found[0]
+        for name, value in reversed(named):
+            result = i.LetExpression(name, value, result, result.type)  # type: ignore[union-attr]
+        return result
 
     def all(
         self, exprs: tuple[Expr, ...], environment: Environment, then: Callable[..., i.Command]
@@ -204,16 +210,21 @@ class Translator:
     ) -> i.Command:
         """(fun(x => body))(value): a computed scalar is stored once, everything else is a view.
 
-        Nothing is stored where an expression is evaluated at each read.
+        Where an expression is evaluated at each read, the scalar is a part of it.
         """
 
         def bind(bound: i.Expression) -> i.Command:
-            if self.inlining or not isinstance(bound, i.Operator):
+            if not is_computed(bound):
                 return body(*self.apply(function, (bound,), environment))
-            name = self.name(function.parameter.name if isinstance(function, Lambda) else "value")
-            inner = body(*self.apply(function, (i.Variable(name, bound.type),), environment))
-            store = i.Assign(i.AcceptVariable(name, bound.type), bound, value.origin)
-            return i.New(Space.LOCAL, name, bound.type, i.sequence(store, inner), value.origin)
+            type_: Data = bound.type  # type: ignore[union-attr]  # what is computed has a type
+            name = self.name(function.parameter.name if isinstance(function, Lambda) else "value", type_)
+            variable = i.Variable(name, type_)
+            if self.inlining:
+                self.inlining[-1].append((name, bound))
+                return body(*self.apply(function, (variable,), environment))
+            inner = body(*self.apply(function, (variable,), environment))
+            store = self.assign(i.AcceptVariable(name, type_), bound, value.origin)
+            return i.New(Space.LOCAL, name, type_, i.sequence(store, inner), value.origin)
 
         return self.continue_with(value, bind, environment)
 
@@ -235,34 +246,83 @@ class Translator:
         return function, environment
 
     def assign(self, target: i.Acceptor, value: i.Expression, origin: Origin) -> i.Command:
-        """target = value, member by member for pairs."""
+        """target = value, member by member for pairs, element by element for vectors."""
+        if isinstance(value.type, Vector):  # type: ignore[union-attr]
+            lane = self.name("lane")
+            inner = self.assign(accept_at(target, lane), at(value, lane), origin)
+            pattern = ALIGNED if _called_aligned(value) else VECTOR
+            return i.For(lane, value.type.size, inner, unroll=True, pattern=pattern)  # type: ignore[union-attr]
         if isinstance(value.type, Pair):  # type: ignore[union-attr]
-            pair = value.type  # type: ignore[union-attr]
-            return i.sequence(
-                *(
-                    self.assign(
-                        i.AcceptView("pair", (), target, part, number),
-                        i.View(name, (), (value,), part),
-                        origin,
-                    )
-                    for number, (name, part) in enumerate((("fst", pair.first), ("snd", pair.second)))
-                )
-            )
+            return self._each_member(self.assign, target, value, value.type, origin)  # type: ignore[union-attr]
         return i.Assign(target, value, origin)
 
-    def store(
-        self, space: Space, expr: Expr, environment: Environment, then: Continuation, stem: str
+    def copy(self, target: i.Acceptor, value: i.Expression, origin: Origin) -> i.Command:
+        """target := value; an array is copied element by element by whoever owns the element."""
+        match value.type:  # type: ignore[union-attr]
+            case Array(size):
+                index = self.name("i")
+                inner = self.copy(accept_at(target, index), at(value, index), origin)
+                return i.For(index, size, inner, unroll=True, owner=True, pattern="copy")
+            case Pair() as pair:
+                return self._each_member(self.copy, target, value, pair, origin)
+            case _:
+                return self.assign(target, value, origin)
+
+    def _each_member(
+        self,
+        write: Callable[[i.Acceptor, i.Expression, Origin], i.Command],
+        target: i.Acceptor,
+        value: i.Expression,
+        pair: Pair,
+        origin: Origin,
     ) -> i.Command:
-        """A new buffer, expr written into it, and what follows reads it."""
+        parts = (("fst", pair.first), ("snd", pair.second))
+        return i.sequence(
+            *(
+                write(i.AcceptView("pair", (), target, part, number), i.View(name, (), (value,), part), origin)
+                for number, (name, part) in enumerate(parts)
+            )
+        )
+
+    def store(
+        self,
+        space: Space,
+        expr: Expr,
+        environment: Environment,
+        then: Continuation,
+        stem: str,
+        layout: Layout = ROW_MAJOR,
+        how: Callable[[i.Command], i.Command] = lambda written: written,
+    ) -> i.Command:
+        """A new buffer, expr written into it (`how` may change the way), and what follows reads it."""
         type_: Data = expr.type  # type: ignore[assignment]  # only data is stored
         name = self.name(stem, type_)
-        written = self.accept(expr, i.AcceptVariable(name, type_), environment)
-        return i.New(space, name, type_, i.sequence(written, then(i.Variable(name, type_))), expr.origin)
+        written = how(self.accept(expr, i.AcceptVariable(name, type_), environment))
+        body = i.sequence(written, then(i.Variable(name, type_)))
+        return i.New(space, name, type_, body, expr.origin, layout)
+
+
+def is_computed(value: i.Expression) -> bool:
+    """Whether a value is what one operation gives, not an array."""
+    return isinstance(value, i.Operator | i.ForeignCall) and not contains_array(value.type)
 
 
 def _names(name: str, type_: Data | None) -> set[str]:
     """A name, and those of the buffers that a value of the type is stored in."""
     return {name} | ({part for part, _ in members(name, type_)} if type_ is not None else set())
+
+
+def _called_aligned(value: i.Expression) -> bool:
+    """Whether a vector is read through `asVectorAligned`."""
+    match value:
+        case i.View(name, _, operands):
+            return name == "asVectorAligned" or any(map(_called_aligned, operands))
+        case i.At(_, array) | i.MapExpression(_, _, array):
+            return _called_aligned(array)
+        case i.Operator(_, operands):
+            return any(map(_called_aligned, operands))
+        case _:
+            return False
 
 
 def as_call(expr: Expr, environment: Environment) -> Call | None:
@@ -288,9 +348,13 @@ def element(type_: Data) -> Data:
     return type_.element  # type: ignore[union-attr]
 
 
-def at(array: i.Expression, index: str) -> i.At:
-    return i.At(variable(index), array, element(array.type))  # type: ignore[union-attr]
+def at(array: i.Expression, index: str | Nat) -> i.At:
+    return i.At(_index(index), array, element(array.type))  # type: ignore[union-attr]
 
 
-def accept_at(array: i.Acceptor, index: str) -> i.AcceptAt:
-    return i.AcceptAt(variable(index), array, element(array.type))  # type: ignore[union-attr]
+def accept_at(array: i.Acceptor, index: str | Nat) -> i.AcceptAt:
+    return i.AcceptAt(_index(index), array, element(array.type))  # type: ignore[union-attr]
+
+
+def _index(index: str | Nat) -> Nat:
+    return variable(index) if isinstance(index, str) else index

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rewrites.match import Match, project
-from rewrites.rule import Computed, Condition, computed, rule
+from rewrites import conditions
+from rewrites.conditions import MORE_THAN_PAIRS, reshaping
+from rewrites.match import project
+from rewrites.rule import Computed, computed, rule
 from rise.expr import (
     Expr,
     Identifier,
     Lambda,
-    Literal,
     Primitive,
     apply,
     call,
@@ -18,57 +19,11 @@ from rise.expr import (
     fresh_name,
     with_children,
 )
-from rise.normal import is_view, simplify
+from rise.normal import simplify
 from rise.primitives.declare import primitive
 from rise.types import Array, Pair
 
-
-def changes(name: str, reason: str) -> Condition:
-    """The condition that a function variable is not the identity, under which a rule would undo nothing."""
-
-    def condition(match: Match) -> str | None:
-        function = match.terms[name]
-        body = function
-        while isinstance(body, Lambda):
-            body = body.body
-        return reason if isinstance(body, Identifier) else None
-
-    return condition
-
-
-def no_pairs(match: Match) -> str | None:
-    """The function does more than pairing its arguments: otherwise there is nothing to separate."""
-    body = match.terms["f"]
-    while isinstance(body, Lambda):
-        body = body.body
-    return "the function only pairs its arguments" if _only_pairs(body) else None
-
-
-def _only_pairs(term: Expr) -> bool:
-    applied = call(term)
-    if applied is None:
-        return isinstance(term, Identifier)
-    return applied[0] in ("pair", "fst", "snd") and all(_only_pairs(x) for x in applied[2])
-
-
-RESHAPING = frozenset({"asMatrix", "asFragment"})
-
-
-def reshapes(term: Expr) -> bool:
-    """Whether a term only changes the form of data: a view, or a tile as a fragment and back."""
-    if isinstance(term, Primitive):
-        return term.name in RESHAPING or is_view(term)
-    return isinstance(term, Identifier | Literal) or all(reshapes(c) for c in children(term))
-
-
-def only_reshapes(match: Match, name: str) -> bool:
-    function = match.terms[name]
-    return isinstance(function, Lambda) and reshapes(function.body)
-
-
-def one_reshapes(match: Match) -> str | None:
-    return None if only_reshapes(match, "f") or only_reshapes(match, "g") else "both functions compute"
-
+changes = conditions.changes
 
 SPLIT_JOIN = rule(
     "splitJoin",
@@ -87,7 +42,7 @@ MAP_VIEW_FUSION = rule(
     "xs |> map(f) |> map(g)",
     "xs |> map(fun(x => g(f(x))))",
     meaning="Two maps as one, where one of them only changes the form of elements.",
-    conditions=(one_reshapes,),
+    conditions=(reshaping("f", "g"),),
 )
 MAP_IDENTITY = rule(
     "mapIdentity", "xs |> map(fun(x => x))", "xs", meaning="Mapping the identity changes nothing."
@@ -154,21 +109,21 @@ FLATTEN = rule(
     "xs |> map(fun(x => h(x) |> map(fun(y => f(x, y))))) |> join",
     "xs |> map(fun(x => h(x) |> map(fun(y => (x, y))))) |> join |> map(fun((x, y) => f(x, y)))",
     meaning="Two nested maps as one map over pairs.",
-    conditions=(no_pairs,),
+    conditions=(MORE_THAN_PAIRS,),
 )
 FLATTEN_PART = rule(
     "flatten, of a part",
     "xs |> map(fun(x => h(x) |> map(fun(y => f(snd(x), y))))) |> join",
     "xs |> map(fun(x => h(x) |> map(fun(y => (snd(x), y))))) |> join |> map(fun((x, y) => f(x, y)))",
     meaning="The same where only a part of the outer element is used.",
-    conditions=(no_pairs,),
+    conditions=(MORE_THAN_PAIRS,),
 )
 FLATTEN_INNER = rule(
     "flatten, inner only",
     "xs |> map(fun(x => h(x) |> map(f))) |> join",
     "xs |> map(h) |> join |> map(f)",
     meaning="The same where the outer element is not used.",
-    conditions=(changes("f", "nothing is mapped"), no_pairs),
+    conditions=(changes("f", "nothing is mapped"), MORE_THAN_PAIRS),
 )
 
 

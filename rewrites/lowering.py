@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from rewrites.rule import rule
+from rewrites.conditions import computing
+from rewrites.rule import computed, rule
+from rise.expr import Apply, DependentApply, DependentLambda, Expr, call, substitute_sizes
+from rise.nat import Nat, NatVariable
+from rise.normal import simplify
+
+# --- levels of the GPU ----------------------------------------------------------------------------------
 
 MAP_BLOCK = rule(
     "map → mapBlock",
@@ -11,13 +17,48 @@ MAP_BLOCK = rule(
     sizes=("d",),
     meaning="Over the blocks of dimension d.",
 )
+MAP_CLUSTER = rule(
+    "map → mapCluster",
+    "xs |> map(f)",
+    "xs |> mapCluster(d)(f)",
+    sizes=("d",),
+    meaning="Over the clusters of blocks of dimension d.",
+)
+MAP_WARP_GROUP = rule(
+    "map → mapWarpGroup", "xs |> map(f)", "xs |> mapWarpGroup(f)", meaning="Over the warpgroups of a block."
+)
 MAP_WARP = rule("map → mapWarp", "xs |> map(f)", "xs |> mapWarp(f)", meaning="Over the warps of a block.")
-MAP_LANE = rule("map → mapLane", "xs |> map(f)", "xs |> mapLane(f)")
-MAP_THREADS = rule("map → mapThreads", "xs |> map(f)", "xs |> mapThreads(d)(f)", sizes=("d",))
-MAP_GLOBAL = rule("map → mapGlobal", "xs |> map(f)", "xs |> mapGlobal(d)(f)", sizes=("d",))
+MAP_LANE = rule("map → mapLane", "xs |> map(f)", "xs |> mapLane(f)", meaning="Over the lanes of a warp.")
+MAP_THREADS = rule(
+    "map → mapThreads",
+    "xs |> map(f)",
+    "xs |> mapThreads(d)(f)",
+    sizes=("d",),
+    meaning="Over the threads of a block, in dimension d.",
+)
+MAP_GLOBAL = rule(
+    "map → mapGlobal",
+    "xs |> map(f)",
+    "xs |> mapGlobal(d)(f)",
+    sizes=("d",),
+    meaning="Over all threads of the grid, in dimension d.",
+)
+
+# --- loops ----------------------------------------------------------------------------------------------
+
 MAP_SEQ = rule("map → mapSeq", "xs |> map(f)", "xs |> mapSeq(f)", meaning="As a loop.")
+MAP_SEQ_COMPUTE = rule(
+    "map → mapSeq, computing",
+    "xs |> map(f)",
+    "xs |> mapSeq(f)",
+    conditions=(computing("f"),),
+    meaning="As a loop, where there is something to execute.",
+)
 MAP_SEQ_UNROLL = rule(
     "map → mapSeqUnroll", "xs |> map(f)", "xs |> mapSeqUnroll(f)", meaning="As an unrolled loop."
+)
+UNROLL_MAP = rule(
+    "mapSeq → mapSeqUnroll", "xs |> mapSeq(f)", "xs |> mapSeqUnroll(f)", meaning="A loop, unrolled."
 )
 REDUCE_SEQ = rule(
     "reduce → reduceSeq",
@@ -29,4 +70,87 @@ REDUCE_SEQ_UNROLL = rule(
     "reduceSeq → reduceSeqUnroll",
     "xs |> reduceSeq(Local)(f, z)",
     "xs |> reduceSeqUnroll(Local)(f, z)",
+    meaning="A fold, unrolled.",
 )
+REDUCE_UNROLL = rule(
+    "reduce → reduceSeqUnroll",
+    "xs |> reduce(op, z)",
+    "xs |> reduceSeqUnroll(Local)(op, z)",
+    meaning="An unrolled left fold.",
+)
+REDUCE_ROLES = rule(
+    "reducePipelined → reduceRoleSplit",
+    "xs |> reducePipelined(s)(f)(fun(acc, y => g(acc, y)), z)",
+    "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => g(acc, y)), z)",
+    sizes=("s", "p", "c"),
+    meaning="p warpgroups only load, c only compute.",
+)
+SCAN_SEQ = rule(
+    "scan → scanSeq",
+    "xs |> scan(op, z)",
+    "xs |> scanSeq(fun(x, acc => op(acc, x)), z)",
+    meaning="As a loop.",
+)
+AS_VECTOR_ALIGNED = rule(
+    "asVector → asVectorAligned",
+    "xs |> asVector(n)",
+    "xs |> asVectorAligned(n)",
+    meaning="For an array that starts at a multiple of a vector's size.",
+)
+
+# --- parallel reductions --------------------------------------------------------------------------------
+
+TREE_OF_THREADS = rule(
+    "reduce → threads",
+    "xs |> reduce(op, z)",
+    "xs |> split(n) |> mapThreads(0)(fun(b => b |> reduceSeq(Local)(op, z))) |> toMem(Shared)"
+    " |> reduceSeq(Local)(op, z)",
+    sizes=("n",),
+    exact=False,
+    meaning="Each thread of a block reduces n elements, one after the other; then one reduces the results.",
+)
+TREE_OF_LANES = rule(
+    "reduce → lanes",
+    "xs |> reduce(op, z)",
+    "xs |> split(n) |> transpose |> mapLane(fun(b => b |> reduceSeq(Local)(op, z))) |> toMem(Shared)"
+    " |> reduceSeq(Local)(op, z)",
+    sizes=("n",),
+    exact=False,
+    meaning="Each lane of a warp reduces every n-th element, so that neighbours read neighbours.",
+)
+
+# --- iterate ----------------------------------------------------------------------------------------------
+
+
+@computed(
+    "iterate, unrolled",
+    "iterate(k)(f)(xs) → xs |> f(n^(k-1) * m) |> … |> f(m), k a number",
+    (
+        "fun(xs: 8.i32 => xs"
+        " |> iterate(3)(depFun((l: Nat) => fun(ys: (2*l).i32 => ys |> split(2) |> map(reduce(+, 0))))))",
+        "fun(xs: 3.f32 => xs |> iterate(0)(depFun((l: Nat) => fun(ys: (3*l).f32 => ys |> take(l)))))",
+        "fun(xs: 6.i32 => xs |> iterate(1)(depFun((l: Nat) => fun(ys: (3*l).i32 => ys |> drop(2*l)))))",
+    ),
+    "An iteration as its turns.",
+)
+def UNROLL_ITERATE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    applied = call(term)
+    if applied is None or applied[0] != "iterate" or len(applied[2]) != 2:
+        return "expected `iterate`"
+    _, head, (function, array) = applied
+    shorter, length, times = (size for size in head.arguments if isinstance(size, Nat))
+    if times.value is None:
+        return f"the number of turns is not known: {times}"
+    for turn in reversed(range(times.value)):
+        size = length
+        for _ in range(turn):
+            size = size * shorter
+        array = Apply(_at(function, size, term), array, term.origin)
+    return simplify(array)
+
+
+def _at(function: Expr, size: Nat, term: Expr) -> Expr:
+    """The function for one size."""
+    if isinstance(function, DependentLambda):
+        return substitute_sizes(function.body, {NatVariable(function.name): size})
+    return DependentApply(function, size, term.origin)

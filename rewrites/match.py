@@ -6,11 +6,16 @@ and is bound to the function that gives the term (Miller's patterns, extended to
 `xs |> map(fun((x, y) => g(y)))` says by itself that the first component is not used. Sizes are matched
 by solving: `m*n` against 96 with n = 32 gives m = 3; that 32 divides is checked, or recorded where the
 size is not known.
+
+Most attempts fail, so what is cheap comes first: whether the primitives are in their places, then
+whether terms fit, and the equations between types and sizes last.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from rise.expr import (
     Apply,
@@ -28,7 +33,7 @@ from rise.expr import (
     substitute,
     with_children,
 )
-from rise.nat import Atom, Nat, NatUnknown, at_least, divides
+from rise.nat import Atom, Nat, NatUnknown, at_least, divides, variable
 from rise.primitives.declare import primitive
 from rise.solve import division, solve
 from rise.types import (
@@ -37,56 +42,99 @@ from rise.types import (
     Fragment,
     Function,
     Index,
+    Layout,
     Pair,
     Type,
     Unknown,
     Variable,
     Vector,
+    substitute_type,
+    unknowns,
 )
+
+# rules are tried on the same sizes over and over
+solved = lru_cache(maxsize=4096)(solve)
 
 
 class Mismatch(Exception):
-    """Why a pattern does not match; `depth` counts the nodes that did."""
+    """Why a pattern does not match: `part` is the part of the term that does not, `hint` what helps."""
 
-    def __init__(self, reason: str, depth: int = 0) -> None:
+    def __init__(self, reason: str, part: Expr | None = None, hint: str | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.depth = depth
+        self.part = part
+        self.hint = hint
 
 
 @dataclass
 class Match:
-    """What a pattern's variables stand for: terms, sizes and types, and the names of its binders."""
+    """What a pattern's variables stand for: terms, sizes and types, and the names of its binders.
 
+    parameters: the unknown sizes that have a name in the rule
+    equations:  arguments of primitives, and types, that have to be equal, each with the part of the term
+                that it is about; they are solved when everything else has matched
+    pending:    equations between sizes that could not be solved when they were met
+    matched:    how many parts of the pattern did match: how close a mismatch came
+    """
+
+    parameters: Mapping[NatUnknown, str] = field(default_factory=dict)
     terms: dict[str, Expr] = field(default_factory=dict)
     types: dict[Atom | Variable | Unknown, Argument] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     constraints: list[Constraint] = field(default_factory=list)
+    equations: list[tuple[Argument | Type, Argument | Type, Expr]] = field(default_factory=list)
     pending: list[tuple[Nat, Nat]] = field(default_factory=list)
     matched: int = 0
+    part: Expr | None = None
+
+    def against(self, pattern: Expr, term: Expr) -> None:
+        """Matches the whole pattern. Raises Mismatch."""
+        self.heads(pattern, term)
+        self.term(pattern, term, {})
+        self.equations.append((pattern.type, term.type, term))
+        for wanted, actual, part in self.equations:
+            self.part = part
+            self.argument(wanted, actual)
+            self.matched += 1
+        self.finish()
+
+    # --- primitives ---------------------------------------------------------------------------------
+
+    def heads(self, pattern: Expr, term: Expr) -> None:
+        """Every primitive that the pattern applies is applied in its place."""
+        if isinstance(pattern, Apply):
+            if pattern.head is None:
+                return
+            if not (isinstance(term, Apply) and term.head == pattern.head):
+                raise Mismatch(f"expected {describe(pattern)}, found {describe(term)}", term)
+            self.matched += 1
+            self.heads(pattern.argument, term.argument)
+            self.heads(pattern.function, term.function)
+        elif isinstance(pattern, Lambda) and isinstance(term, Lambda):
+            self.heads(pattern.body, term.body)
 
     # --- sizes and types ----------------------------------------------------------------------------
 
     def size(self, pattern: Nat, actual: Nat) -> None:
-        known = {a: v for a, v in self.types.items() if isinstance(a, NatUnknown)}
-        wanted = pattern.substitute(known)  # type: ignore[arg-type]  # unknown sizes stand for sizes
+        wanted = pattern.substitute(self.types)  # type: ignore[arg-type]  # unknown sizes stand for sizes
         if not wanted.unknowns:
             if wanted != actual:
-                raise Mismatch(f"the size {actual} is not {wanted}", self.matched)
+                raise Mismatch(f"the size {actual} is not {wanted}", self.part)
             return
-        solved = solve(wanted, actual)
-        if solved is None:
+        solution = solved(wanted, actual)
+        if solution is None or solution[1].unknowns:  # other sizes are still to be met
             self.pending.append((pattern, actual))
             return
-        unknown, value = solved
+        unknown, value = solution
         if not value.is_whole:
             above, below = division(wanted, actual, unknown)
             if above.value is not None and below.value is not None:
-                raise Mismatch(f"{below} does not divide {above}", self.matched)
+                reason = f"{below} does not divide {above}"
+                raise Mismatch(reason, self.part, self._instead_of(pattern, below.value, above.value))
             self.constraints.append(Constraint(above, below))
         elif not at_least(value, 0):
             if value.value is not None:
-                raise Mismatch(f"a size would be negative: {value}", self.matched)
+                raise Mismatch(f"a size would be negative: {value}", self.part)
             self.constraints.append(Constraint(value))
         self.types[unknown] = value
 
@@ -99,8 +147,33 @@ class Match:
             if len(self.pending) == len(pending):
                 break
         if self.pending:
-            pattern, actual = self.pending[0]
-            raise Mismatch(f"the size {actual} does not determine {pattern}", self.matched)
+            raise self._undetermined(*self.pending[0])
+
+    def _undetermined(self, pattern: Nat, actual: Nat) -> Mismatch:
+        """An equation between sizes that has several solutions."""
+        missing = pattern.unknowns & (self.parameters.keys() - self.types.keys())
+        free = sorted(self.parameters[unknown] for unknown in missing)
+        if not free:
+            return Mismatch(f"the size {actual} does not determine {pattern}", self.part)
+        hint = f"give the rule a value: `with_sizes({free[0]}=…)`"
+        return Mismatch(f"the size {actual} does not determine `{free[0]}`", self.part, hint)
+
+    def _instead_of(self, pattern: Nat, divisor: int, number: int) -> str | None:
+        """What could be done where one number does not divide another: other values, or padding."""
+        if divisor < 1 or not 0 < number <= 1 << 16:
+            return None
+        names = [
+            self.parameters[u] for u in pattern.unknowns if u in self.parameters and self._is(u, divisor)
+        ]
+        sizes = [n for n in range(1, number + 1) if number % n == 0]
+        near = ", ".join(map(str, sorted(sorted(sizes, key=lambda n: abs(n - divisor))[:4])))
+        which = f"{names[0]} = {near}" if names else near
+        padded = -(-number // divisor) * divisor
+        return f"take {which} in place of {divisor}, or pad the array from {number} to {padded}"
+
+    def _is(self, unknown: NatUnknown, number: int) -> bool:
+        value = self.types.get(unknown)
+        return isinstance(value, Nat) and value.value == number
 
     def type(self, pattern: Type, actual: Type) -> None:
         match pattern, actual:
@@ -125,32 +198,48 @@ class Match:
                 self.argument(pattern.kind, actual.kind)
             case _:
                 if pattern != actual:
-                    raise Mismatch(f"the type `{actual}` is not `{pattern}`", self.matched)
+                    raise Mismatch(f"the type `{actual}` is not `{self._named(pattern)}`", self.part)
+
+    def _named(self, pattern: Type) -> Type:
+        """A type of the pattern with names for what any term may have: `m.n.t`."""
+        names: dict[Atom | Variable | Unknown, Argument] = {}
+        sizes, types = iter("mnkpqrsuvw" * 9), iter("tsabcdefgh" * 9)
+        for unknown in sorted(unknowns(pattern), key=lambda u: u.identity):
+            if isinstance(unknown, NatUnknown):
+                names[unknown] = variable(self.parameters.get(unknown) or next(sizes))
+            else:
+                names[unknown] = Variable(next(types))
+        return substitute_type(pattern, names)
 
     def _type_variable(self, pattern: Unknown, actual: Argument) -> None:
         if self.types.setdefault(pattern, actual) != actual:
-            raise Mismatch(f"the type `{actual}` is not `{self.types[pattern]}`", self.matched)
+            raise Mismatch(f"the type `{actual}` is not `{self.types[pattern]}`", self.part)
 
-    def argument(self, pattern: Argument, actual: Argument) -> None:
+    def argument(self, pattern: Argument | Type, actual: Argument | Type) -> None:
         if isinstance(pattern, Nat) and isinstance(actual, Nat):
             self.size(pattern, actual)
         elif isinstance(pattern, Unknown):
-            self._type_variable(pattern, actual)
-        elif isinstance(pattern, Array | Pair | Index | Vector | Fragment):
+            self._type_variable(pattern, actual)  # type: ignore[arg-type]  # data, where a variable is
+        elif isinstance(pattern, Layout) and isinstance(actual, Layout) and pattern.name == actual.name:
+            if pattern.amount is not None and actual.amount is not None:
+                self.size(pattern.amount, actual.amount)
+        elif isinstance(pattern, Array | Pair | Index | Vector | Fragment | Function):
             self.type(pattern, actual)  # type: ignore[arg-type]
         elif pattern != actual:
-            raise Mismatch(f"`{actual}` is not `{pattern}`", self.matched)
+            raise Mismatch(f"`{actual}` is not `{pattern}`", self.part)
 
     # --- terms --------------------------------------------------------------------------------------
 
     def term(self, pattern: Expr, term: Expr, bound: dict[str, Identifier]) -> None:
+        """Binds the variables of the pattern and notes the equations."""
         if self._is_variable(pattern, bound):
             self._bind(pattern, (), term, bound)
             return
-        head, applications = spine(pattern)
-        if applications and self._is_variable(head, bound) and self._is_parameters(applications, bound):
-            self._bind(head, tuple(a.argument for a in applications), term, bound)
-            return
+        if isinstance(pattern, Apply) and pattern.head is None:
+            head, applications = spine(pattern)
+            if self._is_variable(head, bound) and self._is_parameters(applications, bound):
+                self._bind(head, tuple(a.argument for a in applications), term, bound)
+                return
         self._node(pattern, term, bound)
 
     def _node(self, pattern: Expr, term: Expr, bound: dict[str, Identifier]) -> None:
@@ -160,24 +249,21 @@ class Match:
             case Lambda(parameter, body), _:
                 function = term if isinstance(term, Lambda) else _expand(term)
                 function = renamed(function, {i.name for i in bound.values()})
-                self.type(parameter.type, function.parameter.type)
+                self.equations.append((parameter.type, function.parameter.type, term))
                 self.names.setdefault(parameter.name, function.parameter.name)
                 self.term(body, function.body, {**bound, parameter.name: function.parameter})
             case Apply(function, argument), Apply(other_function, other_argument):
                 self.term(function, other_function, bound)
                 self.term(argument, other_argument, bound)
             case Primitive(declaration, given), Primitive(other_declaration, actual):
-                if declaration.name != other_declaration.name:
-                    raise Mismatch(
-                        f"expected `{declaration.name}`, found `{other_declaration.name}`",
-                        self.matched,
-                    )
-                for wanted, found in zip(given, actual, strict=True):
-                    self.argument(wanted, found)
+                if declaration is not other_declaration:
+                    reason = f"expected `{declaration.written}`, found `{other_declaration.written}`"
+                    raise Mismatch(reason, term)
+                self.equations += [(w, a, term) for w, a in zip(given, actual, strict=True)]
             case Literal(value, type_), Literal(other_value, other_type) if value == other_value:
-                self.type(type_, other_type)
+                self.equations.append((type_, other_type, term))
             case _:
-                raise Mismatch(f"expected {describe(pattern)}, found {describe(term)}", self.matched)
+                raise Mismatch(f"expected {describe(pattern)}, found {describe(term)}", term)
         self.matched += 1
 
     def _is_variable(self, pattern: Expr, bound: dict[str, Identifier]) -> bool:
@@ -190,16 +276,17 @@ class Match:
         self, variable: Expr, parameters: tuple[Expr, ...], term: Expr, bound: dict[str, Identifier]
     ) -> None:
         if not isinstance(variable, Identifier):
-            raise Mismatch("not a variable", self.matched)
+            raise Mismatch("not a variable", term)
         value = abstract(term, parameters, bound)
         escaping = value.free & {i.name for i in bound.values()}
         if escaping:
             names = ", ".join(f"`{n}`" for n in sorted(escaping))
-            raise Mismatch(f"`{variable.name}` must not use {names}", self.matched)
-        self.type(variable.type, value.type)
+            hint = f"the rule is for terms in which `{variable.name}` is the same for every {names}"
+            raise Mismatch(f"`{variable.name}` must not use {names}", term, hint)
         known = self.terms.setdefault(variable.name, value)
         if known is not value and not alpha_equal(known, value):
-            raise Mismatch(f"`{variable.name}` would be two different terms", self.matched)
+            raise Mismatch(f"`{variable.name}` would be two different terms", term)
+        self.equations.append((variable.type, value.type, term))
         self.matched += 1
 
 

@@ -2,58 +2,136 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
+from rise.errors import StrategyError
 from rise.expr import Constraint, Expr
-from rise.source import place
+from rise.nat import Nat
+from rise.source import Note, place
 
 Path = tuple[int, ...]
+WIDTH = 92
 
 
 @dataclass(frozen=True)
 class Step:
-    """One application of a rule: where, and the subterm before and after."""
+    """One application of a rule: where, with which parameters, and the subterm before and after."""
 
     rule: str
     path: Path
     before: Expr
     after: Expr
     constraints: tuple[Constraint, ...] = ()
+    parameters: Mapping[str, Nat] = field(default_factory=dict)
 
     def below(self, index: int) -> Step:
-        return replace(self, path=(index, *self.path))
+        """The step as one of the term whose child it was made in."""
+        path = (index, *self.path)
+        return Step(self.rule, path, self.before, self.after, self.constraints, self.parameters)
 
 
 @dataclass(frozen=True)
 class Success:
-    """The rewritten term, and the steps that led to it, in order."""
+    """The rewritten term, and the steps that led to it, in order.
+
+    missed: of what was tried in vain where nothing had to be done, the failure that came closest
+    """
 
     term: Expr
     steps: tuple[Step, ...] = ()
+    missed: Failure | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Which rule did not apply, to what term, and why; `depth` is how far matching got."""
+    """Which rule did not apply, to what term, and why.
+
+    depth:   how much of it did match, by which failures are compared
+    path:    where the term is, in the program as it was then
+    part:    the part of the term that is at fault
+    hint:    what helps
+    pattern: what the rule is for, its left side
+    after:   how many steps had been taken before
+    missed:  what was optional, had been tried before, and came close
+    """
 
     rule: str
     term: Expr
     reason: str
     depth: int = 0
     path: Path = ()
+    part: Expr | None = None
+    hint: str | None = None
+    pattern: str = ""
+    after: int = 0
+    missed: Failure | None = None
 
     def below(self, index: int) -> Failure:
-        return replace(self, path=(index, *self.path))
+        """The failure as one of the term whose child it is about."""
+        missed = self.missed.below(index) if self.missed else None
+        return replace(self, path=(index, *self.path), missed=missed)
 
-    def closer(self, other: Failure) -> Failure:
+    def closer(self, other: Failure | None) -> Failure:
         """Of two failures the one that came closest to applying; the first one of equals."""
-        return other if other.depth > self.depth else self
+        return other if other is not None and other.depth > self.depth else self
+
+    def following(self, first: Success) -> Failure:
+        """The failure of what follows a success: whoever got further came closer."""
+        missed = first.missed.closer(self.missed) if first.missed else self.missed
+        count = len(first.steps)
+        return replace(self, depth=self.depth + count, after=self.after + count, missed=missed)
 
     def story(self) -> str:
-        """Rule, reason, and the place in the source that the term comes from."""
-        span = place(getattr(self.term, "origin", None))
-        where = f" at {span}" if span else ""
-        return f"`{self.rule}` does not apply{where}: {self.reason}"
+        """Rule, place in the source and reason, in a line."""
+        span = place(self._culprit.origin)
+        return f"`{self.rule}` does not apply{f' at {span}' if span else ''}: {self.reason}"
+
+    def error(self, strategy: str) -> StrategyError:
+        """The failure of a whole strategy as a message: R0606 with place, rule, term and what helps."""
+        fails = "" if self.rule == strategy else f"the strategy `{strategy}` fails: "
+        message = f"{fails}`{self.rule}` does not apply: {self.reason}"
+        return StrategyError("R0606", message, self._culprit.origin, self.hint, notes=self._notes())
+
+    @property
+    def _culprit(self) -> Expr:
+        part = self.part
+        return part if part is not None and place(part.origin) is not None else self.term
+
+    def _notes(self) -> tuple[Note, ...]:
+        tells = self.pattern and not self.pattern.isidentifier()  # a variable stands for any term
+        notes = [Note(f"it is for terms of the form `{one_line(self.pattern)}`")] if tells else []
+        notes.append(Note(f"{self._where()}, the term is `{shown(self.term)}`", self.term.origin))
+        if self.part is not None and self.part is not self.term:
+            notes.append(Note(f"the part at fault is `{shown(self.part)}`"))
+        if self.missed is not None and self.missed.depth > self.depth:
+            missed = f"`{self.missed.rule}` did not apply before, and may have been meant to"
+            notes.append(Note(f"{missed}: {self.missed.reason}", self.missed._culprit.origin))
+        return tuple(notes)
+
+    def _where(self) -> str:
+        steps = "before the first step" if self.after == 0 else "after one step"
+        if self.after > 1:
+            steps = f"after {self.after} steps"
+        return f"{steps}, at {show_path(self.path)}"
 
 
 Result = Success | Failure
+
+
+def show_path(path: Path) -> str:
+    """A path of child positions, `0.1.0`: 0 is the function and 1 the argument, 0 the body of a lambda."""
+    return ".".join(map(str, path)) or "the top"
+
+
+def one_line(text: str, width: int = WIDTH) -> str:
+    """A text on one line, cut where it gets long."""
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def shown(term: Expr, width: int = WIDTH) -> str:
+    """A term on one line, cut where it gets long."""
+    from rise.pretty import show  # late: rules are declared and applied without a printer
+
+    return one_line(show(term), width)

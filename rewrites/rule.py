@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from rewrites.match import Match, Mismatch, certain
+from rewrites.match import Match, Mismatch, certain, describe
 from rewrites.result import Failure, Result, Step, Success
 from rise.check.elaborate import Elaborator, Scope
 from rise.check.program import check_elements, fill
@@ -80,41 +80,58 @@ class Rule:
         return resolve_constraint(constraint, lambda n: n.substitute(solution).substitute(solution))
 
     @cached_property
-    def _head(self) -> tuple[str, int] | None:
+    def head(self) -> tuple[str, int] | None:
+        """The primitive that a term has to apply, and to how many arguments; None where any term will do."""
         return self.lhs.head if isinstance(self.lhs, Apply) else None
 
     @cached_property
-    def _expected(self) -> str:
-        return f"expected an application of `{self._head[0]}`" if self._head else ""
+    def _parameters(self) -> Mapping[NatUnknown, str]:
+        return {unknown: name for name, unknown in self.sizes.items()}
+
+    @cached_property
+    def _open(self) -> frozenset[NatUnknown | Unknown]:
+        return frozenset(_unknowns(self.rhs))
 
     def apply(self, term: Expr) -> Result:
-        if self._head is not None and not (isinstance(term, Apply) and term.head == self._head):
+        if self.head is not None and not (isinstance(term, Apply) and term.head == self.head):
             # most attempts end here, so nothing is matched for them
-            return Failure(self.name, term, self._expected, 0 if isinstance(term, Apply) else -1)
-        match = Match()
+            depth = 0 if isinstance(term, Apply) else -1
+            reason = f"expected `{self.head[0]}`, found {describe(term)}"
+            return Failure(self.name, term, reason, depth, pattern=self.left)
+        match = Match(self._parameters)
         for name, value in self.given.items():
             match.types[self.sizes[name]] = value
         try:
-            match.term(self.lhs, term, {})
-            match.type(self.lhs.type, term.type)
-            match.finish()
+            match.against(self.lhs, term)
         except Mismatch as mismatch:
-            return Failure(self.name, term, mismatch.reason, mismatch.depth + 1)
+            return self._failure(term, match, mismatch.reason, mismatch.part, mismatch.hint)
         for condition in self.conditions:
             reason = condition(match)
             if reason is not None:
-                return Failure(self.name, term, reason, match.matched)
+                return self._failure(term, match, reason)
+        return self._applied(term, match)
+
+    def _applied(self, term: Expr, match: Match) -> Result:
+        """The right side for what the left side matched; a failure where its sizes are not right."""
         try:
             asked = [self._asked(constraint, match) for constraint in self.asks]
         except TypeMismatch as refused:
-            return Failure(self.name, term, refused.message, match.matched)
-        left_open = [u for u in _unknowns(self.rhs) if u not in match.types]
-        if left_open:
-            return Failure(self.name, term, "a size of the right side is not determined", match.matched)
+            return self._failure(term, match, refused.message, None, refused.hint)
+        for unknown in self._open - match.types.keys():
+            name = self._parameters.get(unknown)  # type: ignore[arg-type]  # unknown types have no names
+            if name is None:
+                return self._failure(term, match, "a size of the right side is not determined")
+            hint = f"give the rule a value: `with_sizes({name}=…)`"
+            return self._failure(term, match, f"its parameter `{name}` has no value", None, hint)
         after = simplify(_instantiate(self.rhs, match, Derived(self.name, term.origin)))
         constraints = tuple(c for c in match.constraints if not certain(c))
         constraints += tuple(c for c in asked if c is not None)
-        return Success(after, (Step(self.name, (), term, after, constraints),))
+        return Success(after, (Step(self.name, (), term, after, constraints, self.given),))
+
+    def _failure(
+        self, term: Expr, match: Match, reason: str, part: Expr | None = None, hint: str | None = None
+    ) -> Failure:
+        return Failure(self.name, term, reason, match.matched + 1, (), part, hint, self.left)
 
 
 def _unknowns(term: Expr) -> set[NatUnknown | Unknown]:
@@ -143,12 +160,13 @@ def rule(
     exact: bool = True,
     conditions: tuple[Condition, ...] = (),
     sizes: tuple[str, ...] = (),
+    layouts: tuple[str, ...] = (),
 ) -> Rule:
     """Declares left → right. Raises where a side is ill-typed or the two types differ.
 
-    `sizes` are names of sizes that could also be taken for values (`mapBlock(d)(f)`).
+    `sizes` and `layouts` are names of such that could also be taken for values (`mapBlock(d)(f)`).
     """
-    kinds = dict.fromkeys(sizes, Kind.NAT)
+    kinds = dict.fromkeys(sizes, Kind.NAT) | dict.fromkeys(layouts, Kind.LAYOUT)
     elaborator = Elaborator(pattern_variables={}, size_variables=dict(kinds))
     sides = []
     for text in (left, right):

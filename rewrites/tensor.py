@@ -60,6 +60,12 @@ LOAD_ONCE = rule(
     meaning="Fragments that several products use are loaded once.",
 )
 FRAGMENT_OF_MATRIX = rule("asMatrix >> asFragment", "f |> asMatrix |> asFragment", "f")
+STORED_FRAGMENT = rule(
+    "asMatrix >> asFragment >> toMem",
+    "f |> asMatrix |> asFragment |> toMem(Local)",
+    "f",
+    meaning="A fragment that is kept already is not stored again.",
+)
 FRAGMENT_OF_CONSTANT = rule(
     "constant >> asFragment",
     "generate(fun(i => generate(fun(j => z)))) |> asFragment",

@@ -1,26 +1,31 @@
 """ELEVATE's combinators and traversals: one equation each, as in the ICFP'20 paper (section 3).
 
-A strategy takes a term to a `Success` or a `Failure`. `a >> b` is sequence, `a | b` is left choice.
+A strategy takes a term to a `Success` or a `Failure`. `a >> b` is sequence, `a | b` is left choice,
+`s @ traversal` is the traversal of s: `s @ top_down`, `s @ body`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from rewrites.result import Failure, Result, Success
-from rise.expr import Apply, Expr, Lambda, Primitive, children, spine, with_children
+from rewrites.result import Failure, Result, Step, Success
+from rise.expr import Apply, Expr, Lambda, Primitive, alpha_equal, children, spine, with_children
+from rise.pretty import show
+from rise.types import is_data
 
 Rewrite = Callable[[Expr], Result]
 Predicate = Callable[[Expr], bool]
+Head = tuple[str, int] | None
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """A named function from terms to results."""
+    """A named function from terms to results; `head` as of a rule: what a term has to apply, if anything."""
 
     name: str
     function: Rewrite
+    head: Head = None
 
     def __call__(self, term: Expr) -> Result:
         return self.function(term)
@@ -31,12 +36,24 @@ class Strategy:
     def __or__(self, other: Rewrite) -> Strategy:
         return choice(self, other)
 
+    def __matmul__(self, traversal: Callable[[Rewrite], Strategy]) -> Strategy:
+        return traversal(self)
+
 
 def strategy(function: Rewrite) -> Strategy:
-    """A rule or a function as a strategy, so that `>>` and `|` apply."""
+    """A rule or a function as a strategy, so that `>>`, `|` and `@` apply."""
     if isinstance(function, Strategy):
         return function
-    return Strategy(getattr(function, "name", getattr(function, "__name__", "strategy")), function)
+    name = getattr(function, "name", getattr(function, "__name__", "strategy"))
+    return Strategy(name, function, _head(function))
+
+
+def _named(traversal: str, s: Rewrite) -> str:
+    return f"{traversal}({strategy(s).name})"
+
+
+def _head(s: Rewrite) -> Head:
+    return getattr(s, "head", None)
 
 
 def _then(first: Result, second: Rewrite) -> Result:
@@ -44,9 +61,12 @@ def _then(first: Result, second: Rewrite) -> Result:
         return first
     result = second(first.term)
     if isinstance(result, Failure):
-        # whoever got further came closer
-        return replace(result, depth=result.depth + len(first.steps))
-    return Success(result.term, first.steps + result.steps)
+        return result.following(first) if first.steps or first.missed else result
+    return Success(result.term, first.steps + result.steps, _closest(first.missed, result.missed))
+
+
+def _closest(first: Failure | None, second: Failure | None) -> Failure | None:
+    return first.closer(second) if first else second
 
 
 # --- combinators ----------------------------------------------------------------------------------------
@@ -64,19 +84,40 @@ def seq(*parts: Rewrite) -> Strategy:
             result = _then(result, part)
         return result
 
-    return Strategy("seq", run)
+    return Strategy("seq", run, _head(parts[0]) if parts else None)
 
 
 def choice(*parts: Rewrite) -> Strategy:
-    """a <+ b: the first that succeeds; of the failures, the one that came closest."""
+    """a <+ b: the first that succeeds; of the failures, the one that came closest.
+
+    Rules that are for other primitives than a term applies are not tried. Where what succeeds does
+    nothing, as in `try`, the success remembers what failed before it.
+    """
+    by_head: dict[Head, tuple[list[Rewrite], list[Rewrite]]] = {}
+
+    def candidates(head: Head) -> tuple[list[Rewrite], list[Rewrite]]:
+        """Those that may apply, and those that are ruled out."""
+        if head not in by_head:
+            fits = [_head(part) in (None, head) for part in parts]
+            by_head[head] = (
+                [part for part, fit in zip(parts, fits, strict=True) if fit],
+                [part for part, fit in zip(parts, fits, strict=True) if not fit],
+            )
+        return by_head[head]
 
     def run(term: Expr) -> Result:
         closest: Failure | None = None
-        for part in parts:
+        chosen, others = candidates(term.head if isinstance(term, Apply) else None)
+        for part in chosen:
             result = part(term)
             if isinstance(result, Success):
-                return result
+                if closest is None or result.steps:
+                    return result
+                return Success(result.term, (), closest.closer(result.missed))
             closest = result if closest is None else closest.closer(result)
+        if others and (closest is None or closest.depth < 0):
+            ruled_out = others[0](term)
+            closest = ruled_out.closer(closest) if isinstance(ruled_out, Failure) else closest
         return closest or fail(term)
 
     return Strategy("choice", run)
@@ -91,20 +132,81 @@ def repeat(s: Rewrite, limit: int = 10_000) -> Strategy:
     """repeat s = try (s ; repeat s), as a loop; a strategy that never ends is a failure that says so."""
 
     def run(term: Expr) -> Result:
-        result = Success(term)
-        for _ in range(limit):
-            following = _then(result, s)
-            if isinstance(following, Failure):
-                return result
-            result = following
-        return Failure("repeat", term, f"still applicable after {limit} repetitions")
+        steps: list[Step] = []
+        current = term
+        for count in range(limit):
+            try:
+                result = s(current)
+            except RecursionError:
+                return _endless("repeat", term, count, steps)
+            if isinstance(result, Failure):
+                return Success(current, tuple(steps))
+            current = result.term
+            steps += result.steps
+        return _endless("repeat", term, limit, steps)
 
     return Strategy("repeat", run)
 
 
-def check(predicate: Predicate, name: str, reason: str = "the term is of another form") -> Strategy:
+def _endless(name: str, term: Expr, limit: int, steps: Sequence[Step]) -> Failure:
+    last = f", the last of them by `{steps[-1].rule}`" if steps else ""
+    hint = "repeat only rules that do not apply to what they, or the others, make"
+    return Failure(name, term, f"still applicable after {limit} repetitions{last}", hint=hint)
+
+
+def repeat_n_times(n: int, s: Rewrite) -> Strategy:
+    """s ; … ; s, n times"""
+    return seq(*[s] * n)
+
+
+def apply_n_times(n: int, traversal: Callable[[Rewrite], Strategy], s: Rewrite) -> Strategy:
+    """traversal (… (traversal s)), n times"""
+    return strategy(s) if n == 0 else traversal(apply_n_times(n - 1, traversal, s))
+
+
+# --- predicates -------------------------------------------------------------------------------------------
+
+
+def check(predicate: Predicate, name: str, reason: str = "") -> Strategy:
     """Succeeds unchanged where the predicate holds; fails with the reason elsewhere."""
-    return Strategy(name, lambda t: Success(t) if predicate(t) else Failure(name, t, reason))
+    why = reason or f"expected {getattr(predicate, 'wanted', 'a term of another form')}"
+    return Strategy(name, lambda t: Success(t) if predicate(t) else Failure(name, t, why))
+
+
+def not_(s: Rewrite) -> Strategy:
+    """Succeeds unchanged where s fails."""
+    name = strategy(s).name
+    return check(lambda t: isinstance(s(t), Failure), "not", f"`{name}` applies, and must not")
+
+
+def if_then_else(condition: Rewrite, then: Rewrite, otherwise: Rewrite) -> Strategy:
+    """then where the condition would succeed, otherwise elsewhere; the condition itself does nothing."""
+    return depending(lambda t: then if isinstance(condition(t), Success) else otherwise)
+
+
+def if_(condition: Rewrite, then: Rewrite) -> Strategy:
+    """if c s = ifThenElse c s id"""
+    return if_then_else(condition, then, id_)
+
+
+def is_equal_to(wanted: Expr) -> Strategy:
+    """Succeeds for that term, bound variables of any names."""
+    return check(lambda t: alpha_equal(t, wanted), "is_equal_to", f"the term is not `{show(wanted)}`")
+
+
+def contains(s: Rewrite) -> Strategy:
+    """Succeeds unchanged where s would succeed somewhere in the term."""
+    return if_then_else(top_down(s), id_, seq(top_down(s), fail))
+
+
+def peek(look: Callable[[Expr], object]) -> Strategy:
+    """id, that shows each term it meets: `peek(lambda term: print(show(term)))`."""
+    return Strategy("peek", lambda t: (look(t), Success(t))[1])
+
+
+def depending(make: Callable[[Expr], Rewrite]) -> Strategy:
+    """The strategy that a term asks for."""
+    return Strategy("depending", lambda term: make(term)(term))
 
 
 # --- one level --------------------------------------------------------------------------------------------
@@ -112,12 +214,18 @@ def check(predicate: Predicate, name: str, reason: str = "the term is of another
 
 def at_child(index: int, s: Rewrite, term: Expr) -> Result:
     """s applied to one child."""
+    result = s(children(term)[index])
+    return result.below(index) if isinstance(result, Failure) else _lifted(term, index, result)
+
+
+def _lifted(term: Expr, index: int, result: Success) -> Success:
+    """What happened to a child as what happened to the term."""
     below = children(term)
-    result = s(below[index])
-    if isinstance(result, Failure):
-        return result.below(index)
+    if result.term is below[index] and not result.missed:
+        return Success(term, tuple(step.below(index) for step in result.steps))
     new = with_children(term, (*below[:index], result.term, *below[index + 1 :]))
-    return Success(new, tuple(step.below(index) for step in result.steps))
+    missed = result.missed.below(index) if result.missed else None
+    return Success(new, tuple(step.below(index) for step in result.steps), missed)
 
 
 def one(s: Rewrite) -> Strategy:
@@ -125,12 +233,13 @@ def one(s: Rewrite) -> Strategy:
 
     def run(term: Expr) -> Result:
         closest: Failure | None = None
-        for index in range(len(children(term))):
-            result = at_child(index, s, term)
+        for index, child in enumerate(children(term)):
+            result = s(child)
             if isinstance(result, Success):
-                return result
-            closest = result if closest is None else closest.closer(result)
-        return closest or Failure("one", term, "the term has no parts")
+                return _lifted(term, index, result)
+            if closest is None or closest.closer(result) is result:
+                closest = result.below(index)
+        return closest or Failure("one", term, "the term has no parts", -2)
 
     return Strategy("one", run)
 
@@ -151,12 +260,15 @@ def some(s: Rewrite) -> Strategy:
     """s at every child where it succeeds; fails if there is none."""
 
     def run(term: Expr) -> Result:
-        result, applied = Success(term), False
+        result, closest = Success(term), Failure("some", term, "the term has no parts", -2)
+        applied = False
         for index in range(len(children(term))):
             following = _then(result, lambda t, i=index: at_child(i, s, t))  # type: ignore[misc]
             if isinstance(following, Success):
                 result, applied = following, True
-        return result if applied else Failure("some", term, "no part of the term is of the right form")
+            else:
+                closest = closest.closer(following)
+        return result if applied else closest
 
     return Strategy("some", run)
 
@@ -174,22 +286,22 @@ def recursive(name: str, equation: Callable[[Strategy], Strategy]) -> Strategy:
 
 def top_down(s: Rewrite) -> Strategy:
     """topDown s = s <+ one (topDown s)"""
-    return recursive("top_down", lambda itself: choice(s, one(itself)))
+    return recursive(_named("top_down", s), lambda itself: choice(s, one(itself)))
 
 
 def bottom_up(s: Rewrite) -> Strategy:
     """bottomUp s = one (bottomUp s) <+ s"""
-    return recursive("bottom_up", lambda itself: choice(one(itself), s))
+    return recursive(_named("bottom_up", s), lambda itself: choice(one(itself), s))
 
 
 def all_top_down(s: Rewrite) -> Strategy:
     """allTopDown s = s ; all (allTopDown s)"""
-    return recursive("all_top_down", lambda itself: seq(s, all_(itself)))
+    return recursive(_named("all_top_down", s), lambda itself: seq(s, all_(itself)))
 
 
 def all_bottom_up(s: Rewrite) -> Strategy:
     """allBottomUp s = all (allBottomUp s) ; s"""
-    return recursive("all_bottom_up", lambda itself: seq(all_(itself), s))
+    return recursive(_named("all_bottom_up", s), lambda itself: seq(all_(itself), s))
 
 
 def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
@@ -198,18 +310,21 @@ def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
     def run(term: Expr) -> Result:
         settled: dict[int, Expr] = {}
 
-        def first(part: Expr) -> Result:
+        def first(part: Expr) -> Success | None:
             if id(part) in settled:
-                return Failure("normalize", part, "nothing applies")
+                return None
             result = s(part)
             if isinstance(result, Success):
                 return result
-            below = one(first)(part)
-            if isinstance(below, Failure):
-                settled[id(part)] = part  # kept alive, so that its id stays its own
-            return below
+            for index, child in enumerate(children(part)):
+                below = first(child)
+                if below is not None:
+                    return _lifted(part, index, below)
+            settled[id(part)] = part  # kept alive, so that its id stays its own
+            return None
 
-        return repeat(first, limit)(term)
+        nothing = Failure("normalize", term, "nothing applies")
+        return repeat(lambda part: first(part) or nothing, limit)(term)
 
     return Strategy("normalize", run)
 
@@ -219,6 +334,70 @@ def everywhere(s: Rewrite) -> Strategy:
     return all_top_down(try_(s))
 
 
+def downup(down: Rewrite, up: Rewrite | None = None) -> Strategy:
+    """downup s = s ; all (downup s) ; s; with two strategies, the second on the way up"""
+    return recursive(_named("downup", down), lambda itself: seq(down, all_(itself), up or down))
+
+
+def alltd(s: Rewrite) -> Strategy:
+    """alltd s = s <+ all (alltd s): the outermost place on every way down, where there is one"""
+    return recursive(_named("alltd", s), lambda itself: choice(s, all_(itself)))
+
+
+def sometd(s: Rewrite) -> Strategy:
+    """sometd s = s <+ some (sometd s): the outermost places where s applies; fails if there is none"""
+    return recursive(_named("sometd", s), lambda itself: choice(s, some(itself)))
+
+
+def somebu(s: Rewrite) -> Strategy:
+    """somebu s = some (somebu s) <+ s: the innermost places where s applies; fails if there is none"""
+    return recursive(_named("somebu", s), lambda itself: choice(some(itself), s))
+
+
+def position(n: int, s: Rewrite) -> Strategy:
+    """s at the n-th node, from 0, top down."""
+
+    def run(term: Expr) -> Result:
+        seen = -1
+
+        def here(part: Expr) -> Result:
+            nonlocal seen
+            seen += 1
+            return s(part) if seen == n else Failure("position", part, "it is at another position", -1)
+
+        result = top_down(here)(term)
+        if isinstance(result, Failure) and seen < n:
+            return Failure(
+                "position", term, f"the term has {seen + 1} parts, none of which has the number {n}"
+            )
+        return result
+
+    return Strategy("position", run)
+
+
+def skip(n: int, s: Rewrite) -> Strategy:
+    """s at the first place, top down, after n others where it would apply."""
+
+    def run(term: Expr) -> Result:
+        left = n
+
+        def here(part: Expr) -> Result:
+            nonlocal left
+            result = s(part)
+            if isinstance(result, Success) and left > 0:
+                left -= 1
+                return Failure("skip", part, "it is skipped")
+            return result
+
+        result = top_down(here)(term)
+        if isinstance(result, Failure) and left < n:
+            count = f"{n - left} place{'s' if n - left > 1 else ''}"
+            return Failure("skip", term, f"`{strategy(s).name}` applies at {count}, all of which are skipped")
+        return result
+
+    return Strategy("skip", run)
+
+
 # --- traversals that know RISE ------------------------------------------------------------------------------
 
 
@@ -226,21 +405,25 @@ def body(s: Rewrite) -> Strategy:
     """Under a lambda."""
     return Strategy(
         "body",
-        lambda t: at_child(0, s, t) if isinstance(t, Lambda) else Failure("body", t, "no lambda"),
+        lambda t: at_child(0, s, t) if isinstance(t, Lambda) else Failure("body", t, "expected a function"),
     )
 
 
 def function(s: Rewrite) -> Strategy:
     return Strategy(
         "function",
-        lambda t: at_child(0, s, t) if isinstance(t, Apply) else Failure("function", t, "no application"),
+        lambda t: (
+            at_child(0, s, t) if isinstance(t, Apply) else Failure("function", t, "expected an application")
+        ),
     )
 
 
 def argument(s: Rewrite) -> Strategy:
     return Strategy(
         "argument",
-        lambda t: at_child(1, s, t) if isinstance(t, Apply) else Failure("argument", t, "no application"),
+        lambda t: (
+            at_child(1, s, t) if isinstance(t, Apply) else Failure("argument", t, "expected an application")
+        ),
     )
 
 
@@ -251,7 +434,7 @@ def argument_of(name: str, s: Rewrite) -> Strategy:
         head, applications = spine(term)
         if isinstance(head, Primitive) and head.name == name and applications:
             return at_child(1, s, term)
-        return Failure("argument_of", term, f"no application of `{name}`")
+        return Failure("argument_of", term, f"expected an application of `{name}`")
 
     return Strategy("argument_of", run)
 
@@ -266,12 +449,21 @@ def innermost(predicate: Predicate, s: Rewrite) -> Strategy:
     return bottom_up(seq(check(predicate, "innermost"), s))
 
 
-def applies(name: str) -> Predicate:
-    """Whether a term is a full application of the primitive: data, not a function."""
-    from rise.types import is_data
+@dataclass(frozen=True)
+class Applies:
+    """Whether a term is a full application of a primitive: data, not a function."""
 
-    def holds(term: Expr) -> bool:
+    name: str
+
+    def __call__(self, term: Expr) -> bool:
         head, _ = spine(term)
-        return isinstance(head, Primitive) and head.name == name and is_data(term.type)
+        return isinstance(head, Primitive) and head.name == self.name and is_data(term.type)
 
-    return holds
+    @property
+    def wanted(self) -> str:
+        return f"an application of `{self.name}`"
+
+
+def applies(name: str) -> Predicate:
+    """The predicate that a term is a full application of the primitive."""
+    return Applies(name)

@@ -1,11 +1,45 @@
-"""Normal forms as strategies: what moves views towards the leaves, what fuses, what brings forms out."""
+"""Normal forms as strategies. Each ends, and changes nothing that has its form.
+
+The four of ELEVATE: `benf` by β and η, `dfnf` as rules are matched, `rnf` with a map for each function,
+`cnf` with these fused again. Those of the schedules: views inward, forms outward.
+"""
 
 from __future__ import annotations
 
 from rewrites import algorithmic as a
+from rewrites import maps
 from rewrites import movement as m
 from rewrites import tensor as t
-from strategies.core import Strategy, choice, normalize, repeat
+from rise.expr import Apply, Expr, Lambda
+from rise.normal import is_view, occurrences
+from strategies.core import Strategy, argument, body, check, choice, normalize, repeat, seq
+
+
+def repeats_no_work(term: Expr) -> bool:
+    """Whether β would put an argument where it is computed no more often than now."""
+    return (
+        isinstance(term, Apply)
+        and isinstance(term.function, Lambda)
+        and (is_view(term.argument) or _used_once(term.function))
+    )
+
+
+def _used_once(function: Lambda) -> bool:
+    count, under_a_function = occurrences(function.body, function.parameter.name)
+    return count == 0 or (count == 1 and not under_a_function)
+
+
+# β-η normal form: no function is applied in place, none only applies another
+benf: Strategy = normalize(choice(maps.ETA, maps.BETA))
+# β that keeps what is computed once computed once
+gentle_beta: Strategy = seq(check(repeats_no_work, "gentle_beta", "work would be repeated"), maps.BETA)
+# data-flow normal form: every function that is passed or returned is a lambda
+expand: Strategy = choice(argument(maps.ETA_ABSTRACTION), body(maps.ETA_ABSTRACTION))
+dfnf: Strategy = normalize(choice(gentle_beta, expand))
+# rewrite normal form: a map does one thing to each element
+rnf: Strategy = seq(dfnf, normalize(maps.MAP_LAST_FISSION))
+# code generation normal form: no map of a map
+cnf: Strategy = seq(dfnf, normalize(a.MAP_FUSION))
 
 CANCEL = (m.SPLIT_OF_JOIN, m.JOIN_OF_SPLIT, m.TRANSPOSE_TWICE, t.FRAGMENT_OF_MATRIX, a.MAP_IDENTITY)
 CONSTANTS = (

@@ -15,11 +15,14 @@ from typing import Any, get_args, get_origin, get_type_hints
 from rise.errors import UsageError
 from rise.suggest import suggestion
 from strategies.core import Strategy
+from strategies.own import load
 
 # name: the module that defines a function of the same name
 MODULES: Mapping[str, str] = {
     "default": "strategies.default",
     "tensor_core": "strategies.tensor_core",
+    "reduction": "strategies.reduction",
+    "tvm_gemm": "strategies.tvm_gemm",
 }
 
 
@@ -81,12 +84,21 @@ class Entry:
 
 
 def find(name: str) -> Entry:
-    """The strategy of that name. R0010 where there is none."""
+    """The strategy of that name, or of a user's own, `module:name`. R0010 where there is none."""
+    if ":" in name:
+        return _own(name)
     if name not in MODULES:
         known = ", ".join(f"`{n}`" for n in MODULES)
-        hint = suggestion(name, MODULES) or f"there are {known}"
+        hint = suggestion(name, MODULES) or f"there are {known}, and those of your own, `module:name`"
         raise UsageError("R0010", f"there is no strategy `{name}`", None, hint)
     return entry(name, getattr(import_module(MODULES[name]), name))
+
+
+def _own(name: str) -> Entry:
+    made = load(name)
+    if isinstance(made, Strategy):
+        return Entry(name, lambda: made, (), made.name)
+    return entry(name, made)
 
 
 def entry(name: str, factory: Callable[..., Strategy]) -> Entry:

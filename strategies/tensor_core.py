@@ -7,16 +7,21 @@ choose levels. The phases look for structure (`reduce` under two maps), not for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import movement as m
+from rewrites import staging as s
 from rewrites import tensor as t
-from rewrites.result import Failure, Result, Success
+from rewrites.rasterise import RASTERISE
+from rewrites.result import Failure, Result
 from rise.errors import StrategyError
-from rise.expr import Expr, Lambda, call
+from rise.expr import Expr
+from rise.nat import Nat, nat
+from rise.types import shape
+from strategies.contiguity import lying
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -26,6 +31,7 @@ from strategies.core import (
     bottom_up,
     check,
     choice,
+    depending,
     everywhere,
     id_,
     normalize,
@@ -35,64 +41,65 @@ from strategies.core import (
     top_down,
     try_,
 )
+from strategies.hide import hiding
 from strategies.normal_forms import form_outward, fuse_components, view_inward
-from strategies.places import arguments, computes, hiding, in_inputs, mapped, outermost_part
+from strategies.places import arguments, computes, in_inputs, mapped
+from strategies.products import (
+    NO_PRODUCT,
+    at_products,
+    bring_prologue,
+    computed_operands,
+    contains,
+    is_fold,
+    is_product,
+    outline,
+    rank,
+    separate_prologue,
+)
+from strategies.staging import Copies, stage
+
+EPILOGUES = ("direct", "shared")
+NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor an array of matrices"
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Sizes of the tiles: of a block (m, n, k), of a warp (m, n), of an instruction (m, n, k)."""
+    """See `tensor_core`."""
 
-    block: tuple[int, int, int] = (128, 128, 32)
+    block: tuple[int, int, int] = (128, 128, 64)
     warp: tuple[int, int] = (64, 64)
     fragment: tuple[int, int, int] = (16, 16, 16)
     load_once: bool = True
+    stages: int = 3
+    padding: int = 8
+    vector: int = 8
+    group: int = 0
+    epilogue: str = "shared"
 
-
-# --- predicates -------------------------------------------------------------------------------------------
-
-
-def is_product(term: Expr) -> bool:
-    """A map of maps of reductions: the matrix of all dot products."""
-    applied = call(term)
-    if applied is None or applied[0] != "map" or len(applied[2]) != 2:
-        return False
-    function = applied[2][0]
-    return isinstance(function, Lambda) and a.is_map_of_reductions(function.body)
-
-
-def contains(predicate: Callable[[Expr], bool]) -> Callable[[Expr], bool]:
-    return lambda term: outermost_part(term, predicate) is not None
-
-
-def is_fold(term: Expr) -> bool:
-    applied = call(term)
-    return applied is not None and applied[0] == "reduceSeq" and len(applied[2]) == 3
+    @property
+    def copies(self) -> Copies:
+        warps = (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
+        return Copies(32 * warps, self.vector, self.padding)
 
 
 # --- phases -----------------------------------------------------------------------------------------------
 
-# 1: the product is a matrix of its own, everything else a map over it
-outline = seq(
-    normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
-    normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
-)
+# two maps over tiles as one, whatever else happens to the tiles
+flatten = seq(normalize(choice(a.FLATTEN_INNER, a.FLATTEN_PART, a.FLATTEN)), view_inward)
+
+# tiles of operands beside each other, views next to what they rearrange
+in_tiles = seq(view_inward, fuse_components, try_(mapped(seq(view_inward, fuse_components))), view_inward)
 
 
 def tile_output(rows: int, columns: int) -> Strategy:
     """2: the result by tiles; the two maps over tiles contain all there is to do for one."""
-    return seq(
-        m.TILE.with_sizes(bm=rows, bn=columns),
-        arguments(
-            3,
-            seq(
-                view_inward,
-                fuse_components,
-                try_(mapped(seq(view_inward, fuse_components))),
-                view_inward,
-            ),
-        ),
-    )
+    return seq(m.TILE.with_sizes(bm=rows, bn=columns), arguments(3, in_tiles))
+
+
+def tile_output_flat(rows: int, columns: int, across: Nat) -> Strategy:
+    """2, with the tiles in one list, `across` of them side by side."""
+    tile = m.TILE_FLAT.with_sizes(bm=rows, bn=columns, c=across)
+    return seq(tile, arguments(4, seq(argument(in_tiles), flatten)))
 
 
 def block_reduction(size: int) -> Strategy:
@@ -123,26 +130,36 @@ def at_step(s: Rewrite) -> Strategy:
     return Strategy("at_step", run)
 
 
-NO_PRODUCT = (
-    "there is no product of two matrices: a sum (reduce) of products under two maps, whose inner array "
-    "does not depend on the outer element"
-)
-
-
 def tensor_core(
-    block: tuple[int, int, int] = (128, 128, 32),
+    block: tuple[int, int, int] = (128, 128, 64),
     warp: tuple[int, int] = (64, 64),
     fragment: tuple[int, int, int] = (16, 16, 16),
     load_once: bool = True,
+    stages: int = 3,
+    padding: int = 8,
+    vector: int = 8,
+    group: int = 0,
+    epilogue: str = "shared",
 ) -> Strategy:
-    """The schedule: block tiles, a loop over k, warp tiles, fragments. A strategy for whole definitions."""
-    p = Parameters(block, warp, fragment, load_once)
+    """From products of matrices to tensor cores. Applies to definitions whose core is a product.
+
+    block:     the part of the result that a block computes (m, n), and how much of k at a time
+    warp:      the part of that which a warp computes
+    fragment:  the shape (m, n, k) of an instruction
+    load_once: fragments that several instructions use are loaded once
+    stages:    how many tiles of operands are in shared memory, or on their way; 0: none go through it
+    padding:   elements added to rows in shared memory, so that columns lie in different banks
+    vector:    elements that a thread copies at once, up to 16 bytes
+    group:     blocks in groups of so many rows of tiles, for the sake of the cache; 0: row by row
+    epilogue:  `direct`: finished on fragments; `shared`: through shared memory, in whole rows
+    """
+    p = Parameters(block, warp, fragment, load_once, stages, padding, vector, group, epilogue)
     validate(p)
     return Strategy("tensor_core", in_inputs(schedule(p)))
 
 
 def validate(p: Parameters) -> None:
-    """A tile that does not divide the one around it is refused here, by name."""
+    """What cannot be is refused here, by name: a tile that does not divide the one around it, say."""
     for name, outer, inner in (
         ("block m by warp m", p.block[0], p.warp[0]),
         ("block n by warp n", p.block[1], p.warp[1]),
@@ -156,25 +173,82 @@ def validate(p: Parameters) -> None:
         known = ", ".join("×".join(map(str, s)) for s in sorted(t.WMMA_SHAPES))
         shape = "×".join(map(str, p.fragment))
         raise StrategyError("R0605", f"tensor_core: there is no fragment {shape}; there are {known}")
+    for name, value, least in (
+        ("stages", p.stages, 0),
+        ("padding", p.padding, 0),
+        ("vector", p.vector, 1),
+        ("group", p.group, 0),
+    ):
+        if value < least:
+            raise StrategyError("R0609", f"tensor_core: {name} is {value}, and must be at least {least}")
+    if p.padding % 8:
+        message = f"tensor_core: padding is {p.padding}; rows of tiles start at multiples of 8 elements"
+        raise StrategyError("R0609", message)
+    if p.epilogue not in EPILOGUES:
+        known = " or ".join(f"`{name}`" for name in EPILOGUES)
+        raise StrategyError("R0609", f"tensor_core: epilogue is `{p.epilogue}`; it can be {known}")
 
 
 def schedule(p: Parameters) -> Strategy:
+    """Of a matrix; of an array of matrices, under the map over them, as blocks in the third dimension."""
+    matrix = seq(
+        check(lambda term: rank(term) == 2, "tensor_core", NO_MATRIX),
+        view_inward,
+        outline,
+        separate_prologue,
+        check(contains(is_product), "tensor_core", NO_PRODUCT),
+        depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
+        bring_prologue,
+    )
+    batch = seq(
+        check(lambda term: rank(term) == 3, "tensor_core", NO_MATRIX),
+        mapped(matrix),
+        low.MAP_BLOCK.with_sizes(d=2),
+    )
+    return choice(matrix, batch)
+
+
+def without_prologue(p: Parameters, computed: list[Expr], columns: Nat) -> Strategy:
+    """The schedule of a program in which the operands that are computed are names."""
+
+    def make(hidden: Mapping[str, Expr]) -> Strategy:
+        known = {name: lying(matrix, {}) for name, matrix in hidden.items()}
+        staged = stage(p.copies, p.stages, known) if p.stages else id_
+        return seq(_schedule(p, columns), staged)
+
+    return hiding(lambda part: any(part is matrix for matrix in computed), make)
+
+
+def _schedule(p: Parameters, columns: Nat) -> Strategy:
+    in_block = shared_epilogue(p) if p.epilogue == "shared" else direct_epilogue(p)
+    across = columns.exact_quotient(nat(p.block[1]))
+    if p.group and across is not None:
+        return seq(
+            tile_output_flat(p.block[0], p.block[1], across),
+            arguments(4, mapped(in_block)),
+            arguments(4, RASTERISE.with_sizes(g=p.group, c=across)),
+            arguments(5, low.MAP_BLOCK.with_sizes(d=0)),
+        )
+    blocks = seq(low.MAP_BLOCK.with_sizes(d=1), mapped(low.MAP_BLOCK.with_sizes(d=0)))
+    return seq(tile_output(p.block[0], p.block[1]), arguments(3, seq(mapped(mapped(in_block)), blocks)))
+
+
+def direct_epilogue(p: Parameters) -> Strategy:
+    """A block's tile: what is done with the product is done on its fragments, and stored from there."""
     with_epilogue = seq(
         check(lambda e: not is_product(e), "epilogue"),
         epilogue_tiles(p),
-        at_product(product(p)),
+        at_products(product(p)),
         finish_epilogue,
     )
-    in_block = choice(seq(check(is_product, "the result is the product"), product(p)), with_epilogue)
-    return seq(
-        view_inward,
-        outline,
-        check(contains(is_product), "tensor_core", NO_PRODUCT),
-        tile_output(p.block[0], p.block[1]),
-        arguments(3, mapped(mapped(in_block))),
-        everywhere(t.LOAD_ONCE) if p.load_once else id_,
-        arguments(3, lower),
-    )
+    only_product = seq(check(is_product, "the result is the product"), product(p))
+    return seq(choice(only_product, with_epilogue), to_warps)
+
+
+def shared_epilogue(p: Parameters) -> Strategy:
+    """A block's tile: the product goes through shared memory, so that all threads finish rows of it."""
+    kept = seq(at_products(seq(product(p), to_warps, s.KEEP_SHARED.with_sizes(p=4))))
+    return seq(kept, depending(lambda term: s.BY_THREADS.with_sizes(**p.copies.of(term.type))))
 
 
 def computing(s: Rewrite) -> Strategy:
@@ -190,28 +264,6 @@ to_warps = recursive(
         seq(computing(low.MAP_WARP), mapped(in_warp), argument(try_(itself))), all_(try_(itself))
     ),
 )
-lower = seq(
-    low.MAP_BLOCK.with_sizes(d=1),
-    mapped(low.MAP_BLOCK.with_sizes(d=0)),
-    mapped(mapped(to_warps)),
-)
-
-
-def at_product(s: Rewrite) -> Strategy:
-    """s at the outermost product."""
-    return top_down(
-        seq(
-            Strategy(
-                "is_product",
-                lambda e: Success(e) if is_product(e) else Failure("is_product", e, "no product of matrices"),
-            ),
-            s,
-        )
-    )
-
-
-# two maps over tiles as one, whatever else happens to the tiles
-flatten = seq(normalize(choice(a.FLATTEN_INNER, a.FLATTEN_PART, a.FLATTEN)), view_inward)
 
 
 def warp_tiles(p: Parameters) -> Strategy:
@@ -228,7 +280,7 @@ def fragment_tiles(p: Parameters) -> Strategy:
 def epilogue_tiles(p: Parameters) -> Strategy:
     """The tile of a block by warps and by fragments, the product being left as it is."""
     tiled = seq(warp_tiles(p), arguments(4, mapped(fragment_tiles(p))))
-    return hiding(is_product, tiled)
+    return hiding(is_product, lambda _: tiled)
 
 
 def product(p: Parameters) -> Strategy:
@@ -243,12 +295,14 @@ def product(p: Parameters) -> Strategy:
         at_step(seq(warp_tiles(p), arguments(4, mapped(in_warp)))),
         form_outward,
         top_down(seq(check(is_fold, "a reduction"), view_inward, flatten)),
+        everywhere(t.LOAD_ONCE) if p.load_once else id_,
     )
 
 
 # 6: what is done with the result: on fragments where the types allow it, through shared memory elsewhere
 on_fragments = normalize(
     choice(
+        t.STORED_FRAGMENT,
         t.ZIP_FRAGMENT,
         t.MAP_FRAGMENT,
         t.ZIP_NEST,

@@ -45,6 +45,10 @@ class Cublas:
         if status:
             raise LaunchError("R0827", f"cuBLAS returned status {status}")
 
+    def on(self, stream: int) -> None:
+        """Further calls go to that stream."""
+        self._check(self.library.cublasSetStream_v2(self.handle, ctypes.c_void_p(stream)))
+
     def gemm(
         self,
         m: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,10 +12,13 @@ from typing import Any
 
 from codegen import runtime
 from codegen.bench.cublas import Cublas
+from codegen.bench.graphs import Graph
 from codegen.pipeline import Kernel
 from rise.errors import LaunchError
 
-ROUNDS, CALLS = 15, 10
+ROUNDS = 15
+# launches in a graph: at least CALLS, more where one is short, up to WORK operations in all
+CALLS, MOST_CALLS, WORK = 10, 200, 1e12
 PROGRAM = """
 def gemm = depFun((m: Nat, n: Nat, k: Nat) =>
   fun((A: m.k.f16, B: k.n.f16, C: m.n.f32, alpha: f32, beta: f32) =>
@@ -62,16 +65,17 @@ def measure(kernel: Kernel, m: int, n: int, k: int, schedule: str, seed: int = 0
     on_a, on_b, on_c, on_d, on_e = device
     loaded, blas = runtime.load(kernel), Cublas()
 
-    def ours() -> None:
-        loaded(on_d, on_a, on_b, on_c, ALPHA, BETA)
+    def ours(stream: Any) -> None:
+        loaded(on_d, on_a, on_b, on_c, ALPHA, BETA, stream=stream)
 
-    def theirs() -> None:
+    def theirs(stream: Any) -> None:
+        blas.on(stream.handle)
         blas.gemm(m, n, k, ALPHA, on_a.pointer, on_b.pointer, BETA, on_e.pointer)
 
-    ours()
-    cuda.Context.synchronize()
+    calls = max(CALLS, min(MOST_CALLS, int(WORK / (2 * m * n * k))))
+    graphs = [Graph(cuda, work, calls) for work in (ours, theirs)]
     error, bound = _error(on_d.host(), a, b, c, random)
-    times = interleaved(cuda, (ours, theirs))
+    times = interleaved(cuda, graphs)
     (ours_us, ours_spread), (cublas_us, cublas_spread) = (_summary(t) for t in times)
     major, minor = divmod(cuda.get_driver_version(), 1000)
     return Row(
@@ -122,19 +126,18 @@ def _error(result: Any, a: Any, b: Any, c: Any, random: Any) -> tuple[float, flo
     return float(error.max()), float(bound.max())
 
 
-def interleaved(cuda: Any, functions: Sequence[Callable[[], None]]) -> list[list[float]]:
-    """Microseconds of a call, for each function ROUNDS times, taking turns."""
-    times: list[list[float]] = [[] for _ in functions]
+def interleaved(cuda: Any, graphs: Sequence[Graph]) -> list[list[float]]:
+    """Microseconds of a call in each graph, ROUNDS times, taking turns."""
+    times: list[list[float]] = [[] for _ in graphs]
     for turn in range(ROUNDS + 2):
-        for function, measured in zip(functions, times, strict=True):
+        for graph, measured in zip(graphs, times, strict=True):
             start, end = cuda.Event(), cuda.Event()
-            start.record()
-            for _ in range(CALLS):
-                function()
-            end.record()
+            start.record(graph.stream)
+            graph.replay()
+            end.record(graph.stream)
             end.synchronize()
             if turn >= 2:
-                measured.append(start.time_till(end) * 1000 / CALLS)
+                measured.append(start.time_till(end) * 1000 / graph.times)
     return times
 
 

@@ -29,3 +29,65 @@ __device__ __forceinline__ Shared<T> shared_memory(int offset) {
   extern __shared__ __align__(128) char rise_shared_bytes[];
   return reinterpret_cast<T*>(rise_shared_bytes + offset);
 }
+
+// A type of that many bytes, moved by one instruction.
+template <int bytes>
+struct Bits;
+template <>
+struct Bits<2> {
+  using type = unsigned short;
+};
+template <>
+struct Bits<4> {
+  using type = unsigned int;
+};
+template <>
+struct Bits<8> {
+  using type = uint2;
+};
+template <>
+struct Bits<16> {
+  using type = uint4;
+};
+
+// Copies `count` elements, up to 16 bytes at once; both addresses have to be aligned to as many.
+template <int count, class T>
+__device__ __forceinline__ void copy_vector(T* target, const T* source) {
+  constexpr int bytes = count * sizeof(T) < 16 ? count * sizeof(T) : 16;
+  static_assert(count * sizeof(T) % bytes == 0, "vectors of more than 16 bytes consist of such of 16");
+  using Vector = typename Bits<bytes>::type;
+#pragma unroll
+  for (int i = 0; i < count * sizeof(T) / bytes; i += 1)
+    reinterpret_cast<Vector*>(target)[i] = reinterpret_cast<const Vector*>(source)[i];
+}
+
+// Starts to copy `count` elements, 4, 8 or 16 bytes, from global into shared memory.
+template <int count, class T>
+__device__ __forceinline__ void copy_async(T* target, const T* source) {
+  constexpr int bytes = count * sizeof(T);
+#if __CUDA_ARCH__ >= 800
+  unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(target));
+  if constexpr (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(source) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared), "l"(source), "n"(bytes)
+                 : "memory");
+#else
+  copy_vector<count>(target, source);
+#endif
+}
+
+// Puts the copies that the thread started since the last commit into a group.
+__device__ __forceinline__ void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Waits until at most `pending` groups of the thread are under way.
+template <int pending>
+__device__ __forceinline__ void wait_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
+}

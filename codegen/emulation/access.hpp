@@ -111,6 +111,24 @@ template <class T>
 constexpr bool is_number = std::is_arithmetic<T>::value || std::is_same<T, __half>::value ||
                            std::is_same<T, __nv_bfloat16>::value;
 
+template <class T, Fault uninitialised>
+struct LocalElement;
+
+// A pointer into a thread-private array.
+template <class T, Fault uninitialised>
+struct LocalPointer {
+  T* place;
+  bool* written;
+  int index, length;
+
+  LocalElement<T, uninitialised> at(int offset, int line) const {
+    if (index + offset < 0 || index + offset >= length)
+      RISE_FAULT(WriteOutOfBounds, line, "%s uses element %d of a local array of %d",
+                 place_name(machine.current).characters, index + offset, length);
+    return {place + offset, written + offset, index + offset, length, line};
+  }
+};
+
 // One number of a thread-private array, and whether it has been written.
 template <class T, Fault uninitialised>
 struct LocalElement : Element<LocalElement<T, uninitialised>, T> {
@@ -142,6 +160,7 @@ struct LocalElement : Element<LocalElement<T, uninitialised>, T> {
   const LocalElement& operator=(const LocalElement& operand) const {
     return this->assign(operand);
   }
+  LocalPointer<T, uninitialised> operator&() const { return {place, written, index, length}; }
 };
 
 static inline void check_local(const Index& index, int length) {

@@ -13,7 +13,7 @@ struct Trace {
   uint32_t warp_epoch;
   uint16_t thread;
   uint8_t many;  // of reads, see below
-  uint8_t unused;
+  uint8_t under_way;  // of writes: an asynchronous copy that has not been waited for
   uint32_t line;
 };
 
@@ -161,6 +161,16 @@ static inline char* check_bounds(const Access& access, bool writes) {
   return access.memory->data + access.byte();
 }
 
+static inline void check_arrived(const Access& access, const Shadow& shadow, const char* verb) {
+  const Trace& write = shadow.write;
+  if (write.under_way && present(write, access.memory->shared))
+    RISE_FAULT(CopyUnderWay, access.line,
+               "%s %s %s while a copy into it is under way: %s started it (line %u), and has not "
+               "waited for it",
+               place_name(access.thread).characters, verb, access.name().characters,
+               thread_name(write.thread).characters, write.line);
+}
+
 static inline const char* checked_read(const Access& access) {
   const char* place = check_bounds(access, false);
   Memory& memory = *access.memory;
@@ -170,6 +180,7 @@ static inline const char* checked_read(const Access& access) {
     if (!memory.initialised && !present(shadow->write, memory.shared))
       RISE_FAULT(UninitialisedArray, access.line, "%s reads %s before it is written",
                  place_name(access.thread).characters, access.name().characters);
+    check_arrived(access, *shadow, "reads");
     check_against_write(access, *shadow, "reads");
     note_read(*shadow, access);
   }
@@ -182,6 +193,7 @@ static inline char* checked_write(const Access& access) {
   Shadow* first = memory.shadow + access.byte() / memory.granule;
   Shadow* last = memory.shadow + (access.byte() + access.size - 1) / memory.granule;
   for (Shadow* shadow = first; shadow <= last; shadow++) {
+    check_arrived(access, *shadow, "writes");
     check_against_write(access, *shadow, "writes");
     check_against_reads(access, *shadow);
     note_write(*shadow, access);
@@ -217,6 +229,7 @@ struct Reference : Element<Reference<T>, typename std::remove_const<T>::type> {
     return this->assign(operand);
   }
   const Reference& operator=(const Reference& operand) const { return this->assign(operand); }
+  Pointer<T> operator&() const { return {access.memory, access.origin, access.index}; }
 };
 
 // A pointer into an array argument or into shared memory. It may point anywhere; only what it is

@@ -24,6 +24,7 @@ enum Fault : int {
   Endless = 13,
   LaunchLimits = 14,
   Undefined = 15,
+  CopyUnderWay = 16,
 };
 
 struct Report {

@@ -10,6 +10,7 @@
 #include "machine.hpp"
 #include "access.hpp"
 #include "memory.hpp"
+#include "copies.hpp"
 #include "half.hpp"
 #include "math.hpp"
 #include "wmma.hpp"
@@ -25,10 +26,14 @@
 
 using namespace nvcuda;
 
+using rise_emulation::commit_copies;
+using rise_emulation::copy_async;
+using rise_emulation::copy_vector;
 using rise_emulation::Global;
 using rise_emulation::Local;
 using rise_emulation::Shared;
 using rise_emulation::shared_memory;
+using rise_emulation::wait_copies;
 
 static inline void __syncthreads(int line = __builtin_LINE()) {
   rise_emulation::block_barrier(line);

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from codegen import imperative as i
 from codegen.launch import Launch, number
 from rise.errors import TranslationError
-from rise.nat import Nat, ceiling_quotient, constant, quotient, variable
+from rise.nat import Atom, Nat, NatVariable, ceiling_quotient, constant, quotient, variable
 from rise.types import Array, Data, Index, Scalar, Space
 
 SHARED_LIMIT = 227 * 1024
@@ -62,34 +62,121 @@ def bytes_of(type_: Data) -> int:
 
 
 def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
-    """The pass: offsets for buffers in shared memory; those inside of a warp's work, once for each warp."""
-    body, used = _place(function.body, 0, {}, launch)
+    """The pass: offsets for buffers in shared memory; those inside of a warp's work, once for each warp.
+
+    Buffers that are never in use at the same time may lie at the same place: the pass that computes
+    barriers keeps their uses apart.
+    """
+    buffers = list(_buffers(function.body, launch))
+    offsets: dict[str, int] = {}
+    for buffer in sorted(buffers, key=lambda b: b.live.start):
+        others = [b for b in buffers if b.name in offsets and b.live.overlaps(buffer.live)]
+        taken = sorted((offsets[b.name], offsets[b.name] + b.bytes) for b in others)
+        offsets[buffer.name] = _first_gap(taken, buffer.bytes)
+    used = max((offsets[b.name] + b.bytes for b in buffers), default=0)
     if used > SHARED_LIMIT:
         raise TranslationError(
             "R0716", f"{used} bytes of shared memory are needed; at most {SHARED_LIMIT} exist"
         )
-    return replace(function, body=body), replace(launch, shared_bytes=used)
+    placed = {b.name: constant(offsets[b.name]) + b.warp * b.size for b in buffers}
+
+    def place(command: i.Command) -> i.Command:
+        command = i.with_inner(command, tuple(place(c) for c in i.inner(command)))
+        if isinstance(command, i.New) and command.name in placed:
+            return replace(command, offset=placed[command.name])
+        return command
+
+    return replace(function, body=place(function.body)), replace(launch, shared_bytes=used)
 
 
-def _place(command: i.Command, used: int, warps: Mapping[str, int], launch: Launch) -> tuple[i.Command, int]:
-    """Offsets from `used` up, for each buffer its own space: reusing it would need further barriers."""
-    if isinstance(command, i.ParallelFor) and command.level is i.Level.WARP:
-        warps = {**warps, command.index: launch.workers(i.Level.WARP, 0)}
-    if isinstance(command, i.ParallelFor) and command.level in (i.Level.LANE, i.Level.THREAD):
-        _refuse_shared(command.body)
-    if isinstance(command, i.New) and command.space is Space.SHARED:
-        size = -(-bytes_of(command.type) // ALIGNMENT) * ALIGNMENT
-        offset: Nat = constant(used)
-        copies = 1
-        for index, count in warps.items():
-            offset, copies = offset + variable(index) * size, copies * count
-        body, top = _place(command.body, used + size * copies, warps, launch)
-        return replace(command, body=body, offset=offset), top
-    placed: list[i.Command] = []
-    for part in i.inner(command):
-        new, used = _place(part, used, warps, launch)
-        placed.append(new)
-    return i.with_inner(command, tuple(placed)), used
+def _first_gap(taken: list[tuple[int, int]], size: int) -> int:
+    """The lowest start of `size` bytes that overlap nothing taken."""
+    start = 0
+    for lower, upper in taken:
+        if start + size <= lower:
+            break
+        start = max(start, upper)
+    return start
+
+
+@dataclass(frozen=True)
+class Region:
+    """From start up to, not including, end: bytes of shared memory, or numbers of commands."""
+
+    start: int
+    end: int
+
+    def overlaps(self, other: Region) -> bool:
+        return self.start < other.end and other.start < self.end
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer in shared memory: of one copy, or of one for each warp, `size` bytes."""
+
+    name: str
+    size: int
+    copies: int
+    warp: Nat
+    live: Region
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.copies
+
+
+def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
+    """All of them, with the part of the program, by numbers of commands, in which each is in use."""
+    order = {id(c): number for number, c in enumerate(i.commands(body))}
+
+    def extent(command: i.Command) -> Region:
+        numbers = [order[id(c)] for c in i.commands(command)]
+        return Region(min(numbers), max(numbers) + 1)
+
+    def visit(command: i.Command, warps: tuple[i.ParallelFor, ...]) -> Iterator[Buffer]:
+        if isinstance(command, i.ParallelFor) and command.level is i.Level.WARP:
+            warps = (*warps, command)
+        if isinstance(command, i.ParallelFor) and command.level in (i.Level.LANE, i.Level.THREAD):
+            _refuse_shared(command.body)
+        if isinstance(command, i.New) and command.space is Space.SHARED:
+            # warps do not wait for each other: a buffer of theirs is in use as long as one is at work
+            uses = [extent(warps[0])] if warps else [extent(c) for c in _using(command.body, command.name)]
+            live = Region(min((u.start for u in uses), default=0), max((u.end for u in uses), default=0))
+            copies = launch.workers(i.Level.WARP, 0) if warps else 1
+            warp = variable(warps[0].index) if warps else constant(0)
+            yield Buffer(command.name, _aligned(bytes_of(command.type)), copies, warp, live)
+        for part in i.inner(command):
+            yield from visit(part, warps)
+
+    return visit(body, ())
+
+
+def _using(command: i.Command, name: str) -> Iterator[i.Command]:
+    """The commands that use a buffer; of a loop in which it is used, the whole: its content may go around."""
+    used = any(a.buffer == name for c in i.commands(command) for a in i.accesses(c))
+    if not used:
+        return
+    if isinstance(command, i.For | i.ParallelFor) or not i.inner(command):
+        yield command
+    else:
+        for part in i.inner(command):
+            yield from _using(part, name)
+
+
+def regions(function: i.Function, launch: Launch) -> dict[str, Region]:
+    """Where the buffers in shared memory are, by name."""
+    found: dict[str, Region] = {}
+    for command in i.commands(function.body):
+        if isinstance(command, i.New) and command.space is Space.SHARED and command.offset is not None:
+            warps: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in command.offset.variables}
+            start = command.offset.substitute(warps).value or 0
+            copies = launch.workers(i.Level.WARP, 0) if warps else 1
+            found[command.name] = Region(start, start + copies * _aligned(bytes_of(command.type)))
+    return found
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _refuse_shared(command: i.Command) -> None:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from codegen import imperative as i
-from codegen.paths import Path, Sizes, reading, rearranges, writing, zip_path
+from codegen.launch import number
+from codegen.paths import Choice, Path, Reading, Sizes, reading, rearranges, writing, zip_path
 from codegen.translate import (
     Call,
     Continuation,
+    Environment,
     Translator,
     accept_at,
     accepting,
     continuing,
 )
 from rise.errors import TranslationError
-from rise.expr import Expr, Lambda
-from rise.nat import Nat, NatVariable, nat, quotient, remainder, variable
-from rise.types import Data, Function, Index
+from rise.expr import DependentLambda, Expr, Lambda, substitute_sizes
+from rise.nat import Atom, Nat, NatVariable, constant, nat, quotient, remainder, variable
+from rise.types import Argument, Data, Function, Index, Pair, Space, Unknown, Variable
 
 # --- reading ----------------------------------------------------------------------------------------------
 
 
-@continuing("zip", "unzip", "split", "join", "transpose", "slide", "take", "drop", "pair", "fst", "snd")
+@continuing(
+    "zip", "unzip", "split", "join", "transpose", "slide", "take", "drop", "reorder", "pair", "fst", "snd",
+    "concat", "padCst", "padClamp", "padEmpty", "gather", "makeArray",
+)  # fmt: skip
 def view(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """con(args) λx. C(View x)"""
     return translator.all(
@@ -68,13 +75,19 @@ def generate_read(translator: Translator, call: Call, then: Continuation) -> i.C
 
 @continuing("idx")
 def element_read(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """con(e) λi. con(xs) λx. C(x[i]), where i is a sum of loop indices, or stored in an int first"""
+
     def body(index: i.Expression, array: i.Expression) -> i.Command:
-        return then(i.At(known_index(index, call), array, call.type))
+        known = known_index(index)
+        if known is not None:
+            return then(i.At(known, array, call.type))
+        return then(i.View("idx", call.primitive.arguments, (index, array), call.type, call.origin))
 
     return translator.all(call.arguments, call.environment, body)
 
 
-def known_index(index: i.Expression, call: Call) -> Nat:
+def known_index(index: i.Expression) -> Nat | None:
+    """An index that is known without reading data."""
     match index:
         case i.Natural(value, _):
             return value
@@ -83,7 +96,42 @@ def known_index(index: i.Expression, call: Call) -> Nat:
         case i.At(outer, i.GenerateExpression(parameter, i.Natural(value, _), _), _):
             return value.substitute({NatVariable(parameter): outer})
         case _:
-            raise TranslationError("R0712", "an index that is data has no translation yet", call.origin)
+            return None
+
+
+@continuing("natAsIndex", "indexAsNat")
+def converted(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """A number is an index of the same value: that it is small enough is the program's promise."""
+    name = "indexToInt" if call.name == "indexAsNat" else call.name
+    return translator.all(
+        call.arguments, call.environment, lambda value: then(i.Operator(name, (value,), call.type))
+    )
+
+
+@continuing("mapFst", "mapSnd")
+def member_read(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """con p λx. con(f(fst x)) λy. C((y, snd x))"""
+    function, pair = call.arguments
+
+    def body(value: i.Expression) -> i.Command:
+        first, second = members_of(value)
+        changed = first if call.name == "mapFst" else second
+        expr, inner = translator.apply(function, (changed,), call.environment)
+
+        def result(new: i.Expression) -> i.Command:
+            parts = (new, second) if call.name == "mapFst" else (first, new)
+            return then(i.View("pair", (), parts, call.type, call.origin))
+
+        return translator.continue_with(expr, result, inner)
+
+    return translator.continue_with(pair, body, call.environment)
+
+
+def members_of(pair: i.Expression) -> tuple[i.Expression, i.Expression]:
+    type_ = pair.type  # type: ignore[union-attr]
+    if not isinstance(type_, Pair):
+        raise TranslationError("R0799", f"internal: members of `{type_}`")
+    return i.View("fst", (), (pair,), type_.first), i.View("snd", (), (pair,), type_.second)
 
 
 @reading("zip")
@@ -152,10 +200,73 @@ def read_drop(sizes: Sizes, path: Path) -> tuple[int, Path]:
     return 0, (nat(index) + sizes["n"], *rest)  # type: ignore[arg-type]
 
 
+@reading("concat")
+def read_concat(sizes: Sizes, path: Path) -> Reading:
+    """i is i of the first below its size n, else i - n of the second"""
+    index, *rest = path
+    return Choice(nat(index), sizes["n"], (0, path), (1, (nat(index) - sizes["n"], *rest)))  # type: ignore[arg-type]
+
+
+@reading("padCst")
+def read_padded(sizes: Sizes, path: Path) -> Reading:
+    """i is i - l of the array, operand 1, where there is such an element"""
+    index, *rest = path
+    value, inner = (0, tuple(rest)), nat(index) - sizes["l"]  # type: ignore[arg-type]
+    behind = Choice(inner, sizes["n"], (1, (inner, *rest)), value)
+    return Choice(nat(index), sizes["l"], value, behind)  # type: ignore[arg-type]
+
+
+@reading("padClamp")
+def read_clamped(sizes: Sizes, path: Path) -> Reading:
+    """i is i - l, or the nearest index that there is"""
+    index, *rest = path
+    return 0, (sizes.clamped(nat(index) - sizes["l"], sizes["n"]), *rest)  # type: ignore[arg-type]
+
+
+@reading("padEmpty")
+def read_extended(sizes: Sizes, path: Path) -> Reading:
+    """What is behind the end is any value: the last one is one that can be read."""
+    index, *rest = path
+    return 0, (sizes.clamped(nat(index), sizes["n"]), *rest)  # type: ignore[arg-type]
+
+
+@reading("gather")
+def read_gathered(sizes: Sizes, path: Path) -> Reading:
+    """i is the i-th index"""
+    index, *rest = path
+    return 1, (sizes.element(0, (index,)), *rest)
+
+
+@reading("idx")
+def read_element(sizes: Sizes, path: Path) -> Reading:
+    return 1, (sizes.element(0, ()), *path)
+
+
+@reading("makeArray")
+def read_listed(sizes: Sizes, path: Path) -> Reading:
+    """i is of operand i: found by halves, if it is not known"""
+    index, *rest = path
+
+    def among(start: int, end: int) -> Reading:
+        if end - start == 1:
+            return start, tuple(rest)
+        middle = (start + end) // 2
+        return Choice(nat(index), nat(middle), among(start, middle), among(middle, end))  # type: ignore[arg-type]
+
+    return among(0, sizes.operands)
+
+
+@reading("reorder")
+def read_reorder(sizes: Sizes, path: Path) -> tuple[int, Path]:
+    """i is f(i)"""
+    index, *rest = path
+    return 0, (sizes.function("f")(index), *rest)  # type: ignore[arg-type]
+
+
 # --- writing ----------------------------------------------------------------------------------------------
 
 
-@accepting("split", "join", "transpose", "unzip")
+@accepting("split", "join", "transpose", "unzip", "reorder", "padEmpty")
 def write_view(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """acc xs (ViewAcc A)"""
     (xs,) = call.arguments
@@ -163,8 +274,8 @@ def write_view(translator: Translator, call: Call, target: i.Acceptor) -> i.Comm
     return translator.accept(xs, inner, call.environment)
 
 
-@accepting("zip", "pair")
-def write_both(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+@accepting("zip", "pair", "concat", "makeArray")
+def write_each(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """acc e1 (ZipAcc1 A) ; acc e2 (ZipAcc2 A)"""
     return i.sequence(
         *(
@@ -176,6 +287,38 @@ def write_both(translator: Translator, call: Call, target: i.Acceptor) -> i.Comm
             for number, expr in enumerate(call.arguments)
         )
     )
+
+
+@accepting("scatter")
+def write_scattered(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con(indices) λi. acc xs (ScatterAcc i A)"""
+    indices, xs = call.arguments
+
+    def body(places: i.Expression) -> i.Command:
+        inner = i.AcceptView(call.name, call.primitive.arguments, target, xs.type, indices=places)  # type: ignore[arg-type]
+        return translator.accept(xs, inner, call.environment)
+
+    return translator.continue_with(indices, body, call.environment)
+
+
+@accepting("mapFst", "mapSnd")
+def write_member(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con p λx. acc(f(fst x))(PairAcc1 A) ; PairAcc2 A := snd x"""
+    function, pair = call.arguments
+
+    def body(value: i.Expression) -> i.Command:
+        parts: list[i.Command] = []
+        for number, (name, part) in enumerate(zip(("mapFst", "mapSnd"), members_of(value), strict=True)):
+            if name == call.name:
+                expr, inner = translator.apply(function, (part,), call.environment)
+                place = i.AcceptView("pair", (), target, expr.type, number)  # type: ignore[arg-type]
+                parts.append(translator.accept(expr, place, inner))
+            else:
+                place = i.AcceptView("pair", (), target, part.type, number)  # type: ignore[union-attr]
+                parts.append(translator.copy(place, part, call.origin))
+        return i.sequence(*parts)
+
+    return translator.continue_with(pair, body, call.environment)
 
 
 @accepting("map")
@@ -204,6 +347,85 @@ def write_generate(translator: Translator, call: Call, target: i.Acceptor) -> i.
     return i.For(index, call.nat("n"), written, unroll=True, owner=True, pattern="generate")
 
 
+# --- iterating ------------------------------------------------------------------------------------------
+
+# so many turns of one size are written out; more are a loop
+FEW_TURNS = 2
+
+
+@accepting("iterate")
+def write_iterated(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """The last turn writes to the target."""
+    if call.nat("k") == constant(0):
+        return translator.continue_with(
+            call.arguments[1], lambda value: translator.copy(target, value, call.origin), call.environment
+        )
+    return _turns(translator, call, lambda last, environment: translator.accept(last, target, environment))
+
+
+@continuing("iterate")
+def read_iterated(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """The last turn writes to a buffer, too."""
+    if call.nat("k") == constant(0):
+        return translator.continue_with(call.arguments[1], then, call.environment)
+
+    def stored(last: Expr, environment: Environment) -> i.Command:
+        return translator.store(Space.LOCAL, last, environment, then, "turn")
+
+    return _turns(translator, call, stored)
+
+
+def _turns(translator: Translator, call: Call, last: Callable[[Expr, Environment], i.Command]) -> i.Command:
+    """con xs λx. new b1. acc(f x)(b1) ; new b2. acc(f b1)(b2) ; …: each turn reads what the one before wrote."""
+    function, xs = call.arguments
+    shorter, length = call.nat("n"), call.nat("m")
+    turns = number(call.nat("k"), "the number of turns of an iteration")
+
+    def turn(left: int, value: i.Expression) -> tuple[Expr, Environment]:
+        size = length
+        for _ in range(left):
+            size = size * shorter
+        return translator.apply(at_size(function, size, call), (value,), call.environment)
+
+    def unrolled(left: int, value: i.Expression) -> i.Command:
+        expr, environment = turn(left, value)
+        if left == 0:
+            return last(expr, environment)
+        return translator.store(Space.LOCAL, expr, environment, lambda v: unrolled(left - 1, v), "turn")
+
+    def looped(value: i.Expression) -> i.Command:
+        """All but the last turn: from one buffer into the other, which then replaces the first."""
+        names = [translator.name("turn", call.type) for _ in range(2)]
+        here, there = (i.Variable(name, call.type) for name in names)
+        target, replaced = (i.AcceptVariable(name, call.type) for name in reversed(names))
+        expr, environment = turn(0, here)
+        step = translator.accept(expr, target, environment)
+        replace_ = translator.copy(replaced, there, call.origin)
+        index = translator.name("turn_number")
+        loop = i.For(index, constant(turns - 1), i.sequence(step, replace_), pattern=call.name)
+        start = translator.copy(replaced, value, call.origin)
+        body = i.sequence(start, loop, last(*turn(0, here)))
+        return i.New(
+            Space.LOCAL, here.name, call.type, i.New(Space.LOCAL, there.name, call.type, body), call.origin
+        )
+
+    many = shorter == constant(1) and turns > FEW_TURNS
+    return translator.continue_with(
+        xs, lambda value: looped(value) if many else unrolled(turns - 1, value), call.environment
+    )
+
+
+def at_size(function: Expr, size: Nat, call: Call) -> Expr:
+    """A function of a size, at a size."""
+    if not isinstance(function, DependentLambda):
+        raise TranslationError("R0704", f"`{call.name}` needs its function written in place", call.origin)
+    sizes: dict[Atom | Variable | Unknown, Argument] = {NatVariable(function.name): size}
+    return substitute_sizes(function.body, sizes)
+
+
+# --- writing through views --------------------------------------------------------------------------------
+
+
 @writing("split")
 def write_split(sizes: Sizes, path: Path, _: int) -> Path:
     """The operand's i is i/n :: i%n of the result."""
@@ -222,6 +444,36 @@ def write_join(sizes: Sizes, path: Path, _: int) -> Path:
 def write_transpose(_: Sizes, path: Path, __: int) -> Path:
     i_, j, *rest = path
     return (j, i_, *rest)
+
+
+@writing("reorder")
+def write_reorder(sizes: Sizes, path: Path, _: int) -> Path:
+    """The operand's i is f⁻¹(i) of the result."""
+    index, *rest = path
+    return (sizes.function("finv")(index), *rest)  # type: ignore[arg-type]
+
+
+@writing("padEmpty")
+def write_extended(_: Sizes, path: Path, __: int) -> Path:
+    return path
+
+
+@writing("scatter")
+def write_scatter(sizes: Sizes, path: Path, _: int) -> Path:
+    """The operand's i is the i-th index of the result."""
+    index, *rest = path
+    return (sizes.element(0, (index,)), *rest)
+
+
+@writing("concat")
+def write_concat(sizes: Sizes, path: Path, operand: int) -> Path:
+    index, *rest = path
+    return (nat(index) + operand * sizes["n"], *rest)  # type: ignore[arg-type]
+
+
+@writing("makeArray")
+def write_listed(_: Sizes, path: Path, operand: int) -> Path:
+    return (nat(operand), *path)
 
 
 @writing("unzip")

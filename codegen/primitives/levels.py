@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from codegen import imperative as i
 from codegen.imperative import Level
-from codegen.paths import Resolver, dimensions, resolved
+from codegen.paths import Resolver, dimensions
+from codegen.resolve import resolved
 from codegen.translate import (
     Call,
     Continuation,
@@ -37,7 +39,7 @@ def parameter_name(function: Expr, default: str) -> str:
     return function.parameter.name if isinstance(function, Lambda) else default
 
 
-Element = Callable[[str, Continuation], i.Command]
+Element = Callable[[str | Nat, Continuation], i.Command]
 
 
 def elements(
@@ -52,7 +54,7 @@ def elements(
         function, ys = call.arguments
 
         def mapped(element: Element) -> i.Command:
-            def computed(index: str, use: Continuation) -> i.Command:
+            def computed(index: str | Nat, use: Continuation) -> i.Command:
                 def applied(y: i.Expression) -> i.Command:
                     expr, inner = translator.apply(function, (y,), environment)
                     return translator.continue_with(expr, use, inner)
@@ -121,7 +123,7 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
     accumulator, target = i.Variable(name, call.type), i.AcceptVariable(name, call.type)
     if is_view(initial):
         start = translator.continue_with(
-            initial, lambda v: copy(translator, v, target, call), call.environment
+            initial, lambda v: translator.copy(target, v, call.origin), call.environment
         )
     else:
         start = translator.accept(initial, target, call.environment)
@@ -139,7 +141,7 @@ def fold_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.C
         start = translator.pure(initial, call.environment, call.origin)
         if same_place(start, target, call.type) and not _reads_initial(translator, call, target):
             return _update(translator, call, start, target)
-    return fold(translator, call, lambda value: copy(translator, value, target, call))
+    return fold(translator, call, lambda value: translator.copy(target, value, call.origin))
 
 
 def _update(translator: Translator, call: Call, value: i.Expression, target: i.Acceptor) -> i.Command:
@@ -148,13 +150,13 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
 
     def body(element: Element) -> i.Command:
         index = translator.name("k")
-        step = element(index, lambda x: _step(translator, call, function, (value, x), target))
+        step = element(index, lambda x: step_of(translator, call, function, (value, x), target))
         return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
 
     return elements(translator, xs, call.environment, body)
 
 
-def _step(
+def step_of(
     translator: Translator,
     call: Call,
     function: Expr,
@@ -168,6 +170,30 @@ def _step(
     written = _applied(translator, call, function, arguments, i.AcceptVariable(name, call.type))
     replaced = translator.assign(target, i.Variable(name, call.type), call.origin)
     return i.New(Space.LOCAL, name, call.type, i.sequence(written, replaced), call.origin)
+
+
+@accepting("scanSeq")
+def scan(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con xs λX. new acc. acc(z)(acc) ; for k < n. (acc(f X[k] acc)(acc) ; A[k] := acc)"""
+    function, initial, xs = call.arguments
+    type_: Data = initial.type  # type: ignore[assignment]  # what is scanned is data
+    name = translator.name("acc", type_)
+    accumulator, place = i.Variable(name, type_), i.AcceptVariable(name, type_)
+    start = translator.accept(initial, place, call.environment)
+
+    def body(element: Element) -> i.Command:
+        index = translator.name("k")
+
+        def step(x: i.Expression) -> i.Command:
+            inner = replace(call, type=type_)
+            update = step_of(translator, inner, function, (x, accumulator), place)
+            kept = translator.copy(accept_at(target, index), accumulator, call.origin)
+            return i.sequence(update, kept)
+
+        return i.For(index, call.nat("n"), element(index, step), pattern=call.name)
+
+    scanned = elements(translator, xs, call.environment, body)
+    return i.New(Space.LOCAL, name, type_, i.sequence(start, scanned), call.origin)
 
 
 def _reads_initial(translator: Translator, call: Call, target: i.Acceptor) -> bool:
@@ -200,21 +226,4 @@ def same_place(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:
 
 def copy(translator: Translator, value: i.Expression, target: i.Acceptor, call: Call) -> i.Command:
     """target := value; an array is copied element by element by whoever owns the element."""
-    type_ = value.type  # type: ignore[union-attr]
-    if isinstance(type_, Array):
-        index = translator.name("i")
-        inner = copy(translator, at(value, index), accept_at(target, index), call)
-        return i.For(index, type_.size, inner, unroll=True, owner=True, pattern="copy")
-    if isinstance(type_, Pair):
-        return i.sequence(
-            *(
-                copy(
-                    translator,
-                    i.View(name, (), (value,), part),
-                    i.AcceptView("pair", (), target, part, number),
-                    call,
-                )
-                for number, (name, part) in enumerate((("fst", type_.first), ("snd", type_.second)))
-            )
-        )
-    return translator.assign(target, value, call.origin)
+    return translator.copy(target, value, call.origin)

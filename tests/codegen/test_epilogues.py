@@ -37,7 +37,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_epilogue_is_fused_and_exact(name: str) -> None:
     term = data_flow(inline(specialise(check_text(PROGRAMS[name])["f"], SIZES)))
-    result = tensor_core(block=(32, 48, 32), warp=(16, 48))(term)
+    result = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="direct")(term)
     assert isinstance(result, Success), result.story()
     kernel = generate(result.term, "f_kernel")
     assert kernel.source.count("mma_sync") == 1

@@ -65,7 +65,10 @@ PROBES = {
     "race": "fun((xs: 3.64.f32) => xs |> mapBlock(fun(r => r |> mapThreads(fun(x => x))"
     " |> toMem(Shared) |> mapSeq(fun(x => x)))))",
 }
-DERIVED = ("gemm", "gemm_f16")
+UNSTAGED = {"block": (32, 32, 32), "warp": (16, 16), "stages": 0, "epilogue": "direct"}
+STAGED = {"stages": 3, "epilogue": "shared"}
+# the strategy's parameters by probe; `staged` is gemm through shared memory
+DERIVED: dict[str, dict[str, Any]] = {"gemm": {}, "gemm_f16": {}, "staged": STAGED}
 
 
 @cache
@@ -74,9 +77,11 @@ def probe(name: str) -> tuple[Expr, Expr]:
     if name not in DERIVED:
         term = data_flow(inline(specialise(check_text(f"def f = {PROBES[name]}")["f"], {})))
         return term, term
-    definition = check_text((EXAMPLES / "gemm.rise").read_text(encoding="utf-8"))[name]
-    term = data_flow(inline(specialise(definition, {"m": 64, "n": 96, "k": 64})))
-    result = tensor_core(block=(32, 32, 32), warp=(16, 16))(term)
+    definition = check_text((EXAMPLES / "gemm.rise").read_text(encoding="utf-8"))[
+        name.replace("staged", "gemm")
+    ]
+    term = data_flow(inline(specialise(definition, {"m": 64, "n": 96, "k": 160 if name == "staged" else 64})))
+    result = tensor_core(**{**UNSTAGED, **DERIVED[name]})(term)
     assert isinstance(result, Success), result.story()
     return term, result.term
 
@@ -153,8 +158,8 @@ def everywhere(command: i.Command, change: Callable[[i.Command], i.Command]) -> 
 def barriers_become(change: Callable[[i.Barrier], i.Command]) -> Patch:
     original = pipeline.insert_barriers
 
-    def faulty(function: i.Function) -> i.Function:
-        function = original(function)
+    def faulty(function: i.Function, regions: Any) -> i.Function:
+        function = original(function, regions)
         body = everywhere(function.body, lambda c: change(c) if isinstance(c, i.Barrier) else c)
         return replace(function, body=body)
 
@@ -288,6 +293,18 @@ FAULTS = [
           barriers_become(lambda b: i.Barrier(i.Scope.WARP))),
     Fault("no barrier from an iteration to the next", "loop of windows", "R0907",
           without_the_loop_back),
+    Fault("copies are not waited for", "staged", "R0904|R0916", printed(r"wait_copies<1>\(\);", ";")),
+    Fault("one group of copies too few is waited for", "staged", "R0904|R0916",
+          printed("wait_copies<1>", "wait_copies<2>")),
+    Fault("copies are not committed", "staged", "R0904|R0916", printed(r"commit_copies\(\);", ";")),
+    Fault("no barriers in a pipeline", "staged", "R0904|R0907|R0916", barriers_become(lambda b: i.Skip())),
+    Fault("a slot is filled while it is in use", "staged", "R09..|wrong", printed(r"\+ 2\) % 3", "+ 3) % 3")),
+    Fault("the wrong slot is used", "staged", "R09..|wrong", printed(r"\(k_1 % 3\)", "((k_1 + 1) % 3)")),
+    Fault("what is prefetched is one tile off", "staged", "wrong|R0902", printed(r"k_1 \* 32 ", "k_1 * 64 ")),
+    Fault("memory is reused without a barrier", "staged", "R0907",
+          lambda patch: patch.setattr(pipeline, "regions", lambda *_: {})),
+    Fault("rows are not padded for those who read", "staged", "R09..|wrong|refused",
+          tiles(lambda t: replace(t, leading=t.leading - 8))),
     Fault("all warps share one place in shared memory", "gemm_f16", "R0907|wrong",
           without_offset_of_the_warp),
     Fault("registers belong to lanes", "gemm", "refused",

@@ -67,7 +67,7 @@ def matrix_program(name: str, sizes: Sizes) -> Expr:
 
 @cache
 def derived(name: str, sizes: Sizes, block: Sizes, warp: tuple[int, int]) -> Kernel:
-    result = tensor_core(block=block, warp=warp)(matrix_program(name, sizes))
+    result = tensor_core(block=block, warp=warp, stages=0, epilogue="direct")(matrix_program(name, sizes))
     assert isinstance(result, Success), result.story()
     return generate(result.term, name)
 

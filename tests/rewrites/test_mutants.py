@@ -1,163 +1,41 @@
 """Wrong rules: the property has to refute each of them, or it would not find such a mistake in the library.
 
-Each of these is well-typed, by chance of sizes or types, and wrong. `pytest -s` prints how many
-instances the property needed.
+`pytest -s` prints how many instances the property needed; `python benchmarks/kill_table.py` measures it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import Phase
+from mutants import MUTANTS, Mutant, declared, hides, seeded
 
-from rewrites.rule import RULES, Rule, rule
-from rise.expr import Expr, Literal, Primitive
-from rise.primitives.declare import primitive
-from rise.testing import Choose, Evidence, Hint, assert_sound
-from rise.types import F16, F32, I32, Scalar, Type, array
-
-
-def addition(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
-    """+, and an initial value that is not its neutral element by chance only."""
-    type_ = types["z"]
-    if not isinstance(type_, Scalar):
-        raise TypeError(str(type_))
-    value = choose.below(3)
-    start = Literal(float(value) if type_.is_float else value, type_)
-    return {"op": Primitive(primitive("add"), (type_,)), "z": start}
+from rewrites.rule import RULES
+from rise.expr import size
+from rise.testing import Counterexample, Evidence, assert_sound
 
 
-def square_tiles(_: Choose) -> Mapping[str, Type]:
-    tile = array(16, 16, F16)
-    return {"a": tile, "b": tile, "c": array(16, 16, F32)}
-
-
-@dataclass(frozen=True)
-class Mutant:
-    what: str
-    left: str
-    right: str
-    hint: Hint = Hint()
-
-
-PRODUCT = (
-    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
-    "x + (zip(r)(col) |> map(fun((p, q) => f32(p) * f32(q))) |> reduce(+, 0))))))"
-)
-TENSOR = "tensorMatMulAdd(a |> asFragment)"
-FOLD = "xs |> reduceSeq(Local)"
-MUTANTS = (
-    Mutant(
-        "transpose dropped on squares",
-        "zip(xs)(xs |> transpose) |> map(fun((r, c) => zip(r)(c)))",
-        "zip(xs)(xs) |> map(fun((r, c) => zip(r)(c)))",
-    ),
-    Mutant("split for transpose", "xs |> split(n) |> transpose", "xs |> split(m)"),
-    Mutant("columns joined for rows", "xs |> join", "xs |> transpose |> join"),
-    Mutant("a map moved past transpose", "xs |> transpose |> map(f) |> transpose", "xs |> map(f)"),
-    Mutant(
-        "components of a zip swapped",
-        "zip(xs)(ys) |> map(fun((x, y) => x - y))",
-        "zip(ys)(xs) |> map(fun((x, y) => x - y))",
-    ),
-    Mutant("the other component kept", "zip(xs)(xs |> map(f)) |> map(fun((x, y) => y))", "xs"),
-    Mutant("maps fused in the wrong order", "xs |> map(f) |> map(g)", "xs |> map(fun(x => f(g(x))))"),
-    Mutant(
-        "an initial value lost",
-        f"{FOLD}(fun(acc, y => acc + g(y)), c)",
-        f"{FOLD}(fun(acc, y => acc + g(y)), 0)",
-    ),
-    Mutant(
-        "blocks of a reduction with no neutral element",
-        "xs |> reduce(op, z)",
-        "xs |> split(n) |> reduceSeq(Local)(fun(acc, b => op(acc, b |> reduce(op, z))), z)",
-        Hint(lambda choose: {"z": choose.pick((I32, F32))}, addition),
-    ),
-    Mutant(
-        "a lifted reduction that starts every row alike",
-        "xs |> map(fun(x => h(x) |> reduceSeq(Local)(fun(acc, y => acc + y), x)))",
-        "xs |> map(h) |> transpose |> reduceSeq(Local)("
-        "fun(acc, ys => zip(acc)(ys) |> map(fun((a, y) => a + y))), xs |> map(fun(x => 0)))",
-    ),
-    Mutant(
-        "a step with its arguments swapped",
-        f"{FOLD}(fun(acc, y => g(acc, y)), z)",
-        f"{FOLD}(fun(acc, y => g(y, acc)), z)",
-    ),
-    Mutant(
-        "a wrong second summand",
-        f"c + ({FOLD}(fun(acc, y => acc + g(y)), 0))",
-        f"{FOLD}(fun(acc, y => acc + g(y)), c + c)",
-    ),
-    Mutant(
-        "b not transposed",
-        PRODUCT,
-        f"{TENSOR}(b |> asFragment)(c |> asFragment) |> asMatrix",
-        Hint(square_tiles),
-    ),
-    Mutant(
-        "the accumulator forgotten",
-        PRODUCT,
-        f"{TENSOR}(b |> transpose |> asFragment)(generateFragment(0)) |> asMatrix",
-        Hint(square_tiles),
-    ),
-    Mutant(
-        "operands of a product swapped",
-        PRODUCT,
-        "tensorMatMulAdd(b |> asFragment)(a |> transpose |> asFragment)(c |> asFragment) |> asMatrix",
-        Hint(square_tiles),
-    ),
-    Mutant(
-        "interchange without transpose",
-        "xs |> map(fun(x => xs |> map(fun(y => f(x, y)))))",
-        "xs |> map(fun(y => xs |> map(fun(x => f(x, y)))))",
-    ),
-    Mutant(
-        "a fragment's matrix transposed",
-        "f |> asMatrix |> map(fun(r => r |> map(g)))",
-        "f |> mapFragment(g) |> asMatrix |> transpose",
-    ),
-    Mutant(
-        "an index for another",
-        "generate(fun(i => generate(fun(j => h(i, j)))))",
-        "generate(fun(i => generate(fun(j => h(j, i)))))",
-    ),
-)
-
-
-@contextmanager
-def undeclared() -> Iterator[None]:
-    """Rules declared inside are forgotten afterwards."""
-    before = dict(RULES)
-    try:
-        yield
-    finally:
-        RULES.clear()
-        RULES.update(before)
-
-
-def declared(mutant: Mutant) -> Rule:
-    with undeclared():
-        return rule(f"mutant: {mutant.what}", mutant.left, mutant.right, exact=False)
-
-
-def refuted(mutant: Mutant, limit: int = 400) -> int:
-    """How many instances the property needed to see two different results."""
+def refuted(mutant: Mutant, limit: int = 400) -> tuple[int, Counterexample]:
+    """How many instances the property needed to see two different results, and the last of them."""
     wrong, evidence = declared(mutant), Evidence()
     options = {"max_examples": limit, "phases": [Phase.generate], "derandomize": True}
-    with pytest.raises(AssertionError, match=r" differ \(seed \d+\)"):
-        assert_sound(wrong, mutant.hint, share=0.0, evidence=evidence, **options)
-    return evidence.examples
+    with (
+        seeded(mutant),
+        pytest.raises(Counterexample, match=r" differ \(seed \d+\)| escape|not well typed") as caught,
+    ):
+        assert_sound(wrong, mutant.hint, share=0.0, hide=hides(mutant), evidence=evidence, **options)
+    return evidence.examples, caught.value
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.what)
 def test_a_wrong_rule_is_refuted(mutant: Mutant) -> None:
-    needed = refuted(mutant)
-    print(f"{mutant.what}: {needed} instances")
+    needed, counterexample = refuted(mutant)
+    print(f"{mutant.what}: {needed} instances, shrunk to {size(counterexample.shrunk)} nodes")
     assert 0 < needed <= 100
+    assert size(counterexample.shrunk) <= size(counterexample.term)
+
+
+def test_there_are_enough_mutants() -> None:
+    assert len({m.what for m in MUTANTS}) == len(MUTANTS) >= 30
 
 
 def test_declaring_mutants_leaves_no_trace() -> None:

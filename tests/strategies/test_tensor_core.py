@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ from strategies.tensor_core import Parameters, tensor_core
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 SMALL = Parameters((32, 32, 32), (16, 16))  # four warps a block, two blocks of k, two fragments of k
+UNSTAGED = replace(SMALL, stages=0, epilogue="direct")
 
 
 def product(left: str, right: str) -> str:
@@ -45,7 +48,7 @@ NAMES = ("A·B", "A·Bᵀ", "Aᵀ·B", "Aᵀ·Bᵀ", "αA·B + βC")
 @cache
 def derived(name: str, sizes: tuple[int, int, int], p: Parameters = SMALL) -> tuple[Expr, Success]:
     term = check_expression(program(name, *sizes))
-    result = tensor_core(p.block, p.warp, p.fragment)(data_flow(term))
+    result = tensor_core(p.block, p.warp, p.fragment, stages=p.stages, epilogue=p.epilogue)(data_flow(term))
     assert isinstance(result, Success), result.story()
     return term, result
 
@@ -108,7 +111,7 @@ def dimension(part: Expr) -> int | None:
 @pytest.mark.parametrize("name", NAMES)
 def test_levels(name: str) -> None:
     """One loop over the grid in y, inside it one in x, then warps, then one warp's fragments."""
-    _, result = derived(name, (64, 64, 64))
+    _, result = derived(name, (64, 64, 64), UNSTAGED)
     blocks = [d for part in subterms(result.term) if (d := dimension(part)) is not None]
     assert blocks == [1, 0]
     found = primitives(result.term)
@@ -122,7 +125,7 @@ def test_levels(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_map_that_is_left_only_rearranges(name: str) -> None:
-    _, result = derived(name, (64, 64, 64))
+    _, result = derived(name, (64, 64, 64), UNSTAGED)
     for part in subterms(result.term):
         applied = call(part)
         if applied is not None and applied[0] == "map" and len(applied[2]) == 2:
@@ -133,12 +136,41 @@ def test_a_map_that_is_left_only_rearranges(name: str) -> None:
 
 def test_the_accumulator_stays_a_fragment() -> None:
     """Stored once, after the loop over k; the epilogue of a GEMM is done on fragments."""
-    _, plain = derived("A·B", (64, 64, 64))
+    _, plain = derived("A·B", (64, 64, 64), UNSTAGED)
     assert primitives(plain.term)["asMatrix"] == 1
-    _, gemm = derived("αA·B + βC", (64, 64, 64))
+    _, gemm = derived("αA·B + βC", (64, 64, 64), UNSTAGED)
     found = primitives(gemm.term)
     assert (found["mapFragment"], found["zipFragment"], found["asMatrix"]) == (1, 1, 1)
     assert found["asFragment"] == 3
+
+
+def test_operands_are_staged_in_a_pipeline_and_the_result_goes_through_shared_memory() -> None:
+    _, result = derived("αA·B + βC", (64, 64, 64))
+    found = primitives(result.term)
+    assert (found["reducePipelined"], found["reduceSeq"], found["copyAsync"]) == (1, 0, 2)
+    assert found["mapThreads"] == 3  # two copies, and the epilogue
+    assert found["mapFragment"] == 0
+
+
+# what is counted in the low-level program when an optimisation is switched off
+SWITCHES: tuple[tuple[dict[str, Any], dict[str, int]], ...] = (
+    ({"stages": 0}, {"copyAsync": 0, "reducePipelined": 0, "reduceSeq": 1}),
+    ({"stages": 1}, {"copyAsync": 2, "reducePipelined": 1}),
+    ({}, {"mapSeqUnroll": 8}),
+    ({"load_once": False}, {"mapSeqUnroll": 7}),
+    ({"epilogue": "direct"}, {"mapFragment": 1, "mapThreads": 2}),
+    ({"group": 2}, {"reorder": 2, "mapBlock": 1}),
+)
+
+
+@pytest.mark.parametrize(("switch", "counts"), SWITCHES, ids=[str(s) for s, _ in SWITCHES])
+def test_each_optimisation_can_be_switched_by_itself(switch: dict[str, Any], counts: dict[str, int]) -> None:
+    term = check_expression(program("αA·B + βC", 64, 64, 64))
+    result = tensor_core(SMALL.block, SMALL.warp, **switch)(data_flow(term))
+    assert isinstance(result, Success), result.story()
+    found = primitives(result.term)
+    assert {name: found[name] for name in counts} == counts
+    assert_equivalent(term, result.term, seeds=(3,))
 
 
 def test_the_sides_of_a_product_meet_in_one_step() -> None:

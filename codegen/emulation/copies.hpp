@@ -1,0 +1,136 @@
+// Copies of several elements at once, and copies that go on while the thread does something else.
+// An asynchronous copy completes as late as it may: when its thread waits for it.
+#pragma once
+
+#include "memory.hpp"
+
+namespace rise_emulation {
+
+template <class T>
+static inline Reference<T> element(const Pointer<T>& pointer, int offset, int line) {
+  return Reference<T>(pointer.at(offset, machine.current, line));
+}
+
+template <class T, Fault uninitialised>
+static inline LocalElement<T, uninitialised> element(const LocalPointer<T, uninitialised>& pointer,
+                                                     int offset, int line) {
+  return pointer.at(offset, line);
+}
+
+static inline void check_alignment(const Access& access, int64_t bytes, const char* operation) {
+  if (access.memory && access.byte() % bytes != 0)
+    RISE_FAULT(Misaligned, access.line, "%s at %s, not aligned to %lld bytes", operation,
+               access.name().characters, static_cast<long long>(bytes));
+}
+
+template <class T>
+static inline void check_vector(const Pointer<T>& pointer, int count, const char* operation, int line) {
+  int64_t bytes = count * static_cast<int64_t>(sizeof(T));
+  check_alignment(pointer.at(0, machine.current, line), bytes < 16 ? bytes : 16, operation);
+}
+
+template <class T, Fault uninitialised>
+static inline void check_vector(const LocalPointer<T, uninitialised>& pointer, int count,
+                                const char* operation, int line) {
+  int together = 16 / static_cast<int>(sizeof(T)) < count ? 16 / static_cast<int>(sizeof(T)) : count;
+  if (pointer.index % together != 0)
+    RISE_FAULT(Misaligned, line, "%s at element %d of a local array, not aligned to %d elements",
+               operation, pointer.index, together);
+}
+
+template <int count, class Target, class Source>
+static inline void copy_vector(const Target& target, const Source& source,
+                               int line = __builtin_LINE()) {
+  check_vector(target, count, "copy_vector", line);
+  check_vector(source, count, "copy_vector", line);
+  for (int i = 0; i < count; i++) element(target, i, line).write(element(source, i, line).read());
+}
+
+// --- asynchronous copies ---------------------------------------------------------------------
+
+struct Copy {
+  Access target, source;
+  int64_t bytes;
+  unsigned group;
+};
+
+constexpr int most_copies = 512;  // of a thread, under way at one time
+
+struct Copies {
+  unsigned block;  // the value of `blocks_started` that the queue belongs to
+  unsigned committed;
+  int count;
+  Copy queue[most_copies];
+};
+
+static Copies copies[most_threads];
+
+static inline Copies& copies_of_thread() {
+  Copies& own = copies[machine.current];
+  if (own.block != machine.block_start) {
+    own.block = machine.block_start;
+    own.committed = 0;
+    own.count = 0;
+  }
+  return own;
+}
+
+static inline void mark_under_way(const Access& target, int64_t bytes, uint8_t value) {
+  Memory& memory = *target.memory;
+  for (int64_t byte = target.byte(); byte < target.byte() + bytes; byte += memory.granule)
+    memory.shadow[byte / memory.granule].write.under_way = value;
+}
+
+// An access to each of the elements that a copy moves.
+static inline Access part(Access access, int64_t number) {
+  access.index += number;
+  return access;
+}
+
+template <int count, class T>
+static inline void copy_async(const Pointer<T>& target,
+                              typename std::common_type<Pointer<const T>>::type source,
+                              int line = __builtin_LINE()) {
+  constexpr int64_t bytes = count * static_cast<int64_t>(sizeof(T));
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "4, 8 or 16 bytes are copied at once");
+  check_vector(target, count, "copy_async", line);
+  check_vector(source, count, "copy_async", line);
+  Access to = target.at(0, machine.current, line), from = source.at(0, machine.current, line);
+  if (!to.memory || !to.memory->shared || !from.memory || from.memory->shared)
+    RISE_FAULT(Undefined, line, "copy_async goes from global into shared memory");
+  for (int i = 0; i < count; i++) checked_write(part(to, i));
+  mark_under_way(to, bytes, 1);
+  Copies& own = copies_of_thread();
+  if (own.count == most_copies)
+    RISE_FAULT(LaunchLimits, line, "more than %d copies of a thread are under way", most_copies);
+  own.queue[own.count++] = {to, from, bytes, own.committed};
+}
+
+// Puts the copies started since the last commit into a group.
+static inline void commit_copies() { copies_of_thread().committed++; }
+
+static inline void complete(const Copy& copy) {
+  mark_under_way(copy.target, copy.bytes, 0);
+  int64_t count = copy.bytes / copy.target.size;
+  for (int64_t i = 0; i < count; i++) {
+    const char* from = checked_read(part(copy.source, i));
+    __builtin_memcpy(checked_write(part(copy.target, i)), from, copy.target.size);
+  }
+}
+
+// Waits until at most `pending` groups of the thread are under way.
+template <int pending>
+static inline void wait_copies() {
+  Copies& own = copies_of_thread();
+  int left = 0;
+  for (int i = 0; i < own.count; i++) {
+    if (own.queue[i].group + pending < own.committed) {
+      complete(own.queue[i]);
+    } else {
+      own.queue[left++] = own.queue[i];
+    }
+  }
+  own.count = left;
+}
+
+}  // namespace rise_emulation

@@ -1,0 +1,173 @@
+"""Scalars that have to be stored before a command can run: indices that are data, values used twice.
+
+A size of the imperative program is a sum of products of loop indices. What it cannot say (an index read
+from memory, a clamped one) is stored in a scalar variable first, whose name then is an index as any
+other: a variable with a known range. What is stored is computed under the conditions under which it is
+used, so nothing is read that the program does not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from codegen import imperative as i
+from rise.errors import TranslationError
+from rise.nat import Facts, Nat, NatVariable, at_least, less_than, nat, variable
+from rise.types import Data, Index, Scalar, Space
+
+INT, BOOL = Scalar("i32"), Scalar("bool")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A scalar variable and what it is set to."""
+
+    name: str
+    value: i.Expression
+    type: Data
+
+
+@dataclass
+class Named:
+    """The scalars that one command needs. `taken` are the names of the kernel.
+
+    guards: the conditions under which what is read now is used, outermost first
+    ranges: the bounds of the indices among the scalars
+    """
+
+    taken: set[str] = field(default_factory=set)
+    guards: tuple[i.Expression, ...] = ()
+    ranges: dict[str, tuple[Nat, Nat]] = field(default_factory=dict)
+    pending: list[Stored] = field(default_factory=list)
+    known: dict[tuple[i.Expression, tuple[i.Expression, ...]], i.Access] = field(default_factory=dict)
+
+    def scalar(self, stem: str, value: i.Expression) -> i.Access:
+        """The variable that holds a value; the same one for the same value under the same conditions."""
+        key = (value, self.guards)
+        if key not in self.known:
+            type_: Data = value.type  # type: ignore[union-attr]  # no tile is a scalar
+            guarded = value
+            for number in reversed(range(len(self.guards))):
+                condition = self._condition(number)
+                guarded = i.Operator("select", (condition, guarded, i.Number(0, type_)), type_)
+            name = self._fresh(stem)
+            self.pending.append(Stored(name, guarded, type_))
+            self.known[key] = i.Access(name, (), type_)
+        return self.known[key]
+
+    def _condition(self, number: int) -> i.Expression:
+        """A guard, by name if it is more than a comparison of indices."""
+        guard, outer = self.guards[number], self.guards
+        if next(i.accesses(guard), None) is None or isinstance(guard, i.Access):
+            return guard
+        self.guards = outer[:number]
+        condition = self.scalar("condition", guard)
+        self.guards = outer
+        return condition
+
+    def _fresh(self, stem: str) -> str:
+        number, name = 1, f"{stem}_1"
+        while name in self.taken:
+            number += 1
+            name = f"{stem}_{number}"
+        self.taken.add(name)
+        return name
+
+    def index(self, value: i.Expression, size: Nat | None = None) -> Nat:
+        """An expression as an index, below its type's size: that it is, is the program's promise."""
+        match value:
+            case i.Natural(known, _):
+                return known
+            case i.Number(int() as known, _):
+                return nat(known)
+        type_ = value.type  # type: ignore[union-attr]
+        bound = size if size is not None else type_.size if isinstance(type_, Index) else None
+        if bound is None:
+            raise TranslationError("R0799", f"internal: `{type_}` is no index")
+        name = self.scalar("index", value).buffer
+        self.ranges[name] = (nat(0), bound)
+        return variable(name)
+
+    def facts(self, facts: Facts) -> Facts:
+        """With what is known of the indices."""
+        return Facts({**facts.ranges, **self.ranges}, facts.divisible) if self.ranges else facts
+
+    def mentions(self, names: set[str]) -> bool:
+        """Whether a scalar is computed from one of these indices."""
+        found: set[str] = set()
+
+        def see(value: Nat) -> Nat:
+            found.update(value.variables)
+            return value
+
+        for stored in self.pending:
+            i.rebuild(stored.value, Nat, see)  # type: ignore[arg-type]  # it rebuilds expressions as well
+        return not found.isdisjoint(names)
+
+    @contextmanager
+    def under(self, condition: i.Expression) -> Iterator[None]:
+        """While what is read is used under a condition only."""
+        outer, self.guards = self.guards, (*self.guards, condition)
+        yield
+        self.guards = outer
+
+    def before(self, make: Callable[[], i.Command]) -> i.Command:
+        """A command, inside of the variables that making it asked for."""
+        command = make()
+        for stored in reversed(self.pending):
+            assigned = i.Assign(i.Access(stored.name, (), stored.type), stored.value)
+            command = i.New(Space.LOCAL, stored.name, stored.type, i.sequence(assigned, command))
+        for part in (self.pending, self.known, self.ranges):
+            part.clear()
+        return command
+
+
+# --- conditions -----------------------------------------------------------------------------------------
+
+
+def less(value: Nat, bound: Nat) -> i.Expression:
+    return i.Operator("lt", (i.Natural(value, INT), i.Natural(bound, INT)), BOOL)
+
+
+def negated(condition: i.Expression) -> i.Expression:
+    return i.Operator("not", (condition,), BOOL)
+
+
+def assuming_less(facts: Facts, value: Nat, bound: Nat) -> Facts:
+    """With the upper bound that value < bound gives to the index in value, where it is tighter."""
+    name, more = _index(value)
+    if name not in facts.ranges:
+        return facts
+    lower, upper = facts.ranges[name]
+    return facts.with_range(name, lower, bound - more) if at_least(upper, bound - more, facts) else facts
+
+
+def assuming_not_less(facts: Facts, value: Nat, bound: Nat) -> Facts:
+    """With the lower bound that value >= bound gives to the index in value, where it is tighter."""
+    name, more = _index(value)
+    if name not in facts.ranges:
+        return facts
+    lower, upper = facts.ranges[name]
+    return facts.with_range(name, bound - more, upper) if at_least(bound - more, lower, facts) else facts
+
+
+def _index(value: Nat) -> tuple[str, Nat]:
+    """(x, c) of x + c."""
+    for monomial, coefficient in value.terms:
+        match monomial, coefficient:
+            case ((NatVariable(name), 1),), 1:
+                rest = value - variable(name)
+                if rest.value is not None:
+                    return name, rest
+    return "", value
+
+
+def decided(value: Nat, bound: Nat, facts: Facts) -> bool | None:
+    """Whether value < bound, where that is certain."""
+    if less_than(value, bound, facts):
+        return True
+    return False if at_least(value, bound, facts) else None

@@ -1,0 +1,215 @@
+"""Pipelines: folds whose next elements are loaded, into a ring of buffers, while one is computed with.
+
+`reducePipelined(S)(load)(step)(z)(xs)` is reduceSeq(step)(z) after map(load). What `load` stores in Shared
+memory is stored in one of S slots; element k + S - 1 is on its way while element k is computed with.
+Copies are waited for where they are asynchronous; that slots are not overwritten while they are read
+is the business of the pass that computes barriers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from codegen import imperative as i
+from codegen.paths import READING
+from codegen.primitives.levels import Element, copy, elements, parameter_name, step_of
+from codegen.primitives.memory import asynchronously, layout_of
+from codegen.translate import (
+    Call,
+    Continuation,
+    Environment,
+    Translator,
+    accept_at,
+    accepting,
+    as_call,
+    at,
+    continuing,
+)
+from rise.errors import TranslationError
+from rise.expr import Expr, Lambda
+from rise.nat import Nat, at_least, constant, remainder, variable
+from rise.normal import is_view
+from rise.types import Array, Data, Layout, Space
+
+COPIES = ("copyAsync", "copyThreads")
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A part of what `load` gives that is stored: `stages` buffers for it."""
+
+    name: str
+    stages: Nat
+    value: Expr
+    layout: Layout
+    asynchronous: bool
+
+    @property
+    def type(self) -> Data:
+        return Array(self.stages, self.value.type)  # type: ignore[arg-type]  # only data is stored
+
+    def fill(self, translator: Translator, slot: Nat, environment: Environment) -> i.Command:
+        target = accept_at(i.AcceptVariable(self.name, self.type), slot)
+        written = translator.accept(self.value, target, environment)
+        return asynchronously(written) if self.asynchronous else written
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A view of parts that may be stored."""
+
+    view: Call
+    parts: tuple[Loaded, ...]
+
+
+# what is not stored is evaluated where it is used
+Loaded = Ring | Seen | Expr
+
+
+@continuing("reducePipelined")
+def pipelined(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """new acc, rings. acc(z)(acc) ; prologue ; for k < n. (wait ; load k+S-1 ; acc(f acc k)(acc)) ; C(acc)"""
+    load, step, initial, xs = call.arguments
+    name = translator.name(parameter_name(step, "acc"), call.type)
+    accumulator, target = i.Variable(name, call.type), i.AcceptVariable(name, call.type)
+    start = _initial(translator, call, initial, target)
+
+    def loops(element: Element) -> i.Command:
+        return _Pipeline(translator, call, load, element).run(
+            lambda loaded: step_of(translator, call, step, (accumulator, loaded), target)
+        )
+
+    update = elements(translator, xs, call.environment, loops)
+    return i.New(Space.LOCAL, name, call.type, i.sequence(start, update, then(accumulator)), call.origin)
+
+
+@accepting("reducePipelined")
+def pipelined_result(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    return pipelined(translator, call, lambda value: copy(translator, value, target, call))
+
+
+def _initial(translator: Translator, call: Call, initial: Expr, target: i.Acceptor) -> i.Command:
+    if is_view(initial):
+        return translator.continue_with(
+            initial, lambda v: copy(translator, v, target, call), call.environment
+        )
+    return translator.accept(initial, target, call.environment)
+
+
+@dataclass(frozen=True)
+class _Pipeline:
+    translator: Translator
+    call: Call
+    load: Expr
+    element: Element
+
+    def run(self, step: Callable[[i.Expression], i.Command]) -> i.Command:
+        stages, count = self.call.nat("stages"), self.call.nat("n")
+        if stages.value is None or stages.value < 1:
+            raise TranslationError("R0713", f"a pipeline has 1 stage or more, not {stages}", self.call.origin)
+        loaded = self._loaded(self._body(), stages)
+        rings = list(_rings(loaded))
+        if not rings:
+            message = "the load of a pipeline stores nothing in Shared memory"
+            hint = "`copyAsync` or `copyThreads` says what is stored"
+            raise TranslationError("R0725", message, self.call.origin, hint)
+        asynchronous = any(ring.asynchronous for ring in rings)
+        body = i.sequence(
+            self._prologue(rings, stages.value - 1, count),
+            self._steady(loaded, rings, stages.value - 1, count, step),
+            # nothing is on its way any more, but only counting would tell
+            i.Wait(0) if asynchronous and stages.value > 1 else i.Skip(),
+        )
+        for ring in reversed(rings):
+            body = i.New(Space.SHARED, ring.name, ring.type, body, self.call.origin, ring.layout)
+        return body
+
+    # --- what is loaded -------------------------------------------------------------------------------
+
+    def _body(self) -> Lambda:
+        if not isinstance(self.load, Lambda):
+            message = "the load of a pipeline is to be written as a function"
+            raise TranslationError("R0725", message, self.call.origin, "`fun(x => copyAsync(x))`")
+        return self.load
+
+    def _loaded(self, load: Lambda, stages: Nat) -> Loaded:
+        return self._part(load.body, stages)
+
+    def _part(self, expr: Expr, stages: Nat) -> Loaded:
+        inner = as_call(expr, self.call.environment)
+        if inner is not None and inner.name in COPIES:
+            name = self.translator.name("ring", inner.type)
+            asynchronous = inner.name == "copyAsync"
+            return Ring(name, stages, inner.arguments[0], layout_of(inner), asynchronous)
+        if inner is not None and inner.name in READING and inner.arguments:
+            return Seen(inner, tuple(self._part(part, stages) for part in inner.arguments))
+        return expr
+
+    def _with(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
+        """In the environment in which load's parameter is the element with that number."""
+        load = self._body()
+        return self.element(index, lambda x: use({**self.call.environment, load.parameter.name: x}))
+
+    # --- loops ----------------------------------------------------------------------------------------
+
+    def _fill(self, rings: list[Ring], index: Nat, slot: Nat) -> i.Command:
+        def fill(environment: Environment) -> i.Command:
+            return i.sequence(*(ring.fill(self.translator, slot, environment) for ring in rings))
+
+        return self._with(index, fill)
+
+    def _commit(self, rings: list[Ring]) -> i.Command:
+        return i.Commit() if any(ring.asynchronous for ring in rings) else i.Skip()
+
+    def _prologue(self, rings: list[Ring], ahead: int, count: Nat) -> i.Command:
+        index = self.translator.name("k")
+        fill = _when(variable(index), count, self._fill(rings, variable(index), variable(index)), ahead)
+        loop = i.sequence(fill, self._commit(rings))
+        return i.For(index, constant(ahead), loop, True, pattern="prologue") if ahead else i.Skip()
+
+    def _steady(
+        self,
+        loaded: Loaded,
+        rings: list[Ring],
+        ahead: int,
+        count: Nat,
+        step: Callable[[i.Expression], i.Command],
+    ) -> i.Command:
+        name = self.translator.name("k")
+        k, stages = variable(name), ahead + 1
+        following = k + ahead
+        fill = self._fill(rings, following, remainder(following, stages))
+        fill = _when(following, count, fill, 0) if ahead else fill
+        asynchronous = any(ring.asynchronous for ring in rings)
+        # the copies of element k are in the oldest group but, at once behind them, ahead - 1 others
+        wait: i.Command = i.Wait(max(ahead - 1, 0)) if asynchronous else i.Skip()
+        use = self._with(k, lambda environment: step(self._value(loaded, remainder(k, stages), environment)))
+        parts = (wait, fill, self._commit(rings)) if ahead else (fill, self._commit(rings), wait)
+        return i.For(name, count, i.sequence(*parts, use), pattern=self.call.name)
+
+    def _value(self, loaded: Loaded, slot: Nat, environment: Environment) -> i.Expression:
+        match loaded:
+            case Ring():
+                return at(i.Variable(loaded.name, loaded.type), slot)
+            case Seen(view, parts):
+                values = tuple(self._value(part, slot, environment) for part in parts)
+                return i.View(view.name, view.primitive.arguments, values, view.type, view.origin)
+            case _:
+                return self.translator.pure(loaded, environment, self.call.origin)
+
+
+def _rings(loaded: Loaded) -> Iterator[Ring]:
+    match loaded:
+        case Ring():
+            yield loaded
+        case Seen(_, parts):
+            for part in parts:
+                yield from _rings(part)
+        case _:
+            return
+
+
+def _when(value: Nat, bound: Nat, body: i.Command, ahead: int) -> i.Command:
+    """The body if value < bound; without the question where value < ahead ≤ bound."""
+    return body if ahead and at_least(bound, ahead) else i.When(value, bound, body)

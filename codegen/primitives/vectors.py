@@ -1,0 +1,62 @@
+"""Vectors: several elements side by side, as views; what is moved as one the pass `vectorise` decides."""
+
+from __future__ import annotations
+
+from codegen import imperative as i
+from codegen.paths import Path, Sizes, reading, writing
+from codegen.primitives.arrays import view, write_view
+from codegen.translate import Call, Continuation, Translator, accepting, continuing
+from rise.expr import Lambda
+from rise.nat import nat, quotient, remainder
+
+VIEWS = ("asVector", "asVectorAligned", "asScalar", "vectorFromScalar")
+
+continuing(*VIEWS)(view)
+accepting("asVector", "asVectorAligned", "asScalar")(write_view)
+
+
+@continuing("mapVec")
+def each_lane(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    function, vector = call.arguments
+
+    def body(value: i.Expression) -> i.Command:
+        name = translator.name(function.parameter.name if isinstance(function, Lambda) else "x")
+        parameter = i.Variable(name, value.type.element)  # type: ignore[union-attr]  # a vector's
+        expr, inner = translator.apply(function, (parameter,), call.environment)
+        mapped = translator.pure(expr, inner, call.origin)
+        return then(i.MapExpression(name, mapped, value, call.type))
+
+    return translator.continue_with(vector, body, call.environment)
+
+
+@reading("asVector", "asVectorAligned")
+def read_as_vector(sizes: Sizes, path: Path) -> tuple[int, Path]:
+    """i :: l is n*i + l"""
+    index, lane, *rest = path
+    return 0, (sizes["n"] * nat(index) + nat(lane), *rest)  # type: ignore[arg-type]  # indices are numbers
+
+
+@reading("asScalar")
+def read_as_scalar(sizes: Sizes, path: Path) -> tuple[int, Path]:
+    """i is i/n :: i%n"""
+    index, *rest = path
+    n = sizes["n"]
+    return 0, (quotient(index, n, sizes.facts), remainder(index, n, sizes.facts), *rest)  # type: ignore[arg-type]
+
+
+@reading("vectorFromScalar")
+def read_repeated(_: Sizes, path: Path) -> tuple[int, Path]:
+    return 0, path[1:]
+
+
+@writing("asScalar")
+def write_as_scalar(sizes: Sizes, path: Path, _: int) -> Path:
+    index, lane, *rest = path
+    return (nat(index) * sizes["n"] + nat(lane), *rest)  # type: ignore[arg-type]
+
+
+@writing("asVector", "asVectorAligned")
+def write_as_vector(sizes: Sizes, path: Path, _: int) -> Path:
+    index, *rest = path
+    n = sizes["n"]
+    return (quotient(index, n, sizes.facts), remainder(index, n, sizes.facts), *rest)  # type: ignore[arg-type]

@@ -1,0 +1,80 @@
+"""The pass that resolves every view of a program into accesses to buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from codegen import imperative as i
+from codegen.named import Named
+from codegen.paths import Resolver, laid_out, members
+from codegen.reserved import RESERVED
+from rise.nat import Facts, simplify
+
+
+def resolve(function: i.Function) -> i.Function:
+    """The pass: every view is gone, every array of pairs is a pair of arrays."""
+    resolver = Resolver(named=Named(set(_names(function))))
+    outputs = tuple(i.Variable(n, t) for v in function.outputs for n, t in members(v.name, v.type))
+    inputs = tuple(i.Variable(n, t) for v in function.inputs for n, t in members(v.name, v.type))
+    resolver.buffers.update({v.name: v.type for v in outputs + inputs})
+    return i.Function(function.name, outputs, inputs, _command(resolver, function.body, Facts()))
+
+
+def _names(function: i.Function) -> Iterator[str]:
+    """Every name that a variable of the kernel has, or must not have."""
+    yield from RESERVED
+    for variable in (*function.outputs, *function.inputs):
+        yield from (name for name, _ in members(variable.name, variable.type))
+    for command in i.commands(function.body):
+        match command:
+            case i.New(_, name, type_):
+                yield from (part for part, _ in members(name, type_))
+            case i.For(index) | i.ParallelFor(_, _, index) | i.ForFragment(_, index):
+                yield index
+
+
+def resolved(command: i.Command) -> i.Command:
+    """A part of a program resolved by itself."""
+    return _command(Resolver(), command, Facts())
+
+
+def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
+    match command:
+        case i.When(value, bound, body):
+            return i.When(simplify(value, facts), simplify(bound, facts), _command(r, body, facts))
+        case i.For(index, size) | i.ParallelFor(_, _, index, size):
+            body = _command(r, command.body, facts.with_range(index, 0, size))
+            return replace(command, body=body)
+        case i.New(space, name, type_, body, origin, layout):
+            parts = [(n, laid_out(t, layout, origin)) for n, t in members(name, type_)]
+            r.buffers.update(parts)
+            new = _command(r, body, facts)
+            for part, part_type in reversed(parts):
+                new = i.New(space, part, part_type, new, origin)
+            return new
+        case i.ForFragment(_, index, body):
+            return replace(command, body=_command(r, body, facts))
+        case i.Sequence():
+            return i.sequence(*(_command(r, part, facts) for part in command.commands))
+        case _:
+            return r.named.before(lambda: _statement(r, command, facts))
+
+
+def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
+    match command:
+        case i.Assign(target, value, origin) | i.CopyAsync(target, value, origin):
+            return type(command)(r.write(target, (), facts), r.read(value, (), facts), origin)
+        case i.LoadFragment(fragment, target, loaded, origin):
+            found = r.tile(lambda p, f: r.read(loaded, p, f), fragment, facts, origin)
+            return i.LoadFragment(fragment, r.write(target, (), facts), found, origin)
+        case i.StoreFragment(fragment, tile, value, origin):
+            found = r.tile(lambda p, f: r.write(tile, p, f), fragment, facts, origin)
+            return i.StoreFragment(fragment, found, r.read(value, (), facts), origin)
+        case i.FillFragment(fragment, target, value):
+            return i.FillFragment(fragment, r.write(target, (), facts), r.read(value, (), facts))
+        case i.MmaFragment(target, a, b, c, origin):
+            read = [r.read(x, (), facts) for x in (a, b, c)]
+            return i.MmaFragment(r.write(target, (), facts), read[0], read[1], read[2], origin)
+        case _:
+            return command

@@ -1,0 +1,183 @@
+"""Writes docs/gemm.md and docs/tensor-cores.md: how programs of examples/ come to tensor cores.
+
+python docs/generate.py
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+
+from codegen.pipeline import generate  # noqa: E402
+from rewrites.result import Failure, Success  # noqa: E402
+from rise.check.program import Program, load  # noqa: E402
+from rise.check.specialise import specialise  # noqa: E402
+from rise.errors import RiseError  # noqa: E402
+from rise.expr import Primitive, inline, subterms  # noqa: E402
+from rise.normal import data_flow  # noqa: E402
+from rise.pretty import show  # noqa: E402
+from strategies.tensor_core import tensor_core  # noqa: E402
+
+SIZES = {"m": 1024, "n": 1024, "k": 1024}
+# what changes in the low-level program of gemm; the program of the defaults is compared with each
+SWITCHES: Mapping[str, tuple[dict[str, Any], str]] = {
+    "stages=0": ({"stages": 0}, "Operands come straight from global memory."),
+    "stages=1": ({"stages": 1}, "Operands go through shared memory, but nothing is loaded ahead."),
+    "padding=0": ({"padding": 0}, "Rows in shared memory are not padded: columns share banks."),
+    "vector=2": ({"vector": 2}, "A thread copies 4 bytes at once, not 16."),
+    "load_once=false": ({"load_once": False}, "A fragment of B is loaded again for every fragment of A."),
+    "epilogue=direct": ({"epilogue": "direct"}, "α and β are applied on fragments, and stored from there."),
+    "group=8": ({"group": 8}, "Blocks are numbered in groups of eight rows of tiles."),
+    "warp=32,64": ({"warp": (32, 64)}, "Warps have smaller tiles: more of them in a block."),
+    "fragment=32,8,16": ({"fragment": (32, 8, 16)}, "Instructions of another shape."),
+}
+
+
+@cache
+def program(file: str) -> Program:
+    return load(ROOT / "examples" / file)
+
+
+@cache
+def _derived(
+    file: str, name: str, sizes: tuple[tuple[str, int], ...], given: tuple[tuple[str, Any], ...]
+) -> Success:
+    term = data_flow(inline(specialise(program(file)[name], dict(sizes))))
+    result = tensor_core(**dict(given))(term)
+    if isinstance(result, Failure):
+        raise RiseError("R0606", result.story())
+    return result
+
+
+def derived(file: str, name: str, sizes: Mapping[str, int], **given: Any) -> Success:
+    return _derived(file, name, tuple(sizes.items()), tuple(given.items()))
+
+
+def rules(result: Success) -> str:
+    """The names of the rules in the order of application, repetitions counted."""
+    names = (
+        f"`{name}`" + (f" ×{count}" if count > 1 else "")
+        for name, count in (
+            (name, len(list(same))) for name, same in groupby(step.rule for step in result.steps)
+        )
+    )
+    return "\n".join(wrap(", ".join(names), 110, break_long_words=False, break_on_hyphens=False))
+
+
+def counts(result: Success) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in subterms(result.term):
+        if isinstance(part, Primitive):
+            found[part.name] = found.get(part.name, 0) + 1
+    return found
+
+
+def block(text: str, language: str = "") -> str:
+    return f"```{language}\n{text.strip()}\n```"
+
+
+def source(file: str, name: str) -> str:
+    """A definition as it stands in its file, with the comment before it."""
+    parts = (ROOT / "examples" / file).read_text(encoding="utf-8").split("\n\n")
+    return next(part for part in parts if f"def {name} " in part or f"def {name}:" in part)
+
+
+# --- pages ------------------------------------------------------------------------------------------
+
+
+def gemm() -> str:
+    result = derived("gemm.rise", "gemm", SIZES)
+    kernel = generate(result.term, "gemm_kernel")
+    steps, kinds = len(result.steps), len({step.rule for step in result.steps})
+    return "\n\n".join([
+        "# GEMM, derived",
+        "`D = αAB + βC` of `examples/gemm.rise` at m = n = k = 1024, by the strategy `tensor_core` with its"
+        " default parameters. Made by `python docs/generate.py`; the same is printed by\n"
+        "`rise derive examples/gemm.rise gemm --strategy tensor_core --size m=1024 n=1024 k=1024` and by"
+        " `rise compile`.",
+        f"## The derivation: {steps} applications of {kinds} rules, in order",
+        rules(result),
+        "## The low-level program",
+        block(show(result.term)),
+        "## The kernel",
+        f"{kernel.launch}.",
+        block(kernel.source, "cuda"),
+    ]) + "\n"  # fmt: skip
+
+
+def tensor_cores() -> str:
+    return "\n\n".join([
+        "# One strategy, many products",
+        "`tensor_core` looks for products of matrices in a program, whatever surrounds them. What follows is"
+        " made by `python docs/generate.py`.",
+        *_examples(),
+        "## What each switch changes",
+        "The low-level program of GEMM (m = n = k = 1024) with the default parameters, compared with the one"
+        " that a single other parameter gives: how often each primitive occurs, and the first lines that"
+        " differ.",
+        *_switches(),
+    ]) + "\n"  # fmt: skip
+
+
+EXAMPLES = (
+    ("A bias and ReLU in one kernel", "biasRelu", SIZES),
+    ("The sum of two products", "sumOfProducts", {**SIZES, "l": 512}),
+    ("ReLU of an operand, done while its tiles are loaded", "reluProduct", SIZES),
+    ("Batched products", "batchedProducts", {"b": 8, **SIZES}),
+    (
+        "A convolution, whose matrix of patches is never built",
+        "convolution",
+        {"h": 64, "w": 64, "c": 64, "o": 128},
+    ),
+)
+
+
+def _examples() -> Iterator[str]:
+    for title, name, sizes in EXAMPLES:
+        result = derived("products.rise", name, sizes)
+        yield f"## {title}"
+        yield block(source("products.rise", name), "rise")
+        given = ", ".join(f"{n} = {v}" for n, v in sizes.items())
+        yield f"At {given}: {len(result.steps)} steps."
+        yield rules(result)
+        yield "The low-level program:"
+        yield block(show(result.term), "rise")
+
+
+def _switches() -> Iterator[str]:
+    usual = derived("gemm.rise", "gemm", SIZES)
+    for title, (given, meaning) in SWITCHES.items():
+        other = derived("gemm.rise", "gemm", SIZES, **given)
+        yield f"### `{title}`"
+        yield meaning + " " + _difference(counts(usual), counts(other))
+        lines = difflib.unified_diff(
+            show(usual.term).splitlines(), show(other.term).splitlines(), lineterm="", n=1
+        )
+        body = [line for line in lines if not line.startswith(("---", "+++"))]
+        shown = body[:24] + ([f"… {len(body) - 24} more lines"] if len(body) > 24 else [])
+        yield block("\n".join(shown), "diff")
+
+
+def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    names = sorted(set(before) | set(after))
+    changed = [
+        f"`{n}` {before.get(n, 0)} → {after.get(n, 0)}" for n in names if before.get(n, 0) != after.get(n, 0)
+    ]
+    return f"Counts: {', '.join(changed)}." if changed else "The same primitives, with other sizes."
+
+
+PAGES = {"gemm.md": gemm, "tensor-cores.md": tensor_cores}
+
+if __name__ == "__main__":
+    for file, page in PAGES.items():
+        (ROOT / "docs" / file).write_text(page(), encoding="utf-8")

@@ -1,0 +1,175 @@
+"""Side conditions of rules: each looks at a match and says why the rule must not apply, or None.
+
+A condition has a name that reads as a statement about the match, and a reason why the rule needs it;
+`rise rules NAME` prints both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rewrites.match import Match, describe
+from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, call, children, subterms
+from rise.normal import is_view
+from rise.types import Array, Function, Index, Pair, Scalar, Type
+
+
+@dataclass(frozen=True)
+class SideCondition:
+    """A statement about a match.
+
+    name:    what has to hold, `f computes`
+    meaning: why the rule needs it
+    check:   None where it holds, else the reason for a failure
+    """
+
+    name: str
+    meaning: str
+    check: Callable[[Match], str | None]
+
+    def __call__(self, match: Match) -> str | None:
+        return self.check(match)
+
+
+def described(condition: Callable[[Match], str | None]) -> tuple[str, str]:
+    """Name and meaning of a condition; of a plain function, its name and the first line of its docstring."""
+    if isinstance(condition, SideCondition):
+        return condition.name, condition.meaning
+    name = getattr(condition, "__name__", "condition").strip("_").replace("_", " ")
+    return name, (condition.__doc__ or "").strip().split("\n")[0]
+
+
+def result(function: Expr) -> Expr:
+    """What a curried function gives, over its parameters."""
+    while isinstance(function, Lambda):
+        function = function.body
+    return function
+
+
+# --- what a function does -----------------------------------------------------------------------------
+
+RESHAPING = frozenset({"asMatrix", "asFragment"})
+
+
+def reshapes(term: Expr) -> bool:
+    """Whether a term only changes the form of data: a view, or a tile as a fragment and back."""
+    if isinstance(term, Primitive):
+        return term.name in RESHAPING or is_view(term)
+    return isinstance(term, Identifier | Literal) or all(reshapes(c) for c in children(term))
+
+
+def only_reshapes(match: Match, name: str) -> bool:
+    function = match.terms[name]
+    return isinstance(function, Lambda) and reshapes(function.body)
+
+
+def reshaping(*names: str) -> SideCondition:
+    """One of the functions only changes the form of data."""
+    text = " or ".join(names)
+    refusal = "the function computes" if len(names) == 1 else "both functions compute"
+
+    def check(match: Match) -> str | None:
+        return None if any(only_reshapes(match, name) for name in names) else refusal
+
+    return SideCondition(
+        f"{text} only changes the form of data", "Otherwise work would be moved, or done twice.", check
+    )
+
+
+def computing(name: str) -> SideCondition:
+    """The function does more than change the form of data."""
+
+    def check(match: Match) -> str | None:
+        return "the function only changes the form of data" if only_reshapes(match, name) else None
+
+    return SideCondition(
+        f"{name} computes",
+        "What only changes the form of data is a view, which nothing has to execute.",
+        check,
+    )
+
+
+def changes(name: str, reason: str) -> SideCondition:
+    """The function is not the identity."""
+
+    def check(match: Match) -> str | None:
+        return reason if isinstance(result(match.terms[name]), Identifier) else None
+
+    return SideCondition(
+        f"{name} is not the identity", "Otherwise the rule would apply to its own result for ever.", check
+    )
+
+
+def _only_pairs(term: Expr) -> bool:
+    applied = call(term)
+    if applied is None:
+        return isinstance(term, Identifier)
+    return applied[0] in ("pair", "fst", "snd") and all(_only_pairs(x) for x in applied[2])
+
+
+def _does_more_than_pair(match: Match) -> str | None:
+    return "the function only pairs its arguments" if _only_pairs(result(match.terms["f"])) else None
+
+
+MORE_THAN_PAIRS = SideCondition(
+    "f does more than pair its arguments", "Otherwise there is nothing to separate.", _does_more_than_pair
+)
+
+# --- what undefined elements may do -------------------------------------------------------------------
+
+PARTIAL = frozenset({"natAsIndex", "foreignFunction"})
+PARTIAL_ON_INTEGERS = frozenset({"div", "mod"})
+
+
+def is_partial(term: Expr) -> bool:
+    """Whether a term is an operation that is not defined for every value of its parameters' types."""
+    if not isinstance(term, Primitive):
+        return False
+    integers = any(isinstance(a, Scalar) and not a.is_float for a in term.arguments)
+    return term.name in PARTIAL or (integers and term.name in PARTIAL_ON_INTEGERS)
+
+
+def holds_indices(type_: Type) -> bool:
+    """Whether there are indices in data of a type."""
+    match type_:
+        case Index():
+            return True
+        case Array(_, element):
+            return holds_indices(element)
+        case Pair(first, second):
+            return holds_indices(first) or holds_indices(second)
+        case _:
+            return False
+
+
+def total(name: str) -> SideCondition:
+    """The function gives something for every value of its parameter's type, also for undefined ones."""
+
+    def check(match: Match) -> str | None:
+        function = match.terms[name]
+        if isinstance(function.type, Function) and holds_indices(function.type.parameter):
+            return "an undefined index may be out of range"
+        partial = next((part for part in subterms(function) if is_partial(part)), None)
+        return f"{describe(partial)} is not defined for every value" if partial else None
+
+    return SideCondition(
+        f"{name} is total", "It is applied to elements that nothing defines; they are dropped later.", check
+    )
+
+
+# --- types --------------------------------------------------------------------------------------------
+
+
+def numbers(*names: str) -> SideCondition:
+    """The elements of the arrays, or what the functions give, are numbers."""
+
+    def check(match: Match) -> str | None:
+        for name in names:
+            type_ = result(match.terms[name]).type
+            element = type_.element if isinstance(type_, Array) else type_
+            if not isinstance(element, Scalar):
+                return f"`{element}` is not a number"
+        return None
+
+    return SideCondition(f"{' and '.join(names)}: numbers", "Only numbers can be in a vector.", check)

@@ -1,0 +1,219 @@
+"""Derivations as files: the steps of a strategy as JSON that a human can read, and applying them again.
+
+A step is a rule with its parameters and a place. The terms before and after are there to be read, and to
+tell where a program has changed; they are not parsed.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any
+
+from rewrites.result import Failure, Path, Result, Step, Success, one_line, show_path
+from rewrites.rule import COMPUTED, RULES, Computed, Rule
+from rise.errors import RiseError, StrategyError, UsageError
+from rise.expr import Expr, children, with_children
+from rise.nat import Nat, nat
+from rise.pretty import show
+from rise.primitives.declare import REGISTRY
+from rise.source import Note
+from rise.suggest import suggestion
+from rise.syntax.parser import parse_scheme
+from rise.types import SCALARS, Index
+
+FORMAT, VERSION = "rise derivation", 1
+NAT_FUNCTIONS = frozenset({"min", "max", "ceildiv"})
+
+
+@dataclass(frozen=True)
+class SavedStep:
+    """A step as it stands in a file."""
+
+    rule: str
+    parameters: Mapping[str, int | str]
+    path: tuple[int, ...]
+    before: str
+    after: str
+    constraints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What applying a saved derivation gave; `changed`: numbers of the steps that met another term."""
+
+    success: Success
+    changed: tuple[int, ...]
+
+
+# --- writing and reading --------------------------------------------------------------------------------
+
+
+def saved(step: Step) -> SavedStep:
+    parameters = {
+        name: str(size) if size.value is None else size.value for name, size in step.parameters.items()
+    }
+    constraints = tuple(str(c) for c in step.constraints)
+    return SavedStep(step.rule, parameters, step.path, show(step.before), show(step.after), constraints)
+
+
+def described(start: Expr, success: Success) -> dict[str, Any]:
+    """A derivation for `json.dumps`: format, version, program, steps, result."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "program": show(start, annotate=True),
+        "steps": [asdict(saved(step)) for step in success.steps],
+        "result": show(success.term, annotate=True),
+    }
+
+
+def read(text: str) -> list[SavedStep]:
+    """The steps of a saved derivation. UsageError R0608 where the text is none."""
+    try:
+        found = json.loads(text)
+        if found["format"] != FORMAT:
+            raise _unreadable(f"its format is {found['format']!r}")
+        if found["version"] != VERSION:
+            raise _unreadable(f"its version is {found['version']}, and this program reads version {VERSION}")
+        return [_step(step) for step in found["steps"]]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _unreadable(f"{type(error).__name__}: {error}") from None
+
+
+def _step(found: Mapping[str, Any]) -> SavedStep:
+    path, parameters = tuple(found["path"]), dict(found["parameters"])
+    if not all(isinstance(index, int) for index in path):
+        raise ValueError(f"the path {path}")
+    before, after = (str(found[key]) for key in ("before", "after"))
+    constraints = tuple(found.get("constraints", ()))
+    return SavedStep(str(found["rule"]), parameters, path, before, after, constraints)
+
+
+def _unreadable(reason: str) -> UsageError:
+    return UsageError(
+        "R0608", f"this is no saved derivation: {reason}", None, "`rise derive --save` writes one"
+    )
+
+
+# --- places ---------------------------------------------------------------------------------------------
+
+
+def part_at(term: Expr, path: Path) -> Expr | None:
+    """The subterm at a path; None where the path leads nowhere."""
+    for index in path:
+        below = children(term)
+        if not 0 <= index < len(below):
+            return None
+        term = below[index]
+    return term
+
+
+def replaced(term: Expr, path: Path, new: Expr) -> Expr:
+    """The term with another subterm at a path that it has."""
+    if not path:
+        return new
+    below = children(term)
+    inner = replaced(below[path[0]], path[1:], new)
+    return with_children(term, (*below[: path[0]], inner, *below[path[0] + 1 :]))
+
+
+def programs(start: Expr, success: Success) -> Iterator[Expr]:
+    """The whole program after each step. R0607 where a step is at a place that it does not have."""
+    whole = start
+    for step in success.steps:
+        if part_at(whole, step.path) is None:
+            raise StrategyError("R0607", f"`{step.rule}`: the program has no part at {show_path(step.path)}")
+        whole = replaced(whole, step.path, step.after)
+        yield whole
+
+
+# --- replaying ------------------------------------------------------------------------------------------
+
+
+def replay(start: Expr, steps: list[SavedStep]) -> Replayed:
+    """The steps applied to a program, which may be another than they were saved from.
+
+    Raises StrategyError R0607, with number, rule, place and reason, at the first that does not apply.
+    """
+    whole, done, changed = start, [], []
+    for number, step in enumerate(steps, 1):
+        part = part_at(whole, step.path)
+        if part is None:
+            raise _inapplicable(number, len(steps), step, "the program has no such part", whole)
+        result = _applied(step, part)
+        if isinstance(result, Failure):
+            raise _inapplicable(number, len(steps), step, result.reason, part, result)
+        if _shape(show(part)) != _shape(step.before):
+            changed.append(number)
+        made = Step(step.rule, step.path, part, result.term, *_of(result))
+        done.append(made)
+        whole = replaced(whole, step.path, result.term)
+    return Replayed(Success(whole, tuple(done)), tuple(changed))
+
+
+def _shape(text: str) -> list[str]:
+    """The words of a printed term, its variables by number: rules may name them differently."""
+    numbers: dict[str, str] = {}
+    words = re.findall(r"\w+|[^\w\s]", text)
+    fixed = REGISTRY.keys() | SCALARS.keys()
+    return [
+        numbers.setdefault(word, f"#{len(numbers)}") if word.isidentifier() and word not in fixed else word
+        for word in words
+    ]
+
+
+def _of(result: Success) -> tuple[Any, ...]:
+    """Constraints and parameters of the only step."""
+    return result.steps[0].constraints, result.steps[0].parameters
+
+
+def _applied(step: SavedStep, part: Expr) -> Result:
+    rule = rule_named(step.rule)
+    if isinstance(rule, Rule) and step.parameters:
+        rule = rule.with_sizes(**{name: _size(value) for name, value in step.parameters.items()})
+    return rule(part)
+
+
+def rule_named(name: str) -> Rule | Computed:
+    """A rule of the library or of a module that was imported. R0607 where there is none of the name."""
+    import rewrites
+
+    for module in pkgutil.iter_modules(rewrites.__path__):
+        import_module(f"rewrites.{module.name}")
+    known: dict[str, Rule | Computed] = {**RULES, **COMPUTED}
+    if name not in known:
+        hint = (
+            suggestion(name, known) or "a module with rules of your own is named by `--strategy module:name`"
+        )
+        raise StrategyError("R0607", f"there is no rule `{name}`", None, hint)
+    return known[name]
+
+
+def _size(value: int | str) -> Nat:
+    """A size from its text."""
+    if isinstance(value, int):
+        return nat(value)
+    names = sorted(set(re.findall(r"[A-Za-z_]\w*", value)) - NAT_FUNCTIONS)
+    try:
+        scheme = parse_scheme("".join(f"{{{name}: Nat}} -> " for name in names) + f"Idx[{value}]", {})
+    except RiseError:
+        raise _unreadable(f"{value!r} is no size") from None
+    if not isinstance(scheme.type, Index):
+        raise _unreadable(f"{value!r} is no size")
+    return scheme.type.size
+
+
+def _inapplicable(
+    number: int, of: int, step: SavedStep, reason: str, part: Expr, failure: Failure | None = None
+) -> StrategyError:
+    where = f"step {number} of {of}, `{step.rule}` at {show_path(step.path)}, no longer applies"
+    notes = [Note(f"when it was saved, the term there was `{one_line(step.before)}`")]
+    if failure is not None:
+        notes.append(Note(f"now it is `{one_line(show(part))}`", part.origin))
+    hint = (failure.hint if failure else None) or "derive the program anew, and save that"
+    return StrategyError("R0607", f"{where}: {reason}", part.origin, hint, notes=tuple(notes))

@@ -1,0 +1,99 @@
+"""What instances of some rules have to be like, that the left side does not say.
+
+A hint names the types of free names, terms for them, or functions that must only change the form of data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rise.expr import Expr, Literal, Primitive, apply
+from rise.nat import constant
+from rise.primitives.declare import primitive
+from rise.testing.choose import Choose
+from rise.testing.rules import Hint
+from rise.types import F16, F32, I32, SCALARS, Array, Function, Index, Scalar, Type, array
+
+SHAPES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
+ANY = Hint()
+
+
+def monoid(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
+    """+ with 0, or the maximum with what is below all inputs."""
+    type_ = types["z"]
+    if not isinstance(type_, Scalar):
+        raise TypeError(str(type_))
+    name, neutral = choose.pick((("add", 0), ("max", -100)))
+    zero = Literal(float(neutral) if type_.is_float else neutral, type_)
+    return {"op": Primitive(primitive(name), (type_,)), "z": zero}
+
+
+REDUCTION = Hint(lambda choose: {"z": choose.pick((I32, F32))}, monoid)
+
+
+def tiles(*combinations: tuple[Scalar, Scalar]) -> Hint:
+    """Operands of one type and an accumulator of another, in a shape of tensor cores."""
+
+    def types(choose: Choose) -> Mapping[str, Type]:
+        m, n, k = choose.pick(SHAPES)
+        operand, accumulator = choose.pick(combinations)
+        return {"a": array(m, k, operand), "b": array(n, k, operand), "c": array(m, n, accumulator)}
+
+    return Hint(types)
+
+
+def endofunction(*names: str, arguments: int = 1) -> Hint:
+    """Functions from numbers to numbers of the same type."""
+
+    def types(choose: Choose) -> Mapping[str, Type]:
+        scalar = choose.pick((F32, F16, I32))
+        type_: Type = scalar
+        for _ in range(arguments):
+            type_ = Function(scalar, type_)
+        return dict.fromkeys(names, type_)
+
+    return Hint(types)
+
+
+def _injection(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
+    """Different indices for all elements, in some order."""
+    type_ = types["is"]
+    if not (isinstance(type_, Array) and isinstance(type_.element, Index)):
+        raise TypeError(str(type_))
+    places = list(range(type_.element.size.value or 0))
+    count = type_.size.value or 0
+    order = [Literal(places.pop(choose.below(len(places))), type_.element) for _ in range(count)]
+    return {"is": apply(Primitive(primitive("makeArray").member(count), (type_.element,)), *order)}
+
+
+def _places(choose: Choose) -> Mapping[str, Type]:
+    """Up to four elements, and as many places or some more."""
+    count = 1 + choose.below(4)
+    return {"is": array(count, Index(constant(count + choose.below(3))))}
+
+
+INJECTION = Hint(_places, _injection)
+RESHAPES = Hint(views=frozenset({"f"}))
+
+HINTS: Mapping[str, Hint] = {
+    **dict.fromkeys(
+        (
+            "blockReduce", "reduceTree", "reduceTree, strided", "J >> reduce", "*reduce >> reduce",
+            "concat >> reduce", "reduce, backwards", "reorder >> reduce", "roundUp reduce", "scan in blocks",
+            "separateSumHV", "separateSumVH", "reduce → threads", "reduce → lanes",
+        ),
+        REDUCTION,
+    ),
+    **dict.fromkeys(("*f >> scatter", "zip >> scatter", "scatter >> gather"), INJECTION),
+    **dict.fromkeys(("zip(*f, )", "zip(, *f)", "mapViewFusion"), RESHAPES),
+    "tensorise": tiles((F16, F32), (SCALARS["bf16"], F32)),
+    "tensoriseSame": tiles((F16, F16)),
+    "asMatrix >> **g": endofunction("g"),
+    "zip2D(asMatrix, ) >> **g": endofunction("g", arguments=2),
+    "prologueSame": endofunction("g", "h"),
+}  # fmt: skip
+
+
+def hint(name: str) -> Hint:
+    """What instances of the rule have to be like."""
+    return HINTS.get(name, ANY)

@@ -1,0 +1,233 @@
+"""Rules that take maps apart, and the functions in them: fission, sharing, β and η."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from rewrites.rule import Computed, computed, rule
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    Literal,
+    Primitive,
+    alpha_equal,
+    apply,
+    call,
+    children,
+    fresh_name,
+    renamed,
+    size,
+    substitute,
+    with_children,
+)
+from rise.normal import is_view
+from rise.primitives.declare import primitive
+from rise.types import Array, Function, is_data
+
+COMPOSED = "xs |> map(fun(x => x |> f |> … |> g))"
+TWO_STEPS = "fun(xs: 5.i32 => xs |> map(fun(x => neg(abs(x)))))"
+THREE_STEPS = (
+    "fun((xss: 3.4.i32, ys: 4.i32) => xss |> map(fun(xs => zip(xs)(ys) |> map(fun((x, y) => x * y))"
+    " |> reduce(+, 0))))"
+)
+WITH_ELEMENT = "fun(xs: 3.2.f32 => xs |> map(fun(r => r |> map(fun(x => 2 * x)) |> transpose |> join)))"
+
+
+# --- fission --------------------------------------------------------------------------------------------
+
+
+def _steps(function: Lambda) -> list[Expr]:
+    """g1, …, gn where the body is x |> g1 |> … |> gn; the first step may also use x otherwise."""
+    steps: list[Expr] = []
+    body, name = function.body, function.parameter.name
+    while (
+        isinstance(body, Apply)
+        and name not in body.function.free
+        and is_data(body.argument.type)
+        and name in body.argument.free
+    ):
+        steps.insert(0, body.function)
+        body = body.argument
+    if not isinstance(body, Identifier):
+        steps.insert(0, Lambda(function.parameter, body, body.origin))
+    return steps
+
+
+def _fission(
+    name: str, equation: str, cut: Callable[[list[Expr]], list[list[Expr]]], meaning: str
+) -> Computed:
+    """A map whose steps are cut into groups, each a map of its own."""
+
+    @computed(name, equation, (TWO_STEPS, THREE_STEPS), meaning)
+    def rewrite(term: Expr) -> Expr | str:
+        applied = call(term)
+        if applied is None or applied[0] != "map" or len(applied[2]) != 2:
+            return "expected a map"
+        function, xs = applied[2]
+        if not isinstance(function, Lambda):
+            return "expected a map of a function"
+        steps = _steps(function)
+        if len(steps) < 2:
+            return "the function is one step"
+        return reduce(lambda array, group: _mapped(group, array, function.parameter.name), cut(steps), xs)
+
+    return rewrite
+
+
+def _mapped(steps: list[Expr], xs: Expr, name: str) -> Expr:
+    """xs |> map(fun(x => x |> g1 |> … |> gn))"""
+    if not isinstance(xs.type, Array):
+        raise TypeError(str(xs.type))
+    free = frozenset().union(*(step.free for step in steps))
+    x = Identifier(fresh_name(name, free), xs.type.element, xs.origin)
+    argument: Expr = x
+    body = reduce(_applied, steps, argument)
+    types = (xs.type.size, x.type, body.type)
+    return apply(Primitive(primitive("map"), types, xs.origin), Lambda(x, body, xs.origin), xs)  # type: ignore[arg-type]
+
+
+def _applied(argument: Expr, function: Expr) -> Expr:
+    """A step's function is put in place: only steps written by `_steps` are lambdas, and their x is used."""
+    if isinstance(function, Lambda):
+        return substitute(function.body, {function.parameter.name: argument})
+    return Apply(function, argument, function.origin)
+
+
+MAP_LAST_FISSION = _fission(
+    "mapLastFission",
+    f"{COMPOSED} → xs |> map(fun(x => x |> f |> …)) |> map(g)",
+    lambda steps: [steps[:-1], steps[-1:]],
+    "The last step of a map's function is a map of its own.",
+)
+MAP_FIRST_FISSION = _fission(
+    "mapFirstFission",
+    f"{COMPOSED} → xs |> map(f) |> map(fun(x => x |> … |> g))",
+    lambda steps: [steps[:1], steps[1:]],
+    "The first step of a map's function is a map of its own.",
+)
+MAP_FULL_FISSION = _fission(
+    "mapFullFission",
+    f"{COMPOSED} → xs |> map(f) |> … |> map(g)",
+    lambda steps: [[step] for step in steps],
+    "Every step of a map's function is a map of its own.",
+)
+
+# --- sharing --------------------------------------------------------------------------------------------
+
+LET_INLINE = rule(
+    "let, inlined",
+    "let y = x in f(y)",
+    "f(x)",
+    meaning="A name for a value is the value, computed where it is used.",
+)
+LET_MAP = rule(
+    "let >> *g", "(let y = x in f(y)) |> map(g)", "let y = x in f(y) |> map(g)", meaning="Names outermost."
+)
+
+
+def share(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ...], meaning: str) -> Computed:
+    """f(x) → let y = x in f(y), for the largest `wanted` part x that occurs more than once.
+
+    Parts that use variables bound inside the term cannot be named outside of it.
+    """
+
+    @computed(name, "f(x) → let y = x in f(y), x occurring more than once", instances, meaning)
+    def rewrite(term: Expr) -> Expr | str:
+        if not is_data(term.type):
+            return "expected data"
+        found = sorted(_closed_parts(term, frozenset(), wanted), key=size, reverse=True)
+        repeated = next(
+            (p for i, p in enumerate(found) if any(alpha_equal(p, q) for q in found[i + 1 :])), None
+        )
+        if repeated is None:
+            return "nothing is computed more than once"
+        y = Identifier(fresh_name("shared", term.free), repeated.type, term.origin)
+        function = Lambda(y, _replaced(term, repeated, y), term.origin)
+        let = Primitive(primitive("let"), (repeated.type, term.type), term.origin)  # type: ignore[arg-type]
+        return apply(let, repeated, function, origin=term.origin)
+
+    return rewrite
+
+
+def _closed_parts(term: Expr, bound: frozenset[str], wanted: Callable[[Expr], bool]) -> list[Expr]:
+    """The wanted parts of a term in which no variable is bound further out in it."""
+    below = bound | {term.parameter.name} if isinstance(term, Lambda) else bound
+    found = [part for child in children(term) for part in _closed_parts(child, below, wanted)]
+    return [term, *found] if is_data(term.type) and term.free.isdisjoint(bound) and wanted(term) else found
+
+
+def _replaced(term: Expr, old: Expr, new: Identifier) -> Expr:
+    if alpha_equal(term, old):
+        return new
+    if isinstance(term, Lambda):
+        if term.parameter.name in old.free:
+            return term
+        term = renamed(term, {new.name})
+    return with_children(term, tuple(_replaced(c, old, new) for c in children(term)))
+
+
+def computes(term: Expr) -> bool:
+    """Whether a value takes work: it is no name, no number, and more than a view."""
+    return not isinstance(term, Identifier | Literal) and not is_view(term)
+
+
+SHARE_REPEATED = share(
+    computes,
+    "subexpressionElimination",
+    (
+        "fun((x: i32, y: i32) => (x * y + 1) * (x * y + 1))",
+        "fun((xs: 4.f32, c: f32) => xs |> map(fun(x => x * (c + 2) - (c + 2))))",
+        "fun(xs: 4.i32 => zip(xs |> map(fun(x => x + 1)))(xs |> map(fun(y => y + 1))))",
+    ),
+    "What is computed more than once gets a name.",
+)
+
+# --- functions ------------------------------------------------------------------------------------------
+
+
+@computed(
+    "betaReduction",
+    "(fun(x => e))(a) → e with a for x",
+    (
+        "fun((xs: 4.i32, c: i32) => (fun(y: i32 => xs |> map(fun(x => x * y))))(c * c + 1))",
+        "fun(x: f32 => (fun(y: f32 => y * y))(x + 1))",
+    ),
+    "A function applied: its argument is computed wherever it is used.",
+)
+def BETA(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    if isinstance(term, Apply) and isinstance(term.function, Lambda):
+        return substitute(term.function.body, {term.function.parameter.name: term.argument})
+    return "expected a function that is applied"
+
+
+@computed(
+    "etaReduction",
+    "fun(x => f(x)) → f",
+    (
+        "fun(xs: 4.i32 => xs |> map(fun(x => neg(x))))",
+        "fun(xs: 2.3.f32 => xs |> map(fun(r => r |> split(3))))",
+    ),
+    "A function that only applies another is the other one.",
+)
+def ETA(term: Expr) -> Expr | str:  # noqa: N802
+    match term:
+        case Lambda(x, Apply(function, Identifier(name))) if name == x.name and name not in function.free:
+            return function
+        case _:
+            return "expected a function that only applies another"
+
+
+@computed(
+    "etaAbstraction",
+    "f → fun(x => f(x))",
+    ("fun(xs: 4.i32 => xs |> map(neg))", "fun(xs: 4.i32 => xs |> reduce(+, 0))"),
+    "A function is one that applies it.",
+)
+def ETA_ABSTRACTION(term: Expr) -> Expr | str:  # noqa: N802
+    if not isinstance(term.type, Function) or isinstance(term, Lambda):
+        return "expected a function that is not written out"
+    x = Identifier(fresh_name("x", term.free), term.type.parameter, term.origin)
+    return Lambda(x, Apply(term, x, term.origin), term.origin)

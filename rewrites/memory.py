@@ -1,0 +1,105 @@
+"""Rules about where values are stored. Memory denotes the identity, so all of them are equations."""
+
+from __future__ import annotations
+
+from rewrites.rule import Rule, rule
+
+SPACES = ("Global", "Shared", "Local")
+
+
+def _stored(space: str) -> tuple[Rule, ...]:
+    """A value stored, a generated array computed, an array copied."""
+    to = f"toMem({space})"
+    return (
+        rule(f"toMem({space})", "x", f"x |> {to}", meaning="A value is stored, and read from there on."),
+        rule(
+            f"materialise generate in {space}",
+            "generate(f)",
+            f"generate(fun(i => i)) |> mapSeq(f) |> {to}",
+            meaning="A generated array is computed once, instead of wherever it is read.",
+        ),
+        rule(
+            f"copy into {space}",
+            "xs",
+            f"xs |> mapSeq(fun(x => x)) |> {to}",
+            meaning="An array is copied by a loop.",
+        ),
+    )
+
+
+STORED = tuple(made for space in SPACES for made in _stored(space))
+
+# --- stored values and views of them --------------------------------------------------------------------
+
+STORED_TWICE = rule(
+    "toMem >> toMem", "x |> toMem(a, l) |> toMem(b, k)", "x |> toMem(b, k)", layouts=("l", "k")
+)
+NOT_STORED = rule("toMem, removed", "x |> toMem(a, l)", "x", layouts=("l",))
+STORED_PAIR = rule(
+    "pair >> toMem", "(x, y) |> toMem(a, l)", "(x |> toMem(a, l), y |> toMem(a, l))", layouts=("l",)
+)
+PAIR_STORED = rule(
+    "pair of toMem", "(x |> toMem(a, l), y |> toMem(a, l))", "(x, y) |> toMem(a, l)", layouts=("l",)
+)
+STORED_ZIP = rule(
+    "zip >> toMem", "zip(xs)(ys) |> toMem(a, l)", "zip(xs |> toMem(a, l))(ys |> toMem(a, l))", layouts=("l",)
+)
+LAYOUT_CHANGED = tuple(
+    rule(
+        f"toMem, {layout.split('(')[0]}",
+        "x |> toMem(Shared)",
+        f"x |> toMem(Shared, {layout})",
+        sizes=sizes,
+        meaning="Rows lie differently in shared memory: it is a property of the memory, not of the value.",
+    )
+    for layout, sizes in (("padded(p)", ("p",)), ("swizzled(128)", ()))
+)
+
+
+def _view_of_stored(name: str, view: str) -> tuple[Rule, Rule]:
+    """A view of what is stored, and what is stored as the view gives it."""
+    return (
+        rule(
+            f"toMem >> {name}", f"xs |> toMem(a, l) |> {view}", f"xs |> {view} |> toMem(a, l)", layouts=("l",)
+        ),
+        rule(
+            f"{name} >> toMem", f"xs |> {view} |> toMem(a, l)", f"xs |> toMem(a, l) |> {view}", layouts=("l",)
+        ),
+    )
+
+
+VIEWS_OF_STORED = tuple(
+    made
+    for name, view in (
+        ("S", "split(n)"),
+        ("J", "join"),
+        ("T", "transpose"),
+        ("asVector", "asVector(n)"),
+        ("asScalar", "asScalar"),
+    )
+    for made in _view_of_stored(name, view)
+)
+
+# --- how shared memory is filled ------------------------------------------------------------------------
+
+COPIES = tuple(
+    rule(
+        f"toMem → {copy}",
+        "x |> toMem(Shared, l)",
+        f"x |> {copy}(l)",
+        layouts=("l",),
+        meaning=meaning,
+    )
+    for copy, meaning in (
+        ("copyThreads", "By the threads of a block, through their registers."),
+        ("copyAsync", "By the threads of a block, asynchronously."),
+        ("bulkCopy", "By one thread, as a bulk tensor copy."),
+    )
+)
+BULK_STORE = rule(
+    "toMem → bulkStore",
+    "x |> toMem(Shared, l) |> toMem(Global)",
+    "x |> toMem(Shared, l) |> bulkStore",
+    layouts=("l",),
+    meaning="From shared memory by one thread, as a bulk tensor copy.",
+)

@@ -1,0 +1,17 @@
+"""The order in which the tiles of a result are computed: tiles that share operands close to each other."""
+
+from __future__ import annotations
+
+from rewrites.rule import rule
+
+# of an r × c grid of tiles in one list, row by row: g rows at a time, column by column, and back
+GROUPED = "natFun(i => i / (g*c) * (g*c) + i % g * c + i % (g*c) / g)"
+BY_ROWS = "natFun(t => t / (g*c) * (g*c) + t % c * g + t / c % g)"
+
+RASTERISE = rule(
+    "*f, in groups of rows",
+    "xs |> map(f)",
+    f"xs |> reorder(q*g*c, {GROUPED}, {BY_ROWS}) |> map(f) |> reorder(q*g*c, {BY_ROWS}, {GROUPED})",
+    sizes=("q", "g", "c"),
+    meaning="The elements of a q*g × c matrix in one list, in groups of g rows, column by column in each.",
+)

@@ -1,0 +1,81 @@
+"""Rules that bring operands closer: into shared memory, by copies that run ahead of the computation."""
+
+from __future__ import annotations
+
+from rewrites.match import Match
+from rewrites.rule import Rule, rule
+from rise.expr import Expr, Primitive, subterms
+
+COPIED = "asVectorAligned(v) |> split(t) |> mapSeqUnroll(fun(c => c |> mapThreads(0)(fun(e => e)))) |> join"
+
+
+def is_copied(term: Expr) -> bool:
+    return any(isinstance(part, Primitive) and part.name == "mapThreads" for part in subterms(term))
+
+
+def not_yet_copied(match: Match) -> str | None:
+    return "it is copied already" if is_copied(match.terms["x"]) else None
+
+
+def _stage(first: str, second: str) -> Rule:
+    return rule(
+        f"stage by {first} and {second}",
+        "xs |> reduceSeq(Local)(fun(acc, x => f(acc, fst(x), snd(x))), z)",
+        f"xs |> map(fun((a, b) => (a |> {first}(padded(p)), b |> {second}(padded(q)))))"
+        " |> reduceSeq(Local)(fun(acc, x => f(acc, fst(x), snd(x))), z)",
+        sizes=("p", "q"),
+        meaning="The operands of a reduction's step are copied into shared memory first.",
+    )
+
+
+# by the copies that the operands need: what is computed on the way goes through registers
+COPIES = ("copyAsync", "copyThreads")
+STAGE = {(a, b): _stage(a, b) for a in COPIES for b in COPIES}
+PIPELINE = rule(
+    "pipeline",
+    "xs |> map(f) |> reduceSeq(Local)(g, z)",
+    "xs |> reducePipelined(s)(f)(g, z)",
+    sizes=("s",),
+    meaning="What is loaded for the next steps is on its way while a step is computed.",
+)
+
+
+def _copies(primitive: str) -> tuple[Rule, Rule]:
+    rows = rule(
+        f"{primitive}, rows",
+        f"x |> {primitive}(l)",
+        f"x |> join |> {COPIED} |> asScalar |> split(m) |> {primitive}(l)",
+        sizes=("v", "t", "m"),
+        layouts=("l",),
+        conditions=(not_yet_copied,),
+        meaning="A tile is copied by all threads of a block, v elements at once, along its rows.",
+    )
+    columns = rule(
+        f"{primitive}, columns",
+        f"x |> {primitive}(l)",
+        f"x |> transpose |> join |> {COPIED} |> asScalar |> split(m) |> {primitive}(l) |> transpose",
+        sizes=("v", "t", "m"),
+        layouts=("l",),
+        conditions=(not_yet_copied,),
+        meaning="The same along its columns.",
+    )
+    return rows, columns
+
+
+# by primitive, then along rows and along columns
+COPY = {primitive: _copies(primitive) for primitive in COPIES}
+
+KEEP_SHARED = rule(
+    "keep in Shared",
+    "x",
+    "x |> toMem(Shared, padded(p))",
+    sizes=("p",),
+    meaning="A result is kept in shared memory, for all threads of the block.",
+)
+BY_THREADS = rule(
+    "by threads",
+    "xss",
+    f"xss |> join |> {COPIED} |> asScalar |> split(m)",
+    sizes=("v", "t", "m"),
+    meaning="A matrix is evaluated by all threads of a block, v neighbours by each at once.",
+)

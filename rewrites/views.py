@@ -1,0 +1,118 @@
+"""Rules that move `split`, `join`, `transpose` and `slide` past maps and past each other.
+
+The names are the rules, as in `rewrites.movement`, where those stand that our strategies use.
+"""
+
+from __future__ import annotations
+
+from rewrites.rule import Rule, rule
+
+# --- maps, the other way round ------------------------------------------------------------------------
+
+MAP_SPLIT = rule("S >> **f", "xs |> split(n) |> map(fun(b => b |> map(f)))", "xs |> map(f) |> split(n)")
+MAP_JOIN = rule("J >> *f", "xs |> join |> map(f)", "xs |> map(fun(b => b |> map(f))) |> join")
+JOIN_MAP = rule("**f >> J", "xs |> map(fun(b => b |> map(f))) |> join", "xs |> join |> map(f)")
+TRANSPOSE_ELEMENTS = rule(
+    "**f >> T, the same f",
+    "xs |> map(fun(x => x |> map(f))) |> transpose",
+    "xs |> transpose |> map(fun(c => c |> map(f)))",
+    meaning="Where the inner function does not depend on the outer element.",
+)
+MAP_TRANSPOSE = rule(
+    "T >> **f",
+    "xs |> transpose |> map(fun(c => c |> map(f)))",
+    "xs |> map(fun(r => r |> map(f))) |> transpose",
+)
+MAP_SLIDE = rule(
+    "slide >> **f",
+    "xs |> slide(n, m) |> map(fun(w => w |> map(f)))",
+    "xs |> map(f) |> slide(n, m)",
+    meaning="A map of each window is a map before windows, which computes each element once.",
+)
+MAP_TAKE = rule("take >> *f", "xs |> take(n) |> map(f)", "xs |> map(f) |> take(n)")
+MAP_DROP = rule(
+    "drop >> *f",
+    "xs |> drop(n) |> map(f)",
+    "xs |> map(f) |> drop(n)",
+    meaning="This computes what is dropped, too.",
+)
+INTERCHANGE = rule(
+    "loopInterchange",
+    "xs |> map(fun(x => ys |> map(fun(y => f(x, y)))))",
+    "ys |> map(fun(y => xs |> map(fun(x => f(x, y))))) |> transpose",
+    meaning="Two independent loops; of a matrix product, A·B as the transpose of Bᵀ·Aᵀ.",
+)
+INTERCHANGE_NEST = rule(
+    "**f",
+    "xs |> map(fun(x => x |> map(f)))",
+    "xs |> transpose |> map(fun(c => c |> map(f))) |> transpose",
+    meaning="Interchange of the two loops of a nest.",
+)
+
+# --- split, join and transpose past each other --------------------------------------------------------
+
+MAP_T, MAP_J = "map(fun(x => x |> transpose))", "map(fun(x => x |> join))"
+
+
+def _map_s(view: str) -> str:
+    return f"map(fun(x => x |> {view}))"
+
+
+def _past_transpose(name: str, view: str) -> tuple[Rule, Rule, Rule]:
+    """What adds a dimension to an array: of rows, of columns, of the array of rows."""
+    return (
+        rule(
+            f"T >> {name}",
+            f"xs |> transpose |> {view}",
+            f"xs |> {_map_s(view)} |> transpose |> {MAP_T}",
+        ),
+        rule(
+            f"T >> *{name}",
+            f"xs |> transpose |> {_map_s(view)}",
+            f"xs |> {view} |> {MAP_T} |> transpose",
+        ),
+        rule(
+            f"*{name} >> T",
+            f"xs |> {_map_s(view)} |> transpose",
+            f"xs |> transpose |> {view} |> {MAP_T}",
+        ),
+    )
+
+
+SPLIT_PAST_TRANSPOSE = _past_transpose("S", "split(n)")
+SLIDE_PAST_TRANSPOSE = _past_transpose("slide", "slide(n, m)")
+TRANSPOSE_JOIN = rule("J >> T", "xs |> join |> transpose", f"xs |> {MAP_T} |> transpose |> {MAP_J}")
+MAP_JOIN_TRANSPOSE = rule("T >> *J", f"xs |> transpose |> {MAP_J}", f"xs |> {MAP_T} |> join |> transpose")
+JOIN_MAP_TRANSPOSE = rule("*T >> J", f"xs |> {MAP_T} |> join", f"xs |> transpose |> {MAP_J} |> transpose")
+TRANSPOSE_MAP_JOIN = rule("*J >> T", f"xs |> {MAP_J} |> transpose", f"xs |> transpose |> {MAP_T} |> join")
+JOIN_JOIN = rule("J >> J", "xs |> join |> join", f"xs |> {MAP_J} |> join")
+MAP_JOIN_JOIN = rule("*J >> J", f"xs |> {MAP_J} |> join", "xs |> join |> join")
+SPLIT_SPLIT = rule(
+    "S >> S",
+    "xs |> split(m) |> split(n)",
+    "xs |> split(n*m) |> map(fun(b => b |> split(m)))",
+    meaning="Blocks of blocks.",
+)
+SPLIT_MAP_SPLIT = rule(
+    "S >> *S", "xs |> split(n*m) |> map(fun(b => b |> split(m)))", "xs |> split(m) |> split(n)"
+)
+SPLIT_IN_JOIN = rule(
+    "J >> S, within rows",
+    "xs |> join |> split(n)",
+    "xs |> map(fun(r => r |> split(n))) |> join",
+    meaning="Where n divides the rows.",
+)
+MAP_SPLIT_JOIN = rule("*S >> J", "xs |> map(fun(r => r |> split(n))) |> join", "xs |> join |> split(n)")
+
+# --- identities, introduced ---------------------------------------------------------------------------
+
+TRANSPOSE_PAIR = rule("T >> T, introduced", "xs", "xs |> transpose |> transpose")
+SPLIT_JOIN_PAIR = rule("S >> J, introduced", "xs", "xs |> split(n) |> join")
+JOIN_SPLIT_PAIR = rule("J >> S, introduced", "xs", "xs |> join |> split(n)")
+MAP_TRANSPOSE_TWICE = rule("*T >> *T", f"xs |> {MAP_T} |> {MAP_T}", "xs")
+DEAL = rule(
+    "deal",
+    "xs |> map(f)",
+    "xs |> split(n) |> transpose |> map(fun(c => c |> map(f))) |> transpose |> join",
+    meaning="Elements dealt to n workers in turn, as to persistent blocks.",
+)

@@ -1,0 +1,168 @@
+"""Which dimension of an array lies contiguously in memory, as far as its views tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from rewrites.result import Failure, Result, Success
+from rise.expr import Apply, Expr, Identifier, Lambda, call, children
+from rise.types import Array, Pair, Type
+from strategies.core import Rewrite, Strategy, at_child
+
+
+@dataclass(frozen=True)
+class Lying:
+    """For each dimension of an array, outermost first, whether its neighbours are neighbours in memory.
+
+    computed: whether elements are computed from what is in memory, one by one
+    """
+
+    dimensions: tuple[bool, ...]
+    computed: bool = False
+
+
+# what is known of a value: of a pair, of both parts; None where nothing is
+Known = Lying | tuple["Known", "Known"] | None
+Context = Mapping[str, Known]
+
+
+def stored(type_: Type) -> Known:
+    """An array as it is stored, row by row; an array of pairs as a pair of arrays."""
+    count, element = 0, type_
+    while isinstance(element, Array):
+        count, element = count + 1, element.element
+    if isinstance(element, Pair):
+        return _under(count, stored(element.first)), _under(count, stored(element.second))
+    return Lying((False,) * (count - 1) + (True,)) if count else Lying(())
+
+
+def _under(count: int, known: Known) -> Known:
+    match known:
+        case (first, second):
+            return _under(count, first), _under(count, second)
+        case Lying(()):
+            return Lying((False,) * (count - 1) + (True,)) if count else known
+        case Lying(dimensions):
+            return Lying((False,) * count + dimensions)
+        case _:
+            return None
+
+
+def lying(term: Expr, context: Context) -> Known:
+    """What is known of the value of a term; the context says what is known of bound variables."""
+    if isinstance(term, Identifier):
+        return context[term.name] if term.name in context else stored(term.type)
+    if isinstance(term, Apply) and isinstance(term.function, Lambda):
+        inner = {**context, term.function.parameter.name: lying(term.argument, context)}
+        return lying(term.function.body, inner)
+    applied = call(term)
+    if applied is None or not applied[2]:
+        return None
+    name, head, arguments = applied
+    if name == "map" and len(arguments) == 2:
+        return _map(arguments[0], lying(arguments[1], context), context)
+    if head.declaration.elementwise:
+        return Lying((), computed=True)
+    return _view(name, [lying(a, context) for a in arguments])
+
+
+def _map(function: Expr, array: Known, context: Context) -> Known:
+    if not isinstance(function, Lambda):
+        return None
+    inner = lying(function.body, {**context, function.parameter.name: element(array)})
+    return _array(_outermost(array), inner)
+
+
+def _view(name: str, parts: list[Known]) -> Known:
+    match name, parts:
+        case "zip" | "pair", [first, second]:
+            return first, second
+        case "fst", [(first, _)]:
+            return first
+        case "snd", [(_, second)]:
+            return second
+        case _, [(first, second)]:
+            return _view(name, [first]), _view(name, [second])
+        case "transpose", [Lying((a, b, *rest)) as array]:
+            return replace(array, dimensions=(b, a, *rest))
+        case "split" | "slide", [Lying() as array]:
+            return replace(array, dimensions=(False, *array.dimensions))
+        case "join", [Lying((_, inner, *rest)) as array]:
+            return replace(array, dimensions=(inner, *rest))
+        case "reorder", [Lying((_, *rest)) as array]:
+            return replace(array, dimensions=(False, *rest))
+        case "take" | "drop" | "id" | "unzip", [array]:
+            return array
+        case _:
+            return None
+
+
+def element(array: Known) -> Known:
+    """What is known of an array's elements."""
+    match array:
+        case (first, second):
+            return element(first), element(second)
+        case Lying((_, *rest)):
+            return replace(array, dimensions=tuple(rest))
+        case _:
+            return None
+
+
+def _outermost(array: Known) -> bool | None:
+    match array:
+        case Lying((outer, *_)):
+            return outer
+        case (first, second):
+            left, right = _outermost(first), _outermost(second)
+            return left if left == right else None
+        case _:
+            return None
+
+
+def _array(outer: bool | None, inner: Known) -> Known:
+    match inner:
+        case (first, second):
+            return _array(outer, first), _array(outer, second)
+        case Lying(dimensions) if outer is not None:
+            return replace(inner, dimensions=(outer, *dimensions))
+        case _:
+            return None
+
+
+# --- strategies that ask --------------------------------------------------------------------------------
+
+
+def in_context(
+    at: Callable[[Expr], bool], make: Callable[[Expr, Context], Rewrite], known: Context
+) -> Strategy:
+    """What `make` gives at the outermost terms for which `at` holds, for what is known of variables."""
+
+    def go(term: Expr, context: Context) -> Result:
+        if at(term):
+            return make(term, context)(term)
+        result = Success(term)
+        for index, child in enumerate(children(term)):
+            below = at_child(index, lambda c, x=_below(term, child, context): go(c, x), result.term)  # type: ignore[misc]
+            if isinstance(below, Failure):
+                return below
+            result = Success(below.term, result.steps + below.steps)
+        return result
+
+    return Strategy("in_context", lambda term: go(term, known))
+
+
+def _below(term: Expr, child: Expr, context: Context) -> Context:
+    """The context in a child: a mapped function's parameter is an element of the array."""
+    if isinstance(term, Lambda):
+        return context if term.parameter.name in context else {**context, term.parameter.name: None}
+    if isinstance(term, Apply) and child is term.function:
+        function: Expr = child
+        if isinstance(function, Lambda):
+            return {**context, function.parameter.name: lying(term.argument, context)}
+        if isinstance(function, Apply) and isinstance(function.argument, Lambda):
+            applied = call(term)
+            if applied is not None and applied[0].startswith("map"):
+                name = function.argument.parameter.name
+                return {**context, name: element(lying(term.argument, context))}
+    return context

@@ -1,0 +1,104 @@
+"""Products of matrices in programs: found, separated from what surrounds them, and from their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rewrites import algorithmic as a
+from rewrites import movement as m
+from rewrites.prologue import (
+    BLOCK_FUSION,
+    INLINE,
+    PIPELINE_FUSION,
+    PROLOGUE,
+    PROLOGUE_SAME,
+    ZIP_MAP_OUT_FIRST,
+    ZIP_MAP_OUT_SECOND,
+)
+from rewrites.result import Failure, Result, Success
+from rise.expr import Expr, Lambda, call, children
+from rise.types import shape
+from strategies.core import Rewrite, Strategy, at_child, choice, normalize, seq
+from strategies.hide import outermost_parts
+from strategies.places import computes, outermost_part
+
+NO_PRODUCT = (
+    "there is no product of two matrices: a sum (reduce) of products under two maps, whose inner array "
+    "does not depend on the outer element"
+)
+
+
+def is_product(term: Expr) -> bool:
+    """A map of maps of reductions: the matrix of all dot products."""
+    applied = call(term)
+    if applied is None or applied[0] != "map" or len(applied[2]) != 2:
+        return False
+    function = applied[2][0]
+    return isinstance(function, Lambda) and a.is_map_of_reductions(function.body)
+
+
+def is_fold(term: Expr) -> bool:
+    applied = call(term)
+    return applied is not None and applied[0] == "reduceSeq" and len(applied[2]) == 3
+
+
+def contains(predicate: Callable[[Expr], bool]) -> Callable[[Expr], bool]:
+    return lambda term: outermost_part(term, predicate) is not None
+
+
+def rank(term: Expr) -> int:
+    """How many array dimensions a term has."""
+    return len(shape(term.type)[0])
+
+
+def at_products(s: Rewrite) -> Strategy:
+    """s at every outermost product; fails if it fails at one, or there is none."""
+
+    def run(term: Expr) -> Result:
+        if is_product(term):
+            return s(term)
+        result = Success(term)
+        for index, child in enumerate(children(term)):
+            if outermost_part(child, is_product) is None:
+                continue
+            following = at_child(index, run, result.term)
+            if isinstance(following, Failure):
+                return following
+            result = Success(following.term, result.steps + following.steps)
+        return result if result.steps else Failure("at_products", term, "no product of matrices")
+
+    return Strategy("at_products", run)
+
+
+def computed_operands(term: Expr) -> list[Expr]:
+    """The operands of products that are computed, not only rearranged."""
+    found: list[Expr] = []
+    for product in outermost_parts(term, is_product):
+        applied = call(product)
+        function, rows = applied[2]  # type: ignore[index]  # it is a map
+        inner = call(function.body)  # type: ignore[union-attr]  # of a function
+        found += [matrix for matrix in (rows, inner[2][1]) if computes(matrix)]  # type: ignore[index]
+    return found
+
+
+# each product is a matrix of its own, everything else a map over it
+outline = seq(
+    normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
+    normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
+)
+# what is done with the operands is a map over them
+separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_SAME, a.MAP_IDENTITY))
+# what is done with operands point by point, from where they are to where their tiles are loaded
+bring_prologue = normalize(
+    choice(
+        ZIP_MAP_OUT_FIRST,
+        ZIP_MAP_OUT_SECOND,
+        BLOCK_FUSION,
+        PIPELINE_FUSION,
+        INLINE,
+        a.MAP_VIEW_FUSION,
+        m.SPLIT_MAP,
+        m.TRANSPOSE_MAP,
+        m.DROP_UNUSED,
+    )
+)

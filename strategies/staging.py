@@ -1,0 +1,80 @@
+"""Operands of a reduction brought into shared memory by copies that run ahead of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from rewrites import staging as s
+from rewrites.rule import Rule
+from rise.expr import Expr, call
+from rise.types import Array, Pair, Scalar, Type, shape
+from strategies.contiguity import Context, Known, Lying, element, in_context, lying
+from strategies.core import Strategy, argument, fail, seq, top_down
+from strategies.products import is_fold
+
+WIDEST = 16  # bytes that a thread moves at once
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How tiles are copied: by so many threads, `vector` elements at once; rows are `padding` longer."""
+
+    threads: int
+    vector: int
+    padding: int
+
+    def of(self, tile: Type) -> dict[str, int]:
+        """The parameters of a copy of a tile, as far as its size allows."""
+        sizes, scalar = shape(tile)
+        widest = WIDEST // scalar.bytes if isinstance(scalar, Scalar) else 1
+        vector = min(self.vector, widest)
+        vectors = prod(size.value or 1 for size in sizes) // vector
+        return {"v": vector, "t": next(t for t in range(self.threads, 0, -1) if vectors % t == 0)}
+
+
+def tiles_of(term: Expr) -> Pair | None:
+    """The type of the pairs of matrices that a reduction is over, as the loop over k of a product is."""
+    applied = call(term)
+    if applied is None or not is_fold(term):
+        return None
+    match applied[2][2].type:
+        case Array(_, Pair(first, second) as pair) if len(shape(first)[0]) == 2 == len(shape(second)[0]):
+            return pair
+        case _:
+            return None
+
+
+def stage(copies: Copies, stages: int, known: Context) -> Strategy:
+    """The tiles of every product through shared memory, `stages` of them at a time.
+
+    How they lie in memory decides in which direction they are copied; what is computed on the way
+    goes through registers, the rest by asynchronous copies.
+    """
+
+    def make(fold: Expr, context: Context) -> Strategy:
+        applied, types = call(fold), tiles_of(fold)
+        if applied is None or types is None:
+            return fail
+        first, second = _both(element(lying(applied[2][2], context)))
+        return seq(
+            s.STAGE[_primitive(first), _primitive(second)].with_sizes(p=copies.padding, q=copies.padding),
+            argument(top_down(_copy(first).with_sizes(**copies.of(types.first)))),
+            argument(top_down(_copy(second).with_sizes(**copies.of(types.second)))),
+            s.PIPELINE.with_sizes(s=stages),
+        )
+
+    return in_context(lambda term: tiles_of(term) is not None, make, known)
+
+
+def _both(pair: Known) -> tuple[Known, Known]:
+    return pair if isinstance(pair, tuple) else (None, None)
+
+
+def _primitive(tile: Known) -> str:
+    return "copyThreads" if isinstance(tile, Lying) and tile.computed else "copyAsync"
+
+
+def _copy(tile: Known) -> Rule:
+    rows, columns = s.COPY[_primitive(tile)]
+    return columns if isinstance(tile, Lying) and tile.dimensions == (True, False) else rows

@@ -1,0 +1,186 @@
+"""Operands through shared memory: exact for every layout, with few barriers and wide copies."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codegen.execute import execute
+from codegen.pipeline import Kernel, generate
+from rewrites.result import Success
+from rise.check.program import check_text
+from rise.check.specialise import specialise
+from rise.errors import TranslationError
+from rise.expr import Expr, inline
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from strategies.tensor_core import tensor_core
+
+PROGRAMS = """
+def dot = fun((xs, ys) => zip(xs)(ys) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))
+
+def rows = depFun((m: Nat, n: Nat, k: Nat) => fun((A: m.k.f16, B: n.k.f16) =>
+  A |> map(fun(row => B |> map(fun(col => dot(row, col)))))))
+def columns = depFun((m: Nat, n: Nat, k: Nat) => fun((A: k.m.f16, B: k.n.f16) =>
+  A |> transpose |> map(fun(row => B |> transpose |> map(fun(col => dot(row, col)))))))
+def scaled = depFun((m: Nat, n: Nat, k: Nat) => fun((A: m.k.f16, B: k.n.f16, C: m.n.f16, alpha: f32) =>
+  zip(A)(C) |> map(fun((row, cs) => zip(B |> transpose)(cs) |> map(fun((col, c) =>
+    f16(alpha * dot(row, col) + f32(c))))))))
+def biased = depFun((m: Nat, n: Nat, k: Nat) => fun((A: m.k.f16, B: k.n.f16, bias: n.f32) =>
+  A |> map(fun(row => zip(B |> transpose)(bias) |> map(fun((col, b) => max(dot(row, col) + b, 0)))))))
+def rectified = depFun((m: Nat, n: Nat, k: Nat) => fun((A: m.k.f16, B: k.n.f16) =>
+  A |> map(map(fun(x => max(x, 0)))) |> map(fun(row => B |> transpose |> map(fun(col => dot(row, col)))))))
+def inside = depFun((m: Nat, n: Nat, k: Nat) => fun((A: m.k.f16, B: n.k.f16, C: m.n.f32) =>
+  zip(A)(C) |> map(fun((row, cs) => zip(B)(cs) |> map(fun((col, c) =>
+    (zip(row)(col) |> map(fun((x, y) => f32(max(x, 0)) * f32(y + 1))) |> reduce(+, 0)) + c))))))
+def two = depFun((m: Nat, n: Nat, k: Nat, l: Nat) =>
+  fun((A: m.k.f16, B: k.n.f16, C: m.l.f16, D: n.l.f16) =>
+    zip(A)(C) |> map(fun((ra, rc) => zip(B |> transpose)(D) |> map(fun((cb, cd) =>
+      dot(ra, cb) - dot(rc, cd)))))))
+def batched = depFun((b: Nat, m: Nat, n: Nat, k: Nat) => fun((As: b.m.k.f16, Bs: b.k.n.f16) =>
+  zip(As)(Bs) |> map(fun((A, B) => A |> map(fun(row => B |> transpose |> map(fun(col => dot(row, col)))))))))
+def convolved = depFun((h: Nat, w: Nat, c: Nat, o: Nat) =>
+  fun((image: (h + 2).(w + 2).c.f16, weights: o.(3*3*c).f16) =>
+    image |> map(slide(3, 1)) |> slide(3, 1) |> map(transpose) |> map(map(map(join))) |> map(map(join))
+      |> join |> map(fun(patch => weights |> map(fun(filter => dot(patch, filter)))))))
+"""
+SMALL: dict[str, Any] = {"block": (32, 32, 32), "warp": (16, 16), "epilogue": "direct"}
+
+
+@cache
+def definitions() -> Any:
+    return check_text(PROGRAMS, "products.rise")
+
+
+def derive(name: str, sizes: dict[str, int], **parameters: Any) -> tuple[Expr, Kernel]:
+    term = data_flow(inline(specialise(definitions()[name], sizes)))
+    result = tensor_core(**{**SMALL, **parameters})(term)
+    assert isinstance(result, Success), result.story()
+    return term, generate(result.term, name)
+
+
+def assert_exact(term: Expr, kernel: Kernel, seed: int = 0) -> None:
+    inputs = random_inputs(kernel.inputs, seed, exact=True)
+    found = execute(kernel, inputs, "emulate", seed=seed)
+    np.testing.assert_array_equal(found, call(term, *inputs))
+
+
+def matrices(m: int, n: int, k: int) -> dict[str, int]:
+    return {"m": m, "n": n, "k": k}
+
+
+# --- exact --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 5])
+@pytest.mark.parametrize("tiles", [1, 2, 4])
+def test_pipelines_of_any_depth_over_any_number_of_tiles(stages: int, tiles: int) -> None:
+    assert_exact(*derive("rows", matrices(32, 64, 32 * tiles), stages=stages))
+
+
+@pytest.mark.parametrize("name", ["rows", "columns", "scaled", "biased", "rectified", "inside"])
+@pytest.mark.parametrize("epilogue", ["direct", "shared"])
+def test_layouts_prologues_and_epilogues(name: str, epilogue: str) -> None:
+    assert_exact(*derive(name, matrices(64, 96, 96), stages=3, epilogue=epilogue))
+
+
+@pytest.mark.parametrize("epilogue", ["direct", "shared"])
+def test_two_products_of_different_depth(epilogue: str) -> None:
+    assert_exact(*derive("two", {**matrices(32, 64, 64), "l": 96}, stages=2, epilogue=epilogue))
+
+
+def test_batched_products_are_blocks_in_the_third_dimension() -> None:
+    term, kernel = derive("batched", {"b": 3, **matrices(32, 64, 64)}, stages=3)
+    assert kernel.launch.grid == (2, 1, 3)
+    assert_exact(term, kernel)
+
+
+def test_a_convolution_is_a_product_whose_operand_is_never_built() -> None:
+    term, kernel = derive("convolved", {"h": 4, "w": 8, "c": 32, "o": 32}, stages=3)
+    assert "copy_async<8>(&ring" in kernel.source
+    assert_exact(term, kernel)
+
+
+@pytest.mark.parametrize("name", ["rows", "scaled"])
+def test_tiles_in_groups_of_rows(name: str) -> None:
+    term, kernel = derive(name, matrices(128, 96, 64), stages=2, group=2)
+    assert kernel.launch.grid == (12, 1, 1)
+    assert_exact(term, kernel)
+
+
+# --- structure ----------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_needs_one_barrier_for_each_tile() -> None:
+    _, kernel = derive("rows", matrices(64, 64, 256), stages=3)
+    assert kernel.source.count("__syncthreads();") == 1
+
+
+def test_operands_are_copied_sixteen_bytes_at_once() -> None:
+    _, kernel = derive("columns", matrices(64, 64, 256), block=(64, 64, 32), warp=(32, 32), stages=3)
+    assert set(re.findall(r"copy_async<\d+>", kernel.source)) == {"copy_async<8>"}
+
+
+def test_the_epilogue_reuses_the_memory_of_the_operands() -> None:
+    _, staged = derive("scaled", matrices(64, 64, 256), stages=3)
+    _, shared = derive("scaled", matrices(64, 64, 256), stages=3, epilogue="shared")
+    assert staged.launch.shared_bytes >= shared.launch.shared_bytes > 0
+
+
+def test_without_stages_nothing_goes_through_shared_memory() -> None:
+    _, kernel = derive("rows", matrices(64, 64, 64), stages=0)
+    assert kernel.launch.shared_bytes == 0
+
+
+# --- vectors ------------------------------------------------------------------------------------------
+
+
+def kernel_of(body: str) -> tuple[Expr, Kernel]:
+    term = data_flow(inline(check_text(f"def f = {body}")["f"].body))
+    return term, generate(term, "f")
+
+
+COPY = "mapThreads(fun(v => v)) |> asScalar |> toMem(Shared) |> mapThreads(fun(x => x + 1))"
+
+
+def test_vectors_are_copied_as_one_where_they_are_aligned() -> None:
+    term, kernel = kernel_of(
+        f"fun((xs: 2.64.f16) => xs |> mapBlock(fun(r => r |> asVectorAligned(8) |> {COPY})))"
+    )
+    assert "copy_vector<8>" in kernel.source
+    assert_exact(term, kernel)
+
+
+def test_vectors_that_are_not_aligned_are_copied_by_elements() -> None:
+    term, kernel = kernel_of(
+        f"fun((xs: 2.65.f16) => xs |> mapBlock(fun(r => r |> drop(1) |> asVector(8) |> {COPY})))"
+    )
+    assert "copy_vector" not in kernel.source
+    assert_exact(term, kernel)
+
+
+def test_what_is_computed_with_is_loaded_and_stored_as_vectors() -> None:
+    term, kernel = kernel_of(
+        f"fun((xs: 2.64.f32) => xs |> mapBlock(fun(r => r |> map(fun(x => x * x)) |> asVector(4) |> {COPY})))"
+    )
+    assert kernel.source.count("copy_vector<4>") == 2
+    assert_exact(term, kernel)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"fun((xs: 2.65.f16) => xs |> mapBlock(fun(r => r |> drop(1) |> asVectorAligned(8) |> {COPY})))",
+        "fun((xs: 2.64.f16) => xs |> mapBlock(fun(r => r |> map(fun(x => x + 1)) |> asVector(8)"
+        " |> mapThreads(fun(v => v)) |> asScalar |> copyAsync |> mapThreads(fun(x => x)))))",
+    ],
+)
+def test_promises_that_cannot_be_kept_are_refused(body: str) -> None:
+    with pytest.raises(TranslationError) as caught:
+        kernel_of(body)
+    assert caught.value.code == "R0724"
+    assert caught.value.origin is not None

@@ -1,0 +1,81 @@
+"""The property of rules: where one applies, the type stays, and what is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rewrites.instances import Drawn, sampled
+from rewrites.result import Failure
+from rewrites.rule import Rule
+from rise.expr import Expr, Primitive, subterms
+from rise.interpret import evaluate
+from rise.pretty import show
+from rise.testing import Counterexample, Evidence, difference, exact_inputs, hiding
+from rise.testing.rules import Instance
+from rise.verify import verify
+
+# what these give is not defined everywhere
+UNDEFINED = frozenset({"padEmpty", "scatter"})
+
+
+def check(made: Instance, evidence: Evidence) -> None:
+    """Applies the rule of an instance to its left side; a failure to apply is counted, with its reason."""
+    evidence.examples += 1
+    result = made.rule(made.left)
+    if isinstance(result, Failure):
+        evidence.refusals[result.reason] += 1
+        return
+    evidence.applied += 1
+    verify(result.term)
+    problem = disagreement(made.left, result.term, made.seed)
+    if problem is not None:
+        message = f"`{made.rule.name}`: {problem}\n  {show(made.left)}\n  {show(result.term)}"
+        raise Counterexample(message, made.left, _wrong(made.rule, made.seed))
+
+
+def disagreement(left: Expr, right: Expr, seed: int) -> str | None:
+    """What is wrong with right in place of left. Elements that left does not define may be anything."""
+    if left.type != right.type:
+        return f"the types differ: {left.type} and {right.type}"
+    if not right.free <= left.free:
+        return f"{sorted(right.free - left.free)} escapes"
+    inputs = exact_inputs(left, seed)
+    before, after = evaluate(left, inputs), evaluate(right, inputs)
+    if any(isinstance(part, Primitive) and part.name in UNDEFINED for part in subterms(left)):
+        after = where_defined(before, after)
+    return difference(before, after)
+
+
+def where_defined(before: Any, after: Any) -> Any:
+    """After, with what is before where that is undefined: NaN, or the smallest integer."""
+    if isinstance(before, tuple):
+        return tuple(where_defined(b, a) for b, a in zip(before, after, strict=True))
+    b, a = np.asarray(before), np.asarray(after)
+    if b.dtype.kind == "b":
+        return a
+    undefined = b == np.iinfo(b.dtype).min if b.dtype.kind in "iu" else np.isnan(b)
+    return np.where(undefined, b, a).astype(a.dtype)
+
+
+def _wrong(rule: Any, seed: int) -> Callable[[Expr], bool]:
+    def fails(term: Expr) -> bool:
+        result = rule(term)
+        return not isinstance(result, Failure) and disagreement(term, result.term, seed) is not None
+
+    return fails
+
+
+def assert_sound(rule: Rule, examples: int, *, start: int = 0, hide: bool = False) -> Evidence:
+    """Checks the instances from the seed `start` to `examples`. Raises Counterexample at the first wrong one.
+
+    `hide` renames the binders of the instances so that one hides another.
+    """
+    evidence = Evidence()
+    for seed in range(start, examples):
+        made = sampled(rule, seed)
+        check(replace(made, left=hiding(made.left, Drawn(seed))) if hide else made, evidence)
+    return evidence

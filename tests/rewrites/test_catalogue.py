@@ -1,0 +1,99 @@
+"""What `rise rules` and docs/rules.md say of the rules."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rewrites.examples import example
+from rewrites.library import modules, places, rules
+from rise.cli.main import main
+from rise.cli.rules import equation, items, listed, markdown, uses
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "rules.md"
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["rules", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_the_document_is_up_to_date() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == markdown(), "python -m rise.cli.rules > docs/rules.md"
+
+
+def test_the_document_has_every_rule() -> None:
+    assert re.findall(r"^### (.+)$", DOCUMENT.read_text(encoding="utf-8"), re.M) == list(rules())
+
+
+def test_all_rules_are_listed_with_their_equations_by_file(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys)
+    assert text.strip() == listed(items())
+    groups = [line.split(":")[0] for line in text.splitlines() if line and line[0] != " "]
+    assert groups == list(dict.fromkeys(module for module, _ in places().values()))
+    for made in rules().values():
+        assert f"    {made.name}:  {equation(made)}" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "splitJoin",
+            (
+                "→ xs |> split(n) |> map(fun(b => b |> map(f))) |> join",
+                "of type (m*n).s, where f: t -> s, xs: (m*n).t",
+                "splitJoin  (parameters: n)",
+            ),
+        ),
+        (
+            "roundUp *f",
+            (
+                "only if f is total. It is applied to elements that nothing defines; they are dropped later.",
+                "roundUp *f  (parameters: p)",
+            ),
+        ),
+        ("blockReduce", ("Changes the order of sums: floats may be rounded differently.",)),
+        ("mapFusion", ("Two maps as one.", "xs |> map(f) |> map(g)")),
+        (
+            "idxReduction",
+            ("idx(i)(makeArray(n)(x1, …, xn)) → xi, i a number", "An element of listed values."),
+        ),
+    ],
+)
+def test_one_rule_in_full(capsys: pytest.CaptureFixture[str], name: str, lines: tuple[str, ...]) -> None:
+    text = said(capsys, name)
+    for line in lines:
+        assert line in text
+
+
+def test_an_example_shows_the_sizes_at_work() -> None:
+    made = example(rules()["slideOverlap"])
+    assert made is not None
+    assert re.fullmatch(r"xs \|> slide\(\d+, \d+\)", made.before)
+    assert re.fullmatch(r"xs \|> slide\(\d+, \d+\) \|> map\(slide\(\d+, \d+\)\) \|> join", made.after)
+    assert re.fullmatch(r"xs: \d+\.\w+", made.names)
+
+
+def test_every_rule_has_an_example_and_always_the_same() -> None:
+    for number, made in enumerate(rules().values()):
+        shown = example(made)
+        assert shown is not None, made.name
+        if number % 20 == 0:
+            assert example(made) == shown
+
+
+def test_where_a_rule_is_used() -> None:
+    assert "normal_forms.FUSE" in uses()["mapViewFusion"]
+    assert "default.written" in uses()["mapNothing"]
+    assert any(place.startswith("normal_forms.") for place in uses()["dropUnused"])
+
+
+def test_only_rules_are_used() -> None:
+    assert set(uses()) <= set(rules())
+
+
+def test_every_file_of_rules_says_what_it_is_about() -> None:
+    assert all((module.__doc__ or "").strip().endswith(".") for module in modules().values())

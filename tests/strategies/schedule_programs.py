@@ -1,0 +1,83 @@
+"""Products in f32, the loops that schedules leave of them, and running what they derive."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from codegen.execute import execute
+from codegen.pipeline import generate
+from rewrites.result import Success
+from rise.check.program import check_expression
+from rise.check.specialise import inputs_of
+from rise.expr import Expr
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from strategies.core import Strategy
+from strategies.loops import loop_nest
+from strategies.places import in_inputs
+
+
+def matmul(m: int, n: int, k: int) -> str:
+    return (
+        f"fun((A: {m}.{k}.f32, B: {k}.{n}.f32) => A |> map(fun(row => B |> transpose |> map(fun(col =>"
+        " zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))))"
+    )
+
+
+@cache
+def program(text: str) -> Expr:
+    return data_flow(check_expression(text))
+
+
+def derived(s: Strategy, text: str | Expr) -> Expr:
+    """What a strategy for whole definitions, or for their bodies, makes of a program."""
+    result = in_inputs(s)(program(text) if isinstance(text, str) else text)
+    assert isinstance(result, Success), result.story()
+    return result.term
+
+
+def nest(term: Expr) -> str:
+    """The loops on one line, those inside after those outside; nests that follow each other after `;`."""
+    return "; ".join(" ".join(str(loop).split()) for loop in loop_nest(term))
+
+
+def runs_as_it_should(text: str | Expr, s: Strategy) -> None:
+    """The kernel computes, in the emulator, what the program means, bit by bit."""
+    pytest.importorskip("numpy")
+    term = program(text) if isinstance(text, str) else text
+    kernel = generate(derived(s, term), "scheduled")
+    inputs = random_inputs(inputs_of(term), 0, exact=True)
+    assert np.array_equal(np.ravel(execute(kernel, inputs, "emulate")), np.ravel(call(term, *inputs)))
+
+
+# m, n, k = 8, 18, 6 in tiles of 4 × 6, blocks of 3, vectors of 3
+PACKING = "mapSeq(3) mapSeq(6) mapSeq(2); "
+TVM = {
+    "baseline": "mapSeq(8) mapSeq(18) reduceSeq(6)",
+    "blocking": "mapSeq(2) mapSeq(3) reduceSeq(2) reduceSeq(3) mapSeq(4) mapSeq(6)",
+    "vectorization": "mapSeq(2) mapSeq(3) reduceSeq(2) reduceSeq(3) mapSeq(4) mapSeq(2)",
+    "loop_perm": "mapSeq(2) mapSeq(3) reduceSeq(2) mapSeq(4) reduceSeq(3) mapSeq(2)",
+    "array_packing": PACKING + "mapSeq(2) mapSeq(3) reduceSeq(2) mapSeq(4) reduceSeq(3) mapSeq(2)",
+    "cache_blocks": PACKING + "mapSeq(2) mapSeq(3) reduceSeq(2) mapSeq(4) reduceSeqUnroll(3) mapSeq(2)",
+    "par": "mapGlobal(3) mapSeq(6) mapSeq(2); "
+    "mapGlobal(2) mapSeq(3) reduceSeq(2) mapSeq(4) reduceSeqUnroll(3) mapSeq(2)",
+}
+
+
+def at_size(version: str) -> str:
+    """The same nest for 1024 × 1024 × 1024 in tiles of 32 × 32, blocks of 4, vectors of 32."""
+    packing = "mapSeq(32) mapSeq(1024) mapSeq(1); "
+    tiles, rest = "mapSeq(32) mapSeq(32) reduceSeq(256)", "mapSeq(32) reduceSeq(4) mapSeq(1)"
+    unrolled = rest.replace("reduceSeq", "reduceSeqUnroll")
+    return {
+        "baseline": "mapSeq(1024) mapSeq(1024) reduceSeq(1024)",
+        "blocking": f"{tiles} reduceSeq(4) mapSeq(32) mapSeq(32)",
+        "vectorization": f"{tiles} reduceSeq(4) mapSeq(32) mapSeq(1)",
+        "loop_perm": f"{tiles} {rest}",
+        "array_packing": f"{packing}{tiles} {rest}",
+        "cache_blocks": f"{packing}{tiles} {unrolled}",
+        "par": f"mapGlobal{packing[6:]}mapGlobal{tiles[6:]} {unrolled}",
+    }[version]
