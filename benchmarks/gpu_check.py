@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,21 +25,48 @@ from rise.check.program import check_text, load
 from rise.check.specialise import specialise
 from rise.errors import RiseError
 from rise.expr import inline
+from rise.interpret import random_inputs
 from rise.normal import data_flow
 from strategies.core import Strategy
 from strategies.default import default
-from strategies.tensor_core import tensor_core
+from strategies.tensor_core import Parameters, tensor_core
 
 ROOT = Path(__file__).parent.parent
-PROGRAM = ROOT / "examples" / "gemm.rise"
+EXAMPLES = ROOT / "examples"
 RESULTS = ROOT / "benchmarks" / "results" / "gemm.csv"
 SHAPES = ((1024, 1024, 1024), (512, 1536, 768))
-SCHEDULES = (
-    ((128, 128, 64), (64, 32)),
-    ((128, 128, 32), (64, 64)),
-    ((128, 256, 32), (64, 64)),
-    ((64, 64, 64), (32, 32)),
+# the schedules that are timed, and of which the best is recorded for each size
+SCHEDULES: tuple[dict[str, Any], ...] = (
+    {},
+    {"group": 8},
+    {"epilogue": "direct"},
+    {"load_once": False},
+    {"block": (128, 128, 32), "stages": 4},
+    {"block": (128, 64, 64), "warp": (64, 32), "stages": 4},
+    {"block": (64, 64, 64), "warp": (32, 32), "stages": 4},
+    {"block": (64, 64, 64), "warp": (32, 32), "stages": 4, "split_k": 2},
+    {"block": (32, 64, 64), "warp": (16, 32), "stages": 4, "split_k": 2},
+    {"block": (32, 32, 64), "warp": (16, 16), "stages": 4, "split_k": 4},
+    {"asynchronous": False, "stages": 2},
+    {"stages": 0, "epilogue": "direct", "block": (128, 128, 32)},
 )
+# the schedules that are checked: every path that operands and results take
+CHECKED: tuple[dict[str, Any], ...] = (
+    {},
+    {"epilogue": "direct"},
+    {"stages": 1, "group": 2},
+    {"stages": 0, "epilogue": "direct"},
+    {"fragment": (32, 8, 16)},
+    {"asynchronous": False, "stages": 2, "split_k": 2},
+)
+TILES: dict[str, Any] = {"block": (64, 64, 32), "warp": (32, 32)}
+PRODUCTS: dict[str, dict[str, int]] = {
+    "biasRelu": {"m": 256, "n": 192, "k": 160},
+    "sumOfProducts": {"m": 128, "n": 192, "k": 96, "l": 64},
+    "reluProduct": {"m": 128, "n": 128, "k": 128},
+    "batchedProducts": {"b": 3, "m": 128, "n": 64, "k": 96},
+    "convolution": {"h": 16, "w": 8, "c": 32, "o": 64},
+}
 EVERYTHING = """
 def scale = fun((xs: 1000.f32, ys: 1000.f32) => zip(xs)(ys) |> map(fun((x, y) => x * y + 1)))
 def rows = fun((xss: 37.53.f32) => xss |> map(fun(xs => xs |> reduce(+, 0))))
@@ -47,9 +75,9 @@ def stencil = fun((xs: 1026.f32) => xs |> slide(3, 1) |> map(fun(w => w |> reduc
 """
 
 
-def derive(name: str, sizes: dict[str, int], strategy: Strategy) -> Kernel:
-    """The kernel of a definition of examples/gemm.rise."""
-    result = strategy(data_flow(inline(specialise(load(PROGRAM)[name], sizes))))
+def derive(name: str, sizes: dict[str, int], strategy: Strategy, file: str = "gemm.rise") -> Kernel:
+    """The kernel of a definition of an example."""
+    result = strategy(data_flow(inline(specialise(load(EXAMPLES / file)[name], sizes))))
     if isinstance(result, Failure):
         raise RiseError("R0600", result.story())
     return generate(result.term, name)
@@ -113,14 +141,33 @@ def check_default(name: str, inputs: Sequence[np.ndarray], wanted: np.ndarray) -
     return f"{name:10} default strategy: equal"
 
 
+def check_product(name: str, sizes: dict[str, int], schedule: dict[str, Any]) -> str:
+    """A program of examples/products.rise against its reference."""
+    sys.path.insert(0, str(EXAMPLES))
+    from references import REFERENCES
+
+    kernel = derive(name, sizes, tensor_core(**{**TILES, **schedule}), "products.rise")
+    inputs = random_inputs(kernel.inputs, 11, exact=True)
+    wanted = REFERENCES["products.rise", name]([x.astype(np.float64) for x in inputs], sizes)
+    result = np.full(wanted.shape, np.nan, np.float32)
+    runtime.launch(kernel, [result, *inputs])
+    if not np.array_equal(result, wanted):
+        raise RiseError("R0830", f"{name} is wrong in {np.sum(result != wanted)} elements")
+    return f"{name:15} {schedule}: equal, {kernel.launch}"
+
+
 def checks(small: bool) -> None:
     """All programs; `small` for the sanitizer, which is slow."""
-    strategy = tensor_core(block=(128, 128, 32), warp=(64, 32))
     shapes = ((256, 128, 96),) if small else SHAPES
-    for m, n, k in shapes:
-        for name in ("gemm", "matmul", "matmul_bt", "matmul_at", "gemm_f16"):
-            print(check(name, m, n, k, strategy), flush=True)
-    print(check("gemm", *shapes[-1], strategy, on_device=True), flush=True)
+    for schedule in CHECKED:
+        strategy = tensor_core(**{**TILES, **schedule})
+        for m, n, k in shapes:
+            for name in ("gemm", "matmul", "matmul_bt", "matmul_at", "gemm_f16"):
+                print(check(name, m, n, k, strategy), flush=True)
+    for name, sizes in PRODUCTS.items():
+        for schedule in CHECKED[:2]:
+            print(check_product(name, sizes, schedule), flush=True)
+    print(check("gemm", *shapes[-1], tensor_core(**TILES), on_device=True), flush=True)
     random = np.random.default_rng(7)
     x, y = integers(random, (1000,), "f4"), integers(random, (1000,), "f4")
     xss, window = integers(random, (37, 53), "f4"), integers(random, (1026,), "f4")
@@ -161,11 +208,13 @@ def bench(sizes: Sequence[tuple[int, int, int]]) -> None:
     rows = []
     for m, n, k in sizes:
         best = None
-        for block, warp in SCHEDULES:
-            if m % block[0] or n % block[1] or k % block[2]:
+        for schedule in SCHEDULES:
+            block = schedule.get("block", Parameters().block)
+            if m % block[0] or n % block[1] or k % block[2] or m // block[0] % schedule.get("group", 1):
                 continue
-            kernel = derive("gemm", {"m": m, "n": n, "k": k}, tensor_core(block=block, warp=warp))
-            row = gemm.measure(kernel, m, n, k, f"block={block} warp={warp}")
+            kernel = derive("gemm", {"m": m, "n": n, "k": k}, tensor_core(**schedule))
+            written = " ".join(f"{n}={v}" for n, v in schedule.items()) or "defaults"
+            row = gemm.measure(kernel, m, n, k, written)
             loaded = runtime.load(kernel)
             resources = f"{loaded.registers} registers, {loaded.local_bytes} bytes spilled"
             timing = f"{row.ours_us:.1f} µs, ratio {row.ratio:.3f}"

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import prod
+from math import isinf, prod
 
 from codegen import imperative as i
 from codegen.launch import Launch, number
 from codegen.paths import dimensions, flatten
+from codegen.resolve import several_kernels
 from rise.errors import TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable, Operation, constant, simplify
 from rise.types import Array, Data, Fragment, FragmentKind, Index, Scalar, Space, Vector
@@ -29,12 +30,16 @@ KINDS = {
     FragmentKind.B: "matrix_b",
     FragmentKind.ACCUMULATOR: "accumulator",
 }
-MATH = frozenset(["exp", "log", "sqrt", "rsqrt", "tanh", "floor", "sin", "cos", "pow", "fma"])
+MATH = frozenset(["exp", "log", "sqrt", "rsqrt", "tanh", "floor", "ceil", "sin", "cos", "pow", "fma"])
 WRAPPING: Mapping[Data, tuple[str, str]] = {
     Scalar("i32"): ("int", "unsigned int"),
     Scalar("i64"): ("long long", "unsigned long long"),
 }
+# C computes with these as with int; the language does not
+NARROW = frozenset(map(Scalar, ("i8", "i16", "u8", "u16")))
 LARGEST_INT = 2**31 - 1
+# bytes that an array of each thread's own may take: what all threads of a GPU have comes to some gigabytes
+LOCAL_LIMIT = 16 * 1024
 
 
 @dataclass
@@ -229,6 +234,9 @@ class Printer:
             offset = nat_text(new.offset) if new.offset is not None else "0"
             self.line(f"Shared<{base(new.type)}> {new.name} = shared_memory<{base(new.type)}>({offset});")
         elif sizes:
+            size = prod(sizes) * element.bytes if isinstance(element, Scalar) else 4 * prod(sizes)
+            if size > LOCAL_LIMIT:
+                raise several_kernels(f"`{new.name}` takes {size} bytes in each thread", new.origin)
             aligned = "alignas(16) " if isinstance(innermost(new.type), Vector) else ""
             self.line(f"{aligned}Local<{base(new.type)}, {prod(sizes)}> {new.name};")
         else:
@@ -294,11 +302,15 @@ class Printer:
     def _operator(self, expr: i.Operator) -> str:
         operands = [self.expression(o) for o in expr.operands]
         match expr.name, operands:
-            case "add" | "sub" | "mul" | "neg" as name, _ if expr.type in WRAPPING:
+            case "add" | "sub" | "mul" | "neg" | "fma" as name, _ if expr.type in WRAPPING:
                 return _wrapping(name, operands, WRAPPING[expr.type])
+            case "add" | "sub" | "mul" | "neg" | "fma" as name, _ if expr.type in NARROW:
+                return f"({base(expr.type)})({_whole(name, operands)})"
+            case "fma", _ if not _is_float(expr.type):
+                return _whole("fma", operands)
             case name, [a, b] if name in INFIX:
                 if name == "mod" and _is_float(expr.type):
-                    return f"{_suffixed('fmod', expr.type)}({a}, {b})"
+                    return _through_float("fmod", operands, expr.type)
                 return f"({a} {INFIX[name]} {b})"
             case "neg", [a]:
                 return f"(-{a})"
@@ -317,6 +329,10 @@ class Printer:
                     else expr.name
                 )
                 return _through_float(name, operands, expr.type)
+            case "floor" | "ceil" | "round", [a] if not _is_float(expr.type):
+                return a
+            case "round", _:
+                return _through_float("rint", operands, expr.type)
             case name, _ if name in MATH:
                 return _through_float(name, operands, expr.type)
             case _:
@@ -332,8 +348,16 @@ def _simplified(index: Nat) -> Nat:
 def _wrapping(name: str, operands: list[str], types: tuple[str, str]) -> str:
     """Signed arithmetic that wraps, as the language says: C leaves its overflow undefined."""
     signed, unsigned = types
-    wide = [f"({unsigned}){operand}" for operand in operands]
-    return f"({signed})({'-' + wide[0] if name == 'neg' else f' {INFIX[name]} '.join(wide)})"
+    return f"({signed})({_whole(name, [f'({unsigned}){operand}' for operand in operands])})"
+
+
+def _whole(name: str, operands: list[str]) -> str:
+    """An operation on whole numbers."""
+    if name == "neg":
+        return f"-{operands[0]}"
+    if name == "fma":
+        return f"({operands[0]} * {operands[1]} + {operands[2]})"
+    return f" {INFIX[name]} ".join(operands)
 
 
 def _read(target: object) -> i.Expression:
@@ -425,6 +449,9 @@ def literal(value: float | bool, type_: Data) -> str:
             return f"__float2half({literal(value, Scalar('f32'))})"
         case Scalar("bf16"):
             return f"__float2bfloat16({literal(value, Scalar('f32'))})"
+        case Scalar("f32" | "f64") if isinf(value):
+            one, zero = (literal(number, type_) for number in (1.0, 0.0))
+            return f"({'-' if value < 0 else ''}{one} / {zero})"
         case Scalar("f32"):
             return f"{float(value)!r}f"
         case Scalar("f64"):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from codegen import imperative as i
 from rise.errors import TranslationError
@@ -19,7 +18,8 @@ from rise.nat import Facts, Nat, NatVariable, at_least, less_than, nat, variable
 from rise.types import Data, Index, Scalar, Space
 
 INT, BOOL = Scalar("i32"), Scalar("bool")
-T = TypeVar("T")
+# operations that are undefined for some operands
+PARTIAL = frozenset({"div", "mod"})
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,12 @@ class Named:
 
     def scalar(self, stem: str, value: i.Expression) -> i.Access:
         """The variable that holds a value; the same one for the same value under the same conditions."""
-        key = (value, self.guards)
+        guards = () if is_total(value) else self.guards
+        key = (value, guards)
         if key not in self.known:
             type_: Data = value.type  # type: ignore[union-attr]  # no tile is a scalar
             guarded = value
-            for number in reversed(range(len(self.guards))):
+            for number in reversed(range(len(guards))):
                 condition = self._condition(number)
                 guarded = i.Operator("select", (condition, guarded, i.Number(0, type_)), type_)
             name = self._fresh(stem)
@@ -124,6 +125,17 @@ class Named:
         for part in (self.pending, self.known, self.ranges):
             part.clear()
         return command
+
+
+def is_total(value: i.Expression) -> bool:
+    """Whether a value is always defined, so that it does no harm to compute it where it is not used."""
+    match value:
+        case i.Natural() | i.Number():
+            return True
+        case i.Operator(name, operands):
+            return name not in PARTIAL and all(map(is_total, operands))
+        case _:
+            return False
 
 
 # --- conditions -----------------------------------------------------------------------------------------

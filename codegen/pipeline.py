@@ -13,8 +13,8 @@ from codegen.passes.barriers import insert_barriers
 from codegen.passes.distribute import distribute
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.vectorise import vectorise
-from codegen.resolve import resolve
 from codegen.reserved import RESERVED
+from codegen.resolve import resolve
 from codegen.translate import Translator
 from rise.errors import TranslationError
 from rise.expr import Expr, Lambda
@@ -76,6 +76,10 @@ def unit_loops(function: i.Function) -> i.Function:
                 return go(i.rebuild(body, Nat, lambda n: n.substitute(zero)))
             case i.When(value, bound, body) if (difference := (bound - value).value) is not None:
                 return body if difference > 0 else i.Skip()
+            case i.New(_, name, _, body) if not any(
+                access.buffer == name for c in i.commands(body) for access in i.accesses(c)
+            ):
+                return body
             case _:
                 return command
 

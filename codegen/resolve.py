@@ -9,7 +9,10 @@ from codegen import imperative as i
 from codegen.named import Named
 from codegen.paths import Resolver, laid_out, members
 from codegen.reserved import RESERVED
+from rise.errors import TranslationError
 from rise.nat import Facts, simplify
+from rise.source import Origin
+from rise.types import Space
 
 
 def resolve(function: i.Function) -> i.Function:
@@ -19,6 +22,16 @@ def resolve(function: i.Function) -> i.Function:
     inputs = tuple(i.Variable(n, t) for v in function.inputs for n, t in members(v.name, v.type))
     resolver.buffers.update({v.name: v.type for v in outputs + inputs})
     return i.Function(function.name, outputs, inputs, _command(resolver, function.body, Facts()))
+
+
+def several_kernels(what: str, origin: Origin) -> TranslationError:
+    """The refusal of what one kernel cannot do: its blocks do not wait for each other."""
+    return TranslationError(
+        "R0726",
+        f"{what}: a result for the whole grid that others read needs a kernel of its own",
+        origin,
+        "cut the program in two where this result is complete",
+    )
 
 
 def _names(function: i.Function) -> Iterator[str]:
@@ -46,6 +59,8 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.For(index, size) | i.ParallelFor(_, _, index, size):
             body = _command(r, command.body, facts.with_range(index, 0, size))
             return replace(command, body=body)
+        case i.New(Space.GLOBAL, origin=origin):
+            raise several_kernels("a temporary result is stored in Global memory", origin)
         case i.New(space, name, type_, body, origin, layout):
             parts = [(n, laid_out(t, layout, origin)) for n, t in members(name, type_)]
             r.buffers.update(parts)

@@ -16,6 +16,7 @@ from codegen.paths import members
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
 from rise.nat import Nat, variable
+from rise.normal import occurrences
 from rise.primitives.declare import REGISTRY
 from rise.source import Origin
 from rise.types import ROW_MAJOR, Argument, Array, Data, Function, Layout, Pair, Space, Vector
@@ -213,20 +214,48 @@ class Translator:
         Where an expression is evaluated at each read, the scalar is a part of it.
         """
 
-        def bind(bound: i.Expression) -> i.Command:
-            if not is_computed(bound):
-                return body(*self.apply(function, (bound,), environment))
-            type_: Data = bound.type  # type: ignore[union-attr]  # what is computed has a type
-            name = self.name(function.parameter.name if isinstance(function, Lambda) else "value", type_)
-            variable = i.Variable(name, type_)
-            if self.inlining:
-                self.inlining[-1].append((name, bound))
-                return body(*self.apply(function, (variable,), environment))
-            inner = body(*self.apply(function, (variable,), environment))
-            store = self.assign(i.AcceptVariable(name, type_), bound, value.origin)
-            return i.New(Space.LOCAL, name, type_, i.sequence(store, inner), value.origin)
+        return self.continue_with(
+            value, lambda bound: self.bind(bound, function, environment, body, value.origin), environment
+        )
 
-        return self.continue_with(value, bind, environment)
+    def bind(
+        self,
+        value: i.Expression,
+        function: Expr,
+        environment: Environment,
+        body: Callable[[Expr, Environment], i.Command],
+        origin: Origin,
+    ) -> i.Command:
+        """`body` gets that of the function, whose parameter stands for the value, computed once."""
+        if not is_computed(value):
+            return body(*self.apply(function, (value,), environment))
+        type_: Data = value.type  # type: ignore[union-attr]  # what is computed has a type
+        name = self.name(function.parameter.name if isinstance(function, Lambda) else "value", type_)
+        variable = i.Variable(name, type_)
+        if self.inlining:
+            self.inlining[-1].append((name, value))
+            return body(*self.apply(function, (variable,), environment))
+        inner = body(*self.apply(function, (variable,), environment))
+        store = self.assign(i.AcceptVariable(name, type_), value, origin)
+        return i.New(Space.LOCAL, name, type_, i.sequence(store, inner), origin)
+
+    def given(
+        self,
+        function: Expr,
+        arguments: tuple[i.Expression, ...],
+        environment: Environment,
+        body: Callable[[Expr, Environment], i.Command],
+    ) -> i.Command:
+        """`body` gets that of the function; an argument that is computed and used again is computed once."""
+        if not arguments:
+            return body(function, environment)
+
+        def rest(inner: Expr, around: Environment) -> i.Command:
+            return self.given(inner, arguments[1:], around, body)
+
+        if isinstance(function, Lambda) and uses(function) > 1:
+            return self.bind(arguments[0], function, environment, rest, function.origin)
+        return rest(*self.apply(function, arguments[:1], environment))
 
     def apply(
         self, function: Expr, arguments: tuple[i.Expression, ...], environment: Environment
@@ -279,7 +308,9 @@ class Translator:
         parts = (("fst", pair.first), ("snd", pair.second))
         return i.sequence(
             *(
-                write(i.AcceptView("pair", (), target, part, number), i.View(name, (), (value,), part), origin)
+                write(
+                    i.AcceptView("pair", (), target, part, number), i.View(name, (), (value,), part), origin
+                )
                 for number, (name, part) in enumerate(parts)
             )
         )
@@ -300,6 +331,11 @@ class Translator:
         written = how(self.accept(expr, i.AcceptVariable(name, type_), environment))
         body = i.sequence(written, then(i.Variable(name, type_)))
         return i.New(space, name, type_, body, expr.origin, layout)
+
+
+def uses(function: Lambda) -> int:
+    """How often a function's parameter occurs in its body."""
+    return occurrences(function.body, function.parameter.name)[0]
 
 
 def is_computed(value: i.Expression) -> bool:

@@ -37,6 +37,11 @@ SWITCHES: Mapping[str, tuple[dict[str, Any], str]] = {
     "vector=2": ({"vector": 2}, "A thread copies 4 bytes at once, not 16."),
     "load_once=false": ({"load_once": False}, "A fragment of B is loaded again for every fragment of A."),
     "epilogue=direct": ({"epilogue": "direct"}, "α and β are applied on fragments, and stored from there."),
+    "asynchronous=false": (
+        {"asynchronous": False},
+        "Tiles are prefetched into registers, and stored from there.",
+    ),
+    "split_k=2": ({"split_k": 2}, "Twice as many warps share out each step of k; their sums are added."),
     "group=8": ({"group": 8}, "Blocks are numbered in groups of eight rows of tiles."),
     "warp=32,64": ({"warp": (32, 64)}, "Warps have smaller tiles: more of them in a block."),
     "fragment=32,8,16": ({"fragment": (32, 8, 16)}, "Instructions of another shape."),

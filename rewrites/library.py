@@ -31,7 +31,8 @@ def modules() -> Mapping[str, ModuleType]:
 def _rules_of(module: ModuleType) -> Iterator[tuple[str, Rule | Computed]]:
     """The rules that a module holds, each with the name of the constant."""
     for constant, value in vars(module).items():
-        yield from ((constant, rule) for rule in declared(value))
+        if value is not RULES and value is not COMPUTED:
+            yield from ((constant, rule) for rule in declared(value))
 
 
 def declared(value: object) -> Iterator[Rule | Computed]:

@@ -82,6 +82,8 @@ def _inverse_steps(x: Identifier, body: Expr, view: Expr) -> Expr | None:
     (
         "fun((xs: 3.2.5.i32, z: 2.5.i32) => xs |> reduceSeq(Local)(fun(acc, x =>"
         " zip(acc)(x) |> map(fun((r, s) => zip(r)(s) |> map(fun((a, b) => a - b))))), z) |> transpose)",
+        "fun((xs: 3.2.2.i32, z: 2.2.i32) => xs |> reduceSeq(Local)(fun(acc, x =>"
+        " zip(acc)(x) |> map(fun((r, s) => zip(r)(s) |> map(fun((a, b) => a - b))))), z) |> transpose)",
         "fun((xs: 3.6.i32, z: 6.i32) => xs |> reduceSeq(Local)(fun(acc, x =>"
         " zip(acc)(x) |> map(fun((a, b) => 2 * a + b))), z) |> split(3))",
         "fun((xs: 3.4.6.i32, z: 4.6.i32) => xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(x) |>"

@@ -162,7 +162,7 @@ def _operator_and_operand(step: Expr) -> tuple[Expr, Identifier, Identifier, Exp
     operator, first, operand = body.function.function, body.function.argument, body.argument
     if not (isinstance(first, Identifier) and first.name == accumulator.name and is_data(operand.type)):
         return "the step applies no operator to the accumulator"
-    if operator.free & {x.name}:
+    if operator.free & {accumulator.name, x.name} or accumulator.name in operand.free:
         return "operator and operand are not separate"
     if isinstance(operand, Identifier):
         return "the element is not computed with"

@@ -106,9 +106,9 @@ class Rule:
         except Mismatch as mismatch:
             return self._failure(term, match, mismatch.reason, mismatch.part, mismatch.hint)
         for condition in self.conditions:
-            reason = condition(match)
-            if reason is not None:
-                return self._failure(term, match, reason)
+            objection = condition(match)
+            if objection is not None:
+                return self._failure(term, match, objection)
         return self._applied(term, match)
 
     def _applied(self, term: Expr, match: Match) -> Result:

@@ -157,7 +157,9 @@ ISOMORPHISMS = (
     ("split(n)", "join"),
     ("transpose", "transpose"),
 )
-ACCUMULATE = tuple(through(f, b, depth) for depth in range(4) for f, b in ISOMORPHISMS)
+ACCUMULATE = tuple(through(f, b, depth) for depth in range(5) for f, b in ISOMORPHISMS)
+# an accumulator that its step computes flat, and then splits
+ACCUMULATE_SPLIT = ACCUMULATE[2]
 
 
 def _out(forward: str, name: str = "") -> Rule:
@@ -173,5 +175,5 @@ def _out(forward: str, name: str = "") -> Rule:
 
 MAP_OUT = tuple(_out(forward) for forward, _ in ISOMORPHISMS)
 MAP_MAP_OUT = tuple(
-    _out(_mapped(forward, depth), "*" * depth + forward) for depth in (1, 2, 3) for forward, _ in ISOMORPHISMS
+    _out(_mapped(forward, depth), "*" * depth + forward) for depth in (1, 2, 3, 4) for forward, _ in ISOMORPHISMS
 )

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
-from math import gcd, lcm
-from typing import TYPE_CHECKING
+from math import gcd
 
 from rise.nat import Atom, Monomial, Nat, Operation, atom, constant, divides
 from rise.source import Note, Origin
-
-if TYPE_CHECKING:
-    from rise.types import Type
+from rise.types import Type, TypeClass
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """`divisor | value`; `value >= 0` where divisor is None; or, of a type, that it is one of numbers.
+    """`divisor | value`; `value >= 0` where divisor is None; or, of a type, that it is in a class.
 
     origin: where the program needs it
     asker:  what asks for it there: "`split(32)`", "`blocks`", "this type"
     notes:  where that definition asks for it, and so on inwards
+    wanted: the class that a type has to be in
     """
 
     value: Nat | Type
@@ -33,10 +30,11 @@ class Constraint:
     origin: Origin = field(default=None, compare=False, repr=False)
     asker: str = field(default="", compare=False, repr=False)
     notes: tuple[Note, ...] = field(default=(), compare=False, repr=False)
+    wanted: TypeClass = TypeClass.NUMBER
 
     def __str__(self) -> str:
         if not isinstance(self.value, Nat):
-            return f"{self.value} is a number"
+            return f"{self.value} is {self.wanted.value}"
         if self.divisor is None:
             return _inequality(self.value)
         return f"{self.divisor} | {self.value}"
@@ -109,28 +107,14 @@ def natural(value: Nat) -> Iterator[Constraint]:
         elif operation.operator == "power":
             yield from at_least_zero(operation.right)
     if not value.is_whole:
-        yield from divisibility(*fraction(value))
+        yield from divisibility(*value.fraction)
     yield from at_least_zero(value)
 
 
 def at_least_zero(value: Nat) -> Iterator[Constraint]:
     """`value >= 0` in its simplest form, unless it is certain."""
     if not certainly_positive(value):
-        yield Constraint(_scaled(fraction(value)[0]))
-
-
-def fraction(value: Nat) -> tuple[Nat, Nat]:
-    """Dividend and divisor of a size, both without fractions."""
-    scale = lcm(*(Fraction(c).denominator for _, c in value.terms))
-    below: dict[Atom, int] = {}
-    for monomial, _ in value.terms:
-        for base, exponent in monomial:
-            below[base] = max(below.get(base, 0), -exponent)
-    divisor = constant(scale)
-    for base, exponent in below.items():
-        for _ in range(exponent):
-            divisor = divisor * atom(base)
-    return value * divisor, divisor
+        yield Constraint(_scaled(value.fraction[0]))
 
 
 def _scaled(value: Nat) -> Nat:
@@ -183,7 +167,7 @@ def implies(strong: Constraint, weak: Constraint) -> bool:
     if strong == weak:
         return True
     if not isinstance(strong.value, Nat) or not isinstance(weak.value, Nat):
-        return False
+        return strong.value == weak.value and strong.wanted.implies(weak.wanted)
     if strong.divisor is None or weak.divisor is None:
         both = strong.divisor is None and weak.divisor is None
         return both and certainly_positive(weak.value - strong.value)

@@ -152,21 +152,22 @@ def eta_expand(term: Expr) -> Expr:
         and isinstance(new.argument.type, Function)
         and not isinstance(new.argument, Lambda)
     ):
-        return Apply(new.function, _expanded(new.argument), new.origin)
+        return Apply(new.function, with_inputs(new.argument), new.origin)
     return new
 
 
-def _expanded(function: Expr) -> Expr:
+def with_inputs(function: Expr) -> Expr:
+    """A function as lambdas, one for each input: `map(f)` is `fun(x => map(f)(x))`."""
     type_ = function.type
     if isinstance(function, Lambda):
-        return with_children(function, (_expanded(function.body),))
+        return with_children(function, (with_inputs(function.body),))
     if not isinstance(type_, Function):
         return function
     parameter = Identifier(fresh_name("x", function.free), type_.parameter, function.origin)
     applied = Apply(function, parameter, function.origin)
-    return Lambda(parameter, _expanded(applied), function.origin)
+    return Lambda(parameter, with_inputs(applied), function.origin)
 
 
 def data_flow(term: Expr) -> Expr:
     """The normal form that strategies start from: simplified, every function a lambda, its inputs named."""
-    return simplify(_expanded(eta_expand(simplify(term))))
+    return simplify(with_inputs(eta_expand(simplify(term))))

@@ -82,20 +82,12 @@ def show_nat(size: Nat) -> str:
         return "0"
     positive = [term for term in size.terms if term[1] > 0]
     first = positive[0] if positive else None
-    text = _term(Nat((first,))) if first else "0"
+    text = str(Nat((first,))) if first else "0"
     for term in size.terms:
         if term is not first:
             sign = "+" if term[1] > 0 else "-"
-            text += f" {sign} {_term(Nat((term,)) * (1 if term[1] > 0 else -1))}"
+            text += f" {sign} {Nat((term,)) * (1 if term[1] > 0 else -1)}"
     return text
-
-
-def _term(size: Nat) -> str:
-    """One product; a single operation needs no parentheses of its own."""
-    [(monomial, coefficient)] = size.terms
-    if coefficient == 1 and len(monomial) == 1 and monomial[0][1] == 1:
-        return str(monomial[0][0])
-    return str(size)
 
 
 def _factor(size: Nat) -> str:

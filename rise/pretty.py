@@ -59,23 +59,41 @@ __all__ = ["show", "show_argument", "show_definition", "show_nat", "show_scheme"
 
 
 def show(expr: Expr, width: int = 100, annotate: bool = False) -> str:
-    """The expression as text; with `annotate`, the outermost parameters show their types."""
-    return render(Printer(_names(expr)).expression(expr, annotate=annotate), width)
+    """The expression as text.
+
+    With `annotate` the outermost parameters show their types, and so does what else would lose its type:
+    the text of a closed expression parses back to it.
+    """
+    shown: frozenset[int] = frozenset()
+    if annotate and not expr.free and any(_has_fragment(term) for term in subterms(expr)):
+        expr = _unhidden(expr, _names(expr))
+        shown = _annotated(Definition("it", (), expr), width)
+    return render(Printer(_names(expr), shown).expression(expr, annotate=annotate), width)
+
+
+def _has_fragment(term: Expr) -> bool:
+    """Whether it may make a fragment, whose third size its result need not tell."""
+    return isinstance(term, Primitive) and isinstance(arguments(term.type)[1], Fragment)
 
 
 def show_definition(definition: Definition, width: int = 100) -> str:
     """`def name = …`, types written where parsing the text again could not find them."""
+    definition = replace(definition, body=_unhidden(definition.body, _names(definition.body)))
+    return _definition(definition, _annotated(definition, width), width)
+
+
+def _annotated(definition: Definition, width: int) -> frozenset[int]:
+    """The terms, by identity, that have to show their types for the text to determine them all."""
     from rise.check.determined import undetermined
 
-    definition = replace(definition, body=_unhidden(definition.body, _names(definition.body)))
-    annotated: dict[int, Expr] = {}
+    annotated: frozenset[int] = frozenset()
     for _ in range(ROUNDS):
-        text = _definition(definition, frozenset(annotated), width)
-        more = {id(term): term for term in undetermined(definition, text)}
-        if more.keys() <= annotated.keys():
+        text = _definition(definition, annotated, width)
+        more = annotated | {id(term) for term in undetermined(definition, text)}
+        if more == annotated:
             break
-        annotated |= more
-    return text
+        annotated = more
+    return annotated
 
 
 def _definition(definition: Definition, annotated: frozenset[int], width: int) -> str:
@@ -393,7 +411,7 @@ def _flows(head: Expr, given: Sequence[Expr | Given]) -> bool:
 def _takes_flow(declaration: Declaration) -> bool:
     """Of the parameters, only the last is data of some extent; `zip` has two of them, `fst` none.
 
-    A value of any type flows through what only says where it is (`toMem`).
+    A value of any type flows through what only says where it is: `toMem`, the copies.
     """
     scheme = declaration.scheme
     parameters, result = arguments(scheme.type)
@@ -401,7 +419,7 @@ def _takes_flow(declaration: Declaration) -> bool:
         return False
     *others, last = parameters
     if isinstance(last, Variable):
-        return not others and last == result and any(not p.implicit for p in scheme.parameters)
+        return not others and last == result and declaration.group == "memory"
     return _has_extent(last) and not any(_has_extent(other) for other in others)
 
 

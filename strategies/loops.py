@@ -284,10 +284,8 @@ def parallel(level: Rewrite) -> Strategy:
 # --- lowering ---------------------------------------------------------------------------------------------
 
 
-def lower(level: Rewrite = low.MAP_SEQ) -> Strategy:
-    """`level` to the outermost loop where it is still a map, loops as in C for everything inside."""
-    return seq(nearest(try_(level)), at_every_loop(choice(low.MAP_SEQ, low.REDUCE_SEQ)))
+# loops as in C for all that has no level yet
+to_loops: Strategy = at_every_loop(choice(low.MAP_SEQ, low.REDUCE_SEQ))
 
-
-to_loops: Strategy = lower()
-to_threads: Strategy = lower(low.MAP_GLOBAL.with_sizes(d=0))
+# the outermost loop over all threads of the grid; fails where it is a reduction
+to_threads: Strategy = seq(parallel(low.MAP_GLOBAL.with_sizes(d=0)), to_loops)

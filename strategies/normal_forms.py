@@ -66,7 +66,8 @@ FUSE = (a.MAP_VIEW_FUSION, a.REDUCE_SEQ_MAP, m.ZIP_VIEW_FIRST, m.ZIP_VIEW_SECOND
 view_inward: Strategy = normalize(choice(*CANCEL, *CONSTANTS, *FUSE, *MOVE))
 
 # the maps in the components of a zip fused with the map over it, at the top of a term only
-fuse_components: Strategy = repeat(choice(a.MAP_FUSION, m.ZIP_MAP_FIRST, m.ZIP_MAP_SECOND, m.DROP_UNUSED))
+fuse_once: Strategy = choice(a.MAP_FUSION, m.ZIP_MAP_FIRST, m.ZIP_MAP_SECOND, m.DROP_UNUSED)
+fuse_components: Strategy = repeat(fuse_once)
 
 # what only changes the form of results out of maps, and through accumulators
 form_outward: Strategy = normalize(choice(*t.ACCUMULATE, *t.MAP_OUT, *t.MAP_MAP_OUT))

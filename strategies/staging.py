@@ -18,11 +18,25 @@ WIDEST = 16  # bytes that a thread moves at once
 
 @dataclass(frozen=True)
 class Copies:
-    """How tiles are copied: by so many threads, `vector` elements at once; rows are `padding` longer."""
+    """How tiles are copied: by so many threads, `vector` elements at once; rows are `padding` longer.
+
+    asynchronous: as far as possible by copies that pass registers by
+    """
 
     threads: int
     vector: int
     padding: int
+    asynchronous: bool = True
+
+    def primitive(self, tile: Known) -> str:
+        computed = isinstance(tile, Lying) and tile.computed
+        return "copyAsync" if self.asynchronous and not computed else "copyThreads"
+
+    def rule(self, tile: Known, type_: Type) -> Rule:
+        """The copy of a tile, in the direction in which it lies in memory."""
+        rows, columns = s.COPY[self.primitive(tile)]
+        by_columns = isinstance(tile, Lying) and tile.dimensions == (True, False)
+        return (columns if by_columns else rows).with_sizes(**self.of(type_))
 
     def of(self, tile: Type) -> dict[str, int]:
         """The parameters of a copy of a tile, as far as its size allows."""
@@ -57,10 +71,11 @@ def stage(copies: Copies, stages: int, known: Context) -> Strategy:
         if applied is None or types is None:
             return fail
         first, second = _both(element(lying(applied[2][2], context)))
+        how = (copies.primitive(first), copies.primitive(second))
         return seq(
-            s.STAGE[_primitive(first), _primitive(second)].with_sizes(p=copies.padding, q=copies.padding),
-            argument(top_down(_copy(first).with_sizes(**copies.of(types.first)))),
-            argument(top_down(_copy(second).with_sizes(**copies.of(types.second)))),
+            s.STAGE[how].with_sizes(p=copies.padding, q=copies.padding),
+            argument(top_down(copies.rule(first, types.first))),
+            argument(top_down(copies.rule(second, types.second))),
             s.PIPELINE.with_sizes(s=stages),
         )
 
@@ -69,12 +84,3 @@ def stage(copies: Copies, stages: int, known: Context) -> Strategy:
 
 def _both(pair: Known) -> tuple[Known, Known]:
     return pair if isinstance(pair, tuple) else (None, None)
-
-
-def _primitive(tile: Known) -> str:
-    return "copyThreads" if isinstance(tile, Lying) and tile.computed else "copyAsync"
-
-
-def _copy(tile: Known) -> Rule:
-    rows, columns = s.COPY[_primitive(tile)]
-    return columns if isinstance(tile, Lying) and tile.dimensions == (True, False) else rows

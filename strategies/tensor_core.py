@@ -15,10 +15,13 @@ from rewrites import lowering as low
 from rewrites import movement as m
 from rewrites import staging as s
 from rewrites import tensor as t
+from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
 from rewrites.result import Failure, Result
+from rewrites.slicing_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
+from rewrites.views import MAP_SPLIT
 from rise.errors import StrategyError
-from rise.expr import Expr
+from rise.expr import Expr, call
 from rise.nat import Nat, nat
 from rise.types import shape
 from strategies.contiguity import lying
@@ -33,6 +36,7 @@ from strategies.core import (
     choice,
     depending,
     everywhere,
+    function,
     id_,
     normalize,
     recursive,
@@ -42,7 +46,7 @@ from strategies.core import (
     try_,
 )
 from strategies.hide import hiding
-from strategies.normal_forms import form_outward, fuse_components, view_inward
+from strategies.normal_forms import form_outward, fuse_once, view_inward
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.products import (
     NO_PRODUCT,
@@ -75,11 +79,13 @@ class Parameters:
     vector: int = 8
     group: int = 0
     epilogue: str = "shared"
+    asynchronous: bool = True
+    split_k: int = 1
 
     @property
     def copies(self) -> Copies:
-        warps = (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
-        return Copies(32 * warps, self.vector, self.padding)
+        warps = self.split_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
+        return Copies(32 * warps, self.vector, self.padding, self.asynchronous)
 
 
 # --- phases -----------------------------------------------------------------------------------------------
@@ -87,8 +93,26 @@ class Parameters:
 # two maps over tiles as one, whatever else happens to the tiles
 flatten = seq(normalize(choice(a.FLATTEN_INNER, a.FLATTEN_PART, a.FLATTEN)), view_inward)
 
+
+def in_zips(s: Rewrite) -> Strategy:
+    """s at a zip in a component of the zip that a term is, or in one of its components."""
+
+    def component(term: Expr) -> Result:
+        applied = call(term)
+        if applied is None or applied[0] != "zip":
+            return Failure("in_zips", term, "expected a zip")
+        return choice(s, inside)(term)
+
+    def inside(term: Expr) -> Result:
+        return choice(argument(component), function(argument(component)))(term)
+
+    return Strategy("in_zips", inside)
+
+
+# maps in the components of a zip, and of the zips in these, fused with the map over it
+fuse_tiles = repeat(choice(fuse_once, argument(in_zips(choice(ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND)))))
 # tiles of operands beside each other, views next to what they rearrange
-in_tiles = seq(view_inward, fuse_components, try_(mapped(seq(view_inward, fuse_components))), view_inward)
+in_tiles = seq(view_inward, fuse_tiles, try_(mapped(seq(view_inward, fuse_tiles))), view_inward)
 
 
 def tile_output(rows: int, columns: int) -> Strategy:
@@ -140,6 +164,8 @@ def tensor_core(
     vector: int = 8,
     group: int = 0,
     epilogue: str = "shared",
+    asynchronous: bool = True,
+    split_k: int = 1,
 ) -> Strategy:
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
@@ -152,8 +178,12 @@ def tensor_core(
     vector:    elements that a thread copies at once, up to 16 bytes
     group:     blocks in groups of so many rows of tiles, for the sake of the cache; 0: row by row
     epilogue:  `direct`: finished on fragments; `shared`: through shared memory, in whole rows
+    split_k:   among how many sets of warps a step of k is shared out
+    asynchronous: tiles are copied past the registers (sm_80 and later); else they are prefetched into them
     """
-    p = Parameters(block, warp, fragment, load_once, stages, padding, vector, group, epilogue)
+    p = Parameters(
+        block, warp, fragment, load_once, stages, padding, vector, group, epilogue, asynchronous, split_k
+    )
     validate(p)
     return Strategy("tensor_core", in_inputs(schedule(p)))
 
@@ -166,6 +196,7 @@ def validate(p: Parameters) -> None:
         ("warp m by fragment m", p.warp[0], p.fragment[0]),
         ("warp n by fragment n", p.warp[1], p.fragment[1]),
         ("block k by fragment k", p.block[2], p.fragment[2]),
+        ("block k by split_k times fragment k", p.block[2], p.split_k * p.fragment[2]),
     ):
         if inner < 1 or outer < 1 or outer % inner:
             raise StrategyError("R0604", f"tensor_core: {name}: {inner} does not divide {outer}")
@@ -181,6 +212,9 @@ def validate(p: Parameters) -> None:
     ):
         if value < least:
             raise StrategyError("R0609", f"tensor_core: {name} is {value}, and must be at least {least}")
+    if p.split_k > 1 and p.epilogue != "shared":
+        message = f"tensor_core: split_k is {p.split_k}: partial sums are added in shared memory"
+        raise StrategyError("R0609", message, hint="use `epilogue=shared`")
     if p.padding % 8:
         message = f"tensor_core: padding is {p.padding}; rows of tiles start at multiples of 8 elements"
         raise StrategyError("R0609", message)
@@ -245,10 +279,16 @@ def direct_epilogue(p: Parameters) -> Strategy:
     return seq(choice(only_product, with_epilogue), to_warps)
 
 
+# rows of f32 are padded by 16 bytes
+kept_shared = s.KEEP_SHARED.with_sizes(p=4)
+
+
 def shared_epilogue(p: Parameters) -> Strategy:
     """A block's tile: the product goes through shared memory, so that all threads finish rows of it."""
-    kept = seq(at_products(seq(product(p), to_warps, s.KEEP_SHARED.with_sizes(p=4))))
-    return seq(kept, depending(lambda term: s.BY_THREADS.with_sizes(**p.copies.of(term.type))))
+    of_product = sliced_product(p) if p.split_k > 1 else seq(product(p), to_warps, kept_shared)
+    return seq(
+        at_products(of_product), depending(lambda term: s.BY_THREADS.with_sizes(**p.copies.of(term.type)))
+    )
 
 
 def computing(s: Rewrite) -> Strategy:
@@ -285,18 +325,53 @@ def epilogue_tiles(p: Parameters) -> Strategy:
 
 def product(p: Parameters) -> Strategy:
     """4 and 5: the product of a block: loop over k, warps, loop over fragments' k, instructions."""
-    in_warp = seq(
+    return seq(block_reduction(p.block[2]), sums(p), load_once(p))
+
+
+def sums(p: Parameters) -> Strategy:
+    """The sums of a block, held by warps as fragments from the first step to the last."""
+    return seq(
+        at_step(seq(warp_tiles(p), arguments(4, mapped(fragments(p))))),
+        form_outward,
+        top_down(seq(check(is_fold, "a reduction"), view_inward, flatten)),
+    )
+
+
+def fragments(p: Parameters) -> Strategy:
+    """A warp's part of a step, by instructions."""
+    return seq(
         block_reduction(p.fragment[2]),
         at_step(fragment_tiles(p)),
         at_step(top_down(choice(t.TENSORISE, t.TENSORISE_SAME))),
     )
+
+
+def load_once(p: Parameters) -> Strategy:
+    return everywhere(t.LOAD_ONCE) if p.load_once else id_
+
+
+def sliced_product(p: Parameters) -> Strategy:
+    """The same with the steps of k shared out among `split_k` times as many warps; their sums are added.
+
+    The partial sums are put into shared memory: adding them is left to whoever reads the result.
+    """
+    slices = SLICE_REDUCTION.with_sizes(w=p.block[2] // p.split_k)
+    in_slice = mapped(seq(warp_tiles(p), arguments(4, mapped(fragments(p)))))
+    fold = seq(check(is_fold, "a reduction"), view_inward, flatten)
+    # the maps over slices and over warps as one, and the accumulator with it
+    joined = seq(check(is_fold, "a reduction"), at_step(JOIN_MAPS), t.ACCUMULATE_SPLIT, argument(view_inward))
     return seq(
         block_reduction(p.block[2]),
-        at_step(seq(warp_tiles(p), arguments(4, mapped(in_warp)))),
-        form_outward,
-        top_down(seq(check(is_fold, "a reduction"), view_inward, flatten)),
-        everywhere(t.LOAD_ONCE) if p.load_once else id_,
-    )
+        top_down(slices),
+        arguments(
+            3,
+            seq(
+                at_step(in_slice), form_outward, top_down(fold), top_down(joined), top_down(MAP_SPLIT),
+                load_once(p), to_warps, kept_shared,
+            ),
+        ),
+        normalize(UNROLL_SUM),
+    )  # fmt: skip
 
 
 # 6: what is done with the result: on fragments where the types allow it, through shared memory elsewhere

@@ -20,3 +20,9 @@ COMMON = {
 settings.register_profile("ci", max_examples=100, derandomize=True, **COMMON)
 settings.register_profile("nightly", max_examples=2000, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_report_header() -> str:
+    """The profile, which decides how many examples there are and whether they are new."""
+    profile = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+    return f"hypothesis profile: {profile} ({settings.get_profile(profile).max_examples} examples a property)"

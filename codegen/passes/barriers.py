@@ -166,11 +166,11 @@ class _Inserting:
 
     def _workers(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
         inside = loop.level if loop.level is i.Level.WARP else None
-        if loop.level is i.Level.WARP:
+        waits = self._conflicts(before, self._uses(loop.body)).values()
+        if loop.level is i.Level.WARP and i.Scope.BLOCK in waits:
             # a barrier of the block belongs before the loop over warps, not into it
-            if i.Scope.BLOCK in self._conflicts(before, self._uses(loop.body)).values():
-                body, after = self.go(loop.body, after_barrier(before), inside)
-                return i.sequence(i.Barrier(i.Scope.BLOCK), replace(loop, body=body)), after
+            body, after = self.go(loop.body, after_barrier(before), inside)
+            return i.sequence(i.Barrier(i.Scope.BLOCK), replace(loop, body=body)), after
         body, after = self.go(loop.body, before, inside)
         return replace(loop, body=body), after
 

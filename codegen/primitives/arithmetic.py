@@ -7,7 +7,7 @@ from codegen.translate import Call, Continuation, Translator, continuing
 
 NAMES = (
     "add sub mul div mod neg lt le gt ge eq ne and or not min max exp log sqrt rsqrt tanh abs "
-    "floor sin cos fma pow cast select indexToInt"
+    "floor ceil round sin cos fma pow cast select indexToInt"
 ).split()
 
 

@@ -220,7 +220,7 @@ def read_padded(sizes: Sizes, path: Path) -> Reading:
 def read_clamped(sizes: Sizes, path: Path) -> Reading:
     """i is i - l, or the nearest index that there is"""
     index, *rest = path
-    return 0, (sizes.clamped(nat(index) - sizes["l"], sizes["n"]), *rest)  # type: ignore[arg-type]
+    return 0, (sizes.clamped(nat(index) - sizes["l"], sizes["n"] + 1), *rest)  # type: ignore[arg-type]
 
 
 @reading("padEmpty")
@@ -308,13 +308,13 @@ def write_member(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
 
     def body(value: i.Expression) -> i.Command:
         parts: list[i.Command] = []
-        for number, (name, part) in enumerate(zip(("mapFst", "mapSnd"), members_of(value), strict=True)):
+        for member, (name, part) in enumerate(zip(("mapFst", "mapSnd"), members_of(value), strict=True)):
             if name == call.name:
                 expr, inner = translator.apply(function, (part,), call.environment)
-                place = i.AcceptView("pair", (), target, expr.type, number)  # type: ignore[arg-type]
+                place = i.AcceptView("pair", (), target, expr.type, member)  # type: ignore[arg-type]
                 parts.append(translator.accept(expr, place, inner))
             else:
-                place = i.AcceptView("pair", (), target, part.type, number)  # type: ignore[union-attr]
+                place = i.AcceptView("pair", (), target, part.type, member)  # type: ignore[union-attr]
                 parts.append(translator.copy(place, part, call.origin))
         return i.sequence(*parts)
 
@@ -347,6 +347,30 @@ def write_generate(translator: Translator, call: Call, target: i.Acceptor) -> i.
     return i.For(index, call.nat("n"), written, unroll=True, owner=True, pattern="generate")
 
 
+# --- naming -------------------------------------------------------------------------------------------------
+
+
+@continuing("let")
+def bound(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """A computed scalar is stored once, everything else is a view."""
+    return translator.let(
+        call.arguments[0],
+        call.arguments[1],
+        call.environment,
+        lambda expr, inner: translator.continue_with(expr, then, inner),
+    )
+
+
+@accepting("let")
+def bound_result(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    return translator.let(
+        call.arguments[0],
+        call.arguments[1],
+        call.environment,
+        lambda expr, inner: translator.accept(expr, target, inner),
+    )
+
+
 # --- iterating ------------------------------------------------------------------------------------------
 
 # so many turns of one size are written out; more are a loop
@@ -376,7 +400,7 @@ def read_iterated(translator: Translator, call: Call, then: Continuation) -> i.C
 
 
 def _turns(translator: Translator, call: Call, last: Callable[[Expr, Environment], i.Command]) -> i.Command:
-    """con xs λx. new b1. acc(f x)(b1) ; new b2. acc(f b1)(b2) ; …: each turn reads what the one before wrote."""
+    """con xs λx. new b1. acc(f x)(b1) ; new b2. acc(f b1)(b2) ; …: a turn reads what the last one wrote."""
     function, xs = call.arguments
     shorter, length = call.nat("n"), call.nat("m")
     turns = number(call.nat("k"), "the number of turns of an iteration")

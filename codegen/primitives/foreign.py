@@ -1,4 +1,4 @@
-"""Functions that are written in C: called, and defined before the kernel where the program gives their text."""
+"""Functions that are written in C: called, and defined where the program gives their text."""
 
 from __future__ import annotations
 

@@ -56,8 +56,12 @@ def elements(
         def mapped(element: Element) -> i.Command:
             def computed(index: str | Nat, use: Continuation) -> i.Command:
                 def applied(y: i.Expression) -> i.Command:
-                    expr, inner = translator.apply(function, (y,), environment)
-                    return translator.continue_with(expr, use, inner)
+                    return translator.given(
+                        function,
+                        (y,),
+                        environment,
+                        lambda expr, inner: translator.continue_with(expr, use, inner),
+                    )
 
                 return element(index, applied)
 
@@ -92,8 +96,12 @@ def _applied(
     target: i.Acceptor,
 ) -> i.Command:
     """acc(f x …)(A)"""
-    expr, inner = translator.apply(function, arguments, call.environment)
-    return translator.accept(expr, target, inner)
+    return translator.given(
+        function,
+        arguments,
+        call.environment,
+        lambda expr, inner: translator.accept(expr, target, inner),
+    )
 
 
 @accepting(*LEVELS)

@@ -86,24 +86,3 @@ def stem(type_: Data, space: Space) -> str:
 def passed_on(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """Stored, and then copied: only what holds no array, since a copy of one needs a level."""
     return stored(translator, call, lambda value: translator.copy(target, value, call.origin))
-
-
-@continuing("let")
-def bound(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """A computed scalar is stored once, everything else is a view."""
-    return translator.let(
-        call.arguments[0],
-        call.arguments[1],
-        call.environment,
-        lambda expr, inner: translator.continue_with(expr, then, inner),
-    )
-
-
-@accepting("let")
-def bound_result(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    return translator.let(
-        call.arguments[0],
-        call.arguments[1],
-        call.environment,
-        lambda expr, inner: translator.accept(expr, target, inner),
-    )

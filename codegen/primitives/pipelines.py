@@ -1,9 +1,10 @@
 """Pipelines: folds whose next elements are loaded, into a ring of buffers, while one is computed with.
 
 `reducePipelined(S)(load)(step)(z)(xs)` is reduceSeq(step)(z) after map(load). What `load` stores in Shared
-memory is stored in one of S slots; element k + S - 1 is on its way while element k is computed with.
-Copies are waited for where they are asynchronous; that slots are not overwritten while they are read
-is the business of the pass that computes barriers.
+memory is stored in one of S slots; element k + S - 1 is on its way while element k is computed with:
+as asynchronous copies, which are waited for, or in the registers of those who copy, and from there into
+its slot after the computation (with one slot, element k + 1 is). That slots are not overwritten while
+they are read is the business of the pass that computes barriers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from codegen import imperative as i
 from codegen.paths import READING
 from codegen.primitives.levels import Element, copy, elements, parameter_name, step_of
 from codegen.primitives.memory import asynchronously, layout_of
+from codegen.primitives.prefetch import Halves, halves
 from codegen.translate import (
     Call,
     Continuation,
@@ -114,12 +116,13 @@ class _Pipeline:
             message = "the load of a pipeline stores nothing in Shared memory"
             hint = "`copyAsync` or `copyThreads` says what is stored"
             raise TranslationError("R0725", message, self.call.origin, hint)
-        asynchronous = any(ring.asynchronous for ring in rings)
+        ahead = self._ahead(stages.value, rings)
+        copying = any(ring.asynchronous for ring in rings)
         body = i.sequence(
-            self._prologue(rings, stages.value - 1, count),
-            self._steady(loaded, rings, stages.value - 1, count, step),
+            self._prologue(rings, ahead, count),
+            self._steady(loaded, rings, ahead, stages, count, step),
             # nothing is on its way any more, but only counting would tell
-            i.Wait(0) if asynchronous and stages.value > 1 else i.Skip(),
+            i.Wait(0) if copying and ahead else i.Skip(),
         )
         for ring in reversed(rings):
             body = i.New(Space.SHARED, ring.name, ring.type, body, self.call.origin, ring.layout)
@@ -153,6 +156,12 @@ class _Pipeline:
 
     # --- loops ----------------------------------------------------------------------------------------
 
+    def _ahead(self, stages: int, rings: list[Ring]) -> int:
+        """How many elements ahead of the computation loads are: one is kept in registers in any case."""
+        if stages == 1 and any(ring.asynchronous for ring in rings):
+            return 0
+        return max(stages - 1, 1)
+
     def _fill(self, rings: list[Ring], index: Nat, slot: Nat) -> i.Command:
         def fill(environment: Environment) -> i.Command:
             return i.sequence(*(ring.fill(self.translator, slot, environment) for ring in rings))
@@ -173,20 +182,41 @@ class _Pipeline:
         loaded: Loaded,
         rings: list[Ring],
         ahead: int,
+        stages: Nat,
         count: Nat,
         step: Callable[[i.Expression], i.Command],
     ) -> i.Command:
         name = self.translator.name("k")
-        k, stages = variable(name), ahead + 1
-        following = k + ahead
-        fill = self._fill(rings, following, remainder(following, stages))
-        fill = _when(following, count, fill, 0) if ahead else fill
-        asynchronous = any(ring.asynchronous for ring in rings)
+        k = variable(name)
+        following, slot = k + ahead, remainder(k + ahead, stages)
+        split = self._halves(rings, following, slot) if ahead else {}
+        early = i.sequence(
+            self._fill([ring for ring in rings if ring.name not in split], following, slot),
+            *(half.load for half in split.values()),
+        )
+        late = i.sequence(*(half.store for half in split.values()))
+        if ahead:
+            early, late = i.When(following, count, early), _unless_empty(i.When(following, count, late))
         # the copies of element k are in the oldest group but, at once behind them, ahead - 1 others
-        wait: i.Command = i.Wait(max(ahead - 1, 0)) if asynchronous else i.Skip()
+        wait: i.Command = i.Wait(max(ahead - 1, 0)) if any(ring.asynchronous for ring in rings) else i.Skip()
         use = self._with(k, lambda environment: step(self._value(loaded, remainder(k, stages), environment)))
-        parts = (wait, fill, self._commit(rings)) if ahead else (fill, self._commit(rings), wait)
-        return i.For(name, count, i.sequence(*parts, use), pattern=self.call.name)
+        begin = (wait, early, self._commit(rings)) if ahead else (early, self._commit(rings), wait)
+        body = i.sequence(*begin, use, late)
+        for half in split.values():
+            registers = half.registers
+            body = i.New(Space.LOCAL, registers.name, registers.type, body, self.call.origin)
+        return i.For(name, count, body, pattern=self.call.name)
+
+    def _halves(self, rings: list[Ring], index: Nat, slot: Nat) -> dict[str, Halves]:
+        """The copies through registers, by ring, that can be halved."""
+        found: dict[str, Halves] = {}
+        for ring in rings:
+            if not ring.asynchronous:
+                first, second = self._fill([ring], index, slot), self._fill([ring], index, slot)
+                half = halves(self.translator.name("prefetched"), first, second)
+                if half is not None:
+                    found[ring.name] = half
+        return found
 
     def _value(self, loaded: Loaded, slot: Nat, environment: Environment) -> i.Expression:
         match loaded:
@@ -208,6 +238,10 @@ def _rings(loaded: Loaded) -> Iterator[Ring]:
                 yield from _rings(part)
         case _:
             return
+
+
+def _unless_empty(when: i.When) -> i.Command:
+    return when if when.body != i.sequence() else i.Skip()
 
 
 def _when(value: Nat, bound: Nat, body: i.Command, ahead: int) -> i.Command:

@@ -49,9 +49,15 @@ def _head(e: Elaborator, node: s.Surface, given: tuple[s.Surface, ...], scope: S
 
 
 def _applied_function(e: Elaborator, node: s.Function, given: tuple[s.Surface, ...], scope: Scope) -> Head:
-    """`x |> fun(y => e)`: the argument first, since its type says what the parameter is."""
+    """`x |> fun(y => e)`: the argument first, since its type says what the parameter is.
+
+    A list of parameters takes a pair apart only where there are fewer arguments than parameters.
+    """
     argument = e.infer(given[0], scope)
-    function = e.check(node, Function(argument.type, e.unifier.type()), scope)
+    result: Type = e.unifier.type()
+    if len(given) >= len(node.parameters) > 1:
+        result = Function(e.unifier.type(), result)
+    function = e.check(node, Function(argument.type, result), scope)
     return Apply(function, argument, node.span), given[1:]
 
 
@@ -67,7 +73,8 @@ def apply(
     type_ = e.unifier.shallow(function.type)
     while given and isinstance(type_, Dependent):
         argument = dependent_argument(e, given[0], type_.kind, scope)
-        function = DependentApply(function, argument, span)
+        # a size can be put only where it is written, not into what stands for an unknown type
+        function = DependentApply(_resolved(e, function), argument, span)
         given, type_ = given[1:], e.unifier.shallow(function.type)
     arguments = _Arguments(e, function, given, _parameters(e, function, given, span), piped)
     checked: dict[int, Expr] = {}
@@ -77,10 +84,15 @@ def apply(
                 checked[i] = e.check(node, parameter, scope, arguments.context(i, checked))
     if given:
         # what was an unknown type is a function's by now: applications read their type off it
-        function = map_types(function, e.unifier.resolve, e.unifier.resolve_argument)
+        function = _resolved(e, function)
     for i in range(len(given)):
         function = Apply(function, checked[i], span)
     return function
+
+
+def _resolved(e: Elaborator, expr: Expr) -> Expr:
+    """The term with all that is known of its types filled in."""
+    return map_types(expr, e.unifier.resolve, e.unifier.resolve_argument)
 
 
 def _parameters(e: Elaborator, function: Expr, given: tuple[s.Surface, ...], span: Span) -> list[Type]:

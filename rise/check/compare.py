@@ -9,11 +9,12 @@ import numpy as np
 
 from rise.expr import Expr, Primitive, subterms
 from rise.nat import Nat
+from rise.primitives.declare import plain_pattern
 from rise.types import Array, Fragment, Scalar, Vector, arguments
 
 # 2^-p for a significand of p bits: the distance from 1 to the next number
 EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
-REDUCTIONS = ("reduce", "reduceSeq", "reduceSeqUnroll", "scan", "scanSeq")
+REDUCTIONS = ("reduce", "scan")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def tolerance(program: Expr) -> Tolerance:
         if not isinstance(part, Primitive):
             continue
         epsilon = _epsilon(part)
-        if part.name in REDUCTIONS:
+        if plain_pattern(part.declaration) in REDUCTIONS:
             adding, terms = max(adding, epsilon), max(terms, _longest(part))
         elif not part.declaration.view:
             rounding = max(rounding, epsilon)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
+from rise.check.obligations import Asked, membership
 from rise.check.unify import Unifier
-from rise.errors import TypeMismatch
 from rise.expr import (
     Definition,
     DependentApply,
@@ -26,7 +26,6 @@ from rise.nat import Nat, NatUnknown, variable
 from rise.syntax import surface as s
 from rise.types import (
     Argument,
-    Index,
     Kind,
     Layout,
     NatFunction,
@@ -35,7 +34,6 @@ from rise.types import (
     Type,
     Unknown,
     Variable,
-    Vector,
     leaves,
 )
 
@@ -140,14 +138,9 @@ def _rigid_names(body: Expr) -> set[str]:
 
 
 def check_elements(body: Expr) -> None:
-    """Arithmetic is on numbers: `+` of two arrays is a mistake, `map` says how it is meant."""
+    """Raises R0308 where arithmetic is not on numbers: of two arrays, `map` says how it is meant."""
     for term in subterms(body):
         if isinstance(term, Primitive) and term.declaration.elementwise:
             for argument in term.arguments:
-                if not isinstance(argument, Scalar | Vector | Variable | Unknown | Index):
-                    raise TypeMismatch(
-                        "R0308",
-                        f"`{term.declaration.infix or term.name}` is for numbers, not for `{argument}`",
-                        term.origin,
-                        "apply it with `map`",
-                    )
+                asked = Asked(f"`{term.declaration.infix or term.name}`", term.origin)
+                list(membership(argument, term.declaration.operands, asked))  # type: ignore[arg-type]  # a type

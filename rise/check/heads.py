@@ -59,7 +59,12 @@ def primitive(
         for parameter, argument in zip(parameters, chosen, strict=True):
             if parameter.kind is Kind.DATA:
                 shown = f"`{declaration.infix or name}`"
-                e.unifier.obligations.number(argument, shown, whole or span)  # type: ignore[arg-type]  # by kind
+                e.unifier.obligations.member(
+                    argument,  # type: ignore[arg-type]  # a type, by kind
+                    declaration.operands,
+                    shown,
+                    whole or span,
+                )
     return Primitive(declaration, chosen, span), rest
 
 
@@ -111,7 +116,7 @@ def _ask(
     asker, notes = f"`{definition.name}`", tuple(_inwards(constraint))
     value = substitute_argument(constraint.value, solution)  # type: ignore[arg-type]  # a size, or data
     if not isinstance(value, Nat):
-        e.unifier.obligations.number(value, asker, span, notes)  # type: ignore[arg-type]  # a type
+        e.unifier.obligations.member(value, constraint.wanted, asker, span, notes)  # type: ignore[arg-type]  # a type
         return
     divisor = constraint.divisor
     if divisor is not None:
@@ -123,7 +128,9 @@ def _ask(
 
 def _inwards(constraint: Constraint) -> Iterator[Note]:
     asker = constraint.asker or "this"
-    needs = f"needs {constraint}" if isinstance(constraint.value, Nat) else "is for numbers"
+    needs = (
+        f"needs {constraint}" if isinstance(constraint.value, Nat) else f"is for {constraint.wanted.members}"
+    )
     yield Note(f"{asker} {needs}", constraint.origin)
     yield from constraint.notes
 

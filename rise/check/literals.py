@@ -25,6 +25,8 @@ def check(values: Numbers, type_: Type, demand: Demand) -> Iterator[Constraint]:
                 if not isinstance(value, int):
                     raise TypeMismatch("R0306", f"the number {value} is no index", place)
                 yield Constraint(bound - (value + 1), None, place, f"the index {value}")
+        case Vector(_, Scalar() as element):
+            yield from check(values, element, demand)
         case Variable() | Vector():
             pass
         case _:

@@ -17,7 +17,7 @@ from rise.constraint import Constraint, at_least_zero, certainly_positive, divis
 from rise.errors import TypeMismatch
 from rise.nat import Nat, NatUnknown, NatVariable
 from rise.source import Note, Origin
-from rise.types import Array, Index, Pair, Scalar, Type, Unknown, Variable, Vector, leaves
+from rise.types import Array, Index, Pair, Scalar, Type, TypeClass, Unknown, Variable, Vector, leaves
 
 Resolve = Callable[[Nat], Nat]
 
@@ -44,11 +44,11 @@ class Local:
 class Obligations:
     sizes: dict[NatUnknown, Asked] = field(default_factory=dict)
     required: list[Constraint] = field(default_factory=list)
-    numeric: list[tuple[Type, Asked]] = field(default_factory=list)
+    classes: list[tuple[Type, TypeClass, Asked]] = field(default_factory=list)
     local: dict[str, list[Local]] = field(default_factory=dict)
 
     def copy(self) -> Obligations:
-        return Obligations(dict(self.sizes), list(self.required), list(self.numeric), dict(self.local))
+        return Obligations(dict(self.sizes), list(self.required), list(self.classes), dict(self.local))
 
     # --- recording ----------------------------------------------------------------------------------
 
@@ -62,9 +62,16 @@ class Obligations:
         """A size as the program writes it, which is natural only if something holds: `n - 3`."""
         self.required += [replace(c, origin=origin, asker=asker) for c in natural(size)]
 
-    def number(self, type_: Type, asker: str, origin: Origin, notes: tuple[Note, ...] = ()) -> None:
-        """That a type is one of numbers."""
-        self.numeric.append((type_, Asked(asker, origin, notes)))
+    def member(
+        self, type_: Type, wanted: TypeClass, asker: str, origin: Origin, notes: tuple[Note, ...] = ()
+    ) -> None:
+        """That a type is in a class: one of numbers, of floats."""
+        self.classes.append((type_, wanted, Asked(asker, origin, notes)))
+
+    def is_float(self, unknown: Unknown, resolve: Callable[[Type], Type]) -> bool:
+        """Whether something asks that a type which is not known yet is a float."""
+        floats = (type_ for type_, wanted, _ in self.classes if wanted is TypeClass.FLOAT)
+        return any(resolve(type_) == unknown for type_ in floats)
 
     @contextmanager
     def inside(self, name: str, numbers: Iterator[int], origin: Origin) -> Iterator[None]:
@@ -92,7 +99,7 @@ class Obligations:
     ) -> list[Constraint]:
         """The constraints that are neither certain nor certainly wrong."""
         self._check_scopes(solution, size, type_)
-        asked = [*self._of_required(size), *self._of_unknowns(solution, size), *self._of_numbers(type_)]
+        asked = [*self._of_required(size), *self._of_unknowns(solution, size), *self._of_classes(type_)]
         for constraint in asked:
             refuse_if_wrong(constraint)
             self._refuse_local(constraint)
@@ -110,19 +117,9 @@ class Obligations:
         for constraint in self.required:
             yield from simplest(constraint, size)
 
-    def _of_numbers(self, resolve: Callable[[Type], Type]) -> Iterator[Constraint]:
-        for wanted, asked in self.numeric:
-            type_ = resolve(wanted)
-            if isinstance(type_, Variable):
-                yield Constraint(type_, None, asked.origin, asked.asker, asked.notes)
-            elif not isinstance(type_, Scalar | Vector | Index | Unknown):
-                raise TypeMismatch(
-                    "R0308",
-                    f"{asked.asker} is for numbers, not for `{shown(type_)}`",
-                    asked.origin,
-                    _scalar_hint(type_),
-                    notes=asked.notes,
-                )
+    def _of_classes(self, resolve: Callable[[Type], Type]) -> Iterator[Constraint]:
+        for type_, wanted, asked in self.classes:
+            yield from membership(resolve(type_), wanted, asked)
 
     # --- scopes -------------------------------------------------------------------------------------
 
@@ -173,10 +170,34 @@ def _names(value: object, resolve: Callable[[Type], Type]) -> Iterable[str]:
     return {leaf.name for leaf in leaves(resolve(value)) if isinstance(leaf, NatVariable | Variable)}
 
 
-def _scalar_hint(type_: Type) -> str | None:
-    if isinstance(type_, Array):
-        return "`map` applies it to every element; `zip` pairs the elements of two arrays"
-    return "`fun((x, y) => …)`, `fst` and `snd` take a pair apart" if isinstance(type_, Pair) else None
+# --- classes of types -------------------------------------------------------------------------------
+
+
+def membership(type_: Type, wanted: TypeClass, asked: Asked) -> Iterator[Constraint]:
+    """That a type is in a class, where a variable decides it; R0308 where it is not."""
+    left = wanted.asked(type_)
+    if isinstance(left, Variable):
+        yield Constraint(left, None, asked.origin, asked.asker, asked.notes, wanted)
+    elif left is not None and not isinstance(left, Unknown):
+        message = f"{asked.asker} is for {wanted.members}, not for `{shown(type_)}`"
+        hint = _class_hint(type_, wanted)
+        raise TypeMismatch("R0308", message, asked.origin, hint, notes=asked.notes)
+
+
+def _class_hint(type_: Type, wanted: TypeClass) -> str | None:
+    match type_:
+        case Array():
+            return "`map` applies it to every element; `zip` pairs the elements of two arrays"
+        case Pair():
+            return "`fun((x, y) => …)`, `fst` and `snd` take a pair apart"
+        case Scalar("bool"):
+            return "`&&`, `||`, `!`, `==` and `!=` are for truth values; `i32(b)` is 1 where b is true"
+        case Vector() if not wanted.has_vectors:
+            return "`mapVec` compares every element with a number; `asScalar` gives the elements"
+        case Scalar() | Index() if wanted is TypeClass.FLOAT:
+            return "convert it: `f32(…)`"
+        case _:
+            return None
 
 
 # --- constraints ------------------------------------------------------------------------------------

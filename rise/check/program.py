@@ -9,13 +9,13 @@ from pathlib import Path
 from rise.check.elaborate import Elaborator, Scope, to_kind
 from rise.check.generalise import check_elements, fill, generalise
 from rise.check.recursion import Recursion
+from rise.check.scope import annotation
 from rise.errors import RiseError, ScopeError, UsageError, together
 from rise.expr import Definition, Expr
 from rise.source import Note, Origin, Source, Span, place
 from rise.syntax import surface as s
 from rise.syntax.parser import parse_expression
 from rise.syntax.recover import recover
-from rise.syntax.resolve import resolve_type
 from rise.types import Parameter
 
 __all__ = [
@@ -219,13 +219,13 @@ def check_definition(syntax: s.DefinitionSyntax, definitions: Mapping[str, Defin
     if syntax.annotation is None:
         body = elaborator.infer(syntax.body, scope)
     else:
-        annotation = syntax.annotation
-        while isinstance(annotation, s.TypeDependent) and annotation.implicit:
-            for parameter in annotation.parameters:
+        written = syntax.annotation
+        while isinstance(written, s.TypeDependent) and written.implicit:
+            for parameter in written.parameters:
                 leading.append(Parameter(parameter.name, to_kind(parameter), True))
                 scope = scope.with_kind(parameter.name, to_kind(parameter))
-            annotation = annotation.result
-        body = elaborator.check(syntax.body, resolve_type(annotation, scope.kinds), scope)
+            written = written.result
+        body = elaborator.check(syntax.body, annotation(written, scope), scope)
     return generalise(syntax.name, body, tuple(leading), elaborator.unifier, syntax)
 
 

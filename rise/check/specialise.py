@@ -15,7 +15,8 @@ from rise.expr import (
     inline,
     substitute_sizes,
 )
-from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, constant, evaluate
+from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, constant, evaluate, variable
+from rise.normal import with_inputs
 from rise.solve import solve
 from rise.source import Note
 from rise.suggest import suggestion
@@ -38,7 +39,7 @@ LARGEST = 2**40
 
 
 def specialise(definition: Definition, sizes: Mapping[str, int]) -> Expr:
-    """The function of the inputs, references and sizes replaced.
+    """The function of the inputs, each of them named, references and sizes replaced.
 
     Raises UsageError where a size is missing, unknown or no natural number, TypeMismatch where the
     definition asks something of its sizes that does not hold.
@@ -50,7 +51,7 @@ def specialise(definition: Definition, sizes: Mapping[str, int]) -> Expr:
     solution: dict[Atom | Variable | Unknown, Argument] = {
         NatVariable(name): constant(sizes[name]) for name in names
     }
-    return inline(substitute_sizes(undepended(definition.body), solution))
+    return with_inputs(inline(substitute_sizes(undepended(definition.body), solution)))
 
 
 def undepended(body: Expr) -> Expr:
@@ -79,7 +80,8 @@ def size_names(definition: Definition) -> tuple[str, ...]:
 
 
 def inputs_of(program: Expr) -> list[tuple[str, Type]]:
-    """The inputs of a function by name, outermost first."""
+    """The inputs of a function by name, outermost first; those that it does not name are called x, x_1, …"""
+    program = with_inputs(program)
     found: list[tuple[str, Type]] = []
     while isinstance(program, Lambda):
         found.append((program.parameter.name, program.parameter.type))
@@ -148,7 +150,8 @@ def sizes_from_inputs(
     """The sizes that are given and those that the shapes of inputs determine.
 
     A shape that contradicts what is known already is left for the check of the inputs, where the
-    message names input, expected and found shape; two inputs that contradict each other are R0409.
+    message names input, expected and found shape; two inputs that contradict each other are R0409, and
+    so is a dimension that no size fits.
     """
     names = size_names(definition)
     unknown = {name: NatUnknown(-1 - i) for i, name in enumerate(names)}
@@ -181,9 +184,13 @@ def _learn(
     left = extent.substitute(known)  # type: ignore[arg-type]
     if left.value is None:
         solved = solve(left, constant(found))
-        if solved is not None and solved[1].value is not None and solved[1].value >= 0:
-            size = back[solved[0]]
-            sizes[size], told[size] = solved[1].value, name
+        if solved is None or solved[1].atoms:
+            return
+        size, number = back[solved[0]], solved[1].value
+        if number is None or number < 0:
+            shown = extent.substitute({u: variable(n) for u, n in back.items()})
+            raise UsageError("R0409", f"a dimension of `{name}` is `{shown}`: {found} for no `{size}`")
+        sizes[size], told[size] = number, name
         return
     others = [(n, told[n]) for u, n in back.items() if u in extent.unknowns and n in told]
     if left.value != found and others and others[0][1] != name:

@@ -36,6 +36,7 @@ from rise.types import (
     Parameter,
     Space,
     Type,
+    TypeClass,
     Unknown,
     Variable,
     Vector,
@@ -221,9 +222,10 @@ class Unifier:
             return
         for limit in literals.check(values, self.resolve(type_), demand):
             self.require(limit)
-        if isinstance(type_, Variable):
-            value, place = values[0]
-            self.obligations.number(type_, f"the number {value}", place)
+        if isinstance(type_, Variable | Vector):
+            for value, place in values:
+                wanted = TypeClass.FLOAT if isinstance(value, float) else TypeClass.NUMBER
+                self.obligations.member(type_, wanted, f"the number {value}", place)
 
     # --- sizes ----------------------------------------------------------------------------------------
 
@@ -279,6 +281,7 @@ class Unifier:
             if isinstance(left_open, Unknown):
                 values = self.literals[left_open]
                 whole = all(isinstance(value, int) for value, _ in values)
+                whole = whole and not self.obligations.is_float(left_open, self.resolve)
                 self.unify(left_open, I32 if whole else F32, values[0][1])
         self.retry()
         for equation in self.equations:

@@ -113,7 +113,6 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0707": "A write race: parallel workers write the same place.",
     "R0710": "A fragment is loaded from memory. Store a computed tile first.",
     "R0711": "A fragment is loaded from a tile with contiguous rows or contiguous columns.",
-    "R0712": "An index that is computed from data has no translation yet.",
     "R0713": "Kernels have fixed sizes: give them with `--size`.",
     "R0714": "A block has at most 1024 threads. Choose fewer warps or threads: larger tiles for each.",
     "R0715": "Values of this type, functions for example, cannot be stored.",
@@ -129,6 +128,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "aligned place on. Choose width and layout so that rows are multiples of it.",
     "R0725": "The load of `reducePipelined` is a function written in place, which says what is copied into "
     "Shared memory, as `fun(x => copyAsync(x))` does.",
+    "R0726": "An intermediate result that is too large for each thread to keep has to be computed by the whole "
+    "grid, before any of it is read. That takes several kernels, and a program becomes one: cut it in two.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",

@@ -97,7 +97,6 @@ EXAMPLES: Mapping[str, Example] = {
         "def main = makeArray(2)(10)(20) |> idx(natAsIndex(2)(1))",
     ),
     "R0504": Example("def main = 1 / 0", "def main = 1.0 / 0.0"),
-    "R0509": Example("def main = -true", "def main = -1.0"),
     "R0510": Example(
         "def main = makeArray(2)(10)(20) |> reorder(2)(natFun(i => 0))(natFun(i => i))",
         "def main = makeArray(2)(10)(20) |> reorder(2)(natFun(i => 1 - i))(natFun(i => 1 - i))",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rise.check.obligations import Asked, membership
 from rise.check.specialise import (
     inputs_of,
     leaves_of,
@@ -14,12 +15,25 @@ from rise.check.specialise import (
     specialise,
     undepended,
 )
+from rise.constraint import Constraint
 from rise.embed.errors import short_traceback
 from rise.embed.traced import Traced
 from rise.errors import EvaluationError, UsageError
 from rise.expr import Definition, DependentLambda, Expr, Identifier, Lambda, Literal, substitute_sizes
-from rise.nat import constant
-from rise.types import I32, SCALARS, Argument, Array, Data, Kind, Scalar, Type, Variable, arguments
+from rise.nat import Nat, constant
+from rise.types import (
+    I32,
+    SCALARS,
+    Argument,
+    Array,
+    Data,
+    Kind,
+    Scalar,
+    Type,
+    Variable,
+    arguments,
+    substitute_type,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -30,6 +44,7 @@ def evaluate(definition: Definition, inputs: tuple[Any, ...], given: Mapping[str
     from rise.interpret import call
 
     with short_traceback():
+        inputs, given = _in_order(definition, inputs, given)
         arrays = _arrays(definition, inputs)
         fixed = _with_types(definition, arrays, {n: v for n, v in given.items() if _is_type(v)})
         numbers = {n: v for n, v in given.items() if not _is_type(v)}
@@ -65,6 +80,26 @@ def parameters_of(definition: Definition) -> list[tuple[str, Type]]:
     types, _ = arguments(body.type)
     named = inputs_of(body)
     return named + [(f"argument {i + 1}", t) for i, t in enumerate(types) if i >= len(named)]
+
+
+def _in_order(
+    definition: Definition, inputs: tuple[Any, ...], given: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """The inputs in order, those given by name among them; and what else is given by name.
+
+    A name that is a size's too means the size. R0505 where an input is given twice, or not at all.
+    """
+    sizes = {p.name for p in definition.parameters} | {name for name, _ in _dependent(definition.body)}
+    names = [name for name, _ in parameters_of(definition)]
+    named = {n: given[n] for n in names if n in given and n not in sizes}
+    if not named:
+        return inputs, given
+    for i, name in enumerate(names):
+        if (i < len(inputs)) == (name in named):
+            what = "two values" if name in named else "no value"
+            raise EvaluationError("R0505", f"`{definition.name}` is given {what} for its input `{name}`")
+    rest = {name: value for name, value in given.items() if name not in named}
+    return (*inputs, *(named[name] for name in names[len(inputs) :])), rest
 
 
 def _arrays(
@@ -152,8 +187,21 @@ def _with_types(
             solution.setdefault(*found)
     known = {key.name for key in solution}
     left = tuple(p for p in definition.parameters if p.name not in known)
-    body = _without(definition.body, known)
-    return replace(definition, parameters=left, body=substitute_sizes(body, solution))
+    body = substitute_sizes(_without(definition.body, known), solution)
+    return replace(definition, parameters=left, body=body, constraints=_asked_of(definition, solution))
+
+
+def _asked_of(definition: Definition, types: Mapping[Any, Argument]) -> tuple[Constraint, ...]:
+    """What is left to ask; R0308 where a type is not in the class that it has to be in."""
+    asked: list[Constraint] = []
+    for constraint in definition.constraints:
+        if isinstance(constraint.value, Nat):
+            asked.append(constraint)
+        else:
+            type_ = substitute_type(constraint.value, types)
+            asker = Asked(constraint.asker, constraint.origin, constraint.notes)
+            asked += membership(type_, constraint.wanted, asker)
+    return tuple(asked)
 
 
 def _without(body: Expr, known: set[str]) -> Expr:

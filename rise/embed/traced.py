@@ -11,6 +11,7 @@ their final names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,6 +28,10 @@ from rise.syntax import surface as s
 from rise.types import Kind
 
 Node = s.Surface | s.SurfaceType
+
+
+# a name with what tells it apart until a definition is complete
+NUMBERED = re.compile(r"\b(\w+)(?:#\d+|%\w+|@\d+)")
 
 
 class Traced:
@@ -166,13 +171,12 @@ class Traced:
         return self._node if isinstance(self._node, s.TypeFunction) else as_type(self.expression)
 
     def __repr__(self) -> str:
-        """The text of the expression in the Python file."""
-        span = self._node.span
-        if span.line != span.end_line or not span.source.line(span.line):
-            return f"<expression of {span}>"
-        return (
-            f"<expression `{span.source.line(span.line)[span.column - 1 : span.end_column - 1]}` of {span}>"
-        )
+        """The expression as the text of a program has it; parameters have their names in Python."""
+        from rise.syntax.printer import print_expression, print_type
+
+        node = self._node
+        text = print_type(node) if isinstance(node, s.TypeFunction) else print_expression(self.expression)
+        return NUMBERED.sub(r"\1", text)
 
 
 def uses_of(*values: Traced) -> Uses:

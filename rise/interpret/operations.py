@@ -20,7 +20,7 @@ from rise.interpret.value import (
     together,
     trailing,
 )
-from rise.types import Scalar, Vector
+from rise.types import Scalar
 
 Operation = Callable[..., Data]
 Thunk = Callable[[Scope], Data]
@@ -28,6 +28,10 @@ Accumulate = Callable[[Numbers, int], Numbers]
 
 # the type in which a function is computed before its result is rounded once
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
+
+
+def wide(scalar: Scalar) -> Scalar:
+    return Scalar(WIDER.get(scalar.name, "f64"))
 
 
 def lazy(*positions: int) -> Callable[[Operation], Operation]:
@@ -100,14 +104,7 @@ def extreme(name: str, a: Numbers, b: Numbers) -> Numbers:
 
 
 def comparison(name: str) -> Operation:
-    """Of numbers: a truth value for each element of a vector would have another type."""
-
-    def denotation(call: Call, left: Data, right: Data) -> Leaf:
-        if isinstance(type_ := call.type("t"), Vector):
-            raise call.error("R0509", f"`{call.instance.name}` is not defined on {type_}")
-        return _apply(call, name, left, right)
-
-    return denotation
+    return lambda call, left, right: _apply(call, name, left, right)
 
 
 def _apply(call: Call, name: str, *operands: Data) -> Leaf:
@@ -125,9 +122,9 @@ def elementary(name: str) -> Operation:
 
 def _rounded(call: Call, function: Callable[[Numbers], Numbers], x: Data) -> Leaf:
     scalar = call.scalar()
-    wide = dtype_of(Scalar(WIDER.get(scalar.name, "f64")))
-    result = pointwise(lambda a: function(a.astype(wide)), x)
-    return _converted(result, Scalar(WIDER.get(scalar.name, "f64")), scalar)
+    wider = wide(scalar)
+    result = pointwise(lambda a: function(a.astype(dtype_of(wider))), x)
+    return _converted(result, wider, scalar)
 
 
 def reciprocal_root(call: Call, x: Data) -> Leaf:

@@ -1,7 +1,7 @@
 """A fold over scalars as a loop of Python, compiled once: a tenth of a microsecond an operation.
 
-An operation on scalars of NumPy is that on its arrays, rounding included. What is not listed here (and
-bf16, whose scalars are not quite NumPy's) is left to the evaluator.
+An operation on scalars of NumPy is that on its arrays, rounding included. What is not listed here is
+left to the evaluator.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
 from rise.interpret.inputs import dtype_of
 from rise.interpret.lazily import np
-from rise.interpret.operations import extreme
+from rise.interpret.operations import extreme, wide
 from rise.types import Pair, Scalar, Type, arguments
 
 # (size, keep, first accumulators, a column for each part) to (last accumulators, all of them)
@@ -28,7 +28,16 @@ NUMERIC = {
     "lt": "({} < {})", "le": "({} <= {})",
     "gt": "({} > {})", "ge": "({} >= {})", "eq": "({} == {})", "ne": "({} != {})",
 }  # fmt: skip
-FLOATING = {"div": "({} / {})"}
+ELEMENTARY = ("exp", "log", "sqrt", "tanh", "sin", "cos")
+FLOATING = {
+    "div": "({} / {})", "mod": "fmod({}, {})", "pow": "power({}, {})",
+    "floor": "floor({})", "ceil": "ceil({})", "round": "rint({})",
+    # computed in a wider type and rounded once
+    **{name: name + "({}.astype({wider})).astype({own})" for name in ELEMENTARY},
+    "rsqrt": "(1 / sqrt({}.astype({wider}))).astype({own})",
+}  # fmt: skip
+# functions of NumPy in these texts
+FUNCTIONS = ("fmod", "power", "floor", "ceil", "rint", *ELEMENTARY)
 LOGICAL = {"and": "({} and {})", "or": "({} or {})", "not": "({} == false)"}
 
 
@@ -81,7 +90,8 @@ class _Writer:
     def __init__(self) -> None:
         self.numbers = count()
         self.lines: list[str] = []
-        self.constants: dict[str, Any] = {"extreme": extreme, "false": np.False_}
+        functions = {name: getattr(np, name) for name in FUNCTIONS}
+        self.constants: dict[str, Any] = {"extreme": extreme, "false": np.False_, **functions}
 
     def fresh(self) -> str:
         return f"v{next(self.numbers)}"
@@ -91,7 +101,7 @@ class _Writer:
         match type_:
             case Pair(first, second):
                 return self.members(first), self.members(second)
-            case Scalar(name) if name != "bf16":
+            case Scalar():
                 return self.fresh()
             case _:
                 raise Unsupported
@@ -105,7 +115,7 @@ class _Writer:
         match term:
             case Identifier(name) if name in names:
                 return names[name]
-            case Literal(value, Scalar() as type_) if type_.name != "bf16":
+            case Literal(value, Scalar() as type_):
                 return self.constant(np.array(value).astype(dtype_of(type_))[()])
             case Apply():
                 return self._application(term, names)
@@ -151,14 +161,14 @@ class _Writer:
         """To a float, or from an integer to one: as `astype` does."""
         if not isinstance(source, Scalar) or not isinstance(target, Scalar) or target.name == "bool":
             raise Unsupported
-        if "bf16" in (source.name, target.name) or (source.is_float and not target.is_float):
+        if source.is_float and not target.is_float:
             raise Unsupported
         return f"{operand}.astype({self.constant(dtype_of(target))})"
 
     def _operation(self, primitive: Primitive, operands: list[Texts]) -> str:
         type_ = primitive.arguments[0] if primitive.arguments else None
         templates: dict[str, str] = LOGICAL
-        if isinstance(type_, Scalar) and type_.name not in ("bool", "bf16"):
+        if isinstance(type_, Scalar) and type_.name != "bool":
             templates = NUMERIC | FLOATING if type_.is_float else NUMERIC
         template = templates.get(primitive.name)
         texts = [operand for operand in operands if isinstance(operand, str)]
@@ -166,7 +176,10 @@ class _Writer:
             raise Unsupported
         if "{0}" in template:
             texts = [str(self._named(text)) for text in texts]
-        return template.format(*texts)
+        types: dict[str, str] = {}
+        if "{own}" in template and isinstance(type_, Scalar):
+            types = {"own": self.constant(dtype_of(type_)), "wider": self.constant(dtype_of(wide(type_)))}
+        return template.format(*texts, **types)
 
 
 def _choice(condition: str, then: Texts, otherwise: Texts) -> Texts:

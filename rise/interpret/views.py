@@ -107,8 +107,8 @@ def pad_constant(call: Call, value: Data, values: Data) -> Tree:
 
 
 def pad_clamp(call: Call, values: Data) -> Tree:
-    positions = np.arange(-call.size("l"), call.size("n") + call.size("r"))
-    clamped = positions.clip(0, max(call.size("n") - 1, 0))
+    last = call.size("n")
+    clamped = np.arange(-call.size("l"), last + 1 + call.size("r")).clip(0, last)
     return each(lambda x: Leaf(np.take(x.array, clamped, axis=x.depth), x.depth), values)
 
 

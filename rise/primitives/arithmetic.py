@@ -6,13 +6,16 @@ from functools import partial
 
 from rise.interpret import operations as op
 from rise.primitives import declare as declaring
+from rise.types import TypeClass
 
 UNARY = "{t: DataType} -> t -> t"
 BINARY = "{t: DataType} -> t -> t -> t"
-COMPARISON = "{t: DataType} -> t -> t -> bool"
 LOGICAL = "bool -> bool -> bool"
 
 declare = partial(declaring.declare, group="arithmetic", elementwise=True)
+declare_comparison = partial(declare, signature="{t: DataType} -> t -> t -> bool")
+declare_order = partial(declare_comparison, operands=TypeClass.ORDERED)
+declare_equality = partial(declare_comparison, operands=TypeClass.SCALAR)
 
 declare(
     "add",
@@ -51,26 +54,40 @@ declare(
 )
 declare("neg", UNARY, "Negation.", op.unary("negative"), example=("neg(3)", "-3"))
 
-declare("lt", COMPARISON, "Less than.", op.comparison("less"), infix="<", example=("1 < 2", "true"))
-declare(
+declare_order(
+    "lt", meaning="Less than.", denotation=op.comparison("less"), infix="<", example=("1 < 2", "true")
+)
+declare_order(
     "le",
-    COMPARISON,
-    "Less than or equal.",
-    op.comparison("less_equal"),
+    meaning="Less than or equal.",
+    denotation=op.comparison("less_equal"),
     infix="<=",
     example=("2 <= 2", "true"),
 )
-declare("gt", COMPARISON, "Greater than.", op.comparison("greater"), infix=">", example=("1 > 2", "false"))
-declare(
+declare_order(
+    "gt", meaning="Greater than.", denotation=op.comparison("greater"), infix=">", example=("1 > 2", "false")
+)
+declare_order(
     "ge",
-    COMPARISON,
-    "Greater than or equal.",
-    op.comparison("greater_equal"),
+    meaning="Greater than or equal.",
+    denotation=op.comparison("greater_equal"),
     infix=">=",
     example=("2 >= 2", "true"),
 )
-declare("eq", COMPARISON, "Equal.", op.comparison("equal"), infix="==", example=("1 == 2", "false"))
-declare("ne", COMPARISON, "Not equal.", op.comparison("not_equal"), infix="!=", example=("1 != 2", "true"))
+declare_equality(
+    "eq",
+    meaning="Equal; of truth values too.",
+    denotation=op.comparison("equal"),
+    infix="==",
+    example=("1 == 2", "false"),
+)
+declare_equality(
+    "ne",
+    meaning="Not equal; of truth values too.",
+    denotation=op.comparison("not_equal"),
+    infix="!=",
+    example=("1 != 2", "true"),
+)
 
 declare(
     "and",
@@ -153,6 +170,7 @@ declare(
     "{s: DataType, t: DataType} -> s -> t",
     "Conversion; to integers by truncation, beyond their range to the nearest of them.",
     op.cast,
+    operands=TypeClass.VALUE,
     example=("i8(300.7)", "127"),
 )
 declaring.declare(

@@ -198,8 +198,8 @@ declare(
 )
 declare(
     "padClamp",
-    "(l: Nat, r: Nat) -> {n: Nat, t: DataType} -> n.t -> (l + n + r).t",
-    "Repeats the first element l times in front and the last r times behind.",
+    "(l: Nat, r: Nat) -> {n: Nat, t: DataType} -> (n + 1).t -> (l + n + 1 + r).t",
+    "Repeats the first element l times in front and the last r times behind; there has to be one.",
     views.pad_clamp,
     example=(f"padClamp(2, 1)({ONE_TO_THREE})", "[1, 1, 1, 2, 3, 3]"),
 )

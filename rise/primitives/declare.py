@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from rise.errors import RiseError, ScopeError
-from rise.types import Argument, Scheme
+from rise.types import Argument, Scheme, TypeClass
 
 Denotation = Callable[..., Any]
 HostValue = int | str
@@ -41,6 +41,7 @@ class Declaration:
     defaults:    for explicit parameters that a program may leave out
     lowers:      the primitive that this one is a way of executing (`mapSeq` is `map`)
     elementwise: it is for numbers, not for arrays
+    operands:    the class that the types of an elementwise one have to be in
     view:        it only rearranges what its arguments give (a map does so if its function does), so it
                  may be repeated at no cost
     group:       the module that declares it
@@ -56,6 +57,7 @@ class Declaration:
     defaults: tuple[tuple[str, Argument], ...] = ()
     lowers: str | None = None
     elementwise: bool = False
+    operands: TypeClass = TypeClass.NUMBER
     view: bool = False
     group: str = ""
     example: tuple[str, str] = ("", "")
@@ -121,6 +123,7 @@ def declare(
     infix: str | None = None,
     lowers: str | None = None,
     elementwise: bool = False,
+    operands: TypeClass = TypeClass.NUMBER,
     view: bool = False,
     host: tuple[HostParameter, ...] = (),
     member_signature: Callable[..., str] | None = None,
@@ -141,6 +144,7 @@ def declare(
         tuple(defaults.items()),
         lowers,
         elementwise,
+        operands,
         view,
         group,
         example,
@@ -161,6 +165,13 @@ def lookup(name: str) -> Declaration | None:
     import rise.primitives.vectors  # noqa: F401  # each import declares
 
     return REGISTRY.get(name)
+
+
+def plain_pattern(declaration: Declaration) -> str:
+    """The high-level primitive that this one executes in the end: `reducePipelined` is a `reduce`."""
+    while declaration.lowers is not None:
+        declaration = REGISTRY[declaration.lowers]
+    return declaration.name
 
 
 def primitive(name: str) -> Declaration:

@@ -8,6 +8,7 @@ from rise.errors import ScopeError
 from rise.interpret import patterns
 from rise.primitives import declare as declaring
 from rise.primitives.declare import HostParameter
+from rise.types import TypeClass
 
 declare = partial(declaring.declare, group="foreign")
 
@@ -37,4 +38,5 @@ declare(
     host=(HostParameter("name", str), HostParameter("n", int), HostParameter("body", str, "")),
     member_signature=_signature,
     elementwise=True,
+    operands=TypeClass.VALUE,
 )

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rise.expr import Apply, Definition, Expr, Identifier, Lambda, Literal, Primitive, Reference, apply
 from rise.nat import constant
 from rise.primitives.declare import primitive
 from rise.testing.choose import Choose, choices
 from rise.testing.data import SCALAR_TYPES, SIZES, data_type
+from rise.testing.extent import is_small
 from rise.testing.operands import literal
-from rise.testing.solve import LARGEST, Solution, match
+from rise.testing.solve import Solution, match
 from rise.testing.vocabulary import Plan, calls, consumers, declarations, exact, form, plan
 from rise.types import (
     BOOL,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 NAMES = ("x", "y", "acc", "i", "r", "p")  # few, so that binders hide each other
-MOST = 256  # scalars in a value, so that programs stay fast
 Scope = Mapping[str, Type]
 
 
@@ -162,7 +162,7 @@ class Generator:
     def _call(self, type_: Type, scope: Scope, fuel: int, expected: bool) -> Expr | None:
         """A primitive, a function written in place, or a definition, applied; None where none fits."""
         wanted, expected_ = form(type_), expected or self.parameters is None
-        if scope and self.choose.one_in(3):  # something is done with what is in scope
+        if scope and self.choose.one_in(2):  # something is done with what is in scope
             used = form(self.choose.pick(self._types(scope)))
             takers = consumers(self.names, wanted, expected_, used)
             if takers:
@@ -224,7 +224,7 @@ class Generator:
                 solution[parameter.key] = self._argument(parameter, made, solution)
         chosen = made.special.choose(self.choose, solution)
         solution.update((p.key, chosen[p.name]) for p in made.parameters if p.name in chosen)
-        return solution if _is_small(made, solution) else None
+        return solution if _fits(made, solution) else None
 
     def _from_scope(self, made: Plan, solution: Solution, scope: Scope) -> Solution:
         known = self._types(scope)
@@ -262,46 +262,13 @@ class Generator:
         return data_type(self.choose, depth, self.scalars)
 
 
-def _is_small(made: Plan, solution: Solution) -> bool:
+def _fits(made: Plan, solution: Solution) -> bool:
     """No empty array, none with very many elements; arithmetic on numbers only."""
     if made.declaration.elementwise:
         # a truth value may be converted, but not added
         allowed = made.declaration.name == "cast"
         return all(isinstance(t, Scalar) and (allowed or t != BOOL) for t in solution.values())
-    return all(_is_small_type(substitute_type(t, solution)) for t in (*made.operands, made.result))
-
-
-@lru_cache(maxsize=4096)
-def _is_small_type(type_: Type) -> bool:
-    return 0 < _elements(type_) <= MOST
-
-
-def _elements(type_: Any) -> int:
-    """How many scalars there are in data of a type; 0 where a size is out of bounds."""
-    match type_:
-        case Array(size, element) | Vector(size, element):
-            value = size.value or 0
-            if isinstance(type_, Vector) and not isinstance(element, Scalar):
-                return 0
-            return value * _elements(element) if 0 < value <= LARGEST else 0
-        case Pair(first, second):
-            parts = _elements(first), _elements(second)
-            return sum(parts) if all(parts) else 0
-        case Index(size):
-            return int((size.value or 0) > 0)
-        case Fragment(rows, columns, other, element, _):
-            if not all(isinstance(t, Scalar) for t in _components(element)):
-                return 0
-            return (rows.value or 0) * (columns.value or 0) * _elements(element) * ((other.value or 0) > 0)
-        case Function(parameter, result):
-            parts = _elements(parameter), _elements(result)
-            return max(parts) if all(parts) else 0
-        case _:
-            return 1
-
-
-def _components(type_: Type) -> tuple[Type, ...]:
-    return (*_components(type_.first), *_components(type_.second)) if isinstance(type_, Pair) else (type_,)
+    return all(is_small(substitute_type(t, solution)) for t in (*made.operands, made.result))
 
 
 @lru_cache(maxsize=4096)

@@ -25,6 +25,7 @@ WARP = "a fragment belongs to a warp as a whole: it is used inside of mapWarp an
 STEP = "the step of a reduction reads `acc` in another place than it writes"
 THREADS = "a block would have {} threads; at most 1024 are possible"
 NOWHERE = "the result of `{}`, of type `{}`, is read but stored nowhere"
+GRID_WIDE = "{}: a result for the whole grid that others read needs a kernel of its own"
 IMPLICIT = "this map computes a result that would be stored implicitly"
 SCATTERED = (
     "the tile has its elements at 512*block_x + 2*column_0 + 32*row_0 + 512*warp:"
@@ -65,8 +66,8 @@ CASES = {
         f" |> transpose |> mapSeq(fun(r => r |> {SUM})))",
     ),
     "a primitive without translation": (
-        *("R0704", "`concat` has no translation to imperative code yet"),
-        "fun((xs: 4.f32, ys: 3.f32) => «concat(xs)(ys)» |> mapSeq(fun(x => x)))",
+        *("R0704", "`mapCluster` has no translation to imperative code yet"),
+        "fun(xs: 4.f32 => «xs |> mapCluster(fun(x => x))»)",
     ),
     "registers of all threads read by each": (
         *("R0705", OWNED.format("value", "thread")),
@@ -130,10 +131,6 @@ CASES = {
         *("R0711", SCATTERED),
         "fun((a: 2.1.16.16.2.f32) => a |> mapBlock(mapWarp(fun(t =>"
         " «t |> map(map(fun(x => x |> idx(0)))) |> asFragment» |> toMem(Local) |> asMatrix))))",
-    ),
-    "an index that is data": (
-        *("R0712", "an index that is data has no translation yet"),
-        "fun((xs: 5.f32, is: 3.Idx[5]) => is |> mapSeq(fun(i => «xs |> idx(i)»)))",
     ),
     "too many threads": (
         *("R0714", THREADS.format(2048)),
@@ -204,8 +201,16 @@ CASES = {
         "«fun((g: f32 -> f32, xs: 4.f32) => xs |> mapSeq(g))»",
     ),
     "a result that is a function": (
-        *("R0723", "the result is a function of type `16.f32 -> 16.f32`"),
-        "«mapSeq(fun((x: f32) => x))»",
+        *("R0723", "the result is a function of type `(n: Nat) -> n.f32`"),
+        "fun(x: f32 => «depFun((n: Nat) => generate(fun((i: Idx[n]) => x)))»)",
+    ),
+    "a temporary result in global memory": (
+        *("R0726", GRID_WIDE.format("a temporary result is stored in Global memory")),
+        "fun(xs: 4.f32 => «xs |> mapGlobal(fun(x => x + 1))» |> toMem(Global) |> mapGlobal(fun(x => x)))",
+    ),
+    "more than a thread can keep": (
+        *("R0726", GRID_WIDE.format("`value` takes 16388 bytes in each thread")),
+        "fun(xs: 4097.f32 => «xs |> mapSeq(fun(x => x + 1))» |> toMem(Local) |> mapSeq(fun(x => x)))",
     ),
     "one fragment from tiles of both layouts": (
         *("R0721", "`acc` is loaded from tiles of both layouts"),

@@ -41,6 +41,16 @@ def two = depFun((m: Nat, n: Nat, k: Nat, l: Nat) =>
   fun((A: m.k.f16, B: k.n.f16, C: m.l.f16, D: n.l.f16) =>
     zip(A)(C) |> map(fun((ra, rc) => zip(B |> transpose)(D) |> map(fun((cb, cd) =>
       dot(ra, cb) - dot(rc, cd)))))))
+def rowBias = depFun((m: Nat, n: Nat, k: Nat) => fun((A: m.k.f16, B: k.n.f16, bias: m.f32) =>
+  zip(A)(bias) |> map(fun((row, b) => B |> transpose |> map(fun(col => dot(row, col) + b))))))
+def gelu = fun(x: f32 => 0.5 * x * (1 + tanh(0.7978845608 * (x + 0.044715 * x * x * x))))
+def residual = depFun((m: Nat, n: Nat, k: Nat) => fun((A: m.k.f16, B: k.n.f16, bias: n.f32, R: m.n.f16) =>
+  zip(A)(R) |> map(fun((row, rs) => zip(B |> transpose)(zip(bias)(rs)) |> map(fun((col, (b, r)) =>
+    f16(gelu(dot(row, col) + b)) + r))))))
+def three = depFun((m: Nat, n: Nat, k: Nat) =>
+  fun((A: m.k.f16, B: k.n.f16, C: m.k.f16, D: n.k.f16, E: k.m.f16) =>
+    zip(A)(zip(C)(E |> transpose)) |> map(fun((ra, (rc, re)) => zip(B |> transpose)(D) |> map(fun((cb, cd) =>
+      max(dot(ra, cb), dot(rc, cd)) * dot(re, cd)))))))
 def batched = depFun((b: Nat, m: Nat, n: Nat, k: Nat) => fun((As: b.m.k.f16, Bs: b.k.n.f16) =>
   zip(As)(Bs) |> map(fun((A, B) => A |> map(fun(row => B |> transpose |> map(fun(col => dot(row, col)))))))))
 def convolved = depFun((h: Nat, w: Nat, c: Nat, o: Nat) =>
@@ -82,10 +92,24 @@ def test_pipelines_of_any_depth_over_any_number_of_tiles(stages: int, tiles: int
     assert_exact(*derive("rows", matrices(32, 64, 32 * tiles), stages=stages))
 
 
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("tiles", [1, 2, 4])
+def test_tiles_are_prefetched_into_registers(stages: int, tiles: int) -> None:
+    term, kernel = derive("columns", matrices(32, 64, 32 * tiles), stages=stages, asynchronous=False)
+    assert "prefetched" in kernel.source or tiles == 1
+    assert "copy_async" not in kernel.source
+    assert_exact(term, kernel)
+
+
 @pytest.mark.parametrize("name", ["rows", "columns", "scaled", "biased", "rectified", "inside"])
 @pytest.mark.parametrize("epilogue", ["direct", "shared"])
 def test_layouts_prologues_and_epilogues(name: str, epilogue: str) -> None:
     assert_exact(*derive(name, matrices(64, 96, 96), stages=3, epilogue=epilogue))
+
+
+@pytest.mark.parametrize("name", ["rowBias", "residual", "three"])
+def test_any_function_of_products_and_other_matrices(name: str) -> None:
+    assert_exact(*derive(name, matrices(64, 32, 96), stages=2, epilogue="shared"))
 
 
 @pytest.mark.parametrize("epilogue", ["direct", "shared"])
@@ -109,6 +133,16 @@ def test_a_convolution_is_a_product_whose_operand_is_never_built() -> None:
 def test_tiles_in_groups_of_rows(name: str) -> None:
     term, kernel = derive(name, matrices(128, 96, 64), stages=2, group=2)
     assert kernel.launch.grid == (12, 1, 1)
+    assert_exact(term, kernel)
+
+
+@pytest.mark.parametrize("split_k", [2, 4])
+@pytest.mark.parametrize("name", ["columns", "scaled", "two", "rectified"])
+def test_steps_of_k_are_shared_out_among_warps(name: str, split_k: int) -> None:
+    sizes = {**matrices(32, 64, 192), **({"l": 64} if name == "two" else {})}
+    given: dict[str, Any] = {"block": (32, 32, 64), "epilogue": "shared", "stages": 2}
+    term, kernel = derive(name, sizes, split_k=split_k, **given)
+    assert kernel.launch.threads == 128 * split_k
     assert_exact(term, kernel)
 
 

@@ -40,6 +40,15 @@ TYPES = {
         "16.16.f16 -> Fragment[16, 16, 16, f16, AMatrix]",
     "fun(x: f32 => x) >> fun(y => y < 1)": "f32 -> bool",
     "(fun((x: f32, y: f32) => x - y))(1)": "f32 -> f32",
+    "fun((p: (f32, i32), y: i32) => (fun((q: (f32, i32), z: i32) => snd(q) * z))(p)(y))":
+        "(f32, i32) -> i32 -> i32",
+    "fun((p: (f32, i32), y: i32) => (fun((q, z) => snd(q) * z))(p, y))": "(f32, i32) -> i32 -> i32",
+    "fun((p: (f32, i32)) => (fun((x, i) => x))(p))": "(f32, i32) -> f32",
+    "fun(xs: 8.f32 => (depFun((l: Nat) => fun(ys: l.f32 => ys)))(8)(xs))": "8.f32 -> 8.f32",
+    "fun(x: f32 => (depFun((t: DataType) => fun(y: t => (y, y))))(f32)(x))": "f32 -> (f32, f32)",
+    "true == false": "bool",
+    "i32(true) + i32(bool(2))": "i32",
+    "fun((v: Vec[2, f32]) => v * 0.5)": "Vec[2, f32] -> Vec[2, f32]",
 }  # fmt: skip
 
 
@@ -311,3 +320,66 @@ def test_an_error_shows_its_place() -> None:
     assert lines[0].startswith("program.rise:2:7: error R0201: unknown name `wrong`")
     assert lines[1].endswith("  x + wrong)")
     assert lines[2].count("^") == len("wrong")
+
+
+# --- classes of types -------------------------------------------------------------------------------
+
+VECTORS = "fun((v: Vec[2, f32], w: Vec[2, f32]) => v {} w)"
+MISFITS = {
+    VECTORS.format("<"): "`<` is for scalar numbers, not for `Vec[2, f32]`",
+    VECTORS.format("=="): "`==` is for scalars, not for `Vec[2, f32]`",
+    "true + true": "`+` is for numbers, not for `bool`",
+    "-true": "`neg` is for numbers, not for `bool`",
+    "true < false": "`<` is for scalar numbers, not for `bool`",
+    "fun(v: Vec[3, bool] => v * v)": "`*` is for numbers, not for `Vec[3, bool]`",
+    "fun(v: Vec[3, i32] => v * 0.5)": "the number 0.5 is no whole number of type `i32`",
+    "fun(v: Vec[3, u8] => v + 256)": "the number 256 does not fit in `u8`",
+    "fun(p: (f32, f32) => i32(p))": "`cast` is for scalars and vectors, not for `(f32, f32)`",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MISFITS.items())
+def test_an_operation_is_for_a_class_of_types(text: str, message: str) -> None:
+    assert error(text)[1] == message
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("fun(x => x * 0.5)", ["t is a float"]),
+        ("fun(x => x * 2)", ["t is a number"]),
+        ("fun(x => x * 2 < x)", ["t is a scalar number"]),
+        ("fun(x => x == x)", ["t is a scalar"]),
+        ("fun(x => f32(x))", ["t is a scalar or a vector"]),
+        ("fun(x => f32(x) + f32(exp(x) * 0.5))", ["t is a float"]),
+        ("fun(x => (x, x))", []),
+    ],
+)
+def test_what_is_asked_of_a_type_is_the_strongest(body: str, asked: list[str]) -> None:
+    definition = check_text(f"def h = depFun((t: DataType) => fun(y: t => ({body})(y)))")["h"]
+    assert [str(c) for c in definition.constraints] == asked
+
+
+HALF = "def half: {t: DataType} -> t -> t = fun(x => x * 0.5)\n"
+
+
+def test_a_fraction_asks_for_a_float_at_each_use() -> None:
+    assert check_text(HALF + "def f = fun(x: bf16 => half(x))")["f"].constraints == ()
+    assert str(check_text(HALF + "def f = fun(v: Vec[4, f16] => half(v))")["f"].type).endswith("Vec[4, f16]")
+    assert str(check_text(HALF + "def f = half(8)")["f"].body.type) == "f32"
+    with pytest.raises(TypeMismatch) as caught:
+        check_text(HALF + "def f = fun(x: i32 => half(x))", "p.rise")
+    assert caught.value.message == "`half` is for floats, not for `i32`"
+    assert [(n.text, str(n.origin)) for n in caught.value.notes] == [
+        ("the number 0.5 is for floats", "p.rise:1:50")
+    ]
+
+
+def test_the_type_of_a_definition_has_the_hints_of_other_types() -> None:
+    for text, hint in (
+        ("def f: Array[f32, 3] -> f32 = fun(xs => 1.0)", "the size comes first: `Array[n, t]`"),
+        ("def f = fun(x: f32 => x)\ndef g: f -> f32 = fun(x => 1.0)", "`f` is a value, not a type"),
+    ):
+        with pytest.raises(RiseError) as caught:
+            check_text(text)
+        assert caught.value.hint == hint

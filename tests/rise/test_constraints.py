@@ -274,3 +274,49 @@ def test_a_constraint_of_one_definition_is_not_another_ones() -> None:
         "def f = depFun((n: Nat) => fun((a: n.f32, xs: 8.f32) => rows(8)(xs)))"
     )
     assert check_text(text)["f"].constraints == ()
+
+
+# --- sizes may be zero ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", ["max(n, 1)", "min(n, 1)", "n + 1 - min(n, 1)", "max(2*n, n + 1)"])
+def test_a_size_is_not_taken_to_be_at_least_one(size: str) -> None:
+    error = refused(f"def f: {{n: Nat}} -> n.f32 -> ({size}).f32 = fun(xs => xs)")
+    assert error.code == "R0402"
+
+
+def test_a_border_is_repeated_of_an_array_that_has_one() -> None:
+    clamped = check_text("def f: {m: Nat} -> m.f32 -> (m + 3).f32 = padClamp(1, 2)")["f"]
+    assert [str(c) for c in clamped.constraints] == ["m >= 1"]
+    assert check_text("def f = fun(xs: 1.f32 => xs |> padClamp(3, 0))")["f"].constraints == ()
+    assert refused("def f = fun(xs: 0.f32 => xs |> padClamp(1, 1))").code == "R0404"
+
+
+def test_the_windows_of_a_stencil_ask_nothing() -> None:
+    windows = check_text("def f: {n: Nat} -> (n + 2).f32 -> n.f32 = slide(3, 1) >> map(reduce(+, 0))")["f"]
+    assert [str(c) for c in windows.constraints] == ["n >= 1"]
+    more = check_text("def f: {n: Nat} -> (n + 3).f32 -> (n + 1).f32 = slide(3, 1) >> map(reduce(+, 0))")["f"]
+    assert more.constraints == ()
+
+
+DIVIDED = "def g = depFun((n: Nat, k: Nat) => fun(xs: n.f32 => xs |> split(k)))\n"
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "shown", "asked"),
+    [
+        ("3*(a + b)", "a + b", "3.(a + b).f32", []),
+        ("(a + b)*(a + 2*b)", "a + b", "(a + 2*b).(a + b).f32", []),
+        ("a", "a + b", "(a / (a + b)).(a + b).f32", ["a + b | a"]),
+        ("6", "2", "3.2.f32", []),
+    ],
+)
+def test_a_divisor_may_become_a_sum(size: str, rows: str, shown: str, asked: list[str]) -> None:
+    use = f"def f = depFun((a: Nat, b: Nat) => fun(xs: ({size}).f32 => g({size}, {rows})(xs)))"
+    found = check_text(DIVIDED + use)["f"]
+    assert str(found.body.type).endswith(f" -> {shown}")
+    assert [str(c) for c in found.constraints] == asked
+
+
+def test_a_divisor_that_becomes_zero_is_refused() -> None:
+    assert refused(DIVIDED + "def f = fun(xs: 6.f32 => g(6, 0)(xs))").code == "R0401"

@@ -193,7 +193,68 @@ def test_a_traced_value_shows_its_text() -> None:
     seen: list[str] = []
     run("def f(x, see):\n    see.append(repr(x * 2 + 1))\n    return x")["f"](ops.exp, seen)
     [text] = seen
-    assert re.fullmatch(r"<expression `x \* 2 \+ 1` of <cell \d+>:2:21>", text)
+    assert text == "exp * 2 + 1"
+
+
+def test_a_traced_value_shows_as_the_text_of_a_program() -> None:
+    n = ops.Nat("n")
+    assert repr(n // 2 + 1) == "n / 2 + 1"
+    assert repr(ops.Array[n, ops.f32]) == "Array[n, f32]"
+    assert repr(ops.Function[ops.f32, ops.f32]) == "f32 -> f32"
+    assert repr(ops.map(lambda x: x * 2 + 1) >> ops.join) == "map(fun(x => x * 2 + 1)) >> join"
+
+
+def test_inputs_may_be_given_by_name(rng: np.random.Generator) -> None:
+    A, B = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((3, 7), (7, 5)))
+    matmul = run(GEMM)["matmul"]
+    expected = matmul(A, B)
+    for result in (matmul.evaluate(A=A, B=B), matmul(A, B=B), matmul(B=B, m=3, A=A)):
+        np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "named", "message"),
+    [
+        (0, "B", "is given no value for its input `A`"),
+        (1, "A", "is given two values for its input `A`"),
+        (2, "A", "is given two values for its input `A`"),
+        (2, "C", "has no size `C`"),
+    ],
+)
+def test_an_input_by_name_is_given_once(inputs: int, named: str, message: str) -> None:
+    A = np.ones((3, 3), np.float16)
+    with pytest.raises(RiseError) as caught:
+        run(GEMM)["matmul"].evaluate(*[A] * inputs, **{named: A})
+    assert message in caught.value.message
+
+
+def test_a_name_that_is_a_size_too_means_the_size() -> None:
+    split = rise.parse("def f = depFun((n: Nat) => fun(n: i32 => n + 1))")["f"]
+    assert split.evaluate(np.int32(7), n=3) == 8
+
+
+def test_an_array_that_no_size_fits_is_refused_as_such() -> None:
+    program = rise.parse(
+        "def four = depFun((n: Nat) => fun(xs: (4*n).f32 => xs |> split(4)))\n"
+        "def more = depFun((n: Nat) => fun(xs: (n + 3).f32 => xs |> take(n)))"
+    )
+    for name, size, extent in (("four", 7, "4*n"), ("more", 2, "n + 3")):
+        with pytest.raises(RiseError) as caught:
+            program[name].evaluate(np.zeros(size, np.float32))
+        assert (caught.value.code, caught.value.message) == (
+            "R0409", f"a dimension of `xs` is `{extent}`: {size} for no `n`",
+        )  # fmt: skip
+    assert program["four"].evaluate(np.zeros(0, np.float32)).shape == (0, 4)
+    assert program["more"].evaluate(np.zeros(3, np.float32)).shape == (0,)
+
+
+def test_a_definition_for_floats_takes_no_integers() -> None:
+    half = rise.parse("def half: {t: DataType} -> t -> t = fun(x => x * 0.5)")["half"]
+    assert half.evaluate(np.float16(8)) == 4
+    with pytest.raises(RiseError) as caught:
+        half.evaluate(np.int32(8))
+    assert caught.value.code == "R0308"
+    assert half.evaluate(8.0) == 4
 
 
 def test_html_is_escaped_and_well_formed(monkeypatch: pytest.MonkeyPatch) -> None:

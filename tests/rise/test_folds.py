@@ -91,18 +91,37 @@ def numbers(kind: str, count: int) -> st.SearchStrategy[list[float]]:
     return st.one_of(tame, tame, st.lists(st.sampled_from(AWKWARD[kind]), min_size=count, max_size=count))
 
 
+FUNCTIONS = (
+    "exp({})", "log({})", "sqrt({})", "rsqrt({})", "tanh({})", "sin({})", "cos({})",
+    "floor({})", "ceil({})", "round({})", "({0} / {0})", "(x / {})", "({} % x)", "pow({})(x)",
+)  # fmt: skip
+
+
+@given(
+    st.sampled_from(FUNCTIONS),
+    st.sampled_from(("{} * x", "x - {}", "max({})(a)", "{}")),
+    st.sampled_from(("f16", "bf16", "f32", "f64")),
+    st.data(),
+)
+def test_functions_of_the_accumulator(function: str, around: str, scalar: str, data: st.DataObject) -> None:
+    xs = np.array(data.draw(numbers("f", 13))).astype(dtype_of(SCALARS[scalar]))
+    step = around.format(function.format("a"))
+    in_every_way(f"fun((xs: 13.{scalar}) => xs |> scanSeq(fun((x, a) => {step}), 2))", xs)
+
+
 @settings(max_examples=2 * settings().max_examples)
 @given(
     steps(("a", "x", "c", "a", "2")),
-    st.sampled_from(("f32", "f32", "f16", "f64", "i32", "i8", "u8")),
+    st.sampled_from(("f32", "f32", "f16", "bf16", "f64", "i32", "i8", "u8")),
     st.sampled_from(("reduceSeq(fun((a, x) => {}), c)", "scanSeq(fun((x, a) => {}), c)")),
     st.data(),
 )
 def test_random_steps(step: str, scalar: str, pattern: str, data: st.DataObject) -> None:
     """Rows of 13 elements, each with its own first accumulator, which is also a constant of the step."""
     dtype, turns = dtype_of(SCALARS[scalar]), 3
-    values = data.draw(numbers(scalar[0], 13 * turns))
-    firsts = data.draw(numbers(scalar[0], turns))
+    kind = scalar.lstrip("b")[0]
+    values = data.draw(numbers(kind, 13 * turns))
+    firsts = data.draw(numbers(kind, turns))
     xs, cs = (np.array(v).astype(dtype) for v in (values, firsts))
     body = f"zip(xs)(cs) |> map(fun((row, c) => row |> {pattern.format(step)}))"
     text = f"fun((xs: {turns}.13.{scalar}, cs: {turns}.{scalar}) => {body})"
@@ -135,8 +154,9 @@ TAKEN = {
     "reduceSeq(fun((a, x) => a * 2 + 1), 0)": "_looped",
     "map(fun(x => (x, x))) >> reduceSeq(fun((a, (x, y)) => a * x + y), 0)": "_looped",
     "reducePipelined(2)(fun(x => x * x), +, 0)": "_accumulated",
-    "reduceSeq(fun((a, x) => sqrt(a) + x), 0)": "_step_by_step",
-    "reduceSeq(fun((a, x) => bf16(f32(a) + x)), 0.0)": "_step_by_step",
+    "reduceSeq(fun((a, x) => sqrt(a) + x), 0)": "_looped",
+    "reduceSeq(fun((a, x) => bf16(f32(a) + x)), 0.0)": "_looped",
+    "reduceSeq(fun((a, x) => fma(a)(x)(x)), 0)": "_step_by_step",
 }
 
 

@@ -35,11 +35,12 @@ from rise.nat import (
     upper_bound,
     variable,
 )
+from rise.notation import show_nat, show_type
 from rise.solve import solve
 from rise.source import Source
 from rise.syntax.parser import parse_expression
 from rise.syntax.resolve import as_type, resolve_argument
-from rise.types import Kind
+from rise.types import F32, Array, Kind, NatFunction
 
 VARIABLES = ("i", "j", "n")
 # a plain description of an expression, evaluated with Python's numbers: the oracle
@@ -208,6 +209,9 @@ def test_a_ceiling_quotient_is_one(tree: Tree, divisor: int) -> None:
         assert evaluate(value, sizes) == -(-number(tree, sizes) // divisor)
 
 
+N, M = variable("n"), variable("m")
+
+
 @given(SIGNED, st.fixed_dictionaries(dict.fromkeys(VARIABLES, TREES)))
 def test_substitution_is_evaluation(tree: Tree, values: dict[str, Tree]) -> None:
     given_ = {NatVariable(name): built(value) for name, value in values.items()}
@@ -224,9 +228,49 @@ def test_substitution_inside_operations(tree: Tree) -> None:
         assert built(tree).substitute(numbers).value == number(tree, sizes)  # type: ignore[arg-type]
 
 
-# --- divisibility ----------------------------------------------------------------------------------
+# --- divided by sums --------------------------------------------------------------------------------
 
-N, M = variable("n"), variable("m")
+POLYNOMIALS = st.recursive(LEAVES, lambda t: st.tuples(st.sampled_from(("+", "-", "*")), t, t), max_leaves=4)
+SUMS = st.builds(lambda a, b, c: ("+", ("*", a, b), c), LEAVES, LEAVES, st.integers(1, 5))
+
+
+@given(POLYNOMIALS, SUMS, st.integers(0, 1))
+def test_a_product_is_divided_by_its_factors(one: Tree, other: Tree, more: int) -> None:
+    factor, divisor = built(one), built(other)
+    product_ = factor * divisor
+    assert product_.exact_quotient(divisor) == factor
+    assert divides(divisor, product_)
+    assert quotient(product_, divisor) == factor
+    assert remainder(product_, divisor) == constant(0)
+    if len(divisor.terms) > 1 and more:
+        assert (product_ + 1).exact_quotient(divisor) is None
+
+
+@MANY
+@given(POLYNOMIALS, SUMS, SUMS)
+def test_what_is_divided_by_may_become_a_sum(one: Tree, other: Tree, rest: Tree) -> None:
+    """The exact quotients of a size are whole together: then it is the number that it should be."""
+    dividend, k = built(("+", one, rest)), variable("k")
+    size = variable("m").exact_quotient(k)
+    assert size is not None
+    for value in (size, 2 * size + k, size + variable("m").exact_quotient(2 * k)):  # type: ignore[operator]
+        found = value.substitute({NatVariable("m"): dividend, NatVariable("k"): built(other)})
+        for sizes in SIZES[::7]:
+            numbers = {"m": number(("+", one, rest), sizes), "k": number(other, sizes)}
+            wanted = evaluate(value, numbers)
+            if wanted.denominator == 1:
+                assert evaluate(found, sizes) == wanted
+
+
+def test_a_divisor_that_becomes_zero_leaves_a_division() -> None:
+    size = N.exact_quotient(M)
+    assert size is not None
+    found = size.substitute({NatVariable("m"): constant(0)})
+    with pytest.raises(ZeroDivisionError):
+        evaluate(found, {"n": 6})
+
+
+# --- divisibility ----------------------------------------------------------------------------------
 
 
 def test_an_exact_quotient_multiplies_back() -> None:
@@ -391,3 +435,21 @@ def test_a_printed_size_parses_back(tree: Tree) -> None:
 def test_sizes_as_programs_write_them(text: str) -> None:
     value = parsed(text)
     assert parsed(str(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (quotient(N, 2), "n / 2"),
+        (quotient(remainder(N, 6), 4), "(n % 6) / 4"),
+        (remainder(N, 6) + quotient(N, 4), "n % 6 + n / 4"),
+        (M - quotient(N, 2), "m - n / 2"),
+        (2 * quotient(N, 2), "2*(n / 2)"),
+        (M * remainder(N, 6), "m*(n % 6)"),
+    ],
+)
+def test_an_operation_has_parentheses_where_it_is_a_part_only(size: Nat, text: str) -> None:
+    """As text, as programs write it, and as the size of an array."""
+    assert str(size) == show_nat(size) == text
+    assert str(Array(size, F32)) == show_type(Array(size, F32)) == f"({text}).f32"
+    assert "((" not in str(NatFunction("i", size))

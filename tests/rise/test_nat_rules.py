@@ -167,6 +167,26 @@ def _allowed(rule: Rule, name: str, sizes: dict[str, int]) -> bool:
     return evaluate(lower, sizes) <= sizes[name] < evaluate(upper, sizes)
 
 
+# --- which sizes are not 0 ----------------------------------------------------------------------------
+
+
+def test_where_a_variable_has_a_value_its_range_is_not_empty() -> None:
+    assert not at_least(n, 1)
+    assert at_least(n, 1, between(i=(0, n)))
+    assert at_least(n * m, 1, between(i=(2, n * m)))
+    assert not at_least(n * k, 1, between(i=(0, n * m)))
+    assert not at_least(n, 1, between(i=(0, n + 1)))
+    assert not at_least(n, 1, between(i=(-3, n)))
+
+
+def test_a_divisor_is_not_0_in_its_division_only() -> None:
+    assert quotient(n * m + m - 1, m) == n
+    assert remainder(m - 1, m) == m - 1
+    assert not at_least(m, 1)
+    assert maximum(m, 1) == raw("max", 1, m)
+    assert quotient(maximum(m, 1) * n, m) != n
+
+
 # --- what must not be simplified ----------------------------------------------------------------------
 
 

@@ -375,3 +375,36 @@ def test_lines_keep_to_the_width(width):
         assert max(len(line) for line in text.splitlines()) <= width
         again = check_text(text)
         assert show_definition(again[name]) == show_definition(check_text(PROGRAM)[name])
+
+
+# --- copies, fragments --------------------------------------------------------------------------
+
+
+COPIES = ("toMem(Shared)", "copyThreads", "copyThreads(padded(4))", "copyAsync", "bulkCopy", "bulkStore")
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_a_value_flows_through_a_copy(copy):
+    text = f"fun(xs => xs |> {copy} |> map(fun(x => x)))"
+    term = check_expression(f"fun(xs: 8.f32 => xs |> {copy} |> map(fun(x => x)))")
+    assert show(term) == text
+
+
+FRAGMENTS = [
+    "fun(xs: 16.16.f32 => asMatrix(asFragment(xs) : Fragment[16, 16, 8, f32, Accum]))",
+    "fun(xs: 16.16.f32 => asMatrix(mapFragment(fun(x => x + 1))(asFragment(xs)"
+    " : Fragment[16, 16, 8, f32, Accum])))",
+    "fun(xs: 5.16.16.f32 => xs |> map(asFragment) |> map(fun(f: Fragment[16, 16, 4, f32, Accum] =>"
+    " asMatrix(f))))",
+    "fun(xs: 5.16.16.f32 => xs |> map(fun(x =>"
+    " (asMatrix(asFragment(x) : Fragment[16, 16, 4, f32, Accum]),"
+    " asMatrix(asFragment(x) : Fragment[16, 16, 8, f32, Accum])))))",
+    "asMatrix(generateFragment(0.0) : Fragment[16, 16, 8, f32, Accum])",
+]
+
+
+@pytest.mark.parametrize("text", FRAGMENTS)
+@pytest.mark.parametrize("width", [40, 100])
+def test_the_third_size_of_a_fragment_is_shown_where_nothing_tells_it(text, width):
+    term = check_expression(text)
+    assert alpha_equal(check_expression(show(term, width, annotate=True)), term)

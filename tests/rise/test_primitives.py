@@ -272,7 +272,6 @@ ERRORS = {
     "reorder(3, natFun(i => 2 - i), natFun(i => i))(makeArray(3)(1, 2, 3))": ("R0510", "f(0) is 2"),
     "reorder(3, natFun(i => i / 2), natFun(i => 2 * i))(makeArray(3)(1, 2, 3))": ("R0503", "index 4"),
     "reorder(3, natFun(i => i + 1), natFun(i => i))(makeArray(3)(1, 2, 3))": ("R0503", "index 3"),
-    "(makeArray(2)(1.0, 2.0) |> asVector(2) |> map(fun(v => v < v))) |> map(fun(b => 1))": ("R0509", "lt"),
 }
 
 

@@ -283,6 +283,8 @@ def test_structure_counts_primitives() -> None:
     assert structure(result)["generateFragment"] == 1
     with pytest.raises(AssertionError, match="mapBlock: 2, not 3; reduce: 0, not 1"):
         assert_structure(result, mapBlock=3, reduce=1)
+    with pytest.raises(AssertionError, match="mapBlock: 2, not 1"):
+        assert_structure(result, mapBlock=1)
 
 
 # --- the documentation --------------------------------------------------------------------------------

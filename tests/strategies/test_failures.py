@@ -154,6 +154,11 @@ def test_the_closest_miss_survives_try_and_what_was_done_after_it() -> None:
     alone = near(term)
     assert isinstance(alone, Failure)
     assert result.missed.path == alone.path
+    inside = body(seq(try_(near), fail))(term)
+    assert isinstance(inside, Failure)
+    assert inside.missed is not None
+    assert inside.missed.path == alone.path
+    assert inside.path == (0,)
 
 
 def test_what_did_something_is_not_missed() -> None:

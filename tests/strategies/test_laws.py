@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 
 from hypothesis import given, settings
+from hypothesis.strategies import integers
 
 from rewrites.algorithmic import MAP_FUSION, MAP_IDENTITY, REDUCE_MAP
 from rewrites.lowering import MAP_SEQ, REDUCE_SEQ
@@ -66,13 +68,22 @@ BINARY: tuple[Callable[[Rewrite, Rewrite], Strategy], ...] = (
 )  # fmt: skip
 
 
+class Uniform(Choose):
+    """Decisions that are all equally likely."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def below(self, bound: int) -> int:
+        return self._random.randrange(bound)
+
+
 def random_strategy(choose: Choose, fuel: int) -> Strategy:
     """Rules under traversals and combinators, so many of these deep."""
     if fuel == 0:
-        rules = choice(*(choose.pick(RULES) for _ in range(4)))
-        return choose.pick((top_down, bottom_up, everywhere, strategy))(
-            choose.pick((rules, rules, id_, fail))
-        )
+        rules = choice(*(choose.pick(RULES) for _ in range(10)))
+        leaf = choose.pick((rules, rules, rules, rules, id_, fail))
+        return choose.pick((top_down, top_down, bottom_up, everywhere, strategy))(leaf)
     match choose.below(5):
         case 0:
             return choose.pick((normalize, repeat))(choice(*(choose.pick(ENDING) for _ in range(4))))
@@ -129,20 +140,23 @@ def equations(a: Strategy, b: Strategy, c: Strategy) -> dict[str, tuple[Rewrite,
 
 
 def test_equations_of_combinators() -> None:
-    """Each on random strategies and programs; on average, each has applied rules on both of its sides."""
+    """Each on random strategies and programs, and each on many where rules were applied on both sides.
+
+    The strategies come from a uniform source: Hypothesis prefers simple choices, which mostly fail.
+    """
     fired = Counter[str]()
 
     @settings(max_examples=settings().max_examples // 2)
-    @given(choices(), programs(planted=planted))
-    def check(choose: Choose, program: Expr) -> None:
-        term = data_flow(program)
-        parts = [random_strategy(choose, 1) for _ in range(3)]
+    @given(integers(0, 2**32), programs(planted=planted))
+    def check(seed: int, program: Expr) -> None:
+        term, choose = data_flow(program), Uniform(seed)
+        parts = [random_strategy(choose, choose.below(2)) for _ in range(3)]
         for law, (left, right) in equations(*parts).items():
-            fired[law] += same(left, right, term).total()
+            fired[law] += bool(same(left, right, term))
 
     check()
     silent = {"fail ; s = fail", "all id = id", "id <+ s = id", "not (not s) succeeds where s does"}
-    assert {law for law, count in fired.items() if count < 3} <= silent, fired
+    assert {law for law, count in fired.items() if count < 5} == silent, fired
 
 
 def test_try_and_normalize_never_fail_and_end() -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import permutations
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 from schedule_programs import TVM, at_size, derived, matmul, nest, runs_as_it_should
 
+from rewrites.loops import HOIST_STORED
 from rewrites.result import Failure, Success
 from rise.check.program import check_expression
 from rise.errors import RiseError, StrategyError
@@ -16,13 +20,23 @@ from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.testing import assert_equivalent, assert_preserves, assert_structure
-from strategies.core import Strategy, seq
-from strategies.loops import fused, interchange, kinds, reorder, to_loops, to_threads
+from strategies.core import Strategy, argument, body, seq, strategy
+from strategies.loops import (
+    at_innermost_fold,
+    fused,
+    interchange,
+    kinds,
+    parallel,
+    reorder,
+    to_loops,
+    to_threads,
+    unroll,
+)
 from strategies.places import in_inputs
 from strategies.reduction import reduction, two_kernels
 from strategies.registry import find
 from strategies.tiling import block, split_loop, tile, tile_nd
-from strategies.tvm_gemm import VERSIONS, tvm_gemm
+from strategies.tvm_gemm import GLOBAL, VERSIONS, loop_perm, tvm_gemm
 from strategies.vectorise import vectorize
 
 
@@ -158,6 +172,34 @@ def test_orders_of_a_tiled_product(order: tuple[int, ...]) -> None:
     assert sizes_of(loops) == sizes_in(order, (2, 3, 2, 3, 7, 5))
 
 
+# --- what is stored in loops --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fun(xs: 5.i32 => xs |> map(fun(x => (x * x |> toMem(Local)) + 1)))",
+        "fun(x: i32 => (x * x |> toMem(Local)) + 1)",
+    ],
+)
+def test_what_depends_on_a_loop_or_is_in_none_is_not_stored_before(text: str) -> None:
+    assert failure(strategy(HOIST_STORED), text) == "nothing is stored that could be stored before"
+
+
+def test_what_does_not_depend_on_a_loop_is_stored_before_it() -> None:
+    """The part inside that is the same each time, not the one around it; under the name that is free."""
+    text = (
+        "fun((xs: 5.i32, stored: i32) => xs |> map(fun(x =>"
+        " (x * (stored * stored |> toMem(Local)) |> toMem(Local)) + stored)))"
+    )
+    hoisted = assert_preserves(in_inputs(strategy(HOIST_STORED)), text)
+    assert_structure(hoisted, let=1, toMem=2)
+    assert (
+        failure(seq(HOIST_STORED, argument(body(HOIST_STORED))), text)
+        == "nothing is stored that could be stored before"
+    )
+
+
 # --- vectors, loops, threads --------------------------------------------------------------------------------
 
 
@@ -165,7 +207,14 @@ def test_orders_of_a_tiled_product(order: tuple[int, ...]) -> None:
 def test_the_innermost_map_in_vectors(width: int) -> None:
     vectors = assert_preserves(in_inputs(vectorize(width)), ADD_ONE[2])
     assert nest(vectors) == f"map(4) map({6 // width})"
+    assert_structure(vectors, asVector=1, mapVec=0, asScalar=1)
+
+
+def test_what_is_not_only_arithmetic_is_done_to_each_element_of_a_vector() -> None:
+    text = ADD_ONE[2].replace("x + 1", "select(x < 3)(x)(7)")
+    vectors = assert_preserves(in_inputs(vectorize(3)), text)
     assert_structure(vectors, asVector=1, mapVec=1, asScalar=1)
+    runs_as_it_should(text, seq(vectorize(2), to_loops))
 
 
 def test_accumulators_become_vectors() -> None:
@@ -178,22 +227,14 @@ def test_accumulators_become_vectors() -> None:
 @pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
 @pytest.mark.parametrize("level", [to_loops, to_threads], ids=["loops", "threads"])
 def test_kernels_of_reordered_products(order: tuple[int, ...], level: Strategy) -> None:
-    text = matmul(4, 6, 5)
+    s = seq(fused, reorder(*order), level)
     if level is to_threads and order[0] == 3:
-        with pytest.raises(RiseError):  # the outermost loop is a sum, which is no work for many threads
-            runs_as_it_should(text, seq(fused, reorder(*order), level, no_loop_but_threads))
-        return
-    runs_as_it_should(text, seq(fused, reorder(*order), level))
+        assert failure(s, matmul(4, 6, 5)).startswith("expected `map`, found `reduceSeq`")
+    else:
+        runs_as_it_should(matmul(4, 6, 5), s)
 
 
-def no_loop_but_threads(term: Expr) -> Success | Failure:
-    outermost = nest(term).split()[0]
-    return (
-        Success(term) if outermost.startswith("mapGlobal") else Failure("threads", term, "no thread has work")
-    )
-
-
-# --- the seven schedules of TVM's GEMM -----------------------------------------------------------------------
+# --- the seven schedules of TVM's GEMM ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -224,6 +265,14 @@ def test_packing_and_using_in_parallel_needs_two_kernels() -> None:
         runs_as_it_should(matmul(8, 24, 6), tvm_gemm("par", 4, 8, 3, 4))
 
 
+def test_rows_of_tiles_in_parallel() -> None:
+    """Without packing, one kernel is enough."""
+    s = seq(loop_perm(4, 8, 3, 4), parallel(GLOBAL), at_innermost_fold(unroll), to_loops)
+    expected = "mapGlobal(2) mapSeq(3) reduceSeq(2) mapSeq(4) reduceSeqUnroll(3) mapSeq(2)"
+    assert nest(derived(s, matmul(8, 24, 6))) == expected
+    runs_as_it_should(matmul(8, 24, 6), s)
+
+
 @pytest.mark.parametrize(
     ("sizes", "reason"),
     [
@@ -237,7 +286,7 @@ def test_tiles_of_a_schedule_that_do_not_divide(sizes: tuple[int, int, int, int]
     assert failure(tvm_gemm("loop_perm", *sizes), matmul(8, 18, 6)) == reason
 
 
-# --- reductions -----------------------------------------------------------------------------------------------
+# --- reductions ---------------------------------------------------------------------------------------------
 
 ROWS = {
     "sum": "fun(xs: 3.24.i32 => xs |> map(fun(r => r |> reduce(+, 0))))",
@@ -305,3 +354,28 @@ def test_schedules_have_names_and_parameters() -> None:
     assert entry_settings("reduction") == ("threads",)
     made = find("tvm_gemm").make({"version": "blocking", "x": "2", "y": "3", "k": "5"})
     assert nest(derived(made, matmul(4, 9, 10))).startswith("mapSeq(2) mapSeq(3) reduceSeq(2) reduceSeq(5)")
+
+
+# --- the page ---------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@cache
+def example() -> ModuleType:
+    spec = spec_from_file_location("tvm_gemm_example", ROOT / "examples" / "tvm_gemm.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_shows_what_is_derived() -> None:
+    made = "python examples/tvm_gemm.py --markdown > docs/schedules.md"
+    assert (ROOT / "docs" / "schedules.md").read_text(encoding="utf-8") == example().page(), made
+
+
+def test_the_example_is_right() -> None:
+    """At the sizes of the page: two tiles of rows, three of columns, two blocks of the sum."""
+    program, low_level = example().product("loop_perm")
+    assert example().outcome(program, low_level, "emulate").startswith("emulate: equal")

@@ -1,0 +1,169 @@
+"""The seven schedules of TVM's GEMM, derived from A * B, run, and compared with what the program means.
+
+python examples/tvm_gemm.py               the loops of each, and whether its kernel is right
+python examples/tvm_gemm.py --markdown    docs/schedules.md
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+
+from codegen.execute import available_backend, execute
+from codegen.pipeline import generate
+from rewrites.result import Failure
+from rise.check.compare import compare, tolerance
+from rise.check.program import check_text
+from rise.check.specialise import inputs_of, specialise
+from rise.errors import RiseError
+from rise.expr import Expr
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from rise.pretty import show
+from strategies import reduction as reductions
+from strategies import tvm_gemm as schedules
+from strategies.core import Strategy
+from strategies.loops import show_nest
+
+PROGRAMS = """
+def matmul = depFun((m: Nat, n: Nat, k: Nat) =>
+  fun((A: Array[m, Array[k, f32]], B: Array[k, Array[n, f32]]) =>
+    A |> map(fun(row => B |> transpose |> map(fun(col =>
+      zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0)))))))
+
+def dots = depFun((m: Nat, k: Nat) =>
+  fun((xs: Array[m, Array[k, f32]], ys: Array[m, Array[k, f32]]) =>
+    zip(xs)(ys) |> map(fun((r, s) => zip(r)(s) |> map(fun((x, y) => x * y)) |> reduce(+, 0)))))
+
+def dot = depFun((n: Nat) => fun((xs: Array[n, f32], ys: Array[n, f32]) =>
+  zip(xs)(ys) |> map(fun((x, y) => x * y)) |> reduce(+, 0)))
+"""
+DEFINITIONS = check_text(PROGRAMS)
+TILES = {"x": 32, "y": 32, "k": 4, "vector": 4}
+SIZES = {"m": 64, "n": 96, "k": 8}  # two tiles of rows, three of columns, two blocks of the sum
+FUNCTIONS: dict[str, Callable[..., Strategy]] = {
+    name: getattr(schedules, name) for name in schedules.VERSIONS
+}
+
+
+def lowered(strategy: Strategy, program: Expr) -> Expr:
+    """The low-level program of a strategy. StrategyError where it does not apply."""
+    result = strategy(data_flow(program))
+    if isinstance(result, Failure):
+        raise result.error(strategy.name)
+    return result.term
+
+
+def product(version: str) -> tuple[Expr, Expr]:
+    """A * B, and what a schedule makes of it."""
+    program = specialise(DEFINITIONS["matmul"], SIZES)
+    return program, lowered(schedules.tvm_gemm(version, **TILES), program)
+
+
+def outcome(program: Expr, low_level: Expr, backend: str) -> str:
+    """Whether the kernel computes what the program means, or why there is none."""
+    inputs = random_inputs(inputs_of(program), seed=0, exact=True)
+    try:
+        found = execute(generate(low_level, "scheduled"), inputs, backend)
+    except RiseError as refused:
+        return f"refused, {refused.code}: {refused.message}"
+    verdict = compare(found, call(program, *inputs), tolerance(program))
+    return f"{backend}: {verdict}"
+
+
+def main() -> bool:
+    """Every schedule: its loops, and its kernel where one kernel is enough."""
+    backend = available_backend()
+    right = []
+    for version in schedules.VERSIONS:
+        program, low_level = product(version)
+        print(f"{version}\n{show_nest(low_level)}")
+        if backend is not None and version != "par":  # whose threads would read what others pack
+            told = outcome(program, low_level, backend)
+            right.append("refused" not in told)
+            print(told)
+        print()
+    return all(right)
+
+
+# --- the page ---------------------------------------------------------------------------------------------
+
+INTRODUCTION = """# Schedules of loops
+
+Made with `python examples/tvm_gemm.py --markdown > docs/schedules.md`; a test compares the two.
+
+A program's loops have numbers, 1 is the outermost. What changes their nest is composed from rules:
+
+| strategy | what it does | by |
+| --- | --- | --- |
+| `tile(x, y, …)` | the first loops in tiles, maps or folds | `split_loop` of each, then `reorder` |
+| `split_loop(i, n)`, `block(i, n)` | loop i over blocks, and in them | `S >> J`, `reduceSeq in blocks` |
+| `interchange(i)` | loops i and i + 1 | `T >> T`, `liftReduce`, `reduceSeq of map`, folds of one operator |
+| `reorder(2, 3, 1)` | the loops in that order | interchanges |
+| `vectorize(n)` | the innermost map on vectors | `asVector >> asScalar` moved inward |
+| `pack(n, v)` | transpose(B) in memory, by n columns | `toMem`, and `toMem, hoisted` |
+| `unroll`, `parallel(level)` | how a loop is executed | `mapSeqUnroll`, `reduceSeqUnroll`, `mapGlobal(d)` … |
+| `to_loops`, `to_threads` | all else as loops; the outermost over a grid | `mapSeq`, `mapGlobal` |
+
+Each change of a map's loop is an identity around the whole result, `x → x |> v |> v⁻¹`. The view v is moved
+inward, through maps and through folds, until it only rearranges what is read; v⁻¹ is left outside, where it
+costs nothing. What does not divide, and a loop that is not there, is refused by name:
+
+    `tile` does not apply: 4 does not divide 6, the size of loop 2
+    `reorder` does not apply: there is no loop 2: the nest has 1 loop
+
+## TVM's seven schedules of A * B
+"""
+PAR = """
+`par` is derived as the others are, but it is no kernel: its threads read what other threads of the grid pack,
+for which a grid has no barrier. In parallel without packing: `loop_perm(…) >> parallel(GLOBAL)`.
+"""
+TREE = """
+## Reductions of rows
+
+`reduction(threads)` gives each row to a block. Each thread folds every n-th element, so that neighbours read
+neighbours; then half of the threads add two results each, and half of these. The operator and its neutral
+element may be any; maps before are done by the threads that read.
+"""
+ONE = """
+### To one number
+
+A grid has no barrier, so one number takes two kernels. `two_kernels(program, part)` makes two programs by the
+rule `reduceTree`: the first gives the results of parts, the second what they are together. The first is for
+`reduction`, the second, of one element for each block, for `default`.
+"""
+
+
+def page() -> str:
+    """docs/schedules.md: each schedule's strategy, the program derived with it, and its loops."""
+    return "\n".join(lines()).rstrip() + "\n"
+
+
+def lines() -> Iterator[str]:
+    sizes, tiles = (", ".join(f"{n} = {v}" for n, v in d.items()) for d in (SIZES, TILES))
+    yield INTRODUCTION
+    yield f"In f32, at {sizes}; {tiles}.\n\n```\n{show(data_flow(product('baseline')[0]))}\n```"
+    for version, function in FUNCTIONS.items():
+        yield from section(f"### {version}", function, product(version)[1])
+    yield PAR
+    yield TREE
+    rows = specialise(DEFINITIONS["dots"], {"m": 3, "k": 24})
+    yield from section(
+        "### Dot products of rows", reductions.by_threads, lowered(reductions.reduction(8), rows)
+    )
+    yield ONE
+    first, second = reductions.two_kernels(data_flow(specialise(DEFINITIONS["dot"], {"n": 96})), 24)
+    yield f"```\n{show(first)}\n```\n\n```\n{show(second)}\n```"
+
+
+def section(title: str, function: Callable[..., object], low_level: Expr) -> Iterator[str]:
+    yield f"\n{title}\n\n```python\n{inspect.getsource(function).rstrip()}\n```\n"
+    yield f"```\n{show_nest(low_level)}\n```\n\n```\n{show(low_level)}\n```"
+
+
+if __name__ == "__main__":
+    if "--markdown" in sys.argv:
+        print(page(), end="")
+        raise SystemExit(0)
+    raise SystemExit(0 if main() else 1)

@@ -1,0 +1,73 @@
+"""A reduction of products shared out: several partial results at a time, added in the end (split-K)."""
+
+from __future__ import annotations
+
+from functools import reduce as fold
+
+from rewrites.rule import computed, rule
+from rise.expr import Apply, Expr, Literal, Primitive, apply, call
+from rise.primitives.declare import primitive
+from rise.types import Array, Index
+
+STEP = (
+    "zip({acc})({a}) |> map(fun((cr, r) => zip(cr)({b}) |> map(fun((x, col) =>"
+    " x + (zip(r)(col) |> map(f) |> reduce(+, 0))))))"
+)
+ZEROS = "generate(fun(i => generate(fun(j => 0))))"
+
+SLICE_REDUCTION = rule(
+    "sliceReduction",
+    f"xs |> reduceSeq(Local)(fun(acc, t => {STEP.format(acc='acc', a='fst(t)', b='snd(t)')}), {ZEROS})",
+    "xs |> reduceSeq(Local)(fun(accs, t => zip(accs)(zip(fst(t) |> map(split(w)) |> transpose)"
+    "(snd(t) |> map(split(w)) |> transpose)) |> map(fun((acc, (a, b)) => "
+    + STEP.format(acc="acc", a="a", b="b")
+    + f"))), generate(fun(s => {ZEROS}))) |> transpose |> map(transpose) |> map(map(reduce(+, 0)))",
+    sizes=("w",),
+    exact=False,
+    meaning="A sum of products of tiles in slices of w columns, each with its own sum, added in the end.",
+)
+JOIN_MAPS = rule(
+    "**f → J >> *f >> S",
+    "xs |> map(fun(x => h(x) |> map(f)))",
+    "xs |> map(h) |> join |> map(f) |> split(n)",
+    meaning="Two nested maps as one over all elements.",
+)
+
+
+@computed(
+    "unrollSum",
+    "xs |> reduce(+, 0) → xs[0] + … + xs[n-1], for a known n",
+    ("fun((xs: 4.f32) => xs |> reduce(+, 0))", "fun((xs: 1.i32) => xs |> reduce(+, 0))"),
+    "A short sum without a loop.",
+    exact=False,
+)
+def UNROLL_SUM(term: Expr) -> Expr | str:  # noqa: N802  # a rule, named as the others
+    applied = call(term)
+    if applied is None or applied[0] != "reduce" or len(applied[2]) != 3:
+        return "expected a reduction"
+    operator, zero, xs = applied[2]
+    if not (isinstance(zero, Literal) and zero.value == 0) or not _adds(operator):
+        return "the reduction is no sum"
+    if not isinstance(xs.type, Array) or not xs.type.size.value:
+        return "the number of summands is not known, or 0"
+    size, element = xs.type.size, xs.type.element
+    at = Primitive(primitive("idx"), (size, element), term.origin)
+    add = Primitive(primitive("add"), (element,), term.origin)
+    summands = [
+        apply(at, Literal(i, Index(size), term.origin), xs, origin=term.origin)
+        for i in range(size.value or 0)
+    ]
+    return fold(lambda a, b: apply(add, a, b, origin=term.origin), summands)
+
+
+def _adds(operator: Expr) -> bool:
+    """Whether a function of two arguments is their sum."""
+    from rise.expr import Identifier, Lambda
+
+    match operator:
+        case Primitive():
+            return operator.name == "add"
+        case Lambda(x, Lambda(y, Apply(Apply(Primitive() as head, Identifier(a)), Identifier(b)))):
+            return head.name == "add" and (a, b) == (x.name, y.name)
+        case _:
+            return False

@@ -1,0 +1,70 @@
+"""Helpers: programs from text, their kernels, what a kernel consists of, and whether it computes the same."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from codegen import imperative as i
+from codegen.execute import execute
+from codegen.pipeline import Kernel, generate
+from rewrites.result import Success
+from rise.check.program import check_text
+from rise.check.specialise import specialise
+from rise.expr import Expr
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from rise.types import Array
+from strategies.default import default
+
+PRELUDE = 'import "prelude.rise"\n'
+
+
+@cache
+def program(text: str, prelude: bool = False) -> Expr:
+    """A closed program in normal form."""
+    return data_flow(specialise(check_text(f"{PRELUDE if prelude else ''}def f = {text}")["f"], {}))
+
+
+@cache
+def kernel(text: str) -> Kernel:
+    """The kernel of a low-level program."""
+    return generate(program(text), "f")
+
+
+def lowered(text: str, prelude: bool = False) -> Expr:
+    result = default()(program(text, prelude))
+    assert isinstance(result, Success), result.story()
+    return result.term
+
+
+def parts(value: object) -> list[np.ndarray]:
+    """The arrays of a result, one after the other."""
+    if isinstance(value, tuple):
+        return [part for member in value for part in parts(member)]
+    return [np.asarray(value)]
+
+
+def agrees(made: Kernel, meaning: Expr, seed: int = 0) -> bool:
+    """Whether a kernel gives bit by bit what the interpreter gives, on small whole numbers."""
+    inputs = random_inputs(made.inputs, seed, exact=True)
+    found, wanted = execute(made, inputs, "emulate", seed=seed), call(meaning, *inputs)
+    return all(
+        one.dtype == other.dtype and np.array_equal(one, other)
+        for one, other in zip(parts(found), parts(wanted), strict=True)
+    )
+
+
+# --- what a kernel consists of --------------------------------------------------------------------------
+
+
+def loops(made: Kernel) -> int:
+    return sum(isinstance(c, i.For | i.ParallelFor) for c in i.commands(made.function.body))
+
+
+def arrays(made: Kernel) -> list[str]:
+    """The arrays that a kernel allocates."""
+    return [
+        c.name for c in i.commands(made.function.body) if isinstance(c, i.New) and isinstance(c.type, Array)
+    ]

@@ -1,0 +1,229 @@
+"""Faults seeded into the translation of views and loops: the programs of test_primitives notice each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from kernels import agrees, program
+from test_primitives import PROGRAMS
+
+from codegen import imperative as i
+from codegen import named, paths, resolve
+from codegen.execute import available_backend
+from codegen.paths import READING, WRITING, Choice
+from codegen.pipeline import generate
+from codegen.primitives import arrays, levels
+from codegen.translate import ACCEPTING, CONTINUING
+from rise.errors import RiseError
+from rise.nat import constant, nat
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    shown_by: str
+    patch: Patch
+
+
+def read(name: str, change: Callable[[Any, Any, Any], Any]) -> Patch:
+    """Another way of reading through a view: `change` gets sizes, path and what is right."""
+    right = READING[name]
+    return lambda patch: patch.setitem(READING, name, lambda s, p: change(s, p, right(s, p)))
+
+
+def write(name: str, change: Callable[[Any, Any, int], Any]) -> Patch:
+    return lambda patch: patch.setitem(WRITING, name, change)
+
+
+def exchanged(_: Any, __: Any, choice: Any) -> Any:
+    """The two sides of a comparison."""
+    return replace(choice, first=choice.second, second=choice.first) if isinstance(choice, Choice) else choice
+
+
+def later(_: Any, __: Any, choice: Any) -> Any:
+    """One element more on the first side."""
+    return replace(choice, bound=nat(choice.bound) + 1) if isinstance(choice, Choice) else choice
+
+
+def shifted(by: int) -> Callable[[Any, Any, Any], Any]:
+    """The second operand's index, moved."""
+
+    def change(_: Any, __: Any, choice: Any) -> Any:
+        number, (index, *rest) = choice.second
+        return replace(choice, second=(number, (nat(index) + by, *rest)))
+
+    return change
+
+
+def unclamped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(paths.Resolver, "_clamped", lambda self, index, size, facts: index)
+
+
+def only_at_one_end(name: str) -> Patch:
+    """Clamped by max, or by min, alone."""
+    original = named.Named.index
+
+    def index(self: Any, value: Any, size: Any = None) -> Any:
+        def without(operator: Any) -> Any:
+            return operator.operands[0] if operator.name == name else operator
+
+        return original(self, i.rebuild(value, i.Operator, without), size)
+
+    return lambda patch: patch.setattr(named.Named, "index", index)
+
+
+def without_guards(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(named.Named, "under", lambda self, condition: nullcontext())
+
+
+def never_less(patch: pytest.MonkeyPatch) -> None:
+    """What is assumed where a comparison fails is assumed where it holds."""
+    patch.setattr(paths, "assuming_less", paths.assuming_not_less)
+
+
+def known_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """What one command has stored is taken to be stored for all that follow."""
+    original = named.Named.before
+
+    def before(self: Any, make: Any) -> Any:
+        known = dict(self.known)
+        command = original(self, make)
+        self.known.update(known or {})
+        return command
+
+    def scalar(self: Any, stem: str, value: Any, right: Any = named.Named.scalar) -> Any:
+        kept = self.__dict__.setdefault("_kept", {})
+        return kept.setdefault(type(value), right(self, stem, value))
+
+    patch.setattr(named.Named, "before", before)
+    patch.setattr(named.Named, "scalar", scalar)
+
+
+def accumulated_before(patch: pytest.MonkeyPatch) -> None:
+    """A scan that stores its accumulator before the element is added."""
+    original = levels.scan
+
+    def scan(*given: Any) -> i.Command:
+        def turned(loop: i.For) -> i.For:
+            if isinstance(loop.body, i.Sequence) and loop.pattern == "scanSeq":
+                return replace(loop, body=i.Sequence(tuple(reversed(loop.body.commands))))
+            return loop
+
+        return i.rebuild(original(*given), i.For, turned)
+
+    patch.setitem(ACCEPTING, "scanSeq", scan)
+
+
+def turns(change: Callable[[int], int]) -> Patch:
+    """Another number of turns."""
+    original = arrays.number
+    return lambda patch: patch.setattr(arrays, "number", lambda *given: change(original(*given)))
+
+
+def same_size(patch: pytest.MonkeyPatch) -> None:
+    """Every turn has the size of the last one."""
+    original = arrays.at_size
+    patch.setattr(arrays, "at_size", lambda function, size, call: original(function, call.nat("m"), call))
+
+
+def not_replaced(patch: pytest.MonkeyPatch) -> None:
+    """What a turn wrote is not what the next one reads."""
+    original = arrays.write_iterated
+
+    def iterated(*given: Any) -> i.Command:
+        def first(loop: i.For) -> i.For:
+            body = loop.body
+            one = isinstance(body, i.Sequence) and loop.pattern == "iterate"
+            return replace(loop, body=body.commands[0]) if one else loop  # type: ignore[union-attr]
+
+        return i.rebuild(original(*given), i.For, first)
+
+    patch.setitem(ACCEPTING, "iterate", iterated)
+
+
+def other_member(name: str, other: str) -> Patch:
+    return lambda patch: patch.setitem(
+        CONTINUING,
+        name,
+        lambda translator, call, then: CONTINUING["pair"](
+            translator, replace(call, arguments=(call.arguments[1], call.arguments[1])), then
+        ),
+    )
+
+
+def literal_text(patch: pytest.MonkeyPatch) -> None:
+    from codegen import cuda
+
+    patch.setattr(cuda, "NARROW", frozenset())
+
+
+FAULTS = [
+    Fault("concat reads the second array first", "concat, read", read("concat", exchanged)),
+    Fault("concat takes one element too many of the first", "concat, read", read("concat", later)),
+    Fault("concat reads the second one too far", "concat, read", read("concat", shifted(1))),
+    Fault("concat writes both to the front", "concat, written", write("concat", lambda s, p, _: p)),
+    Fault("padCst pads one too few", "padCst of a value",
+          read("padCst", lambda s, p, c: replace(c, bound=nat(c.bound) - 1))),
+    Fault("padCst pads one too many", "padCst of a value", read("padCst", later)),
+    Fault("padCst takes the array's end for the value", "padCst before, padClamp after transposing",
+          read("padCst", lambda s, p, c: replace(c, second=later(s, p, c.second)))),
+    Fault("nothing is clamped", "padClamp", unclamped),
+    Fault("clamped from above only", "padClamp, left only", only_at_one_end("max")),
+    Fault("clamped from below only", "padClamp, right only", only_at_one_end("min")),
+    Fault("padClamp forgets what it adds in front", "padClamp",
+          read("padClamp", lambda s, p, _: (0, (s.clamped(nat(p[0]), s["n"] + 1), *p[1:])))),
+    Fault("gather reads where the index stands", "gather", read("gather", lambda s, p, _: (1, p))),
+    Fault("gather reads the first index only", "gather",
+          read("gather", lambda s, p, _: (1, (s.element(0, (constant(0),)), *p[1:])))),
+    Fault("idx reads the first element", "an index from data",
+          read("idx", lambda s, p, _: (1, (constant(0), *p)))),
+    Fault("indices are read where there are none", "gather, padded: no index is read that there is not",
+          without_guards),
+    Fault("what is assumed is exchanged", "gather, padded: no index is read that there is not", never_less),
+    Fault("indices are stored once for all", "gather by gathered indices", known_for_ever),
+    Fault("scatter writes in order", "scatter", write("scatter", lambda s, p, _: p)),
+    Fault("makeArray reads the next", "makeArray, read by a loop",
+          read("makeArray", lambda s, p, c: later(s, p, c))),
+    Fault("makeArray exchanges its halves", "makeArray of arrays", read("makeArray", exchanged)),
+    Fault("makeArray writes all to the first place", "makeArray, written",
+          write("makeArray", lambda _, p, __: (constant(0), *p))),
+    Fault("reorder reads by the inverse", "reorder, read",
+          read("reorder", lambda s, p, _: (0, (s.function("finv")(p[0]), *p[1:])))),
+    Fault("padEmpty writes one further", "padEmpty, written",
+          write("padEmpty", lambda _, p, __: (nat(p[0]) + 1, *p[1:]))),
+    Fault("a scan stores too early", "scanSeq", accumulated_before),
+    Fault("one turn too few", "iterate, many turns of one size", turns(lambda n: n - 1)),
+    Fault("all turns of one size", "iterate, each turn shorter", same_size),
+    Fault("turns do not follow each other", "iterate, many turns of one size", not_replaced),
+    Fault("mapFst gives the second", "mapFst and mapSnd, read", other_member("mapFst", "snd")),
+    Fault("narrow numbers do not wrap", "narrow numbers wrap", literal_text),
+]  # fmt: skip
+
+
+def outcome(shown_by: str) -> str:
+    """How the kernel fares: `right`, or the way in which it is noticed to be faulty."""
+    meaning = program(PROGRAMS[shown_by])
+    try:
+        kernel = generate(meaning, "f")
+        return "right" if all(agrees(kernel, meaning, seed) for seed in (0, 1)) else "wrong"
+    except (RiseError, ValueError, AttributeError) as error:
+        return type(error).__name__
+
+
+@pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_seeded_fault_is_noticed(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault.patch(monkeypatch)
+    assert outcome(fault.shown_by) in ("wrong", "EmulationError", "TranslationError", "CompilationError")
+
+
+def test_every_way_of_reading_and_writing_has_a_program_that_shows_it() -> None:
+    """What is not here is in test_faults."""
+    here = {fault.shown_by for fault in FAULTS}
+    assert here <= PROGRAMS.keys() and resolve.resolve is not None

@@ -1,0 +1,144 @@
+"""Normal forms of random programs: reached, kept, and the same program."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+
+from rewrites.maps import BETA, ETA, MAP_LAST_FISSION
+from rewrites.result import Success
+from rewrites.rule import COMPUTED
+from rise.check.program import check_expression
+from rise.expr import Apply, Expr, Lambda, alpha_equal, call, subterms
+from rise.normal import data_flow
+from rise.pretty import show
+from rise.testing import assert_equivalent, assert_preserves, programs, redex
+from rise.testing.choose import Choose
+from rise.types import Function
+from rise.verify import verify
+from strategies.core import Strategy, top_down
+from strategies.normal_forms import benf, cnf, dfnf, form_outward, rnf, view_inward
+
+FORMS = {"benf": benf, "dfnf": dfnf, "rnf": rnf, "cnf": cnf, "inward": view_inward, "outward": form_outward}
+
+
+def normal(form: Strategy, term: Expr) -> Success:
+    result = form(term)
+    assert isinstance(result, Success), result.story()
+    return result
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_normal_form_is_reached_and_kept(name: str) -> None:
+    """Counted, so that no form is tested on programs that have it from the start."""
+    form, fired = FORMS[name], Counter[str]()
+    whole = name in ("inward", "outward")
+
+    @given(programs(planted=_chain))
+    def check(term: Expr) -> None:
+        start = data_flow(term) if whole else term
+        once = normal(form, start)
+        fired.update(step.rule for step in once.steps)
+        verify(once.term)
+        assert_equivalent(term, once.term, seeds=(0,))
+        assert alpha_equal(normal(form, once.term).term, once.term), show(once.term)
+
+    check()
+    print("COUNT", name, fired.total(), len(fired))
+
+
+def _chain(choose: Choose) -> Expr:
+    """A redex of some rule about maps, views or reductions."""
+    from rewrites.algorithmic import FLATTEN, MAP_FUSION, REDUCE_SEQ_MAP
+    from rewrites.movement import SPLIT_MAP, TRANSPOSE_TWICE
+    from rewrites.tensor import ACCUMULATE
+
+    rules = (MAP_FUSION, REDUCE_SEQ_MAP, SPLIT_MAP, TRANSPOSE_TWICE, FLATTEN, ACCUMULATE[1])
+    return redex(choose.pick(rules))(choose)
+
+
+# --- what the forms look like -----------------------------------------------------------------------
+
+TEXTS = (
+    "fun(xs: 7.i32 => xs |> map(fun(x => abs(neg(x * x)))) |> map(fun(x => x + 1)))",
+    "fun((xss: 2.3.i32, y: i32) => xss |> map(fun(xs => xs |> map(fun(x => x - y)) |> reduce(+, 0) |> neg)))",
+    "fun(xs: 5.i32 => (fun(ys => zip(ys)(ys)))(xs |> map(neg)) |> map(fun((a, b) => a * b)))",
+)
+
+
+def program(text: str) -> Expr:
+    return check_expression(text)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_beta_eta_normal_terms_apply_no_lambda_and_wrap_no_function(text: str) -> None:
+    term = normal(benf, program(text)).term
+    for part in subterms(term):
+        assert not isinstance(BETA(part), Success)
+        assert not isinstance(ETA(part), Success)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_data_flow_terms_pass_lambdas_only(text: str) -> None:
+    term = normal(dfnf, program(text)).term
+    for part in subterms(term):
+        if isinstance(part, Apply) and isinstance(part.argument.type, Function):
+            assert isinstance(part.argument, Lambda)
+
+
+def maps(term: Expr) -> int:
+    """Applications of map to a function and an array."""
+    return sum(
+        (applied := call(part)) is not None and applied[0] == "map" and len(applied[2]) == 2
+        for part in subterms(term)
+    )
+
+
+@pytest.mark.parametrize(("text", "split", "fused"), list(zip(TEXTS, (4, 4, 2), (1, 2, 2), strict=True)))
+def test_maps_for_each_function_and_fused_again(text: str, split: int, fused: int) -> None:
+    apart = normal(rnf, program(text)).term
+    together = normal(cnf, apart).term
+    assert maps(apart) == split, show(apart)
+    assert maps(together) == fused, show(together)
+    assert alpha_equal(together, normal(cnf, program(text)).term)
+
+
+# --- the rules behind them --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["betaReduction", "etaReduction", "etaAbstraction", "mapLastFission"])
+def test_the_rules_preserve_their_instances(name: str) -> None:
+    for text in COMPUTED[name].instances:
+        term = program(text)
+        result = top_down(COMPUTED[name])(term)
+        assert isinstance(result, Success), text
+        assert [step.rule for step in result.steps] == [name]
+        verify(result.term)
+        assert_equivalent(term, result.term)
+    assert COMPUTED[name].instances
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fun((xs: 3.i32, y: i32) => xs |> map(fun(x => y + x)))",
+        "fun((xs: 3.i32, y: i32) => xs |> map(fun(x => neg(y))))",
+        "fun(xs: 3.i32 => xs |> map(fun(x => (x * x) + x)))",
+        "fun(xs: 3.i32 => xs |> map(fun(x => x)))",
+    ],
+)
+def test_a_map_that_does_one_thing_is_not_split(text: str) -> None:
+    assert not isinstance(top_down(MAP_LAST_FISSION)(data_flow(program(text))), Success)
+
+
+def test_eta_looks_at_the_function_too() -> None:
+    assert not isinstance(ETA(program("fun(x: i32 => x + x)")), Success)
+    assert isinstance(ETA(program("fun(x: i32 => 1 + x)")), Success)
+
+
+def test_forms_are_derivations() -> None:
+    for text in TEXTS:
+        for form in (rnf, cnf, view_inward):
+            assert_preserves(form, text)
