@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import isinf, prod
 
 from codegen import imperative as i
+from codegen.buffers import dimensions, flatten
 from codegen.launch import Launch, number
-from codegen.paths import dimensions, flatten
 from codegen.resolve import several_kernels
+from codegen.sizes import nat_text
 from rise.errors import TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable, Operation, constant, simplify
+from rise.nat import Facts, Nat, NatVariable, constant, simplify
 from rise.types import Array, Data, Fragment, FragmentKind, Index, Scalar, Space, Vector
 
 TYPES = {
@@ -460,47 +460,3 @@ def literal(value: float | bool, type_: Data) -> str:
             return f"{int(value)}ll"
         case _:
             return str(int(value))
-
-
-# --- sizes --------------------------------------------------------------------------------------------------
-
-
-def nat_text(value: Nat) -> str:
-    """A size as a C expression over int."""
-    text = ""
-    for monomial, coefficient in value.terms:
-        fraction = Fraction(coefficient)
-        part = _monomial(monomial, abs(fraction))
-        sign = "-" if fraction < 0 else "+"
-        text += f" {sign} {part}" if text else (f"-{part}" if fraction < 0 else part)
-    return text or "0"
-
-
-def _monomial(monomial: tuple[tuple[Atom, int], ...], size: Fraction) -> str:
-    above = [_atom(a) for a, e in monomial for _ in range(e)]
-    below = [_atom(a) for a, e in monomial for _ in range(-e)]
-    if size.denominator != 1:
-        below.append(str(size.denominator))
-    if size.numerator != 1 or not above:
-        above.append(str(size.numerator))
-    text = " * ".join(above)
-    return f"({text}) / ({' * '.join(below)})" if below else text
-
-
-def _atom(base_: Atom) -> str:
-    match base_:
-        case NatVariable(name):
-            return name
-        case Operation("quotient", left, right):
-            return f"({_grouped(left)} / {_grouped(right)})"
-        case Operation("remainder", left, right):
-            return f"({_grouped(left)} % {_grouped(right)})"
-        case Operation("min" | "max" as name, left, right):
-            return f"{name}({nat_text(left)}, {nat_text(right)})"
-        case _:
-            raise TranslationError("R0713", f"the size {base_} cannot be computed in a kernel")
-
-
-def _grouped(value: Nat) -> str:
-    text = nat_text(value)
-    return f"({text})" if " " in text else text

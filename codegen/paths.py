@@ -1,102 +1,25 @@
 """Views as transformations of paths (DPIA's code generation; `split` turns i::j into n*i + j).
 
-A path selects an element: indices, and members of pairs, outermost first. Every view of an expression
-or acceptor rewrites the path; at a buffer it is flat: one index for each dimension. Nothing is copied.
-Arrays of pairs are stored as pairs of arrays, so members become parts of the buffer's name.
+Every view of an expression or acceptor rewrites the path; at a buffer it is flat: one index for each
+dimension. Nothing is copied. Arrays of pairs are stored as pairs of arrays, so members become parts of
+the buffer's name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import count
-from typing import TypeVar
 
 from codegen import imperative as i
+from codegen.buffers import dimensions, flatten, members
 from codegen.named import INT, Named, assuming_less, assuming_not_less, decided, less, negated
+from codegen.views import READING, WRITING, Choice, Path, Reading, Sizes, fed
 from rise.errors import RiseError, TranslationError
-from rise.expr import Apply, Expr, Identifier, Primitive, spine
 from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, nat, simplify, variable
 from rise.primitives.declare import primitive
 from rise.source import Origin
-from rise.types import Argument, Array, Data, Fragment, Layout, NatFunction, Pair, Scalar, Vector
-
-Member = str
-Path = tuple[Nat | Member, ...]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The dependent arguments of a view by name, and what is known of the indices.
-
-    operands: how many the view has
-    element:  the index that an operand, by number, holds at a path, as one that paths may contain
-    clamped:  an index moved up to 0 or down below a size
-    """
-
-    arguments: Mapping[str, Argument]
-    facts: Facts
-    operands: int
-    element: Callable[[int, Path], Nat]
-    clamped: Callable[[Nat, Nat], Nat]
-
-    def __getitem__(self, name: str) -> Nat:
-        value = self.arguments[name]
-        if not isinstance(value, Nat):
-            raise KeyError(name)
-        return value
-
-    def function(self, name: str) -> NatFunction:
-        value = self.arguments[name]
-        if not isinstance(value, NatFunction):
-            raise KeyError(name)
-        return value
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A path into one operand if value < bound, into another one otherwise."""
-
-    value: Nat
-    bound: Nat
-    first: Reading
-    second: Reading
-
-
-# into which operand, and where in it
-Reading = tuple[int, Path] | Choice
-READING: dict[str, Callable[[Sizes, Path], Reading]] = {}
-WRITING: dict[str, Callable[[Sizes, Path, int], Path]] = {}
-T = TypeVar("T", bound=Callable[..., object])
-
-
-def reading(*names: str) -> Callable[[T], T]:
-    """Registers how views turn a path into their result into one into an operand."""
-
-    def register(function: T) -> T:
-        for name in names:
-            READING[name] = function  # type: ignore[assignment]
-        return function
-
-    return register
-
-
-def writing(*names: str) -> Callable[[T], T]:
-    """Registers how the acceptor of an operand turns its path into one of the result's acceptor."""
-
-    def register(function: T) -> T:
-        for name in names:
-            WRITING[name] = function  # type: ignore[assignment]
-        return function
-
-    return register
-
-
-def zip_path(path: Path) -> tuple[int, Path]:
-    """i :: fst :: p is i :: p of the first operand."""
-    index, member, *rest = path
-    return (0 if member == "fst" else 1), (index, *rest)
+from rise.types import Argument, Array, Data, Fragment, Pair, Scalar, Vector
 
 
 @dataclass(frozen=True)
@@ -370,77 +293,6 @@ def _coefficient(value: Nat, name: str) -> Nat:
     return at_one - value.substitute({NatVariable(name): constant(0)})
 
 
-def dimensions(type_: Data) -> tuple[Nat, ...]:
-    sizes: list[Nat] = []
-    while isinstance(type_, Array | Vector):
-        sizes.append(type_.size)
-        type_ = type_.element
-    return tuple(sizes)
-
-
-def laid_out(type_: Data, layout: Layout, origin: Origin) -> Data:
-    """The type of the memory in which values of a type lie as a layout says: padded rows are longer."""
-    match layout:
-        case Layout("rowMajor"):
-            return type_
-        case Layout("padded", Nat() as amount):
-            return _longer(type_, amount)
-        case _:
-            raise TranslationError("R0704", f"the layout `{layout}` has no translation yet", origin)
-
-
-def _longer(type_: Data, amount: Nat) -> Data:
-    match type_:
-        case Array(size, Array() as rows):
-            return Array(size, _longer(rows, amount))
-        case Array(size, element):
-            return Array(size + amount, element)
-        case _:
-            return type_
-
-
-def flatten(indices: tuple[Nat, ...], sizes: tuple[Nat, ...]) -> Nat:
-    total = constant(0)
-    for index, size in zip(indices, sizes, strict=False):
-        total = total * size + index
-    for size in sizes[len(indices) :]:
-        total = total * size
-    return total
-
-
-def fed(body: Expr, parameter: str, target: i.Acceptor) -> i.Acceptor:
-    """The acceptor of the parameter, where the body rearranges it into the target."""
-    if isinstance(body, Identifier) and body.name == parameter:
-        return target
-    head, applications = spine(body)
-    if isinstance(head, Primitive) and head.name == "map" and len(applications) == 2:
-        function, xs = applications[0].argument, applications[1].argument
-        inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[union-attr, arg-type]
-        return fed(xs, parameter, inner)
-    operand = applications[-1].argument
-    view = i.AcceptView(head.name, head.arguments, target, operand.type)  # type: ignore[union-attr, arg-type]
-    return fed(operand, parameter, view)
-
-
-def rearranges(body: Expr, parameter: str) -> bool:
-    """Whether a function's body is its parameter seen through views that can be written through."""
-    if isinstance(body, Identifier):
-        return body.name == parameter
-    head, applications = spine(body)
-    if not isinstance(head, Primitive) or not applications:
-        return False
-    if head.name == "map" and len(applications) == 2:
-        function = applications[0].argument
-        inside = not isinstance(function, Apply) and hasattr(function, "parameter")
-        return (
-            inside
-            and rearranges(function.body, function.parameter.name)  # type: ignore[union-attr]
-            and rearranges(applications[1].argument, parameter)
-        )
-    return head.name in WRITING and len(applications) == 1 and rearranges(applications[0].argument, parameter)
-
-
-@cache
 def occurrences(body: i.Expression, name: str) -> int:
     """How often an expression reads a variable."""
     match body:
@@ -462,18 +314,4 @@ def untranslated(name: str, origin: Origin) -> TranslationError:
     return TranslationError("R0704", f"`{name}` has no translation to imperative code yet", origin)
 
 
-def members(name: str, type_: Data) -> list[tuple[str, Data]]:
-    """The buffers that a value is stored in: one, or those of the members of a pair."""
-    sizes: list[Nat] = []
-    inner = type_
-    while isinstance(inner, Array):
-        sizes.append(inner.size)
-        inner = inner.element
-    if not isinstance(inner, Pair):
-        return [(name, type_)]
-    parts: list[tuple[str, Data]] = []
-    for member, part in (("fst", inner.first), ("snd", inner.second)):
-        for size in reversed(sizes):
-            part = Array(size, part)
-        parts += members(f"{name}_{member}", part)
-    return parts
+__all__ = ["READING", "WRITING", "Bindings", "Resolver", "dimensions", "flatten", "occurrences"]

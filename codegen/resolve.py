@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from codegen import imperative as i
+from codegen.buffers import laid_out, members
 from codegen.named import Named
-from codegen.paths import Resolver, laid_out, members
+from codegen.paths import Resolver
 from codegen.reserved import RESERVED
 from rise.errors import TranslationError
 from rise.nat import Facts, simplify

@@ -94,7 +94,7 @@ def is_pointwise(term: Expr) -> bool:
     "inline",
     "(fun(x => e))(a) → e[a/x], where a is point-wise",
     ("fun((xs: 3.4.i32) => xs |> map(fun(r => r |> map(fun(x => x + 1))))"
-     " |> fun(ys => ys |> map(fun(r => r |> map(fun(y => y * y))))))",),
+     " |> fun(ys => zip(ys)(ys) |> map(fun((a, b) => zip(a)(b)))))",),
     "A value that is cheap to compute is computed where it is used.",
 )  # fmt: skip
 def INLINE(term: Expr) -> Expr | str:  # noqa: N802  # a rule, named as the others

@@ -14,6 +14,7 @@ def is_copied(term: Expr) -> bool:
 
 
 def not_yet_copied(match: Match) -> str | None:
+    """x is not distributed over threads: copying it once is enough."""
     return "it is copied already" if is_copied(match.terms["x"]) else None
 
 

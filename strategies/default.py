@@ -21,10 +21,25 @@ from rewrites import selection as choose
 from rewrites import storing
 from rewrites.memory import STORED
 from rewrites.result import Failure, Result, Success
-from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
+from rise.expr import Expr, Lambda, call
 from rise.normal import is_view
-from rise.types import Array, Index, Pair, Scalar, Type, Vector
+from rise.types import Array, Pair
 from strategies.core import Rewrite, Strategy, at_child, choice, depending, normalize, seq
+from strategies.evaluation import (
+    FOLDS,
+    MAPS,
+    WRITTEN_THROUGH,
+    bytes_of,
+    has_array,
+    has_levels,
+    in_place,
+    independent,
+    is_applied,
+    is_expression,
+    source,
+    writes_below,
+)
+from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import computes, in_inputs, mapped
 
 IN_LOCAL = next(rule for rule in STORED if rule.name == "toMem(Local)")
@@ -58,15 +73,6 @@ loops = normalize(choice(low.REDUCE_SEQ, low.SCAN_SEQ))
 
 LOOP = low.MAP_SEQ
 GRID = low.MAP_GLOBAL.with_sizes(d=0)
-PARALLEL = frozenset({
-    "mapGlobal", "mapCluster", "mapBlock", "mapThreads", "mapWarpGroup", "mapWarp", "mapLane",
-})  # fmt: skip
-MAPS = PARALLEL | {"mapSeq", "mapSeqUnroll"}
-FOLDS = frozenset({"reduceSeq", "reduceSeqUnroll"})
-# views that a result can be written through
-WRITTEN_THROUGH = frozenset({"split", "join", "transpose", "unzip", "reorder", "map"})
-# groups of primitives, and others, that take commands to compute
-COMMANDS = frozenset({"levels", "memory", "tensor", "reduce", "scan", "iterate", "scatter"})
 # what is cheap enough to store: bytes
 SMALL = 1024
 
@@ -80,77 +86,6 @@ def _lowered(term: Expr) -> Result:
     if has_levels(term):
         return seq(loops, written(LOOP))(term)
     return seq(folds, depending(lambda new: written(GRID if independent(new) else LOOP)))(term)
-
-
-def has_levels(term: Expr) -> bool:
-    """Whether a program says what is done in parallel."""
-    return any(isinstance(part, Primitive) and part.name in PARALLEL for part in subterms(term))
-
-
-# --- what a term is -------------------------------------------------------------------------------------
-
-
-def has_array(type_: Type) -> bool:
-    match type_:
-        case Array():
-            return True
-        case Pair(first, second):
-            return has_array(first) or has_array(second)
-        case _:
-            return False
-
-
-def is_expression(term: Expr) -> bool:
-    """Whether a term can be evaluated where it is read, without a loop or memory."""
-    if isinstance(term, Primitive):
-        return term.name not in COMMANDS and term.declaration.group not in COMMANDS
-    return all(map(is_expression, children(term)))
-
-
-def is_applied(term: Expr) -> bool:
-    """Whether a term is a function written in place, applied."""
-    return isinstance(term, Apply) and isinstance(term.function, Lambda)
-
-
-def independent(term: Expr) -> bool:
-    """Whether the elements of all parts of a result can be computed each by itself."""
-    applied = call(term)
-    if not has_array(term.type):
-        return False
-    if applied is None or not applied[2]:
-        return True
-    name, _, operands = applied
-    match name:
-        case "pair" | "zip" | "concat" | "makeArray":
-            return all(map(independent, operands))
-        case "let":
-            function = operands[1]
-            stored = has_array(operands[0].type) and not is_expression(operands[0])
-            several = isinstance(term.type, Pair) and stored
-            return isinstance(function, Lambda) and not several and independent(function.body)
-        case "scanSeq" | "iterate" | "scatter" | "reduceSeq" | "reduceSeqUnroll":
-            return False
-        case _ if name in WRITTEN_THROUGH - {"map"}:
-            return independent(operands[-1])
-        case _:
-            return isinstance(term.type, Array) or is_expression(term)
-
-
-def bytes_of(type_: Type) -> int | None:
-    """The size of data in memory; None where it depends on sizes that are not known yet."""
-    match type_:
-        case Array(size, element) | Vector(size, element):
-            inner = bytes_of(element)
-            return None if inner is None or size.value is None else size.value * inner
-        case Pair(first, second):
-            one, other = bytes_of(first), bytes_of(second)
-            return None if one is None or other is None else one + other
-        case Scalar():
-            return type_.bytes
-        case Index():
-            return 4
-        case _:
-            return None
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -225,43 +160,6 @@ def written(level: Rewrite) -> Strategy:
         return seq(nth_operand(0, inside), nth_operand(1, in_function(run)))(term)
 
     return Strategy("written", run)
-
-
-def source(term: Expr) -> Expr:
-    """The array under the maps that a loop over a term does on the way."""
-    applied = call(term)
-    while applied is not None and applied[0] == "map" and len(applied[2]) == 2:
-        term = applied[2][1]
-        applied = call(term)
-    return term
-
-
-def writes_below(term: Expr) -> bool:
-    """Whether under views that can be written through there is something that is computed."""
-    while True:
-        applied = call(term)
-        if applied is None or not applied[2]:
-            return False
-        name, _, operands = applied
-        if (
-            computes(term)
-            or name in ("generate", "let", "scanSeq", "iterate", "scatter")
-            or name in FOLDS | MAPS
-        ):
-            return True
-        if name not in WRITTEN_THROUGH or (name == "map" and not rearranges(operands[0])):
-            return False
-        term = operands[-1]
-
-
-def rearranges(function: Expr) -> bool:
-    """A function of one array that only passes it through views which can be written through."""
-    if not isinstance(function, Lambda):
-        return False
-    term = function.body
-    while (applied := call(term)) is not None and applied[0] in WRITTEN_THROUGH - {"map"}:
-        term = applied[2][-1]
-    return isinstance(term, Identifier) and term.name == function.parameter.name
 
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -353,77 +251,9 @@ def _fold(term: Expr) -> Result:
 fold = Strategy("fold", _fold)
 
 
-def in_place(body: Expr, name: str) -> bool:
-    """Whether each element of the new accumulator needs no other element of the old one than itself."""
-    if name not in body.free or (isinstance(body, Identifier) and body.name == name):
-        return True
-    applied = call(body)
-    if applied is None or isinstance(body.type, Pair):
-        return False
-    head, _, operands = applied
-    if head in FOLDS:
-        function, start, xs = operands
-        return is_view(start) and in_place(start, name) and name not in function.free | xs.free
-    if head not in MAPS | {"map"} or not isinstance(function := operands[0], Lambda):
-        return False
-    return name not in function.free and aligned(operands[1], name) and elementwise(function)
-
-
-def aligned(term: Expr, name: str) -> bool:
-    """Whether an array is the accumulator, or it zipped with other arrays."""
-    applied = call(term)
-    if applied is not None and applied[0] == "zip":
-        return all(aligned(part, name) for part in applied[2])
-    return name not in term.free or isinstance(term, Identifier)
-
-
-def elementwise(function: Lambda) -> bool:
-    """Whether a function gives no array: then it reads one element, and writes it."""
-    return not has_array(function.body.type)
-
-
 def _iteration(term: Expr) -> Result:
     turn = in_function(in_function(written(LOOP)))
     return seq(operand(readable), nth_operand(0, turn))(term)
 
 
 iteration = Strategy("iteration", _iteration)
-
-
-# --- places ---------------------------------------------------------------------------------------------
-
-
-def in_function(s: Rewrite) -> Strategy:
-    """In the body of a function, of data or of a size."""
-    return Strategy("in_function", lambda term: at_child(0, s, term))
-
-
-def operand(s: Rewrite) -> Strategy:
-    """In the last argument."""
-    return Strategy("operand", lambda term: at_child(1, s, term))
-
-
-def nth_operand(position: int, s: Rewrite) -> Strategy:
-    """In an argument of a primitive, by number."""
-
-    def run(term: Expr) -> Result:
-        applied = call(term)
-        above = len(applied[2]) - 1 - position if applied is not None else 0
-
-        def down(part: Expr, left: int) -> Result:
-            return at_child(1, s, part) if left == 0 else at_child(0, lambda f: down(f, left - 1), part)
-
-        return down(term, above)
-
-    return Strategy("nth_operand", run)
-
-
-def each_operand(s: Rewrite) -> Strategy:
-    """In every argument that is data."""
-
-    def run(term: Expr) -> Result:
-        if not isinstance(term, Apply):
-            return Success(term)
-        return seq(*(nth_operand(n, s) for n in range(len(call(term)[2]))))(term)  # type: ignore[index]
-
-    return Strategy("each_operand", run)

@@ -18,7 +18,7 @@ from rewrites import tensor as t
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
 from rewrites.result import Failure, Result
-from rewrites.slicing_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
+from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
 from rewrites.views import MAP_SPLIT
 from rise.errors import StrategyError
 from rise.expr import Expr, call

@@ -63,7 +63,7 @@ def loop_perm(x: int, y: int, k: int, vector: int) -> Strategy:
 
 
 def array_packing(x: int, y: int, k: int, vector: int, level: Rewrite = low.MAP_SEQ) -> Strategy:
-    """B is copied before, so that a tile reads it in the order in which it lies."""
+    """B is copied before, so that a tile reads it in the order in which it lies: a kernel of its own."""
     return seq(pack(y, vector, level), loop_perm(x, y, k, vector))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from codegen import imperative as i
 from codegen.launch import number
-from codegen.paths import Choice, Path, Reading, Sizes, reading, rearranges, writing, zip_path
 from codegen.translate import (
     Call,
     Continuation,
@@ -16,6 +15,7 @@ from codegen.translate import (
     accepting,
     continuing,
 )
+from codegen.views import Choice, Path, Reading, Sizes, reading, rearranges, writing, zip_path
 from rise.errors import TranslationError
 from rise.expr import DependentLambda, Expr, Lambda, substitute_sizes
 from rise.nat import Atom, Nat, NatVariable, constant, nat, quotient, remainder, variable

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from codegen import imperative as i
+from codegen.buffers import dimensions
 from codegen.imperative import Level
-from codegen.paths import Resolver, dimensions
+from codegen.paths import Resolver
 from codegen.resolve import resolved
 from codegen.translate import (
     Call,

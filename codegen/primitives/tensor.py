@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from codegen import imperative as i
-from codegen.paths import Path, reading, zip_path
 from codegen.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
+from codegen.views import Path, reading, zip_path
 from rise.types import Data, Fragment
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from codegen import imperative as i
-from codegen.paths import Path, Sizes, reading, writing
 from codegen.primitives.arrays import view, write_view
 from codegen.translate import Call, Continuation, Translator, accepting, continuing
+from codegen.views import Path, Sizes, reading, writing
 from rise.expr import Lambda
 from rise.nat import nat, quotient, remainder
 

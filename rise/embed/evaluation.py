@@ -99,7 +99,7 @@ def _in_order(
             what = "two values" if name in named else "no value"
             raise EvaluationError("R0505", f"`{definition.name}` is given {what} for its input `{name}`")
     rest = {name: value for name, value in given.items() if name not in named}
-    return (*inputs, *(named[name] for name in names[len(inputs) :])), rest
+    return (*inputs, *named.values()), rest
 
 
 def _arrays(

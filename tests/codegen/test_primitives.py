@@ -40,6 +40,7 @@ PROGRAMS = {
     "padClamp": f"fun(xs: 7.f32 => xs |> padClamp(2, 3) |> {COPY})",
     "padClamp, left only": f"fun(xs: 1.f32 => xs |> padClamp(3, 0) |> {COPY})",
     "padClamp, right only": f"fun(xs: 5.f32 => xs |> padClamp(0, 2) |> {COPY})",
+    "padClamp, then padCst": f"fun(xs: 3.f32 => xs |> padClamp(1, 1) |> padCst(1, 1)(0) |> {COPY})",
     "padCst of a value": f"fun((x: f32, xs: 7.f32) => xs |> padCst(2, 3)(x) |> {COPY})",
     "padCst before, padClamp after transposing": "fun(xs: 3.5.f32 =>"
     f" xs |> map(padCst(1, 2)(0)) |> transpose |> padClamp(2, 0) |> mapSeq({COPY}))",

@@ -195,11 +195,12 @@ def test_what_is_certain_holds(a: Tree, b: Tree, ranges: Ranges) -> None:
 @given(SIGNED, SIGNED)
 def test_certain_without_facts_holds_for_all_sizes(a: Tree, b: Tree) -> None:
     left, right = built(a), built(b)
+    above, below, exact = at_least(left, right), less_than(left, right), divides(right, left)
     for sizes in SIZES:
         value, other = number(a, sizes), number(b, sizes)
-        assert not at_least(left, right) or value >= other
-        assert not less_than(left, right) or value < other
-        assert not (divides(right, left) and other) or value % other == 0
+        assert not above or value >= other
+        assert not below or value < other
+        assert not (exact and other) or value % other == 0
 
 
 @given(TREES, st.integers(1, 9))
@@ -253,13 +254,25 @@ def test_what_is_divided_by_may_become_a_sum(one: Tree, other: Tree, rest: Tree)
     dividend, k = built(("+", one, rest)), variable("k")
     size = variable("m").exact_quotient(k)
     assert size is not None
-    for value in (size, 2 * size + k, size + variable("m").exact_quotient(2 * k)):  # type: ignore[operator]
+    halves = [variable("m").exact_quotient(divisor) or size for divisor in (2, 2 * k)]
+    for value in (size, 2 * size + k, *(size + half for half in halves)):
         found = value.substitute({NatVariable("m"): dividend, NatVariable("k"): built(other)})
         for sizes in SIZES[::7]:
             numbers = {"m": number(("+", one, rest), sizes), "k": number(other, sizes)}
             wanted = evaluate(value, numbers)
             if wanted.denominator == 1:
                 assert evaluate(found, sizes) == wanted
+
+
+def test_fractions_are_divided_by_sums_of_fractions() -> None:
+    total = N + M
+    half, share = total.exact_quotient(2), total.exact_quotient(N * M)
+    assert half is not None
+    assert share is not None
+    assert half.exact_quotient(total) == constant(1).exact_quotient(2)
+    assert total.exact_quotient(half) == constant(2)
+    assert total.exact_quotient(share) == N * M
+    assert share.exact_quotient(half) == constant(2).exact_quotient(N * M)
 
 
 def test_a_divisor_that_becomes_zero_leaves_a_division() -> None:

@@ -10,17 +10,21 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from schedule_programs import TVM, at_size, derived, matmul, nest, runs_as_it_should
+from schedule_programs import TVM, at_size, derived, matmul, nest, program, runs_as_it_should
 
+from codegen.execute import execute
+from codegen.pipeline import generate
 from rewrites.loops import HOIST_STORED
 from rewrites.result import Failure, Success
 from rise.check.program import check_expression
+from rise.check.specialise import inputs_of
 from rise.errors import RiseError, StrategyError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.testing import assert_equivalent, assert_preserves, assert_structure
 from strategies.core import Strategy, argument, body, seq, strategy
+from strategies.kernels import cut
 from strategies.loops import (
     at_innermost_fold,
     fused,
@@ -254,19 +258,35 @@ def test_the_nest_of_a_schedule_at_full_size(version: str) -> None:
     assert nest(derived(tvm_gemm(version, 32, 32, 4, 32), matmul(1024, 1024, 1024))) == at_size(version)
 
 
-@pytest.mark.parametrize("version", [v for v in VERSIONS if v != "par"])
-def test_the_kernel_of_a_schedule(version: str) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_kernels_of_a_schedule(version: str) -> None:
     runs_as_it_should(matmul(8, 24, 6), tvm_gemm(version, 4, 8, 3, 4))
 
 
-def test_packing_and_using_in_parallel_needs_two_kernels() -> None:
-    """Threads would read what other threads of the grid pack, for which they cannot wait."""
+@pytest.mark.parametrize("version", VERSIONS)
+def test_packing_is_a_kernel_of_its_own(version: str) -> None:
+    """A grid has no barrier, so one kernel for both is refused; the others are one kernel."""
+    term = derived(tvm_gemm(version, 4, 8, 3, 4), matmul(8, 24, 6))
+    kernels = cut(term)
+    assert len(kernels) == (2 if version in PACKED else 1)
+    if version not in PACKED:
+        assert kernels == (term,)
+        return
+    assert "; ".join(map(nest, kernels)) == nest(term)
     with pytest.raises(RiseError):
-        runs_as_it_should(matmul(8, 24, 6), tvm_gemm("par", 4, 8, 3, 4))
+        execute(generate(term, "both"), random_inputs(inputs_of(term), 0, exact=True), "emulate")
+
+
+PACKED = {"array_packing", "cache_blocks", "par"}
+
+
+def test_what_is_stored_for_a_block_or_a_thread_needs_no_kernel() -> None:
+    term = program("fun(xs: 5.i32 => let ys = xs |> mapSeq(fun(x => x)) |> toMem(Local) in ys)")
+    assert cut(term) == (term,)
 
 
 def test_rows_of_tiles_in_parallel() -> None:
-    """Without packing, one kernel is enough."""
+    """Without packing."""
     s = seq(loop_perm(4, 8, 3, 4), parallel(GLOBAL), at_innermost_fold(unroll), to_loops)
     expected = "mapGlobal(2) mapSeq(3) reduceSeq(2) mapSeq(4) reduceSeqUnroll(3) mapSeq(2)"
     assert nest(derived(s, matmul(8, 24, 6))) == expected
@@ -311,12 +331,12 @@ DOT = "fun((a: 96.f32, b: 96.f32) => zip(a)(b) |> map(fun((x, y) => x * y)) |> r
 
 
 def test_one_number_in_two_kernels() -> None:
-    program = check_expression(DOT)
-    first, second = two_kernels(data_flow(program), 24)
-    inputs = random_inputs([("a", program.type.parameter), ("b", program.type.parameter)], 0, exact=True)  # type: ignore[union-attr]
+    whole = check_expression(DOT)
+    first, second = two_kernels(data_flow(whole), 24)
+    inputs = random_inputs([("a", whole.type.parameter), ("b", whole.type.parameter)], 0, exact=True)  # type: ignore[union-attr]
     parts = call(first, *inputs)
     assert parts.shape == (4,)
-    assert np.array_equal(call(second, parts), call(program, *inputs))
+    assert np.array_equal(call(second, parts), call(whole, *inputs))
     result = reduction(8)(first)
     assert isinstance(result, Success)
     assert_structure(result.term, mapBlock=1, mapThreads=4, toMem=3, map=0)
@@ -377,5 +397,8 @@ def test_the_page_shows_what_is_derived() -> None:
 
 def test_the_example_is_right() -> None:
     """At the sizes of the page: two tiles of rows, three of columns, two blocks of the sum."""
-    program, low_level = example().product("loop_perm")
-    assert example().outcome(program, low_level, "emulate").startswith("emulate: equal")
+    whole, low_level = example().product("loop_perm")
+    assert example().outcome(whole, low_level, "emulate") == (
+        True,
+        "emulate, one kernel: equal in every element",
+    )

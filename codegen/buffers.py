@@ -1,0 +1,63 @@
+"""Data in buffers: an array of pairs is a pair of arrays, an array's elements lie row by row."""
+
+from __future__ import annotations
+
+from rise.errors import TranslationError
+from rise.nat import Nat, constant
+from rise.source import Origin
+from rise.types import Array, Data, Layout, Pair, Vector
+
+
+def members(name: str, type_: Data) -> list[tuple[str, Data]]:
+    """The buffers that a value is stored in: one, or those of the members of a pair."""
+    sizes: list[Nat] = []
+    inner = type_
+    while isinstance(inner, Array):
+        sizes.append(inner.size)
+        inner = inner.element
+    if not isinstance(inner, Pair):
+        return [(name, type_)]
+    parts: list[tuple[str, Data]] = []
+    for member, part in (("fst", inner.first), ("snd", inner.second)):
+        for size in reversed(sizes):
+            part = Array(size, part)
+        parts += members(f"{name}_{member}", part)
+    return parts
+
+
+def dimensions(type_: Data) -> tuple[Nat, ...]:
+    sizes: list[Nat] = []
+    while isinstance(type_, Array | Vector):
+        sizes.append(type_.size)
+        type_ = type_.element
+    return tuple(sizes)
+
+
+def laid_out(type_: Data, layout: Layout, origin: Origin) -> Data:
+    """The type of the memory in which values of a type lie as a layout says: padded rows are longer."""
+    match layout:
+        case Layout("rowMajor"):
+            return type_
+        case Layout("padded", Nat() as amount):
+            return _longer(type_, amount)
+        case _:
+            raise TranslationError("R0704", f"the layout `{layout}` has no translation yet", origin)
+
+
+def _longer(type_: Data, amount: Nat) -> Data:
+    match type_:
+        case Array(size, Array() as rows):
+            return Array(size, _longer(rows, amount))
+        case Array(size, element):
+            return Array(size + amount, element)
+        case _:
+            return type_
+
+
+def flatten(indices: tuple[Nat, ...], sizes: tuple[Nat, ...]) -> Nat:
+    total = constant(0)
+    for index, size in zip(indices, sizes, strict=False):
+        total = total * size + index
+    for size in sizes[len(indices) :]:
+        total = total * size
+    return total

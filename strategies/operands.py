@@ -1,0 +1,43 @@
+"""Where strategies go in the call of a primitive: into one argument, or the body of a function."""
+
+from __future__ import annotations
+
+from rewrites.result import Result, Success
+from rise.expr import Apply, Expr, call
+from strategies.core import Rewrite, Strategy, at_child, seq
+
+
+def in_function(s: Rewrite) -> Strategy:
+    """In the body of a function, of data or of a size."""
+    return Strategy("in_function", lambda term: at_child(0, s, term))
+
+
+def operand(s: Rewrite) -> Strategy:
+    """In the last argument."""
+    return Strategy("operand", lambda term: at_child(1, s, term))
+
+
+def nth_operand(position: int, s: Rewrite) -> Strategy:
+    """In an argument of a primitive, by number."""
+
+    def run(term: Expr) -> Result:
+        applied = call(term)
+        above = len(applied[2]) - 1 - position if applied is not None else 0
+
+        def down(part: Expr, left: int) -> Result:
+            return at_child(1, s, part) if left == 0 else at_child(0, lambda f: down(f, left - 1), part)
+
+        return down(term, above)
+
+    return Strategy("nth_operand", run)
+
+
+def each_operand(s: Rewrite) -> Strategy:
+    """In every argument that is data."""
+
+    def run(term: Expr) -> Result:
+        if not isinstance(term, Apply):
+            return Success(term)
+        return seq(*(nth_operand(n, s) for n in range(len(call(term)[2]))))(term)  # type: ignore[index]
+
+    return Strategy("each_operand", run)
