@@ -175,5 +175,7 @@ def _out(forward: str, name: str = "") -> Rule:
 
 MAP_OUT = tuple(_out(forward) for forward, _ in ISOMORPHISMS)
 MAP_MAP_OUT = tuple(
-    _out(_mapped(forward, depth), "*" * depth + forward) for depth in (1, 2, 3, 4) for forward, _ in ISOMORPHISMS
+    _out(_mapped(forward, depth), "*" * depth + forward)
+    for depth in (1, 2, 3, 4)
+    for forward, _ in ISOMORPHISMS
 )

@@ -12,7 +12,8 @@ from math import gcd
 
 from rise.nat import Atom, Monomial, Nat, Operation, atom, constant, divides
 from rise.source import Note, Origin
-from rise.types import Type, TypeClass
+from rise.type_classes import TypeClass
+from rise.types import Type
 
 
 @dataclass(frozen=True)

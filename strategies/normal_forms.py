@@ -10,7 +10,8 @@ from rewrites import algorithmic as a
 from rewrites import maps
 from rewrites import movement as m
 from rewrites import tensor as t
-from rise.expr import Apply, Expr, Lambda
+from rewrites.conditions import reshapes, result
+from rise.expr import Apply, Expr, Lambda, call
 from rise.normal import is_view, occurrences
 from strategies.core import Strategy, argument, body, check, choice, normalize, repeat, seq
 
@@ -69,5 +70,21 @@ view_inward: Strategy = normalize(choice(*CANCEL, *CONSTANTS, *FUSE, *MOVE))
 fuse_once: Strategy = choice(a.MAP_FUSION, m.ZIP_MAP_FIRST, m.ZIP_MAP_SECOND, m.DROP_UNUSED)
 fuse_components: Strategy = repeat(fuse_once)
 
+
+def step_computes(term: Expr) -> bool:
+    """Whether the step of a fold does more than change the form of its accumulator.
+
+    Where it does not, what is taken out of the step comes back in with the accumulator, without end.
+    """
+    applied = call(term)
+    if applied is None or not applied[2]:
+        return False
+    return not reshapes(result(applied[2][0]))
+
+
 # what only changes the form of results out of maps, and through accumulators
-form_outward: Strategy = normalize(choice(*t.ACCUMULATE, *t.MAP_OUT, *t.MAP_MAP_OUT))
+accumulate: Strategy = seq(
+    check(step_computes, "accumulate", "the step only changes the form of its accumulator"),
+    choice(*t.ACCUMULATE),
+)
+form_outward: Strategy = normalize(choice(accumulate, *t.MAP_OUT, *t.MAP_MAP_OUT))

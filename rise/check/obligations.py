@@ -17,7 +17,8 @@ from rise.constraint import Constraint, at_least_zero, certainly_positive, divis
 from rise.errors import TypeMismatch
 from rise.nat import Nat, NatUnknown, NatVariable
 from rise.source import Note, Origin
-from rise.types import Array, Index, Pair, Scalar, Type, TypeClass, Unknown, Variable, Vector, leaves
+from rise.type_classes import TypeClass
+from rise.types import Array, Index, Pair, Scalar, Type, Unknown, Variable, Vector, leaves
 
 Resolve = Callable[[Nat], Nat]
 

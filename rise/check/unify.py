@@ -19,6 +19,7 @@ from rise.constraint import Constraint
 from rise.nat import Atom, Nat, NatUnknown, atom
 from rise.solve import division, solve
 from rise.source import Origin
+from rise.type_classes import TypeClass
 from rise.types import (
     F32,
     I32,
@@ -36,7 +37,6 @@ from rise.types import (
     Parameter,
     Space,
     Type,
-    TypeClass,
     Unknown,
     Variable,
     Vector,

@@ -128,8 +128,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "aligned place on. Choose width and layout so that rows are multiples of it.",
     "R0725": "The load of `reducePipelined` is a function written in place, which says what is copied into "
     "Shared memory, as `fun(x => copyAsync(x))` does.",
-    "R0726": "An intermediate result that is too large for each thread to keep has to be computed by the whole "
-    "grid, before any of it is read. That takes several kernels, and a program becomes one: cut it in two.",
+    "R0726": "An intermediate result that is too large for each thread to keep has to be computed by the "
+    "whole grid, before any of it is read. That takes several kernels, and a program becomes one: cut it in "
+    "two.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",

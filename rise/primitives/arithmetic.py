@@ -6,7 +6,7 @@ from functools import partial
 
 from rise.interpret import operations as op
 from rise.primitives import declare as declaring
-from rise.types import TypeClass
+from rise.type_classes import TypeClass
 
 UNARY = "{t: DataType} -> t -> t"
 BINARY = "{t: DataType} -> t -> t -> t"

@@ -16,7 +16,8 @@ from functools import cached_property
 from typing import Any
 
 from rise.errors import RiseError, ScopeError
-from rise.types import Argument, Scheme, TypeClass
+from rise.type_classes import TypeClass
+from rise.types import Argument, Scheme
 
 Denotation = Callable[..., Any]
 HostValue = int | str

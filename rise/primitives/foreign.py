@@ -8,7 +8,7 @@ from rise.errors import ScopeError
 from rise.interpret import patterns
 from rise.primitives import declare as declaring
 from rise.primitives.declare import HostParameter
-from rise.types import TypeClass
+from rise.type_classes import TypeClass
 
 declare = partial(declaring.declare, group="foreign")
 

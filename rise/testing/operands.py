@@ -92,7 +92,7 @@ def _numbers(choose: Choose, solution: Solution) -> Operands | None:
 
 
 def _narrow(choose: Choose, solution: Solution) -> Operands | None:
-    """The interpreter rounds `fma` of f64 within a hair, and not at all where the product overflows."""
+    """The interpreter rounds `fma` of f64 within a hair, not once."""
     return None if solution[ELEMENT] == F64 else {}
 
 

@@ -1,4 +1,4 @@
-"""Faults seeded into the translation of views and loops: the programs of test_primitives notice each."""
+"""Faults seeded into the translation of views and loops: the programs of test_translations notice each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from kernels import agrees, program
-from test_primitives import PROGRAMS
+from test_translations import PROGRAMS
 
 from codegen import cuda, named, paths
 from codegen import imperative as i

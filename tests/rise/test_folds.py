@@ -93,7 +93,8 @@ def numbers(kind: str, count: int) -> st.SearchStrategy[list[float]]:
 
 FUNCTIONS = (
     "exp({})", "log({})", "sqrt({})", "rsqrt({})", "tanh({})", "sin({})", "cos({})",
-    "floor({})", "ceil({})", "round({})", "({0} / {0})", "(x / {})", "({} % x)", "(neg({}) % x)", "pow({})(x)",
+    "floor({})", "ceil({})", "round({})", "({0} / {0})", "(x / {})", "({} % x)",
+    "(neg({}) % x)", "pow({})(x)",
 )  # fmt: skip
 
 

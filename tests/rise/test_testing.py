@@ -224,7 +224,6 @@ def test_the_slow_evaluator_on_a_program_by_hand() -> None:
     assert value(program)(from_plain(array(2, 3, I32), rows)) == [4, 16]
 
 
-@pytest.mark.xfail(strict=True, reason="the interpreter multiplies doubles before it adds")
 def test_fma_of_doubles_whose_product_overflows() -> None:
     program = check_expression("fun((a: f64, b: f64) => fma(a)(b)(a))")
     assert disagreement(program, [np.float64(1.7976931348623157e308), np.float64(-2.0)]) is None

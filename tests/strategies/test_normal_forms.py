@@ -11,8 +11,8 @@ from rewrites.algorithmic import FLATTEN, MAP_FUSION, REDUCE_SEQ_MAP
 from rewrites.maps import BETA, ETA, MAP_LAST_FISSION
 from rewrites.movement import SPLIT_MAP, TRANSPOSE_MAP, TRANSPOSE_TWICE
 from rewrites.result import Success
-from rewrites.rule import COMPUTED, Rule
-from rewrites.tensor import ACCUMULATE, MAP_OUT
+from rewrites.rule import COMPUTED, Rule, rule
+from rewrites.tensor import MAP_OUT
 from rise.check.program import check_expression
 from rise.expr import Apply, Expr, Lambda, alpha_equal, call, subterms
 from rise.normal import data_flow
@@ -25,7 +25,21 @@ from strategies.normal_forms import benf, cnf, dfnf, form_outward, rnf, view_inw
 
 MAPS: tuple[Rule, ...] = (MAP_FUSION, SPLIT_MAP, FLATTEN, REDUCE_SEQ_MAP)
 VIEWS: tuple[Rule, ...] = (SPLIT_MAP, TRANSPOSE_TWICE, TRANSPOSE_MAP, REDUCE_SEQ_MAP)
-OUTWARD: tuple[Rule, ...] = (*ACCUMULATE[1:4], MAP_OUT[1])
+
+
+def fold(name: str, form: str, depth: int = 1) -> Rule:
+    """A fold whose step computes, then changes the form of the result; only the left side is used."""
+    each = "acc |> map(fun(y => y + y))" if depth == 1 else "acc |> map(fun(r => r |> map(fun(y => y + y))))"
+    left = f"xs |> reduceSeq(Local)(fun(acc, x => {each} |> {form}), z)"
+    return rule(f"{name}, for tests", left, left)
+
+
+OUTWARD: tuple[Rule, ...] = (
+    fold("join", "split(n) |> join"),
+    fold("transpose", "transpose", 2),
+    fold("*transpose", "map(fun(r => r |> split(n) |> transpose |> transpose |> join))", 2),
+    MAP_OUT[1],
+)
 # each form, and rules whose left sides the random programs contain
 FORMS: dict[str, tuple[Strategy, tuple[Rule, ...]]] = {
     "benf": (benf, MAPS),
@@ -46,9 +60,9 @@ def normal(form: Strategy, term: Expr) -> Success:
 @pytest.mark.parametrize("name", FORMS)
 def test_a_normal_form_is_reached_and_kept(name: str) -> None:
     """Counted for each planted rule, so that no form is tested on programs that have it from the start."""
-    for planted in FORMS[name][1]:
-        fired = steps_to_form(name, planted)
-        assert fired.total() >= 5, f"{planted.name}: {fired}"
+    fired = {planted.name: steps_to_form(name, planted).total() for planted in FORMS[name][1]}
+    assert min(fired.values()) >= 1, fired
+    assert sum(fired.values()) >= 50, fired
 
 
 def steps_to_form(name: str, planted: Rule) -> Counter[str]:
@@ -68,6 +82,31 @@ def steps_to_form(name: str, planted: Rule) -> Counter[str]:
 
     check()
     return fired
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fun((a: 3.3.i32, b: 2.i32) => b |> reduceSeq(Local)(fun(acc, x => acc |> transpose), a))",
+        "fun((a: 4.f16, b: 2.f32) => b |> reduceSeq(Local)(fun(acc, x => acc |> split(1) |> join), a))",
+        "fun((a: 2.3.3.i32, b: 2.i32) =>"
+        " b |> reduceSeq(Local)(fun(acc, x => acc |> map(fun(r => r |> transpose))), a))",
+    ],
+)
+def test_a_step_that_only_turns_its_accumulator_is_left_alone(text: str) -> None:
+    """What is taken out of such a step would come back in with the accumulator, without end."""
+    term = data_flow(program(text))
+    assert normal(form_outward, term) == Success(term)
+
+
+def test_a_step_that_computes_gives_up_its_outer_form() -> None:
+    text = (
+        "fun((a: 3.3.i32, b: 2.i32) => b |> reduceSeq(Local)"
+        "(fun(acc, x => acc |> map(fun(r => r |> map(fun(y => y + x)))) |> transpose), a))"
+    )
+    result = normal(form_outward, data_flow(program(text)))
+    assert [step.rule for step in result.steps] == ["reduceSeq >> transpose"]
+    assert_preserves(form_outward, text)
 
 
 # --- what the forms look like -----------------------------------------------------------------------
