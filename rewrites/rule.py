@@ -181,8 +181,14 @@ def rule(
         ) from error
     made = _finish(name, elaborator, lhs, rhs)
     made = replace(made, left=left, right=right, meaning=meaning, exact=exact, conditions=conditions)
+    _new(name)
     RULES[name] = made
     return made
+
+
+def _new(name: str) -> None:
+    if name in RULES or name in COMPUTED:
+        raise StrategyError("R0610", f"the rule `{name}` is declared twice", hint="give one another name")
 
 
 def _finish(name: str, elaborator: Elaborator, lhs: Expr, rhs: Expr) -> Rule:
@@ -293,6 +299,7 @@ def computed(
 
     def declare(rewrite: Callable[[Expr], Expr | str]) -> Computed:
         made = Computed(name, equation, rewrite, instances, meaning, exact)
+        _new(name)
         COMPUTED[name] = made
         return made
 

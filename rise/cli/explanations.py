@@ -103,6 +103,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "has. The message says at which step, and why; derive the program anew.",
     "R0608": "The file of `--replay` is no derivation. `rise derive --save` writes one.",
     "R0609": "A parameter of a strategy has a value that it cannot have. `rise strategies` says what it is.",
+    "R0610": "Two rules are declared under one name: a derivation could not say which one it means.",
     "R0699": "An internal error: a rule made a term that is not well typed. Please report it.",
     "R0701": "A low-level program must say how each result is written: by a loop (`mapSeq`) or in parallel.",
     "R0702": "A result that is read later must be stored: `toMem(Local)`, `toMem(Shared)`.",

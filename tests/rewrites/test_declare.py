@@ -86,3 +86,11 @@ def test_a_declared_rule_is_registered() -> None:
     made = rule("r", "xs |> map(fun(x => x))", "xs")
     assert RULES["r"] is made
     assert (made.left, made.right) == ("xs |> map(fun(x => x))", "xs")
+
+
+def test_a_name_is_taken_once() -> None:
+    rule("a name", "xs |> map(f) |> map(g)", "xs |> map(fun(x => g(f(x))))")
+    with pytest.raises(StrategyError) as caught:
+        rule("a name", "xs |> join |> split(n)", "xs |> join |> split(n)")
+    assert caught.value.code == "R0610"
+    assert "declared twice" in caught.value.message
