@@ -28,7 +28,7 @@ from strategies.core import top_down
 from strategies.places import mapped
 
 DATA = {name: made for name, made in rules().items() if isinstance(made, Rule)}
-EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 100)
+EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 200)
 # a product of tiles takes longest to evaluate
 EXPENSIVE = {"tensorise", "tensoriseSame"}
 LEAST = 0.5  # of the instances, for rules with conditions
