@@ -7,7 +7,9 @@ that reproduces it.
 from __future__ import annotations
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 COMMON = {
@@ -26,3 +28,24 @@ def pytest_report_header() -> str:
     """The profile, which decides how many examples there are and whether they are new."""
     profile = os.environ.get("HYPOTHESIS_PROFILE", "ci")
     return f"hypothesis profile: {profile} ({settings.get_profile(profile).max_examples} examples a property)"
+
+
+class Called:
+    """One call of the command line: exit status, standard output, messages."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
+
+
+@pytest.fixture
+def rise(capsys: pytest.CaptureFixture[str]) -> Any:
+    """The command line as a function of its arguments."""
+    from rise.cli import main
+
+    def call(*arguments: str) -> Called:
+        status = main(arguments)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Called(status, captured.out, captured.err)
+
+    return call

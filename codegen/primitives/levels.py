@@ -123,6 +123,15 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     return elements(translator, xs, call.environment, body)
 
 
+def start_of(translator: Translator, call: Call, initial: Expr, target: i.Acceptor) -> i.Command:
+    """acc(z)(acc): what only rearranges is copied by whoever owns the elements."""
+    if is_view(initial):
+        return translator.continue_with(
+            initial, lambda v: translator.copy(target, v, call.origin), call.environment
+        )
+    return translator.accept(initial, target, call.environment)
+
+
 @continuing("reduceSeq", "reduceSeqUnroll")
 def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """con xs λX. new acc. acc(z)(acc) ; for k < n. acc(f acc X[k])(acc) ; C(acc)"""
@@ -130,12 +139,7 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
     space = call.size("a")
     name = translator.name(parameter_name(function, "acc"), call.type)
     accumulator, target = i.Variable(name, call.type), i.AcceptVariable(name, call.type)
-    if is_view(initial):
-        start = translator.continue_with(
-            initial, lambda v: translator.copy(target, v, call.origin), call.environment
-        )
-    else:
-        start = translator.accept(initial, target, call.environment)
+    start = start_of(translator, call, initial, target)
     update = _update(translator, call, accumulator, target)
     if not isinstance(space, Space):
         raise translator.unstored(call.primitive)
@@ -231,8 +235,3 @@ def same_place(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:
     resolver = Resolver()
     read = resolver.read(value, tuple(path), Facts())
     return isinstance(read, i.Access) and read == resolver.write(target, tuple(path), Facts())
-
-
-def copy(translator: Translator, value: i.Expression, target: i.Acceptor, call: Call) -> i.Command:
-    """target := value; an array is copied element by element by whoever owns the element."""
-    return translator.copy(target, value, call.origin)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from codegen import imperative as i
 from codegen.paths import READING
-from codegen.primitives.levels import Element, copy, elements, parameter_name, step_of
+from codegen.primitives.levels import Element, elements, parameter_name, start_of, step_of
 from codegen.primitives.memory import asynchronously, layout_of
 from codegen.primitives.prefetch import Halves, halves
 from codegen.translate import (
@@ -31,7 +31,6 @@ from codegen.translate import (
 from rise.errors import TranslationError
 from rise.expr import Expr, Lambda
 from rise.nat import Nat, at_least, constant, remainder, variable
-from rise.normal import is_view
 from rise.types import Array, Data, Layout, Space
 
 COPIES = ("copyAsync", "copyThreads")
@@ -75,7 +74,7 @@ def pipelined(translator: Translator, call: Call, then: Continuation) -> i.Comma
     load, step, initial, xs = call.arguments
     name = translator.name(parameter_name(step, "acc"), call.type)
     accumulator, target = i.Variable(name, call.type), i.AcceptVariable(name, call.type)
-    start = _initial(translator, call, initial, target)
+    start = start_of(translator, call, initial, target)
 
     def loops(element: Element) -> i.Command:
         return _Pipeline(translator, call, load, element).run(
@@ -88,15 +87,7 @@ def pipelined(translator: Translator, call: Call, then: Continuation) -> i.Comma
 
 @accepting("reducePipelined")
 def pipelined_result(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    return pipelined(translator, call, lambda value: copy(translator, value, target, call))
-
-
-def _initial(translator: Translator, call: Call, initial: Expr, target: i.Acceptor) -> i.Command:
-    if is_view(initial):
-        return translator.continue_with(
-            initial, lambda v: copy(translator, v, target, call), call.environment
-        )
-    return translator.accept(initial, target, call.environment)
+    return pipelined(translator, call, lambda value: translator.copy(target, value, call.origin))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Called
 
 from rise.check.compare import Tolerance, compare
 from rise.check.program import load
@@ -38,24 +39,6 @@ def programs(tmp_path: Path) -> str:
     path = tmp_path / "programs.rise"
     path.write_text(PROGRAMS)
     return str(path)
-
-
-class Called:
-    """One call of the command line: exit status, standard output, messages."""
-
-    def __init__(self, status: int, out: str, err: str) -> None:
-        self.status, self.out, self.err = status, out, err
-
-
-@pytest.fixture
-def rise(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: str) -> Called:
-        status = main(arguments)
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Called(status, captured.out, captured.err)
-
-    return call
 
 
 def fails(called: Called, status: int, code: str, *texts: str) -> None:

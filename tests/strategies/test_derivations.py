@@ -15,7 +15,6 @@ from rewrites.derivation import FORMAT, VERSION, described, read, replay, rule_n
 from rewrites.result import Success
 from rewrites.rule import RULES, rule
 from rise.check.program import check_text
-from rise.cli import main
 from rise.cli.derivation_page import marked, page
 from rise.errors import StrategyError, UsageError
 from rise.expr import Expr, alpha_equal
@@ -44,24 +43,6 @@ def derived(strategy: Any, term: Expr) -> Success:
     result = strategy(term)
     assert isinstance(result, Success), result.story()
     return result
-
-
-class Called:
-    """One call of the command line."""
-
-    def __init__(self, status: int, out: str, err: str) -> None:
-        self.status, self.out, self.err = status, out, err
-
-
-@pytest.fixture
-def rise(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: str) -> Called:
-        status = main(arguments)
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Called(status, captured.out, captured.err)
-
-    return call
 
 
 @pytest.fixture
