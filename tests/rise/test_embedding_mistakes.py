@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from python_cells import PREAMBLE, ROOT, defined
@@ -214,8 +215,9 @@ def test_the_shape_of_an_error_is_that_of_a_file() -> None:
 def test_an_error_has_a_short_traceback() -> None:
     with pytest.raises(RiseError) as caught:
         defined("def f(x: f32, y: f16):\n    return x + y")
-    files = [str(entry.path) for entry in caught.traceback]
-    assert not any("check/" in file for file in files)
+    package = Path(rise.__file__).parent
+    files = [Path(str(entry.path)) for entry in caught.traceback]
+    assert not any(file.is_relative_to(package / "check") for file in files)
 
 
 def test_where_the_text_is_not_known_a_message_says_so() -> None:
