@@ -5,7 +5,10 @@ from __future__ import annotations
 from rise.errors import TranslationError
 from rise.nat import Nat, constant
 from rise.source import Origin
-from rise.types import Array, Data, Layout, Pair, Vector
+from rise.types import Array, Data, Layout, Pair, Scalar, Vector, shape
+
+# bytes of a row of the patterns there are
+SWIZZLES = (32, 64, 128)
 
 
 def members(name: str, type_: Data) -> list[tuple[str, Data]]:
@@ -40,8 +43,23 @@ def laid_out(type_: Data, layout: Layout, origin: Origin) -> Data:
             return type_
         case Layout("padded", Nat() as amount):
             return _longer(type_, amount)
+        case Layout("swizzled", Nat(value=int() as size)):
+            _check_swizzled(type_, size, origin)
+            return type_
         case _:
             raise TranslationError("R0704", f"the layout `{layout}` has no translation yet", origin)
+
+
+def _check_swizzled(type_: Data, size: int, origin: Origin) -> None:
+    """Rows of a swizzled array are whole rows of the pattern: chunks of 16 bytes change places in each."""
+    sizes, element = shape(type_)
+    row = sizes[-1].value if sizes else None
+    if size not in SWIZZLES or not isinstance(element, Scalar) or row is None:
+        known = f"arrays of numbers are swizzled by {', '.join(map(str, SWIZZLES))} bytes"
+        raise TranslationError("R0730", f"there is no swizzling of `{type_}` by {size} bytes", origin, known)
+    if row * element.bytes % size:
+        message = f"rows of {row * element.bytes} bytes cannot be swizzled by {size} bytes"
+        raise TranslationError("R0730", message, origin, "rows are to be multiples of that")
 
 
 def _longer(type_: Data, amount: Nat) -> Data:
@@ -52,6 +70,13 @@ def _longer(type_: Data, amount: Nat) -> Data:
             return Array(size + amount, element)
         case _:
             return type_
+
+
+def inner_element(type_: Data) -> Data:
+    """What the dimensions are of."""
+    while isinstance(type_, Array | Vector):
+        type_ = type_.element
+    return type_
 
 
 def flatten(indices: tuple[Nat, ...], sizes: tuple[Nat, ...]) -> Nat:

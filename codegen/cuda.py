@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isinf, prod
 
 from codegen import imperative as i
-from codegen.buffers import dimensions, flatten
+from codegen.buffers import dimensions, flatten, inner_element
+from codegen.fragments import distribution, family_of, known_shape
 from codegen.launch import Launch, number
+from codegen.passes.workers import worker
 from codegen.resolve import several_kernels
 from codegen.sizes import nat_text
 from rise.errors import TranslationError
-from rise.nat import Facts, Nat, NatVariable, constant, simplify
-from rise.types import Array, Data, Fragment, FragmentKind, Index, Scalar, Space, Vector
+from rise.instructions import Family
+from rise.nat import NatVariable, constant, nat
+from rise.source import Origin
+from rise.types import I32, Array, Data, Fragment, FragmentKind, Index, Layout, Scalar, Space, Vector
 
 TYPES = {
     "bool": "bool", "i8": "signed char", "i16": "short", "i32": "int", "i64": "long long",
     "u8": "unsigned char", "u16": "unsigned short", "u32": "unsigned int", "u64": "unsigned long long",
-    "f16": "half", "bf16": "bfloat16", "f32": "float", "f64": "double",
+    "f16": "half", "bf16": "bfloat16", "tf32": "tf32", "f32": "float", "f64": "double",
 }  # fmt: skip
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
@@ -37,18 +40,20 @@ WRAPPING: Mapping[Data, tuple[str, str]] = {
 }
 # C computes with these as with int; the language does not
 NARROW = frozenset(map(Scalar, ("i8", "i16", "u8", "u16")))
-LARGEST_INT = 2**31 - 1
 # bytes that an array of each thread's own may take: what all threads of a GPU have comes to some gigabytes
 LOCAL_LIMIT = 16 * 1024
 
 
 @dataclass
 class Printer:
-    """Prints one kernel. `layouts` are those of the tiles that fragments are loaded from."""
+    """Prints one kernel, which counts in `indices`. `layouts` are those of the tiles of fragments."""
 
     function: i.Function
     launch: Launch
+    indices: Scalar = I32
     lines: list[str] = field(default_factory=list)
+    origins: list[Origin] = field(default_factory=list)
+    origin: Origin = None
     types: dict[str, Data] = field(default_factory=dict)
     layouts: dict[str, bool] = field(default_factory=dict)
     depth: int = 0
@@ -103,6 +108,7 @@ class Printer:
 
     def line(self, text: str) -> None:
         self.lines.append("  " * self.depth + text if text else "")
+        self.origins.append(self.origin)
 
     def block(self, command: i.Command) -> None:
         self.depth += 1
@@ -121,17 +127,17 @@ class Printer:
 
     @property
     def index_type(self) -> str:
-        """int, or long long where a buffer has more elements than an int counts."""
-        totals = [
-            number(flatten((), dimensions(v.type)), "the size of an array")
-            for v in (*self.function.outputs, *self.function.inputs)
-            if isinstance(v.type, Array)
-        ]
-        return "int" if max(totals, default=0) <= LARGEST_INT else "long long"
+        return base(self.indices)
 
     # --- commands -------------------------------------------------------------------------------------
 
     def command(self, command: i.Command) -> None:
+        around = self.origin
+        self.origin = getattr(command, "origin", None) or around
+        self._command(command)
+        self.origin = around
+
+    def _command(self, command: i.Command) -> None:
         match command:
             case i.Skip():
                 return
@@ -152,6 +158,9 @@ class Printer:
                 self.line(f"if ({nat_text(value)} < {nat_text(bound)}) {{")
                 self.block(body)
                 self.line("}")
+            case i.Define(name, value, body):
+                self.line(f"const {self.index_type} {name} = {nat_text(value)};")
+                self.command(body)
             case i.For():
                 self._for(command)
             case i.ParallelFor():
@@ -160,6 +169,10 @@ class Printer:
                 self._new(command)
             case i.Barrier(scope):
                 self.line("__syncthreads();" if scope is i.Scope.BLOCK else "__syncwarp();")
+            case i.LoadMatrices(target, source, count, transposed):
+                how = "load_matrices_transposed" if transposed else "load_matrices"
+                places = f"&{self.expression(_read(target))}, &{self.expression(source)}"
+                self.line(f"{how}<{count}>({places});")
             case i.LoadFragment(fragment, target, tile):
                 layout = "" if fragment.kind is not FragmentKind.ACCUMULATOR else f", {_memory_layout(tile)}"
                 self.line(
@@ -168,11 +181,12 @@ class Printer:
             case i.StoreFragment(_, tile, value):
                 stored = f"{self._pointer(tile)}, {self.expression(value)}, {nat_text(tile.leading)}"  # type: ignore[arg-type, union-attr]
                 self.line(f"wmma::store_matrix_sync({stored}, {_memory_layout(tile)});")
-            case i.FillFragment(_, target, value):
-                self.line(f"wmma::fill_fragment({self.expression(_read(target))}, {self.expression(value)});")
+            case i.FillFragment(fragment, target, value):
+                filled = f"{self.expression(_read(target))}, {self.expression(value)}"
+                self.line(f"{_library(fragment)}::fill_fragment({filled});")
             case i.MmaFragment(target, a, b, c):
                 operands = ", ".join(self.expression(_read(x)) for x in (target, a, b, c))
-                self.line(f"wmma::mma_sync({operands});")
+                self.line(f"{self._library_of(target)}::mma_sync({operands});")
             case i.ForFragment(_, index, body):
                 self._elements(index, body)
 
@@ -182,57 +196,42 @@ class Printer:
         self.line(f"{how}<{width}>({places});")
 
     def _for(self, loop: i.For) -> None:
+        for counter in loop.counters:
+            self.line(f"{self.index_type} {counter.name} = {nat_text(counter.start)};")
         if loop.unroll:
             self.line("#pragma unroll")
         name, count = loop.index, nat_text(loop.count)
         self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.pattern}")
         self.block(loop.body)
+        self.depth += 1
+        for counter in loop.counters:
+            counted, last = counter.name, nat_text(counter.modulus - 1)
+            self.line(f"{counted} = {counted} == {last} ? 0 : {counted} + 1;")
+        self.depth -= 1
         self.line("}")
 
     def _parallel(self, loop: i.ParallelFor) -> None:
-        worker = self._worker(loop.level, loop.dimension)
-        workers = self.launch.workers(loop.level, loop.dimension)
-        count, name = number(loop.count, "the number of iterations"), loop.index
-        if count > workers:
-            self.line(f"for ({self.index_type} {name} = {worker}; {name} < {count}; {name} += {workers}) {{")
-            self.block(loop.body)
-            self.line("}")
-            return
-        place = len(self.lines)
-        if count == workers:
-            self.command(loop.body)
-            # where registers are a worker's own, nothing may ask which worker it is
-            if any(re.search(rf"\b{name}\b", line) for line in self.lines[place:]):
-                self.lines.insert(place, "  " * self.depth + f"const {self.index_type} {name} = {worker};")
-        else:
-            self.line(f"const {self.index_type} {name} = {worker};")
-            self.line(f"if ({name} < {count}) {{")
-            self.block(loop.body)
-            self.line("}")
-
-    def _worker(self, level: i.Level, dimension: int) -> str:
-        axis = "xyz"[dimension]
-        match level:
-            case i.Level.BLOCK:
-                return f"blockIdx.{axis}"
-            case i.Level.THREAD:
-                return f"threadIdx.{axis}"
-            case i.Level.WARP:
-                return "threadIdx.x / 32"
-            case i.Level.LANE:
-                return "threadIdx.x % 32"
-            case i.Level.GRID:
-                return f"blockIdx.{axis} * {self.launch.block[dimension]} + threadIdx.{axis}"
+        """Iterations that the workers do in turn: where there is a worker for each, no loop is left."""
+        first = nat_text(worker(loop.level, loop.dimension, self.launch))
+        workers = nat_text(nat(self.launch.workers(loop.level, loop.dimension)))
+        count, name = nat_text(loop.count), loop.index
+        self.line(f"for ({self.index_type} {name} = {first}; {name} < {count}; {name} += {workers}) {{")
+        self.block(loop.body)
+        self.line("}")
 
     def _new(self, new: i.New) -> None:
         element = inner_element(new.type)
-        sizes = [number(size, "the size of a buffer") for size in dimensions(new.type)]
+        sizes = [number(size, "the size of a buffer", new.origin) for size in dimensions(new.type)]
         if isinstance(element, Fragment):
-            fragment = self._fragment(new.name, element)
+            fragment = self._fragment(new.name, element, new.layout)
             self.line(f"{f'Local<{fragment}, {prod(sizes)}>' if sizes else fragment} {new.name};")
         elif new.space is Space.SHARED:
             offset = nat_text(new.offset) if new.offset is not None else "0"
-            self.line(f"Shared<{base(new.type)}> {new.name} = shared_memory<{base(new.type)}>({offset});")
+            element_type, shared, memory = base(new.type), "Shared", "shared_memory"
+            if new.layout.name == "swizzled":
+                shared, memory = "Swizzled", "swizzled_memory"
+                element_type += f", {new.layout.amount}"
+            self.line(f"{shared}<{element_type}> {new.name} = {memory}<{element_type}>({offset});")
         elif sizes:
             size = prod(sizes) * element.bytes if isinstance(element, Scalar) else 4 * prod(sizes)
             if size > LOCAL_LIMIT:
@@ -240,16 +239,38 @@ class Printer:
             aligned = "alignas(16) " if isinstance(innermost(new.type), Vector) else ""
             self.line(f"{aligned}Local<{base(new.type)}, {prod(sizes)}> {new.name};")
         else:
-            self.line(f"{base(new.type)} {new.name};")
+            self._scalar(new)
+            return
         self.command(new.body)
 
-    def _fragment(self, name: str, type_: Fragment) -> str:
-        m, n, k = (number(x, "the shape of a fragment") for x in shape_of(type_))
+    def _scalar(self, new: i.New) -> None:
+        """A variable, with its first value if it gets that at once."""
+        match new.body:
+            case i.Sequence((i.Assign(i.Access(name), value), *rest)) if name == new.name:
+                self.line(f"{base(new.type)} {new.name} = {self.expression(value)};")
+                self.command(i.sequence(*rest))
+            case body:
+                self.line(f"{base(new.type)} {new.name};")
+                self.command(body)
+
+    def _fragment(self, name: str, type_: Fragment, lies: Layout) -> str:
+        m, n, k = known_shape(type_)
+        kind = KINDS[type_.kind]  # type: ignore[index]  # kinds are known by now
+        if distribution(type_) is not None:
+            library = _library(type_)
+            layout = {"rowMajor": f", {library}::row_major", "columnMajor": f", {library}::col_major"}[
+                lies.name
+            ]
+            typed = layout if library == "volta" and type_.kind is not FragmentKind.ACCUMULATOR else ""
+            return f"{library}::fragment<{library}::{kind}, {m}, {n}, {k}, {base(type_.element)}{typed}>"
         layout = ""
         if type_.kind is not FragmentKind.ACCUMULATOR:
             layout = ", wmma::row_major" if self.layouts.get(name, True) else ", wmma::col_major"
-        kind = KINDS[type_.kind]  # type: ignore[index]  # kinds are known by now
         return f"wmma::fragment<wmma::{kind}, {m}, {n}, {k}, {base(type_.element)}{layout}>"
+
+    def _library_of(self, target: i.Acceptor) -> str:
+        fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
+        return _library(fragment) if isinstance(fragment, Fragment) else "wmma"
 
     def _elements(self, index: str, body: i.Command) -> None:
         from codegen.passes.barriers import target_of
@@ -287,7 +308,7 @@ class Printer:
         # a scalar in memory is an array of one element
         given = access.indices if access.indices or sizes != (constant(1),) else (constant(0),)
         inside, rest = given[: len(sizes)], given[len(sizes) :]
-        selected = f"[{nat_text(_simplified(flatten(inside, sizes)))}]" if sizes else ""
+        selected = f"[{nat_text(flatten(inside, sizes))}]" if sizes else ""
         return f"{access.buffer}{selected}" + "".join(f".x[{nat_text(n)}]" for n in rest)
 
     def _tile(self, tile: i.Expression) -> str:
@@ -339,12 +360,6 @@ class Printer:
                 raise TranslationError("R0799", f"internal: no operator `{expr.name}`")
 
 
-def _simplified(index: Nat) -> Nat:
-    """Under what holds for every index: it is a natural number."""
-    facts = Facts({name: (constant(0), constant(LARGEST_INT)) for name in index.variables})
-    return simplify(index, facts)
-
-
 def _wrapping(name: str, operands: list[str], types: tuple[str, str]) -> str:
     """Signed arithmetic that wraps, as the language says: C leaves its overflow undefined."""
     signed, unsigned = types
@@ -371,26 +386,16 @@ def _memory_layout(tile: object) -> str:
     return "wmma::mem_row_major" if isinstance(tile, i.Tile) and tile.row_major else "wmma::mem_col_major"
 
 
-def shape_of(type_: Fragment) -> tuple[Nat, Nat, Nat]:
-    """(m, n, k) of the product that a fragment takes part in."""
-    match type_.kind:
-        case FragmentKind.A:
-            return type_.rows, type_.other, type_.columns
-        case FragmentKind.B:
-            return type_.other, type_.columns, type_.rows
-        case _:
-            return type_.rows, type_.columns, type_.other
+def _library(fragment: Fragment) -> str:
+    """The namespace of what is done with a fragment."""
+    names = {Family.MMA: "mma", Family.VOLTA: "volta"}
+    found = family_of(fragment)
+    return names.get(found, "wmma") if found is not None else "wmma"
 
 
 def innermost(type_: Data) -> Data:
     """What the array dimensions are of: a vector, or an element."""
     while isinstance(type_, Array):
-        type_ = type_.element
-    return type_
-
-
-def inner_element(type_: Data) -> Data:
-    while isinstance(type_, Array | Vector):
         type_ = type_.element
     return type_
 
@@ -424,8 +429,8 @@ def _through_float(name: str, operands: list[str], type_: Data) -> str:
     return f"{function}({', '.join(operands)})"
 
 
-TO_FLOAT = {"f16": "__half2float", "bf16": "__bfloat162float"}
-FROM_FLOAT = {"f16": "__float2half", "bf16": "__float2bfloat16"}
+TO_FLOAT = {"f16": "__half2float", "bf16": "__bfloat162float", "tf32": "from_tf32"}
+FROM_FLOAT = {"f16": "__float2half", "bf16": "__float2bfloat16", "tf32": "to_tf32"}
 
 
 def converted(text: str, source: Data, target: Data) -> str:

@@ -20,6 +20,17 @@ barrier and collective. The first fault ends the kernel and becomes an `Emulatio
     R0915  undefined arithmetic: signed overflow, division by zero, an index outside of a C++ array
     R0916  a use of memory into which a copy is under way that its thread has not waited for
 
+and of text that includes `hopper.cuh`:
+
+    R0917  threads that wait for each other, or for bytes that never come
+    R0918  a use of registers on which a wgmma under way works
+    R0919  a write to shared memory that a wgmma or a bulk store under way reads
+    R0920  a fence that is missing between ordinary accesses and those of the asynchronous units
+    R0921  a use of an mbarrier that it does not allow
+    R0922  an operand that an instruction does not have: a descriptor, a tensor map, a box
+    R0923  setmaxnreg in the wrong direction; beyond the pool it is a deadlock
+    R0924  a block that may end while another one, or a copy, still uses its shared memory
+
 A `CompilationError` is R0801, no compiler on this machine, or R0802, the text is no C++.
 """
 
@@ -31,7 +42,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -41,8 +52,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codegen.cache import cached
+from codegen.fragments import emulated
+from codegen.tensor_maps import TensorBuffer, describe
 from rise.errors import CompilationError, EmulationError
-from rise.source import Source, Span
+from rise.source import Note, Origin, Source, Span, place
 
 HEADERS = Path(__file__).parent / "emulation"
 
@@ -65,6 +78,7 @@ LINK = ["-shared", "-fPIC"]
 
 INITIALISED, WRITABLE = 1, 2  # flags of an argument
 WHOLE_NUMBER, FRACTION = -1, -2  # the "length" of a number
+TENSOR_MAP = -3  # the "length" of an array under a map
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,35 @@ class Scalar:
     value: int | float | np.generic
 
 
-Argument = Buffer | Scalar | NDArray[np.generic] | int | float | np.generic
+Argument = Buffer | Scalar | TensorBuffer | NDArray[np.generic] | int | float | np.generic
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """What a line asked of shared memory, in all blocks together (see `emulation/banks.hpp`).
+
+    phases:     in how many parts warps' instructions are answered, at best one wavefront each
+    wavefronts: how many these took
+    """
+
+    phases: int
+    wavefronts: int
+
+    @property
+    def extra(self) -> int:
+        """The wavefronts that conflicts cost."""
+        return self.wavefronts - self.phases
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """What is found out about a kernel that ran: its conflicts, by line of the text."""
+
+    conflicts: Mapping[int, Conflicts]
+
+    @property
+    def extra_wavefronts(self) -> int:
+        return sum(conflicts.extra for conflicts in self.conflicts.values())
 
 
 class _Argument(ctypes.Structure):
@@ -113,6 +155,7 @@ class _Launch(ctypes.Structure):
         ("shared_bytes", ctypes.c_int64),
         ("count", ctypes.c_int64),
         ("arguments", ctypes.POINTER(_Argument)),
+        ("cluster", ctypes.c_uint32 * 3),
     ]
 
 
@@ -134,13 +177,17 @@ def emulate(
     arguments: Sequence[Argument],
     shared_bytes: int = 0,
     seed: int = 0,
-) -> None:
+    cluster: tuple[int, int, int] = (1, 1, 1),
+    origins: Sequence[Origin] = (),
+) -> Emulation:
     """Runs a kernel of a CUDA text, once, over a whole grid.
 
     arguments:    arrays, written in place, and numbers, in the order of the parameters
     shared_bytes: dynamic shared memory of a block
     seed:         chooses the order of blocks and threads and the layout of fragments; a correct
                   kernel gives the same result for every one
+    cluster:      blocks of a cluster, which run together; for text that includes hopper.cuh
+    origins:      for each line of the text the part of the program that it comes from: faults show it
     """
     _check_extents(grid, block, shared_bytes)
     library = _load(compile_kernel(source, kernel))
@@ -152,15 +199,27 @@ def emulate(
         shared_bytes,
         len(arguments),
         prepared,
+        (ctypes.c_uint32 * 3)(*cluster),
     )
     report = _Report()
     with library.running:
         library.launch(ctypes.byref(launch), ctypes.byref(report))
+        conflicts = _conflicts(library, len(source.splitlines()))
     del kept_alive
     if report.code:
         message = report.message.decode("utf-8", errors="replace")
         span = line_span(Source(f"{kernel}.cu", source), report.line)
-        raise EmulationError(f"R09{report.code:02}", message, span)
+        notes = tuple(_in_the_program(report.line, message, origins))
+        raise EmulationError(f"R09{report.code:02}", message, span, notes=notes)
+    return Emulation(conflicts)
+
+
+def _in_the_program(line: int, message: str, origins: Sequence[Origin]) -> Iterator[Note]:
+    """Where the lines that a fault is about come from: the one that it shows, and those that it names."""
+    named = [int(number) for number in re.findall(r"line (\d+)", message)]
+    for number in dict.fromkeys((line, *named)):
+        if 1 <= number <= len(origins) and place(origins[number - 1]) is not None:
+            yield Note(f"line {number} of the kernel comes from here", origins[number - 1])
 
 
 def compiler() -> Path | None:
@@ -182,7 +241,7 @@ def compile_kernel(source: str, kernel: str) -> Path:
             hint="install g++ or clang++, or name one in the environment variable CXX",
         )
     version = compiler_version(command)
-    key = ["emulate", source, kernel, header_text(), version, platform.machine(), *COMPILE, *LINK]
+    key = ["emulate", source, kernel, emulated(), header_text(), version, platform.machine(), *COMPILE, *LINK]
 
     def build(path: Path) -> None:
         obj = path.with_suffix(".o")
@@ -214,12 +273,13 @@ def compiler_version(command: Path) -> str:
 @cache
 def header_text() -> str:
     """The emulating headers, as libraries depend on them."""
-    return "".join(path.read_text(encoding="utf-8") for path in sorted(HEADERS.iterdir()))
+    files = sorted(path for path in HEADERS.rglob("*") if path.is_file())
+    return "".join(path.read_text(encoding="utf-8") for path in files)
 
 
 def _compile(command: Path, source: str, kernel: str, obj: Path) -> None:
     """Compiles the text, under its own line numbers, and the entry point for the kernel."""
-    text = f'#line 1 "{kernel}.cu"\n{source}\nRISE_EMULATE({kernel})\n'
+    text = f'{emulated()}#line 1 "{kernel}.cu"\n{source}\nRISE_EMULATE({kernel})\n'
     options = [*COMPILE, "-isystem", str(HEADERS), "-x", "c++", "-", "-o", str(obj)]
     _run([str(command), *options], text, source, kernel)
 
@@ -243,14 +303,23 @@ class _Library:
     """A loaded kernel. Its state is one multiprocessor, so it runs one launch at a time."""
 
     launch: Callable[..., None]
+    wavefronts: Callable[..., int]
     running: Lock
 
 
 @cache
 def _load(path: Path) -> _Library:
-    function = ctypes.CDLL(str(path)).rise_emulation_launch
-    function.restype = None
-    return _Library(function, Lock())
+    library = ctypes.CDLL(str(path))
+    library.rise_emulation_launch.restype = None
+    return _Library(library.rise_emulation_launch, library.rise_emulation_wavefronts, Lock())
+
+
+def _conflicts(library: _Library, lines: int) -> dict[int, Conflicts]:
+    numbers = (ctypes.c_int64 * (2 * (lines + 1)))()
+    if not library.wavefronts(numbers, lines + 1):
+        raise EmulationError("R0914", "not enough memory to count bank conflicts")
+    found = {line: Conflicts(*numbers[2 * line : 2 * line + 2]) for line in range(lines + 1)}
+    return {line: counted for line, counted in found.items() if counted.phases}
 
 
 def _check_extents(grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int) -> None:
@@ -268,6 +337,10 @@ def _prepare(arguments: Sequence[Argument]) -> tuple[ctypes.Array[_Argument], li
     kept_alive: list[object] = []
     for number, argument in enumerate(arguments):
         match argument:
+            case TensorBuffer():
+                prepared[number], storage = _map(argument)
+                kept_alive += [argument.array, storage]
+                continue
             case Buffer() | Scalar():
                 named = argument
             case np.ndarray():
@@ -289,6 +362,12 @@ def _array(buffer: Buffer) -> _Argument:
         raise EmulationError("R0901", f"{buffer.name} is not a C-contiguous array in native byte order")
     flags = INITIALISED * buffer.initialised | WRITABLE * array.flags.writeable
     return _Argument(buffer.name.encode(), array.ctypes.data, array.size, _type_number(buffer), flags)
+
+
+def _map(buffer: TensorBuffer) -> tuple[_Argument, object]:
+    flags = INITIALISED * buffer.initialised | WRITABLE * buffer.array.flags.writeable
+    description = describe(buffer, flags)
+    return _Argument(buffer.name.encode(), ctypes.addressof(description), TENSOR_MAP, 0, flags), description
 
 
 def _type_number(buffer: Buffer) -> int:

@@ -1,4 +1,4 @@
-"""Runs a kernel on NumPy arrays, on a GPU or in the emulator: inputs checked, the output allocated.
+"""Runs a program on NumPy arrays, on a GPU or in the emulator: inputs checked, the output allocated.
 
 An array of pairs is a pair of arrays. The output starts poisoned: NaN where the type has one, and the
 emulator refuses to read it; so an element that a kernel forgets shows.
@@ -6,32 +6,28 @@ emulator refuses to read it; so an element that a kernel forgets shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from codegen.host import HostCall, HostProgram, Launching, Placed, alone
+from codegen.parameters import (
+    Part,
+    as_number,
+    leaves,
+    results,
+    shapes_of,
+    stored,
+    together,
+    wrong_shape,
+    wrong_type,
+)
 from codegen.pipeline import Kernel
 from rise.errors import LaunchError, UsageError
-from rise.interpret import dtype_of, shape_of
-from rise.types import Array, Data, Fragment, Index, Pair, Scalar, Type, Vector
 
 BACKENDS = ("cuda", "emulate")
-
-
-@dataclass(frozen=True)
-class Part:
-    """One array, or one number, that data is stored in: what a parameter of the kernel takes.
-
-    indices: it holds values of `Idx[n]`: int in a kernel, int64 for the interpreter and its users
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    indices: bool = False
-    value: Any = None
 
 
 def available_backend() -> str | None:
@@ -44,95 +40,95 @@ def available_backend() -> str | None:
 
 
 def execute(
-    kernel: Kernel, inputs: Sequence[Any], backend: str, target: str | None = None, seed: int = 0
+    program: Kernel | HostProgram,
+    inputs: Sequence[Any],
+    backend: str,
+    target: str | None = None,
+    seed: int = 0,
+    sizes: Mapping[str, int] | None = None,
 ) -> Any:
-    """The kernel's result: an array, a NumPy number, or a pair of these.
+    """The result: an array, a NumPy number, or a pair of these.
 
     inputs:  in the order of the program's parameters: C-contiguous arrays, numbers, tuples for pairs
     backend: `cuda` or `emulate`
     target:  what to compile for, by default the GPU that is there
     seed:    the order in which the emulator runs blocks and threads
+    sizes:   run-time sizes that no input shows
     """
     if backend not in BACKENDS:
         raise UsageError("R0013", f"kernels run on {' or '.join(BACKENDS)}, not on `{backend}`")
-    given = list(checked_inputs(kernel, inputs))
-    outputs = [poisoned(part) for part in stored("output", kernel.output)]
+    host = program if isinstance(program, HostProgram) else alone(program)
+    call = host.at({**host.sizes_from(shapes_of(host, inputs)), **(sizes or {})})
+    given = list(checked_inputs(call, inputs))
+    outputs = [poisoned(part) for part in results(call)]
     if backend == "cuda":
-        _run_on_gpu(kernel, outputs, given, target)
+        _run_on_gpu(host, outputs, given, target, sizes)
     else:
-        _run_emulated(kernel, outputs, given, seed)
-    return _together(kernel.output, iter(outputs))
+        run_emulated(call, outputs, given, seed)
+    return result_of(call, outputs)
 
 
-def _run_on_gpu(kernel: Kernel, outputs: list[Any], inputs: list[Part], target: str | None) -> None:
+def _run_on_gpu(
+    program: HostProgram,
+    outputs: Sequence[Any],
+    inputs: Sequence[Part],
+    target: str | None,
+    sizes: Mapping[str, int] | None,
+) -> None:
     from codegen import runtime  # late: needs a driver
 
-    runtime.load(kernel, target)(*outputs, *(part.value for part in inputs))
-    runtime.driver().Context.synchronize()
+    runtime.load(program, target)(*outputs, *(part.value for part in inputs), sizes=sizes)
 
 
-def _run_emulated(kernel: Kernel, outputs: list[Any], inputs: list[Part], seed: int) -> None:
+def run_emulated(call: HostCall, outputs: Sequence[Any], inputs: Sequence[Part], seed: int = 0) -> None:
+    """Writes the outputs, by one kernel after the other. Temporaries share memory as they do on a GPU."""
+    workspace = np.empty(call.workspace, np.uint8)
+    memory = dict(zip((v.name for v in call.outputs), outputs, strict=True))
+    memory |= {v.name: part.value for v, part in zip(call.parameters, inputs, strict=True)}
+    memory |= {name: np.int64(number) for name, number in call.numbers.items()}
+    unwritten = {v.name for v in call.outputs} | {p.name for p in call.temporaries}
+    for number, launching in enumerate(call.launches):
+        memory |= {p.name: _placed(p, workspace) for p in call.temporaries if p.temporary.first == number}
+        if not launching.is_empty:
+            _emulate(launching, memory, unwritten, seed)
+        unwritten -= {v.name for v in launching.kernel.function.outputs}
+
+
+def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str], seed: int) -> None:
     from codegen import emulator
 
-    arguments: list[emulator.Argument] = []
-    for variable, array in zip(kernel.function.outputs, outputs, strict=True):
-        arguments.append(emulator.Buffer(variable.name, array, initialised=False))
-    for variable, part in zip(kernel.function.inputs, inputs, strict=True):
-        if part.shape:
-            arguments.append(emulator.Buffer(variable.name, part.value))
-        else:
-            arguments.append(emulator.Scalar(variable.name, _number(part.value)))
-    launch = kernel.launch
+    def argument(name: str) -> emulator.Argument:
+        value = memory[name]
+        if isinstance(value, np.ndarray):
+            return emulator.Buffer(name, value, initialised=name not in unwritten)
+        return emulator.Scalar(name, _number(value))
+
+    kernel, launch = launching.kernel, launching.launch
+    arguments = [argument(variable.name) for variable in launching.arguments]
+    x, y, z = (int(extent) for extent in launch.grid)  # type: ignore[arg-type]  # numbers, at given sizes
     emulator.emulate(
-        kernel.source, kernel.name, launch.grid, launch.block, arguments, launch.shared_bytes, seed
+        kernel.source,
+        kernel.name,
+        (x, y, z),
+        launch.block,
+        arguments,
+        launch.shared_bytes,
+        seed,
+        origins=kernel.lines,
     )
+
+
+def _placed(placed: Placed, workspace: Any) -> Any:
+    """The part of the workspace that a temporary is, poisoned: all ones is NaN in every type that has it."""
+    (part,) = stored(placed.name, placed.temporary.variable.type)
+    memory = workspace[placed.bytes.start : placed.bytes.start + part.bytes]
+    memory[:] = 0xFF
+    return memory.view(part.dtype).reshape(part.shape)
 
 
 def _number(value: Any) -> Any:
     """A 16-bit float as a Python number: the emulator converts it back without loss."""
     return value if value.dtype.kind in "iub" else float(value)
-
-
-# --- how data is stored -----------------------------------------------------------------------------
-
-
-def stored(name: str, type_: Type) -> Iterator[Part]:
-    """The parts of data of a type, first members first, as the kernel's parameters have them."""
-    first, second = _members(type_)
-    if first is not None and second is not None:
-        yield from stored(f"{name}.0", first)
-        yield from stored(f"{name}.1", second)
-    else:
-        element = _element(type_)
-        yield Part(name, shape_of(type_), _dtype(element), isinstance(element, Index))
-
-
-def _members(type_: Type) -> tuple[Data | None, Data | None]:
-    """The types of the two arrays that an array of pairs is; None where the elements are no pairs."""
-    match type_:
-        case Pair(first, second):
-            return first, second
-        case Array(size, element):
-            first, second = _members(element)  # type: ignore[assignment]
-            if first is None or second is None:
-                return None, None
-            return Array(size, first), Array(size, second)
-        case _:
-            return None, None
-
-
-def _element(type_: Type) -> Type:
-    while isinstance(type_, Array | Vector | Fragment):
-        type_ = type_.element
-    return type_
-
-
-def _dtype(element: Type) -> np.dtype[Any]:
-    if isinstance(element, Index):
-        return np.dtype(np.int32)
-    if isinstance(element, Scalar):
-        return dtype_of(element)
-    raise LaunchError("R0807", f"data of type {element} cannot be passed to a kernel")
 
 
 def poisoned(part: Part) -> Any:
@@ -143,84 +139,48 @@ def poisoned(part: Part) -> Any:
     return np.full(shape, np.nan).astype(part.dtype)
 
 
-def _together(type_: Type, parts: Iterator[Any]) -> Any:
-    first, second = _members(type_)
-    if first is not None and second is not None:
-        return _together(first, parts), _together(second, parts)
-    array = next(parts)
-    if isinstance(_element(type_), Index):
-        array = array.astype(np.int64)
-    return array if shape_of(type_) else array[0]
+def result_of(call: HostCall, outputs: Sequence[Any]) -> Any:
+    """The arrays of a result as the program gives them: numbers, tuples for pairs, indices as int64."""
+    given = (_given(part, array) for part, array in zip(results(call), outputs, strict=True))
+    return together(call.output, given)
+
+
+def _given(part: Part, array: Any) -> Any:
+    wide = array.astype(np.int64) if part.indices else array
+    return wide if part.shape else wide[0]
 
 
 # --- checking ---------------------------------------------------------------------------------------
 
 
-def checked_inputs(kernel: Kernel, inputs: Sequence[Any]) -> Iterator[Part]:
-    """Every array and number for the kernel, in the order of its parameters."""
-    if len(inputs) != len(kernel.inputs):
-        names = ", ".join(f"`{n}`" for n, _ in kernel.inputs) or "none"
-        raise LaunchError("R0808", f"expected {len(kernel.inputs)} inputs ({names}), found {len(inputs)}")
-    for (name, type_), value in zip(kernel.inputs, inputs, strict=True):
-        yield from _checked(name, type_, value)
+def checked_inputs(call: HostCall, inputs: Sequence[Any]) -> Iterator[Part]:
+    """Every array and number, in the order of the parameters."""
+    for (name, type_), value in zip(call.inputs, inputs, strict=True):
+        for part, leaf in zip(stored(name, type_), leaves(name, type_, value), strict=True):
+            checked = _checked(part, leaf) if part.shape else as_number(part, leaf)
+            yield replace(part, value=checked)
 
 
-def _checked(name: str, type_: Type, value: Any) -> Iterator[Part]:
-    first, second = _members(type_)
-    if first is None or second is None:
-        (part,) = stored(name, type_)
-        yield _checked_part(part, value)
-        return
-    if not isinstance(value, tuple) or len(value) != 2:
+def _checked(part: Part, value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
         raise LaunchError(
             "R0806",
-            f"`{name}` holds pairs; found a {type(value).__name__}",
-            hint="an array of pairs is given as a tuple of two arrays",
-        )
-    yield from _checked(f"{name}.0", first, value[0])
-    yield from _checked(f"{name}.1", second, value[1])
-
-
-def _checked_part(part: Part, value: Any) -> Part:
-    if not part.shape and type(value) in (int, float, bool):
-        value = _from_python(part, value)
-    if not isinstance(value, np.ndarray | np.generic):
-        wanted = f"a NumPy array of shape {part.shape}" if part.shape else "a number"
-        raise LaunchError(
-            "R0806",
-            f"`{part.name}` is to be {wanted}; found a {type(value).__name__}",
-            hint="numpy.asarray makes an array of a sequence" if part.shape else None,
+            f"`{part.name}` is to be a NumPy array of shape {part.shape}; found a {type(value).__name__}",
+            hint="numpy.asarray makes an array of a sequence",
         )
     if part.indices and value.dtype == np.int64:
         value = value.astype(part.dtype)
     if value.dtype != part.dtype:
-        raise LaunchError(
-            "R0803",
-            f"`{part.name}` has elements of type {value.dtype}; the kernel takes {part.dtype}",
-            hint=f"{part.name}.astype({str(part.dtype)!r}) converts it",
-        )
+        raise wrong_type(part, value.dtype)
     if value.shape != part.shape:
-        raise LaunchError(
-            "R0804", f"`{part.name}` has the shape {value.shape}; the kernel is for {part.shape}"
-        )
-    if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
+        raise wrong_shape(part, value.shape)
+    if not value.flags.c_contiguous:
         raise LaunchError(
             "R0805",
             f"`{part.name}` is not stored row by row (C-contiguous)",
             hint=f"numpy.ascontiguousarray({part.name}) copies it",
         )
-    return replace(part, value=value if part.shape else value[()])
-
-
-def _from_python(part: Part, value: bool | int | float) -> Any:
-    """A Python number as the scalar wanted, where it is one: no fraction is cut off, no range left."""
-    whole = part.dtype.kind in "iu"
-    if (whole and isinstance(value, float)) or (part.dtype.kind == "b") != isinstance(value, bool):
-        raise LaunchError("R0803", f"`{part.name}` is a {type(value).__name__}, not {part.dtype}")
-    try:
-        return part.dtype.type(value)
-    except OverflowError:
-        raise LaunchError("R0803", f"`{part.name}` = {value} is beyond {part.dtype}") from None
+    return value
 
 
 __all__ = ["BACKENDS", "Part", "available_backend", "checked_inputs", "execute", "stored"]

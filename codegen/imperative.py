@@ -145,7 +145,8 @@ class Access:
 class Tile:
     """A two-dimensional part of a buffer: its first element, and how far rows (columns) are apart.
 
-    indices: those of the first element
+    indices: those of an element, in terms of its row and column
+    extents: the names of row and column in `indices`, and how many there are
     """
 
     buffer: str
@@ -153,6 +154,7 @@ class Tile:
     leading: Nat
     row_major: bool
     indices: tuple[Nat, ...] = ()
+    extents: tuple[tuple[str, Nat], ...] = ()
 
 
 Expression = (
@@ -264,6 +266,24 @@ class When:
 
 
 @dataclass(frozen=True)
+class Define:
+    """An index that is computed once: during the body, the name stands for the value."""
+
+    name: str
+    value: Nat
+    body: Command
+
+
+@dataclass(frozen=True)
+class Counter:
+    """(start + index of the loop) mod modulus, without dividing: it starts again at 0. start < modulus."""
+
+    name: str
+    start: Nat
+    modulus: Nat
+
+
+@dataclass(frozen=True)
 class For:
     """A sequential loop. `owner`: each thread runs the iterations whose elements it owns."""
 
@@ -273,6 +293,7 @@ class For:
     unroll: bool = False
     owner: bool = False
     pattern: str = ""
+    counters: tuple[Counter, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -322,6 +343,20 @@ class LoadFragment:
 
 
 @dataclass(frozen=True)
+class LoadMatrices:
+    """ldmatrix: `count` 8×8 matrices of 16-bit elements into the registers of a fragment from `target` on.
+
+    source: of lane 8j + i where row i of matrix j starts
+    """
+
+    target: Acceptor
+    source: Expression
+    count: int
+    transposed: bool
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class StoreFragment:
     fragment: Fragment
     tile: Acceptor
@@ -364,11 +399,13 @@ Command = (
     | Commit
     | Wait
     | When
+    | Define
     | For
     | ParallelFor
     | New
     | Barrier
     | LoadFragment
+    | LoadMatrices
     | StoreFragment
     | FillFragment
     | MmaFragment
@@ -378,7 +415,8 @@ Command = (
 
 # what has expressions and acceptors as its parts
 READING = (
-    Operator, ForeignCall, Assign, CopyAsync, LoadFragment, StoreFragment, FillFragment, MmaFragment
+    Operator, ForeignCall, Assign, CopyAsync, LoadFragment, LoadMatrices, StoreFragment, FillFragment,
+    MmaFragment,
 )  # fmt: skip
 
 
@@ -398,7 +436,7 @@ def inner(command: Command) -> tuple[Command, ...]:
     match command:
         case Sequence(commands):
             return commands
-        case For() | ParallelFor() | New() | ForFragment() | When():
+        case For() | ParallelFor() | New() | ForFragment() | When() | Define():
             return (command.body,)
         case _:
             return ()
@@ -409,7 +447,7 @@ def with_inner(command: Command, new: tuple[Command, ...]) -> Command:
     match command:
         case Sequence():
             return sequence(*new)
-        case For() | ParallelFor() | New() | ForFragment() | When():
+        case For() | ParallelFor() | New() | ForFragment() | When() | Define():
             return replace(command, body=new[0])
         case _:
             return command

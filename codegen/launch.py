@@ -1,24 +1,42 @@
-"""Launch parameters: derived from the parallel loops of a kernel, never given."""
+"""Launch parameters: derived from the parallel loops of a kernel, never given.
+
+A block has a size that is known when the kernel is compiled; a grid may be as large as a size that is known
+when it is launched.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from math import ceil
 
 from codegen import imperative as i
 from rise.errors import TranslationError
-from rise.nat import Nat
+from rise.nat import Nat, ceiling_quotient, constant, evaluate, maximum, nat
+from rise.source import Origin
 
 WARP = 32
 GLOBAL_BLOCK = 128
+# warps that share a loop whose number of iterations is not known
+SOME_WARPS = 4
+# a number, or the size that it is where that is known at launch
+Extent = int | Nat
+
+
+class Sharing(Enum):
+    """How the iterations of a parallel loop are shared out among its workers."""
+
+    ONE_EACH = "one for each worker"
+    AT_MOST_ONE = "one for some workers, none for the others"
+    IN_TURN = "several for a worker, one after the other"
 
 
 @dataclass(frozen=True)
 class Launch:
     """Blocks of the grid and threads of a block, by dimension; bytes of dynamic shared memory."""
 
-    grid: tuple[int, int, int] = (1, 1, 1)
+    grid: tuple[Extent, Extent, Extent] = (1, 1, 1)
     block: tuple[int, int, int] = (1, 1, 1)
     shared_bytes: int = 0
 
@@ -26,7 +44,16 @@ class Launch:
     def threads(self) -> int:
         return self.block[0] * self.block[1] * self.block[2]
 
-    def workers(self, level: i.Level, dimension: int) -> int:
+    @property
+    def warps(self) -> int:
+        return self.block[0] // WARP
+
+    def at(self, sizes: Mapping[str, int]) -> Launch:
+        """The launch at these sizes: a grid of numbers."""
+        x, y, z = (e if isinstance(e, int) else int(evaluate(e, sizes)) for e in self.grid)
+        return replace(self, grid=(x, y, z))
+
+    def workers(self, level: i.Level, dimension: int) -> Extent:
         """How many there are to share the iterations of a loop."""
         match level:
             case i.Level.BLOCK:
@@ -34,23 +61,34 @@ class Launch:
             case i.Level.THREAD:
                 return self.block[dimension]
             case i.Level.WARP:
-                return self.block[0] // WARP
+                return self.warps
             case i.Level.LANE:
                 return WARP
             case i.Level.GRID:
                 return self.grid[dimension] * self.block[dimension]
+
+    def sharing(self, loop: i.ParallelFor) -> Sharing:
+        """A grid has a worker for every iteration, whatever their number; a block may not."""
+        workers = nat(self.workers(loop.level, loop.dimension))
+        if workers == loop.count:
+            return Sharing.ONE_EACH
+        if workers.value is not None and loop.count.value is not None:
+            return Sharing.AT_MOST_ONE if loop.count.value < workers.value else Sharing.IN_TURN
+        return Sharing.AT_MOST_ONE if loop.level in (i.Level.BLOCK, i.Level.GRID) else Sharing.IN_TURN
 
     def __str__(self) -> str:
         sizes = ["×".join(map(str, s)) for s in (self.grid, self.block)]
         return f"grid {sizes[0]}, block {sizes[1]}, {self.shared_bytes} bytes of shared memory"
 
 
-def number(size: Nat, what: str) -> int:
+def number(size: Nat, what: str, origin: Origin = None) -> int:
     if size.value is None:
+        names = " ".join(f"{name}=…" for name in sorted(size.variables))
         raise TranslationError(
             "R0713",
             f"{what} is {size}, which is not known at compile time",
-            hint="give the sizes, `--size n=…`",
+            origin,
+            hint=f"give the sizes, `--size {names or 'n=…'}`",
         )
     return size.value
 
@@ -58,16 +96,17 @@ def number(size: Nat, what: str) -> int:
 def derive(body: i.Command) -> Launch:
     """As many workers at every level as its largest loop has iterations."""
     loops = [c for c in i.commands(body) if isinstance(c, i.ParallelFor)]
-    block = [_largest(loops, i.Level.THREAD, d) for d in range(3)]
+    block = [_in_block(loops, i.Level.THREAD, d, GLOBAL_BLOCK if d == 0 else 1) for d in range(3)]
     grid = [_largest(loops, i.Level.BLOCK, d) for d in range(3)]
     if any(loop.level in (i.Level.WARP, i.Level.LANE) for loop in loops):
-        block[0] = max(block[0], WARP * _largest(loops, i.Level.WARP, 0))
+        block[0] = max(block[0], WARP * _in_block(loops, i.Level.WARP, 0, SOME_WARPS))
         block[0] = ceil(block[0] / WARP) * WARP
     for dimension in range(3):
         total = _largest(loops, i.Level.GRID, dimension)
-        if total > 1:
-            block[dimension] = min(total, GLOBAL_BLOCK) if dimension == 0 else 1
-            grid[dimension] = ceil(total / block[dimension])
+        if total != 1:
+            known = total if isinstance(total, int) else GLOBAL_BLOCK
+            block[dimension] = min(known, GLOBAL_BLOCK) or 1 if dimension == 0 else 1
+            grid[dimension] = _extent(ceiling_quotient(total, block[dimension]))
     launch = Launch((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]))
     if launch.threads > 1024:
         raise TranslationError(
@@ -76,10 +115,22 @@ def derive(body: i.Command) -> Launch:
     return launch
 
 
-def _largest(loops: Iterable[i.ParallelFor], level: i.Level, dimension: int) -> int:
-    counts = [
-        number(loop.count, f"the number of iterations over {level.value}s")
-        for loop in loops
-        if loop.level is level and loop.dimension == dimension
-    ]
-    return max(counts, default=1)
+def _counts(loops: Iterable[i.ParallelFor], level: i.Level, dimension: int) -> list[Nat]:
+    return [loop.count for loop in loops if loop.level is level and loop.dimension == dimension]
+
+
+def _in_block(loops: Sequence[i.ParallelFor], level: i.Level, dimension: int, some: int) -> int:
+    """The workers of a block; `some` share a loop whose number of iterations is not known."""
+    counts = _counts(loops, level, dimension)
+    return max((some if count.value is None else count.value for count in counts), default=1) or 1
+
+
+def _largest(loops: Sequence[i.ParallelFor], level: i.Level, dimension: int) -> Extent:
+    largest = constant(1)
+    for number_, count in enumerate(_counts(loops, level, dimension)):
+        largest = count if number_ == 0 else maximum(largest, count)
+    return _extent(largest)
+
+
+def _extent(size: Nat) -> Extent:
+    return size if size.value is None else size.value

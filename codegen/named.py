@@ -55,7 +55,7 @@ class Named:
             for number in reversed(range(len(guards))):
                 condition = self._condition(number)
                 guarded = i.Operator("select", (condition, guarded, i.Number(0, type_)), type_)
-            name = self._fresh(stem)
+            name = self.fresh(stem)
             self.pending.append(Stored(name, guarded, type_))
             self.known[key] = i.Access(name, (), type_)
         return self.known[key]
@@ -70,7 +70,7 @@ class Named:
         self.guards = outer
         return condition
 
-    def _fresh(self, stem: str) -> str:
+    def fresh(self, stem: str) -> str:
         number, name = 1, f"{stem}_1"
         while name in self.taken:
             number += 1

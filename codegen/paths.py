@@ -19,7 +19,7 @@ from rise.errors import RiseError, TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, nat, simplify, variable
 from rise.primitives.declare import primitive
 from rise.source import Origin
-from rise.types import Argument, Array, Data, Fragment, Pair, Scalar, Vector
+from rise.types import Argument, Array, Data, Fragment, Layout, Pair, Scalar, Vector
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,14 @@ class Resolver:
     """Turns expressions and acceptors into accesses.
 
     buffers: those in scope
+    shared:  how those of them lie that are in shared memory
+    operands: how the tiles lie that fragments of Volta are loaded from
     named:   the scalars that have to be stored before the accesses can be made
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
+    shared: dict[str, Layout] = field(default_factory=dict)
+    operands: dict[str, Layout] = field(default_factory=dict)
     probes: count[int] = field(default_factory=count)
     named: Named = field(default_factory=Named)
 
@@ -267,7 +271,7 @@ class Resolver:
         by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)
         corner: dict[Atom, Nat] = {NatVariable(row): constant(0), NatVariable(column): constant(0)}
         offset = linear.substitute(corner)
-        first = tuple(simplify(n.substitute(corner), facts) for n in access.indices)
+        extents = ((row, fragment.rows), (column, fragment.columns))
         affine = offset + by_row * variable(row) + by_column * variable(column)
         if simplify(linear - affine, inside) != constant(0) or constant(1) not in (
             by_row,
@@ -280,8 +284,8 @@ class Resolver:
                 "a tile has to be a rectangle of one array",
             )
         if by_column == constant(1):
-            return i.Tile(access.buffer, offset, by_row, True, first)
-        return i.Tile(access.buffer, offset, by_column, False, first)
+            return i.Tile(access.buffer, offset, by_row, True, access.indices, extents)
+        return i.Tile(access.buffer, offset, by_column, False, access.indices, extents)
 
     def linear(self, access: i.Access) -> Nat:
         """The index into the memory of a buffer, row-major."""

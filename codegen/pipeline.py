@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import codegen.primitives  # noqa: F401  # registers the translations
 from codegen import imperative as i
 from codegen.cuda import Printer
+from codegen.host import HostProgram
 from codegen.launch import Launch, derive
 from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
 from codegen.passes.distribute import distribute
+from codegen.passes.indices import INDEX_PASSES
+from codegen.passes.kernels import kernels
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.vectorise import vectorise
 from codegen.reserved import RESERVED
-from codegen.resolve import resolve
+from codegen.resolve import resolve, several_kernels
+from codegen.runtime_sizes import constraints_of, facts_of, in_units, index_type, named_for_c, open_program
 from codegen.translate import Translator
+from rise.check.symbolic import OpenProgram, RuntimeSize
+from rise.constraint import Constraint
 from rise.errors import TranslationError
 from rise.expr import Expr, Lambda
 from rise.nat import Atom, Nat, NatVariable, constant
-from rise.types import Array, Data, Dependent, Function
+from rise.source import Origin
+from rise.types import I32, Array, Data, Dependent, Function, Scalar, Solution, substitute_type
 
 
 @dataclass(frozen=True)
 class Kernel:
     """A printed kernel: its text, how it is launched, and what it takes and gives.
 
-    stages: the imperative program after each pass, by name
+    stages:      the imperative program after each pass, by name
+    sizes:       those that it is given when it is launched, after its other inputs
+    constraints: what has to hold for them
+    lines:       for each line of the text the part of the program that it comes from
     """
 
     name: str
@@ -36,11 +47,16 @@ class Kernel:
     output: Data
     function: i.Function = field(repr=False)
     stages: tuple[tuple[str, i.Function], ...] = field(default=(), repr=False)
+    sizes: tuple[RuntimeSize, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    lines: tuple[Origin, ...] = field(default=(), repr=False)
 
 
-def translate(program: Expr, name: str) -> tuple[i.Function, tuple[tuple[str, Data], ...]]:
+def translate(
+    program: Expr, name: str, sizes: Sequence[RuntimeSize] = ()
+) -> tuple[i.Function, tuple[tuple[str, Data], ...]]:
     """accT of the whole program into its output."""
-    translator = Translator(set(RESERVED))
+    translator = Translator(set(RESERVED) | {size.number for size in sizes})
     environment: dict[str, i.Expression] = {}
     inputs: list[i.Variable] = []
     names: list[tuple[str, Data]] = []
@@ -62,7 +78,8 @@ def translate(program: Expr, name: str) -> tuple[i.Function, tuple[tuple[str, Da
     if not isinstance(result, Array):
         target = i.AcceptAt(constant(0), target, result)
     command = translator.accept(body, target, environment)
-    return i.Function(name, (output,), tuple(inputs), command), tuple(names)
+    numbers = [i.Variable(size.number, I32) for size in sizes]
+    return i.Function(name, (output,), (*inputs, *numbers), command), tuple(names)
 
 
 def unit_loops(function: i.Function) -> i.Function:
@@ -86,30 +103,113 @@ def unit_loops(function: i.Function) -> i.Function:
     return replace(function, body=go(function.body))
 
 
-def generate(program: Expr, name: str) -> Kernel:
-    """The kernel for a low-level program whose sizes are numbers. Raises TranslationError with the place."""
+def generate(program: Expr | OpenProgram, name: str) -> Kernel:
+    """The kernel for a low-level program, whose free sizes it is given when it is launched.
+
+    Raises TranslationError with the place; R0726 for a program of several kernels (see `assemble`).
+    """
+    made = assemble(program, name)
+    if len(made.kernels) > 1:
+        origin = made.temporaries[0].origin
+        raise several_kernels(
+            "a temporary result is stored in Global memory", origin, "`assemble` makes several"
+        )
+    return made.kernels[0]
+
+
+def assemble(program: Expr | OpenProgram, name: str) -> HostProgram:
+    """The kernels for a low-level program, and how the host launches them.
+
+    Raises TranslationError with the place.
+    """
     if name in RESERVED or not name.isidentifier():
         name = f"{name}_kernel" if name.isidentifier() else "kernel"
-    function, names = translate(program, name)
-    stages = [("translate", function)]
+    given = named_for_c(open_program(program) if isinstance(program, Expr) else program)
+    constraints = tuple(constraints_of(given))
+    given = in_units(given, constraints)
+    function, names = translate(given.program, name, given.sizes)
+    resolved = resolve(function, facts_of(given.sizes, constraints))
+    parts = kernels(resolved)
+    back = {NatVariable(size.number): size.quotient for size in given.sizes}
+    inputs = tuple((n, over_sizes(t, back)) for n, t in names)
+    output = over_sizes(result_of(given.program), back)
+    made: list[Kernel] = []
+    for part in parts.functions:
+        whole = len(parts.functions) == 1
+        kernel = Kernel(
+            name=part.name,
+            source="",
+            launch=Launch(),
+            inputs=inputs if whole else tuple((v.name, over_sizes(v.type, back)) for v in part.inputs),
+            output=output if whole else over_sizes(part.outputs[0].type, back),
+            function=part,
+            stages=(("translate", function), ("resolve", resolved)) if part is parts.functions[0] else (),
+            sizes=tuple(s for s in given.sizes if s.number in {v.name for v in part.inputs}),
+            constraints=constraints,
+        )
+        made.append(_compiled(kernel))
+    numbers = {size.number for size in given.sizes}
+    return HostProgram(
+        name,
+        inputs,
+        output,
+        resolved.outputs,
+        tuple(v for v in resolved.inputs if v.name not in numbers),
+        tuple(made),
+        parts.temporaries,
+        given.sizes,
+        constraints,
+    )
+
+
+def over_sizes(type_: Data, sizes: Solution) -> Data:
+    """A type over the sizes that the caller knows."""
+    return substitute_type(type_, sizes)  # type: ignore[return-value]  # data stays data
+
+
+def result_of(program: Expr) -> Data:
+    while isinstance(program, Lambda):
+        program = program.body
+    return program.type  # type: ignore[return-value]  # `translate` has checked that
+
+
+def _compiled(kernel: Kernel) -> Kernel:
+    """The passes over one kernel, and its text."""
+    stages = list(kernel.stages)
 
     def stage(label: str, new: i.Function) -> i.Function:
         stages.append((label, new))
         return new
 
-    function = stage("resolve", resolve(function))
+    indices = index_type(kernel.function)
+    function = stage("kernel", _counting_in(indices, kernel))
     function = stage("distribute", distribute(function))
     launch = derive(function.body)
     check(function, launch)
     check_accumulators(function.body)
     function, launch = place_shared(function, launch)
     stage("place shared", function)
-    function = stage("barriers", insert_barriers(function, regions(function, launch)))
+    function = stage("barriers", insert_barriers(function, regions(function, launch), launch))
     function = stage("shares", shares(function, launch))
     function = stage("unit loops", unit_loops(function))
     function = stage("vectorise", vectorise(function))
-    body = program
-    while isinstance(body, Lambda):
-        body = body.body
-    source = Printer(function, launch).text()
-    return Kernel(name, source, launch, names, body.type, function, tuple(stages))  # type: ignore[arg-type]
+    printed = function  # what comes now is for readers: the kernel's structure is that of before
+    for label, index_pass in INDEX_PASSES:
+        printed = stage(label, index_pass(printed, launch))
+    printer = Printer(printed, launch, indices)
+    source = printer.text()
+    return replace(
+        kernel,
+        source=source,
+        launch=launch,
+        function=function,
+        stages=tuple(stages),
+        lines=tuple(printer.origins),
+    )
+
+
+def _counting_in(indices: Scalar, kernel: Kernel) -> i.Function:
+    """The sizes that a kernel is given are of the type that it counts with."""
+    numbers = {size.number for size in kernel.sizes}
+    inputs = tuple(replace(v, type=indices) if v.name in numbers else v for v in kernel.function.inputs)
+    return replace(kernel.function, inputs=inputs)

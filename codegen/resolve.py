@@ -5,33 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from codegen import distributed
 from codegen import imperative as i
 from codegen.buffers import laid_out, members
+from codegen.fragments import distribution
 from codegen.named import Named
 from codegen.paths import Resolver
 from codegen.reserved import RESERVED
 from rise.errors import TranslationError
 from rise.nat import Facts, simplify
 from rise.source import Origin
-from rise.types import Space
+from rise.types import ROW_MAJOR, Space
 
 
-def resolve(function: i.Function) -> i.Function:
-    """The pass: every view is gone, every array of pairs is a pair of arrays."""
+def resolve(function: i.Function, facts: Facts = Facts()) -> i.Function:
+    """The pass: every view is gone, every array of pairs is a pair of arrays. `facts` are about sizes."""
     resolver = Resolver(named=Named(set(_names(function))))
     outputs = tuple(i.Variable(n, t) for v in function.outputs for n, t in members(v.name, v.type))
     inputs = tuple(i.Variable(n, t) for v in function.inputs for n, t in members(v.name, v.type))
     resolver.buffers.update({v.name: v.type for v in outputs + inputs})
-    return i.Function(function.name, outputs, inputs, _command(resolver, function.body, Facts()))
+    return i.Function(function.name, outputs, inputs, _command(resolver, function.body, facts))
 
 
-def several_kernels(what: str, origin: Origin) -> TranslationError:
+def several_kernels(
+    what: str, origin: Origin, hint: str = "store it with `toMem(Global)` outside of all maps"
+) -> TranslationError:
     """The refusal of what one kernel cannot do: its blocks do not wait for each other."""
     return TranslationError(
         "R0726",
         f"{what}: a result for the whole grid that others read needs a kernel of its own",
         origin,
-        "cut the program in two where this result is complete",
+        hint,
     )
 
 
@@ -60,17 +64,24 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.For(index, size) | i.ParallelFor(_, _, index, size):
             body = _command(r, command.body, facts.with_range(index, 0, size))
             return replace(command, body=body)
-        case i.New(Space.GLOBAL, origin=origin):
-            raise several_kernels("a temporary result is stored in Global memory", origin)
         case i.New(space, name, type_, body, origin, layout):
             parts = [(n, laid_out(t, layout, origin)) for n, t in members(name, type_)]
             r.buffers.update(parts)
+            # a padded row is a longer one; that it is swizzled, only the memory knows
+            kept = layout if layout.name == "swizzled" else ROW_MAJOR
+            if space is Space.SHARED:
+                r.shared.update((n, kept) for n, _ in parts)
             new = _command(r, body, facts)
+            kept = r.operands.get(name, kept)
             for part, part_type in reversed(parts):
-                new = i.New(space, part, part_type, new, origin)
+                new = i.New(space, part, part_type, new, origin, kept)
             return new
         case i.ForFragment(_, index, body):
             return replace(command, body=_command(r, body, facts))
+        case i.LoadFragment(fragment) if distribution(fragment) is not None:
+            return distributed.load(r, command, facts)
+        case i.StoreFragment(fragment) if (places := distribution(fragment)) is not None:
+            return distributed.store(r, command, places, facts)
         case i.Sequence():
             return i.sequence(*(_command(r, part, facts) for part in command.commands))
         case _:
@@ -83,9 +94,11 @@ def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return type(command)(r.write(target, (), facts), r.read(value, (), facts), origin)
         case i.LoadFragment(fragment, target, loaded, origin):
             found = r.tile(lambda p, f: r.read(loaded, p, f), fragment, facts, origin)
+            _check_rows(r, found, origin)
             return i.LoadFragment(fragment, r.write(target, (), facts), found, origin)
         case i.StoreFragment(fragment, tile, value, origin):
             found = r.tile(lambda p, f: r.write(tile, p, f), fragment, facts, origin)
+            _check_rows(r, found, origin)
             return i.StoreFragment(fragment, found, r.read(value, (), facts), origin)
         case i.FillFragment(fragment, target, value):
             return i.FillFragment(fragment, r.write(target, (), facts), r.read(value, (), facts))
@@ -94,3 +107,14 @@ def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return i.MmaFragment(r.write(target, (), facts), read[0], read[1], read[2], origin)
         case _:
             return command
+
+
+def _check_rows(r: Resolver, tile: i.Tile, origin: Origin) -> None:
+    """WMMA finds the elements of a tile by their distance, which a swizzled array has none."""
+    if r.shared.get(tile.buffer, ROW_MAJOR) != ROW_MAJOR:
+        raise TranslationError(
+            "R0730",
+            f"`{tile.buffer}` is swizzled: its rows are at no constant distance",
+            origin,
+            "use padded rows, or fragments of `mma.sync` (16×8×16)",
+        )

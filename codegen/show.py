@@ -56,6 +56,9 @@ def _lines(command: i.Command) -> Iterator[str]:
             for part in parts:
                 yield from _lines(part)
         case i.For(index, count, body, unroll):
+            for counter in command.counters:
+                start, modulus = show_nat(counter.start), show_nat(counter.modulus)
+                yield f"counter({counter.name} = ({start} + {index}) mod {modulus})"
             yield from _block(f"for({index} < {show_nat(count)}{', unroll' if unroll else ''})", body)
         case i.ParallelFor(level, dimension, index, count, body):
             head = f"parFor({level.value} {dimension}, {index} < {show_nat(count)})"
@@ -64,6 +67,9 @@ def _lines(command: i.Command) -> Iterator[str]:
             yield from _block(f"new({space}, {name}: {show_type(type_)})", body)
         case i.When(value, bound, body):
             yield from _block(f"when({show_nat(value)} < {show_nat(bound)})", body)
+        case i.Define(name, value, body):
+            yield f"let {name} = {show_nat(value)}"
+            yield from _lines(body)
         case i.ForFragment(_, index, body):
             yield from _block(f"forFragment({index})", body)
         case _:
@@ -89,6 +95,9 @@ def _statement(command: i.Command) -> str:
             return f"barrier({scope.value})"
         case i.LoadFragment(_, target, tile):
             return f"loadFragment({show_acceptor(target)}, {show_expression(tile)})"
+        case i.LoadMatrices(target, source, count, transposed):
+            how = f"loadMatrices{'Transposed' if transposed else ''}<{count}>"
+            return f"{how}({show_acceptor(target)}, {show_expression(source)})"
         case i.StoreFragment(_, tile, value):
             return f"storeFragment({show_acceptor(tile)}, {show_expression(value)})"
         case i.FillFragment(_, target, value):

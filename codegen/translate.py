@@ -119,6 +119,10 @@ class Translator:
                 environment,
                 lambda e, env: self.accept(e, target, env),
             )
+        return self.accept_value(expr, target, environment)
+
+    def accept_value(self, expr: Expr, target: i.Acceptor, environment: Environment) -> i.Command:
+        """con(e) λx. A := x, for a value that is no array: which of its elements who writes is not said."""
         if contains_array(expr.type):
             raise TranslationError(
                 "R0701",

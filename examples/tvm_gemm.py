@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from textwrap import dedent
 
 from codegen.execute import available_backend, execute
 from codegen.pipeline import generate
@@ -20,11 +21,12 @@ from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.pretty import show
-from strategies import reduction as reductions
 from strategies import tvm_gemm as schedules
+from strategies.blocks import Block
 from strategies.core import Strategy
 from strategies.kernels import cut
 from strategies.loops import show_nest
+from strategies.reduction import reduction
 
 PROGRAMS = """
 def matmul = depFun((m: Nat, n: Nat, k: Nat) =>
@@ -131,9 +133,8 @@ element may be any; maps before are done by the threads that read.
 ONE = """
 ### To one number
 
-A grid has no barrier, so one number takes two kernels. `two_kernels(program, part)` makes two programs by the
-rule `reduceTree`: the first gives the results of parts, the second what they are together. The first is for
-`reduction`, the second, of one element for each block, for `default`.
+A grid has no barrier, so one number takes two kernels. `reduction(threads, part=n)` reduces parts of n, a
+block each, by the rule `reduceTree`; one more block reduces their results, a row of its own.
 """
 
 
@@ -151,16 +152,14 @@ def lines() -> Iterator[str]:
     yield PAR
     yield TREE
     rows = specialise(DEFINITIONS["dots"], {"m": 3, "k": 24})
-    yield from section(
-        "### Dot products of rows", reductions.by_threads, lowered(reductions.reduction(8), rows)
-    )
+    yield from section("### Dot products of rows", Block.tree, lowered(reduction(8), rows))
     yield ONE
-    first, second = reductions.two_kernels(data_flow(specialise(DEFINITIONS["dot"], {"n": 96})), 24)
-    yield f"```\n{show(first)}\n```\n\n```\n{show(second)}\n```"
+    parts = lowered(reduction(8, part=24), specialise(DEFINITIONS["dot"], {"n": 96}))
+    yield f"```\n{show_nest(parts)}\n```\n\n```\n{show(parts)}\n```"
 
 
 def section(title: str, function: Callable[..., object], low_level: Expr) -> Iterator[str]:
-    yield f"\n{title}\n\n```python\n{inspect.getsource(function).rstrip()}\n```\n"
+    yield f"\n{title}\n\n```python\n{dedent(inspect.getsource(function)).rstrip()}\n```\n"
     yield f"```\n{show_nest(low_level)}\n```\n\n```\n{show(low_level)}\n```"
 
 

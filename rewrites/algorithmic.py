@@ -17,6 +17,7 @@ from rise.expr import (
     call,
     children,
     fresh_name,
+    subterms,
     with_children,
 )
 from rise.normal import simplify
@@ -171,7 +172,9 @@ def _separate(head: Primitive, function: Lambda, xs: Expr, part: Expr) -> Expr:
     x = function.parameter
     mapped = _map(size, Lambda(x, part, part.origin), xs)
     pair = Pair(part.type, x.type)  # type: ignore[arg-type]
-    p = Identifier(fresh_name("p", function.body.free), pair, part.origin)
+    # the part may stand under binders, none of which may hide the new name
+    taken = function.body.free | {f.parameter.name for f in subterms(function) if isinstance(f, Lambda)}
+    p = Identifier(fresh_name("p", taken), pair, part.origin)
     first, second = project("fst", p), project("snd", p)
     body = apply(Lambda(x, _swap(function.body, part, first), part.origin), second)
     zipped = apply(Primitive(primitive("zip"), (size, part.type, x.type), head.origin), mapped, xs)  # type: ignore[arg-type]

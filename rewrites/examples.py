@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from rewrites.hints import hint
-from rewrites.instances import Drawn, Sample, sampled, specialised
+from rewrites.instances import sampled, specialised
 from rewrites.maps import ETA
 from rewrites.result import Failure, Result, Success
 from rewrites.rule import Computed, Rule
@@ -19,6 +19,8 @@ from rise.expr import Expr, children, substitute, subterms, with_children
 from rise.interpret.evaluate import free_identifiers
 from rise.normal import data_flow
 from rise.pretty import show
+from rise.testing.choose import Drawn
+from rise.testing.samples import Sample
 
 CANDIDATES = 10
 LINE = 10_000
@@ -45,10 +47,9 @@ def _of_names(rule: Rule) -> list[Example]:
 
 
 def _with_names(rule: Rule, seed: int) -> tuple[Sample, Expr]:
-    choose, wanted = Drawn(seed), hint(rule.name)
-    sample = specialised(rule, choose, wanted)
-    types = {i.name: i.type for i in free_identifiers(sample.lhs)}
-    return sample, data_flow(substitute(sample.lhs, dict(wanted.values(choose, types))))
+    choose = Drawn(seed)
+    sample = specialised(rule, choose)
+    return sample, data_flow(substitute(sample.lhs, dict(hint(rule.name).values(choose, sample.types))))
 
 
 def _of_samples(rule: Rule) -> list[Example]:

@@ -11,10 +11,24 @@ from rise.expr import Expr, Literal, Primitive, apply
 from rise.nat import constant
 from rise.primitives.declare import primitive
 from rise.testing.choose import Choose
-from rise.testing.rules import Hint
-from rise.types import F16, F32, I32, SCALARS, Array, Function, Index, Scalar, Type, array
+from rise.testing.samples import Hint
+from rise.types import (
+    F16,
+    F32,
+    I32,
+    SCALARS,
+    Array,
+    Fragment,
+    FragmentKind,
+    Function,
+    Index,
+    Scalar,
+    Type,
+    array,
+)
 
-SHAPES = ((16, 16, 16), (32, 8, 16), (8, 32, 16))
+SHAPES = ((16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 8, 16), (16, 24, 8))
+SHAPES_OF_BYTES = ((16, 8, 32), (16, 16, 32))
 ANY = Hint()
 
 
@@ -35,8 +49,8 @@ def tiles(*combinations: tuple[Scalar, Scalar]) -> Hint:
     """Operands of one type and an accumulator of another, in a shape of tensor cores."""
 
     def types(choose: Choose) -> Mapping[str, Type]:
-        m, n, k = choose.pick(SHAPES)
         operand, accumulator = choose.pick(combinations)
+        m, n, k = choose.pick(SHAPES_OF_BYTES if operand.bytes == 1 else SHAPES)
         return {"a": array(m, k, operand), "b": array(n, k, operand), "c": array(m, n, accumulator)}
 
     return Hint(types)
@@ -53,6 +67,13 @@ def endofunction(*names: str, arguments: int = 1) -> Hint:
         return dict.fromkeys(names, type_)
 
     return Hint(types)
+
+
+def accumulators(choose: Choose) -> Mapping[str, Type]:
+    """Accumulators of whose elements it is known who holds them."""
+    m, n, k = choose.pick(((16, 8, 16), (32, 16, 16), (16, 24, 8)))
+    sizes = (constant(m), constant(n), constant(k))
+    return {"f": Fragment(*sizes, choose.pick((F32, F16)), FragmentKind.ACCUMULATOR)}
 
 
 def _injection(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
@@ -81,6 +102,7 @@ HINTS: Mapping[str, Hint] = {
             "blockReduce", "reduceTree", "reduceTree, strided", "J >> reduce", "*reduce >> reduce",
             "concat >> reduce", "reduce, backwards", "reorder >> reduce", "roundUp reduce", "scan in blocks",
             "separateSumHV", "separateSumVH", "reduce → threads", "reduce → lanes",
+            "reduceTree, strided vectors", "reduce, loaded", "reduce, loaded as vectors", "reduce, as a row",
         ),
         REDUCTION,
     ),
@@ -88,7 +110,9 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(("zip(*f, )", "zip(, *f)", "mapViewFusion"), RESHAPES),
     "tensorise": tiles((F16, F32), (SCALARS["bf16"], F32)),
     "tensoriseSame": tiles((F16, F16)),
+    "tensoriseWhole": tiles((SCALARS["i8"], I32)),
     "asMatrix >> **g": endofunction("g"),
+    "zip(asMatrix, row) >> **g": Hint(accumulators),
     "zip2D(asMatrix, ) >> **g": endofunction("g", arguments=2),
     "prologueSame": endofunction("g", "h"),
 }  # fmt: skip

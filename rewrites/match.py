@@ -92,9 +92,12 @@ class Match:
         self.heads(pattern, term)
         self.term(pattern, term, {})
         self.equations.append((pattern.type, term.type, term))
+        met: set[tuple[Argument | Type, Argument | Type]] = set()  # most types of a term occur often
         for wanted, actual, part in self.equations:
             self.part = part
-            self.argument(wanted, actual)
+            if (wanted, actual) not in met:
+                self.argument(wanted, actual)
+                met.add((wanted, actual))
             self.matched += 1
         self.finish()
 

@@ -35,7 +35,7 @@ from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, nat
 from rise.normal import data_flow, simplify
 from rise.source import Derived, Source
 from rise.syntax.parser import parse_expression
-from rise.types import Argument, Kind, Unknown, Variable, substitute_argument, substitute_type
+from rise.types import Argument, Kind, Unknown, Variable, substitution
 
 Condition = Callable[[Match], str | None]
 
@@ -47,6 +47,7 @@ class Rule:
     conditions: functions of a match that return a reason where the rule must not apply
     exact:      false where the rule reorders sums, so that floating-point results may differ
     given:      values of the parameters
+    open:       the unknown sizes and types of the right side
     """
 
     name: str
@@ -60,6 +61,7 @@ class Rule:
     meaning: str = ""
     given: Mapping[str, Nat] = field(default_factory=dict)
     asks: tuple[Constraint, ...] = field(default=(), repr=False)
+    open: frozenset[NatUnknown | Unknown] = field(default=frozenset(), repr=False)
 
     def __call__(self, term: Expr) -> Result:
         return self.apply(term)
@@ -88,10 +90,6 @@ class Rule:
     def _parameters(self) -> Mapping[NatUnknown, str]:
         return {unknown: name for name, unknown in self.sizes.items()}
 
-    @cached_property
-    def _open(self) -> frozenset[NatUnknown | Unknown]:
-        return frozenset(_unknowns(self.rhs))
-
     def apply(self, term: Expr) -> Result:
         if self.head is not None and not (isinstance(term, Apply) and term.head == self.head):
             # most attempts end here, so nothing is matched for them
@@ -117,7 +115,7 @@ class Rule:
             asked = [self._asked(constraint, match) for constraint in self.asks]
         except TypeMismatch as refused:
             return self._failure(term, match, refused.message, None, refused.hint)
-        for unknown in self._open - match.types.keys():
+        for unknown in self.open - match.types.keys():
             name = self._parameters.get(unknown)  # type: ignore[arg-type]  # unknown types have no names
             if name is None:
                 return self._failure(term, match, "a size of the right side is not determined")
@@ -213,10 +211,9 @@ def _finish(name: str, elaborator: Elaborator, lhs: Expr, rhs: Expr) -> Rule:
     if new:
         raise StrategyError("R0602", f"`{sorted(new)[0]}` occurs on the right of `{name}` only")
     # matching keeps bound variables by the name of the pattern's binder
-    asks = tuple(unifier.constraints)
-    return Rule(
-        name, "", "", distinct_binders(data_flow(lhs)), distinct_binders(data_flow(rhs)), sizes, asks=asks
-    )
+    lhs, rhs = (distinct_binders(data_flow(side)) for side in (lhs, rhs))
+    asks, open_ = tuple(unifier.constraints), frozenset(_unknowns(rhs))
+    return Rule(name, "", "", lhs, rhs, sizes, asks=asks, open=open_)
 
 
 def _leave_literals_open(elaborator: Elaborator) -> None:
@@ -242,8 +239,13 @@ class _Instantiation:
     origin: Derived
     taken: set[str]
 
+    def __post_init__(self) -> None:
+        self.type, self.argument = substitution(self.match.types)
+
     def go(self, term: Expr, bound: Mapping[str, Identifier]) -> Expr:
         match term:
+            case Apply(function, argument):
+                return Apply(self.go(function, bound), self.go(argument, bound), self.origin)
             case Identifier(name):
                 return bound[name] if name in bound else self.match.terms[name]
             case Lambda(parameter, body):
@@ -251,17 +253,14 @@ class _Instantiation:
                 inner = {i.name for i in bound.values()}
                 identifier = Identifier(
                     fresh_name(wanted, self.taken | inner),
-                    substitute_type(parameter.type, self.match.types),
+                    self.type(parameter.type),
                     self.origin,
                 )
                 return Lambda(identifier, self.go(body, {**bound, parameter.name: identifier}), self.origin)
             case Literal(value, type_):
-                return Literal(value, substitute_type(type_, self.match.types), self.origin)
+                return Literal(value, self.type(type_), self.origin)
             case Primitive(declaration, given):
-                chosen = tuple(substitute_argument(a, self.match.types) for a in given)
-                return Primitive(declaration, chosen, self.origin)
-            case Apply(function, argument):
-                return Apply(self.go(function, bound), self.go(argument, bound), self.origin)
+                return Primitive(declaration, tuple(map(self.argument, given)), self.origin)
             case _:
                 return with_children(term, tuple(self.go(c, bound) for c in (term.function,)))  # type: ignore[union-attr]
 

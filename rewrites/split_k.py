@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce as fold
 
-from rewrites.rule import computed, rule
+from rewrites.rule import Rule, computed, rule
 from rise.expr import Apply, Expr, Literal, Primitive, apply, call
 from rise.primitives.declare import primitive
 from rise.types import Array, Index
@@ -25,6 +25,32 @@ SLICE_REDUCTION = rule(
     sizes=("w",),
     exact=False,
     meaning="A sum of products of tiles in slices of w columns, each with its own sum, added in the end.",
+)
+# an operand by rows, and by columns: how it is read, its slices, how rows of a slice are read
+BY_ROWS = ("", "map(split(w)) |> transpose", "")
+BY_COLUMNS = (" |> transpose", "split(w)", " |> transpose")
+
+
+def _in_slices(name: str, first: tuple[str, str, str], second: tuple[str, str, str]) -> Rule:
+    dot = "fun(col => zip(row)(col) |> map(f) |> reduce(+, 0))"
+    return rule(
+        f"product, k in slices{name}",
+        f"xs{first[0]} |> map(fun(row => ys{second[0]} |> map({dot})))",
+        f"zip(xs |> {first[1]})(ys |> {second[1]}) |> map(fun((a, b) =>"
+        f" a{first[2]} |> map(fun(row => b{second[2]} |> map({dot})))))"
+        " |> transpose |> map(transpose) |> map(map(reduce(+, 0)))",
+        sizes=("w",),
+        exact=False,
+        meaning="A product of matrices as a sum of products of slices of w, which lie as the matrices do.",
+    )
+
+
+# the first that matches is the one to take
+PRODUCT_IN_SLICES = (
+    _in_slices(", both by columns", BY_COLUMNS, BY_COLUMNS),
+    _in_slices(", A by columns", BY_COLUMNS, BY_ROWS),
+    _in_slices(", B by columns", BY_ROWS, BY_COLUMNS),
+    _in_slices("", BY_ROWS, BY_ROWS),
 )
 JOIN_MAPS = rule(
     "**f → J >> *f >> S",

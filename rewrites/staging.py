@@ -66,6 +66,18 @@ def _copies(primitive: str) -> tuple[Rule, Rule]:
 # by primitive, then along rows and along columns
 COPY = {primitive: _copies(primitive) for primitive in COPIES}
 
+# by primitive
+SWIZZLE = {
+    primitive: rule(
+        f"{primitive}, swizzled",
+        f"x |> {primitive}(l)",
+        f"x |> {primitive}(swizzled(b))",
+        sizes=("b",),
+        layouts=("l",),
+        meaning="Chunks of 16 bytes change places in each row, so that columns lie in different banks.",
+    )
+    for primitive in COPIES
+}
 KEEP_SHARED = rule(
     "keep in Shared",
     "x",

@@ -6,27 +6,24 @@ from rewrites.algorithmic import changes
 from rewrites.match import Match
 from rewrites.rule import Condition, Rule, rule
 from rise.expr import Lambda
-from rise.types import F16, F32, Fragment, Scalar, shape
-
-# shapes (m, n, k) of the WMMA family
-WMMA_SHAPES = frozenset({(16, 16, 16), (32, 8, 16), (8, 32, 16)})
+from rise.instructions import Family, family, instruction
+from rise.types import Fragment, Scalar, shape
 
 
-def tensor_core_shape(match: Match) -> str | None:
-    """a: m.k, b: n.k and c: m.n have a shape that the instruction family has."""
-    (m, k), element = shape(match.terms["a"].type)
+def has_instruction(match: Match) -> str | None:
+    """a: m.k, b: n.k and c: m.n have shapes and types that an instruction has."""
+    (m, k), operand = shape(match.terms["a"].type)
     (n, _), _ = shape(match.terms["b"].type)
-    if (m.value, n.value, k.value) not in WMMA_SHAPES:
-        return f"there is no tensor-core instruction for {m}×{n}×{k}"
-    if not isinstance(element, Scalar) or element.name not in ("f16", "bf16"):
-        return f"the operands have the type `{element}`, not f16 or bf16"
+    _, accumulator = shape(match.terms["c"].type)
+    sizes = m.value, n.value, k.value
+    if not isinstance(operand, Scalar) or not isinstance(accumulator, Scalar):
+        return "the elements are no numbers"
+    if None in sizes or instruction(sizes, operand.name, accumulator.name) is None:  # type: ignore[arg-type]
+        return (
+            f"there is no tensor-core instruction for {m}×{n}×{k}, operands of type `{operand}` and sums in"
+            f" `{accumulator}`"
+        )
     return None
-
-
-def fragment_shape(match: Match) -> str | None:
-    """The product has one of the shapes, the accumulator is f16 or f32."""
-    _, element = shape(match.terms["c"].type)
-    return None if element in (F16, F32) else f"there is no accumulator of type `{element}`"
 
 
 TENSORISE = rule(
@@ -37,7 +34,7 @@ TENSORISE = rule(
     "(c |> asFragment) |> asMatrix",
     meaning="A product of two tiles, added to a third, as one tensor-core instruction.",
     exact=False,
-    conditions=(tensor_core_shape, fragment_shape),
+    conditions=(has_instruction,),
 )
 TENSORISE_SAME = rule(
     "tensoriseSame",
@@ -47,7 +44,16 @@ TENSORISE_SAME = rule(
     "(c |> asFragment) |> asMatrix",
     meaning="The same where operands and accumulator have one type.",
     exact=False,
-    conditions=(tensor_core_shape, fragment_shape),
+    conditions=(has_instruction,),
+)
+TENSORISE_WHOLE = rule(
+    "tensoriseWhole",
+    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
+    "x + (zip(r)(col) |> map(fun((p, q) => i32(p) * i32(q))) |> reduce(+, 0))))))",
+    "tensorMatMulAdd(a |> asFragment |> toMem(Local))(b |> transpose |> asFragment |> toMem(Local))"
+    "(c |> asFragment) |> asMatrix",
+    meaning="A product of two tiles of bytes, added to a third of whole numbers.",
+    conditions=(has_instruction,),
 )
 LOAD_ONCE = rule(
     "loadOnce",
@@ -58,6 +64,17 @@ LOAD_ONCE = rule(
     "snd(r) |> asFragment |> toMem(Local) |> fun(f => zip(fst(r))(bs) |> map(fun(p => "
     "tensorMatMulAdd(f)(snd(p))(fst(p))))))))",
     meaning="Fragments that several products use are loaded once.",
+)
+FETCH = rule(
+    "fetch",
+    "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(g(x)) |> map(fun(r => zip(fst(r))(h(x)) |> map(fun(p => "
+    "tensorMatMulAdd(snd(r) |> asFragment |> toMem(Local))"
+    "(snd(p) |> transpose |> asFragment |> toMem(Local))(fst(p))))))), z)",
+    "xs |> reducePipelined(2)(fun(x => (g(x) |> map(fun(t => t |> asFragment)) |> toMem(Local), "
+    "h(x) |> map(fun(t => t |> transpose |> asFragment)) |> toMem(Local))), "
+    "fun(acc, x => zip(acc)(fst(x)) |> map(fun(r => zip(fst(r))(snd(x)) |> map(fun(p => "
+    "tensorMatMulAdd(snd(r))(snd(p))(fst(p))))))), z)",
+    meaning="Fragments are loaded once, and those of a step while the step before it computes.",
 )
 FRAGMENT_OF_MATRIX = rule("asMatrix >> asFragment", "f |> asMatrix |> asFragment", "f")
 STORED_FRAGMENT = rule(
@@ -73,9 +90,25 @@ FRAGMENT_OF_CONSTANT = rule(
 )
 
 
-def _same_element(match: Match) -> str | None:
-    """The elements of one fragment type are distributed alike: over two types nothing is known (WMMA)."""
+def _family(fragment: Fragment) -> Family | None:
+    """Of an accumulator."""
+    sizes = fragment.rows.value, fragment.columns.value, fragment.other.value
+    return None if None in sizes else family(sizes)  # type: ignore[arg-type]
+
+
+def _known_elements(match: Match) -> str | None:
+    """Each lane loads the elements that it holds, from wherever they come."""
     fragment = match.terms["f"].type
+    if isinstance(fragment, Fragment) and _family(fragment) in (Family.MMA, Family.VOLTA):
+        return None
+    return "which elements of the fragment a lane holds is not known"
+
+
+def _same_element(match: Match) -> str | None:
+    """The elements of one fragment type are distributed alike, of mma.sync's those of all types."""
+    fragment = match.terms["f"].type
+    if isinstance(fragment, Fragment) and _family(fragment) is Family.MMA:
+        return None
     result = match.terms["g"]
     while isinstance(result, Lambda):
         result = result.body
@@ -102,6 +135,14 @@ ZIP_FRAGMENT = rule(
     "|> toMem(Local) |> asMatrix",
     meaning="The same with a second matrix, which is loaded as a fragment.",
     conditions=(_same_element,),
+)
+ROW_FRAGMENT = rule(
+    "zip(asMatrix, row) >> **g",
+    "f |> asMatrix |> map(fun(r => zip(r)(b) |> map(fun((x, y) => g(x, y)))))",
+    "zipFragment(f)(generate(fun(i => b)) |> asFragment |> toMem(Local))"
+    " |> mapFragment(fun((x, y) => g(x, y))) |> toMem(Local) |> asMatrix",
+    meaning="A row that goes with every row of a tile, a bias for each column: each lane loads its part.",
+    conditions=(_known_elements,),
 )
 MAP_THROUGH_SHARED = rule(
     "asMatrix >> **g through Shared",

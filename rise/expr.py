@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
@@ -26,8 +26,8 @@ from rise.types import (
     Type,
     Variable,
     mentioned,
-    substitute_argument,
     substitute_type,
+    substitution,
 )
 
 if TYPE_CHECKING:
@@ -151,11 +151,17 @@ class Primitive:
 
     @cached_property
     def type(self) -> Type:
-        return self.declaration.scheme.instantiate(self.arguments)
+        return _instantiated(self.declaration, self.arguments)
 
     @property
     def free(self) -> frozenset[str]:
         return frozenset()
+
+
+@lru_cache(maxsize=1 << 14)
+def _instantiated(declaration: Declaration, arguments: tuple[Argument, ...]) -> Type:
+    """The type of a primitive: most terms have many of the same."""
+    return declaration.scheme.instantiate(arguments)
 
 
 @dataclass(frozen=True)
@@ -316,6 +322,18 @@ def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return expr
 
 
+def map_children(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
+    """The same node over what a function makes of its children; the node itself where they stay."""
+    if isinstance(expr, Apply):
+        first, second = function(expr.function), function(expr.argument)
+        if first is expr.function and second is expr.argument:
+            return expr
+        return Apply(first, second, expr.origin)
+    if isinstance(expr, Lambda | DependentLambda | DependentApply):
+        return with_children(expr, tuple(map(function, children(expr))))
+    return expr
+
+
 def subterms(expr: Expr) -> Iterator[Expr]:
     """Every node, outermost first."""
     yield expr
@@ -358,16 +376,24 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
                 return Lambda(renamed, substitute(body, {**inner, parameter.name: renamed}), expr.origin)
             return Lambda(parameter, substitute(body, inner), expr.origin)
         case _:
-            return with_children(expr, tuple(substitute(c, values) for c in children(expr)))
+            return map_children(expr, lambda child: substitute(child, values))
 
 
 def map_types(
-    expr: Expr, on_type: Callable[[Type], Type], on_argument: Callable[[Argument], Argument]
+    expr: Expr,
+    on_type: Callable[[Type], Type],
+    on_argument: Callable[[Argument], Argument],
+    on_binder: Callable[[DependentLambda], DependentLambda] = lambda binder: binder,
 ) -> Expr:
-    """Rebuilds every type and dependent argument of an expression."""
+    """Rebuilds every type and dependent argument of an expression.
+
+    `on_binder` may rename what a dependent function binds, before its body is rebuilt.
+    """
 
     def go(e: Expr) -> Expr:
         match e:
+            case Apply():
+                return map_children(e, go)
             case Identifier(name, type_):
                 return Identifier(name, on_type(type_), e.origin)
             case Lambda(parameter, body):
@@ -380,8 +406,11 @@ def map_types(
                 return Reference(definition, tuple(on_argument(a) for a in given), e.origin)
             case DependentApply(function, argument):
                 return DependentApply(go(function), on_argument(argument), e.origin)
+            case DependentLambda():
+                bound = on_binder(e)
+                return with_children(bound, (go(bound.body),))
             case _:
-                return with_children(e, tuple(go(c) for c in children(e)))
+                return map_children(e, go)
 
     return go(expr)
 
@@ -390,18 +419,18 @@ def substitute_sizes(expr: Expr, solution: Solution) -> Expr:
     """Replaces size, type and address-space variables throughout; no binder captures one."""
     if not solution:
         return expr
-    expr = _apart(expr, mentioned(solution))
-    return map_types(expr, lambda t: substitute_type(t, solution), lambda a: substitute_argument(a, solution))
+    return map_types(expr, *substitution(solution), lambda binder: _apart(binder, mentioned(solution)))
 
 
-def _apart(expr: Expr, names: frozenset[str]) -> Expr:
-    """The same term, its dependent functions with parameters that have none of the names."""
-    new = with_children(expr, tuple(_apart(c, names) for c in children(expr)))
-    if not (isinstance(new, DependentLambda) and new.name in names):
-        return new
-    name = fresh_name(new.name, names | {p.name for p in subterms(new) if isinstance(p, DependentLambda)})
-    old, fresh = (Parameter(n, new.kind, False) for n in (new.name, name))
-    return DependentLambda(name, new.kind, substitute_sizes(new.body, {old.key: fresh.leaf}), new.origin)
+def _apart(bound: DependentLambda, names: frozenset[str]) -> DependentLambda:
+    """The same function with a parameter that has none of the names."""
+    if bound.name not in names:
+        return bound
+    name = fresh_name(bound.name, names | {p.name for p in subterms(bound) if isinstance(p, DependentLambda)})
+    old, fresh = (Parameter(n, bound.kind, False) for n in (bound.name, name))
+    return DependentLambda(
+        name, bound.kind, substitute_sizes(bound.body, {old.key: fresh.leaf}), bound.origin
+    )
 
 
 def renamed(function: Lambda, taken: frozenset[str] | set[str]) -> Lambda:
@@ -462,4 +491,4 @@ def inline(expr: Expr) -> Expr:
         definition = expr.definition
         solution = {p.key: a for p, a in zip(definition.parameters, expr.arguments, strict=True)}
         return inline(substitute_sizes(definition.body, solution))
-    return with_children(expr, tuple(inline(c) for c in children(expr)))
+    return map_children(expr, inline)

@@ -18,6 +18,7 @@ from rise.expr import (
     Primitive,
     children,
     fresh_name,
+    map_children,
     renamed,
     spine,
     substitute,
@@ -106,7 +107,7 @@ def _project(term: Apply) -> Expr | None:
 
 def simplify(term: Expr) -> Expr:
     """Bottom up, until nothing changes: gentle β, `fst((a, b))` is a, `snd((a, b))` is b."""
-    new = with_children(term, tuple(simplify(c) for c in children(term)))
+    new = map_children(term, simplify)
     if isinstance(new, DependentApply) and isinstance(new.function, DependentLambda):
         return simplify(_at_argument(new.function, new))
     if isinstance(new, Apply):
@@ -146,7 +147,7 @@ def _apply_inside(term: Apply) -> Expr | None:
 
 def eta_expand(term: Expr) -> Expr:
     """Writes every function that is an argument as a lambda, so that rules meet one form only."""
-    new = with_children(term, tuple(eta_expand(c) for c in children(term)))
+    new = map_children(term, eta_expand)
     if (
         isinstance(new, Apply)
         and isinstance(new.argument.type, Function)

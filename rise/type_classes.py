@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from enum import Enum
 
-from rise.types import Index, Scalar, Type, Vector
+from rise.types import TF32, Index, Scalar, Type, Vector
 
 
 class TypeClass(Enum):
     """What an operation asks of a type that it is applied at. An index counts as a whole number.
 
     A truth value is no number: it can be compared with `==` and `!=`, converted, and nothing else. A
+    tf32 is no number either, but an operand of tensor cores: it can be converted, and nothing else. A
     vector is what its elements are, except where a comparison would have to give a vector.
     """
 
@@ -37,6 +38,8 @@ class TypeClass(Enum):
         if isinstance(type_, Vector) and self.has_vectors:
             return self.asked(type_.element)
         match type_:
+            case Scalar() if type_ == TF32:
+                return None if self is TypeClass.VALUE else type_
             case Scalar() if self is TypeClass.FLOAT:
                 return None if type_.is_float else type_
             case Scalar("bool"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count
 from typing import Any
 
@@ -52,7 +52,7 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Scalar:
-    """bool, i8 … i64, u8 … u64, f16, bf16, f32, f64."""
+    """bool, i8 … i64, u8 … u64, f16, bf16, tf32, f32, f64. In memory tf32 is an f32 (rise/interpret/tf32.py)."""
 
     name: str
 
@@ -61,11 +61,11 @@ class Scalar:
 
     @property
     def is_float(self) -> bool:
-        return self.name.startswith(("f", "bf"))
+        return self.name.startswith(("f", "bf", "tf"))
 
     @property
     def bits(self) -> int:
-        return 8 if self.name == "bool" else int(self.name.lstrip("iubf"))
+        return 8 if self.name == "bool" else int(self.name.lstrip("iubtf"))
 
     @property
     def bytes(self) -> int:
@@ -230,9 +230,9 @@ ROW_MAJOR = Layout("rowMajor")
 Argument = Nat | Data | Space | FragmentKind | NatFunction | Layout
 Solution = Mapping[Any, Argument]  # by Atom, Variable or Unknown
 
-BOOL, I32, F16, F32, F64 = (Scalar(n) for n in ("bool", "i32", "f16", "f32", "f64"))
+BOOL, I32, F16, TF32, F32, F64 = (Scalar(n) for n in ("bool", "i32", "f16", "tf32", "f32", "f64"))
 SCALARS: Mapping[str, Scalar] = {
-    n: Scalar(n) for n in ("bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64").split()
+    n: Scalar(n) for n in ("bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 tf32 f32 f64").split()
 }
 
 
@@ -331,6 +331,34 @@ def substitute_argument(argument: Argument, solution: Solution) -> Argument:
             return substitute_type(argument, solution)  # type: ignore[return-value]
 
 
+def substitution(
+    solution: Solution,
+) -> tuple[Callable[[Type], Type], Callable[[Argument], Argument]]:
+    """`substitute_type` and `substitute_argument` for a term: most of its sizes and types occur often."""
+    sizes = {a: v for a, v in solution.items() if isinstance(v, Nat)}
+
+    @cache
+    def on_nat(size: Nat) -> Nat:
+        return size.substitute(sizes)
+
+    @cache
+    def on_type(type_: Type) -> Type:
+        return map_type(
+            type_, on_nat, lambda leaf: solution.get(leaf, leaf), lambda d: _apart(d, mentioned(solution))
+        )
+
+    def on_argument(argument: Argument) -> Argument:
+        match argument:
+            case Nat():
+                return on_nat(argument)
+            case Scalar() | Array() | Pair() | Index() | Vector() | Fragment():
+                return on_type(argument)  # type: ignore[return-value]  # data stays data
+            case _:
+                return substitute_argument(argument, solution)
+
+    return on_type, on_argument
+
+
 def leaves(type_: Type) -> Iterator[Atom | Variable | Unknown]:
     """Every variable and unknown of a type, of all kinds."""
     match type_:
@@ -414,7 +442,11 @@ class Scheme:
     type: Type
 
     def instantiate(self, given: tuple[Argument, ...]) -> Type:
-        return substitute_type(self.type, {p.key: a for p, a in zip(self.parameters, given, strict=True)})
+        return substitute_type(self.type, dict(zip(self.keys, given, strict=True)))
+
+    @cached_property
+    def keys(self) -> tuple[Atom | Variable, ...]:
+        return tuple(p.key for p in self.parameters)
 
     @cached_property
     def text(self) -> str:

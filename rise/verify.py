@@ -13,17 +13,17 @@ def verify(term: Expr, bound: Mapping[str, Type] | None = None) -> None:
     """Raises an internal error where a term is not well typed; free identifiers may have any type."""
     scope = bound or {}
     match term:
-        case Identifier(name, type_):
-            if name in scope and scope[name] != type_:
-                raise _internal(f"`{name}` has the type `{type_}`, its binder `{scope[name]}`", term)
-        case Lambda(parameter, body):
-            verify(body, {**scope, parameter.name: parameter.type})
         case Apply(function, argument):
             type_ = function.type
             if not isinstance(type_, Function) or type_.parameter != argument.type:
                 raise _internal(f"an argument of type `{argument.type}` for `{type_}`", term)
             verify(function, scope)
             verify(argument, scope)
+        case Identifier(name, type_):
+            if name in scope and scope[name] != type_:
+                raise _internal(f"`{name}` has the type `{type_}`, its binder `{scope[name]}`", term)
+        case Lambda(parameter, body):
+            verify(body, {**scope, parameter.name: parameter.type})
         case _:
             for child in children(term):
                 verify(child, scope)

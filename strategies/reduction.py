@@ -1,144 +1,79 @@
 """Reductions in parallel: each block one, its threads a part each, their results as a tree in shared memory.
 
 A grid has no barrier, so one kernel reduces rows: as many results as there are blocks. A reduction to one
-number is two kernels, which `two_kernels` makes of its program: parts, and then their results.
+number is two kernels: parts of it by blocks, kept in global memory, and then their results by one block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rewrites import algorithmic as a
-from rewrites import loops as rules
+from rewrites import blocks as b
 from rewrites import lowering as low
 from rewrites import memory
 from rewrites import reductions as r
-from rewrites.result import Failure
 from rise.errors import StrategyError
-from rise.expr import Apply, Expr, Identifier, Lambda, call, fresh_name, with_children
-from rise.nat import Nat
-from rise.normal import simplify
+from rise.expr import Expr, Lambda, call
 from rise.types import Array
-from strategies.core import (
-    Rewrite,
-    Strategy,
-    argument,
-    check,
-    choice,
-    depending,
-    id_,
-    normalize,
-    seq,
-    try_,
-)
+from strategies.blocks import Block, reduced_length, refuse
+from strategies.core import Rewrite, Strategy, argument, depending, id_, seq
 from strategies.loops import nearest
 from strategies.normal_forms import fuse_components, view_inward
-from strategies.places import arguments, in_inputs, mapped
+from strategies.operands import in_function, nth_operand
+from strategies.places import in_inputs, mapped
 
-SHARED = next(made for made in memory.STORED if made.name == "toMem(Shared)")
-
-# folds with the maps before them inside, in what each thread does
-sequential: Strategy = normalize(choice(a.REDUCE_MAP, low.REDUCE_SEQ, a.REDUCE_SEQ_MAP))
-
-
-def reduction(threads: int = 256) -> Strategy:
-    """Rows of an array to a number each, by blocks of so many threads: sequential parts, then a tree.
-
-    For any operator with its neutral element, and any map of the elements before. The threads are a power of
-    two, and divide the length of the rows; neighbours read neighbours. Fails by name where they do not
-    divide, and where the result is one number.
-    """
-    if threads < 1 or threads & (threads - 1):
-        raise StrategyError("R0609", f"reduction: threads is {threads}, and must be a power of two")
-    rows = nearest(seq(argument(view_inward), fuse_components, depending(lambda term: _rows(term, threads))))
-    return Strategy("reduction", in_inputs(seq(check(_is_array, "reduction", ONE_NUMBER), rows)))
-
-
+GLOBAL = next(made for made in memory.STORED if made.name == "toMem(Global)")
 ONE_NUMBER = (
-    "the result is one number, which one kernel cannot make of the results of its blocks; reduce rows, and "
-    "their results by a second program (`strategies.reduction.two_kernels`)"
+    "the result is one number, which one kernel cannot make of the results of its blocks; set `part`, the"
+    " number of elements of each block"
 )
 
 
-def _is_array(term: Expr) -> bool:
-    return isinstance(term.type, Array)
+def reduction(threads: int = 256, vector: int = 1, loads: int = 1, fan: int = 2, part: int = 0) -> Strategy:
+    """Rows of an array to a number each, by blocks of so many threads: sequential parts, then a tree.
+
+    For any operator with its neutral element, and any map of the elements before.
+    vector: elements that a thread loads at once; loads: so many times before it computes
+    fan:    how many results a thread combines at each level of the tree
+    part:   where the result is one number: the elements of each block; their results are a second kernel
+    Fails by name where threads times vector times loads do not divide the rows, or the parts.
+    """
+    block = Block(threads, vector, loads, fan, "reduction")
+    if part < 0:
+        raise StrategyError("R0609", f"reduction: part is {part}, and must be at least 1, or 0 for rows")
+
+    def chosen(term: Expr) -> Rewrite:
+        if isinstance(term.type, Array):
+            fused = seq(argument(view_inward), fuse_components)
+            return nearest(seq(fused, depending(lambda rows: _rows(rows, block))))
+        return nearest(_in_parts(block, part)) if part else refuse("reduction", ONE_NUMBER)
+
+    return Strategy("reduction", in_inputs(depending(chosen)))
 
 
-def _rows(term: Expr, threads: int) -> Rewrite:
+def _rows(term: Expr, block: Block) -> Rewrite:
     """The strategy for a map of reductions, over the blocks of a grid."""
-    length = _length_of_rows(term)
-    if length is None:
-        return _refuse("expected a map, whose function is a reduction")
-    if length.value is None or length.value % threads:
-        return _refuse(f"{threads} does not divide {length}, the length of the rows")
-    stages = [threads >> level for level in range(threads.bit_length())]
-    in_block = mapped(by_threads(len(stages)))
-    return seq(mapped(tree(stages)), rules.REDUCE_ONE, argument(seq(in_block, low.MAP_BLOCK.with_sizes(d=0))))
-
-
-def _length_of_rows(term: Expr) -> Nat | None:
-    """How many elements the function of a map reduces; None where it does something else."""
     applied = call(term)
     if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):
-        return None
-    inner = call(applied[2][0].body)
-    if inner is None or inner[0] != "reduce" or len(inner[2]) != 3:
-        return None
-    array = inner[2][2].type
-    return array.size if isinstance(array, Array) else None
+        return refuse("reduction", "expected a map, whose function is a reduction")
+    if reduced_length(applied[2][0].body) is None:
+        return refuse("reduction", "expected a map, whose function is a reduction")
+    return _by_blocks(block)
 
 
-def _refuse(reason: str) -> Strategy:
-    return Strategy("reduction", lambda term: Failure("reduction", term, reason))
+def _in_parts(block: Block, part: int) -> Strategy:
+    """Parts by blocks, stored for the whole grid; their results as one row, by one block."""
+
+    def chosen(term: Expr) -> Rewrite:
+        size = reduced_length(term)
+        if size is None:
+            return refuse("reduction", "expected a reduction")
+        if size.value is None or size.value % part:
+            return refuse("reduction", f"{part} does not divide {size}, the number of elements")
+        last = seq(b.REDUCE_AS_ROW, argument(_by_blocks(block.dividing(size.value // part))))
+        parts = seq(r.REDUCE_TREE.with_sizes(n=part), argument(seq(_by_blocks(block), GLOBAL)))
+        return seq(parts, b.STORED_NAMED, nth_operand(1, in_function(last)))
+
+    return depending(chosen)
 
 
-# --- in a block -------------------------------------------------------------------------------------------
-
-
-def tree(stages: Sequence[int]) -> Strategy:
-    """A reduction in stages of so many results each, the last of one; that one is still reduced after it."""
-    return seq(*(r.REDUCE_TREE_STRIDED.with_sizes(n=results) for results in stages))
-
-
-def by_threads(stages: int, space: Rewrite = id_) -> Strategy:
-    """Each stage by threads, one after the other in each; all but the last into shared memory."""
-    # xs |> split(n) |> transpose |> map(reduce): a stage is a map, and an earlier one three steps before it
-    earlier = arguments(3, by_threads(stages - 1, SHARED)) if stages > 1 else first
-    return seq(earlier, mapped(sequential), low.MAP_THREADS.with_sizes(d=0), space)
-
-
-# maps before the first stage are done by the threads that reduce their results
-first: Strategy = seq(argument(view_inward), try_(a.MAP_FUSION))
-
-
-# --- two kernels ------------------------------------------------------------------------------------------
-
-
-def two_kernels(program: Expr, part: int) -> tuple[Expr, Expr]:
-    """Programs for the results of parts of `part` elements, and for what these are together.
-
-    program: fun(inputs => xs |> reduce(op, z)), xs anything. The first has the same inputs and gives an
-    array, of which the second makes the result: second(first(inputs)) is what the program is, since op is
-    associative. Raises StrategyError R0606 where the program is no reduction, or the parts do not divide it.
-    """
-    result = in_inputs(r.REDUCE_TREE.with_sizes(n=part))(program)
-    if isinstance(result, Failure):
-        raise result.error("reduction")
-    return _first(result.term), _second(result.term)
-
-
-def _first(term: Expr) -> Expr:
-    """What the outer reduction is of, under the inputs."""
-    if isinstance(term, Lambda):
-        return with_children(term, (_first(term.body),))
-    return simplify(call(term)[2][2])  # type: ignore[index]  # made by the rule
-
-
-def _second(term: Expr) -> Expr:
-    """The outer reduction, of an input."""
-    while isinstance(term, Lambda):
-        term = term.body
-    if not isinstance(term, Apply):
-        raise TypeError(str(term))
-    parts = Identifier(fresh_name("parts", term.free), term.argument.type, term.origin)
-    return Lambda(parts, Apply(term.function, parts, term.origin), term.origin)
+def _by_blocks(block: Block) -> Strategy:
+    return seq(mapped(block.reduce(id_)), low.MAP_BLOCK.with_sizes(d=0))

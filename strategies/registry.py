@@ -21,7 +21,11 @@ from strategies.own import load
 MODULES: Mapping[str, str] = {
     "default": "strategies.default",
     "tensor_core": "strategies.tensor_core",
+    "elementwise": "strategies.elementwise",
     "reduction": "strategies.reduction",
+    "rows": "strategies.rows",
+    "transposition": "strategies.transposition",
+    "stencil": "strategies.stencil",
     "tvm_gemm": "strategies.tvm_gemm",
 }
 

@@ -10,9 +10,10 @@ from rewrites.rule import Rule
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.contiguity import Context, Known, Lying, element, in_context, lying
-from strategies.core import Strategy, argument, fail, seq, top_down
+from strategies.core import Rewrite, Strategy, argument, fail, id_, seq, top_down
 from strategies.products import is_fold
 
+PATTERNS = (32, 64, 128)  # bytes of the rows that can be swizzled
 WIDEST = 16  # bytes that a thread moves at once
 
 
@@ -20,6 +21,7 @@ WIDEST = 16  # bytes that a thread moves at once
 class Copies:
     """How tiles are copied: by so many threads, `vector` elements at once; rows are `padding` longer.
 
+    swizzled: rows that the patterns fit are swizzled instead
     asynchronous: as far as possible by copies that pass registers by
     """
 
@@ -27,6 +29,7 @@ class Copies:
     vector: int
     padding: int
     asynchronous: bool = True
+    swizzled: bool = False
 
     def primitive(self, tile: Known) -> str:
         computed = isinstance(tile, Lying) and tile.computed
@@ -35,8 +38,17 @@ class Copies:
     def rule(self, tile: Known, type_: Type) -> Rule:
         """The copy of a tile, in the direction in which it lies in memory."""
         rows, columns = s.COPY[self.primitive(tile)]
-        by_columns = isinstance(tile, Lying) and tile.dimensions == (True, False)
-        return (columns if by_columns else rows).with_sizes(**self.of(type_))
+        return (columns if _by_columns(tile) else rows).with_sizes(**self.of(type_))
+
+    def swizzle(self, tile: Known, type_: Type) -> Rewrite:
+        """The tile in swizzled rows, where these are as long as a pattern's."""
+        sizes, scalar = shape(type_)
+        row = sizes[0] if _by_columns(tile) else sizes[-1]
+        length = (row.value or 0) * (scalar.bytes if isinstance(scalar, Scalar) else 0)
+        if not self.swizzled or length not in PATTERNS:
+            return id_
+        swizzled: Rewrite = s.SWIZZLE[self.primitive(tile)].with_sizes(b=length)
+        return swizzled
 
     def of(self, tile: Type) -> dict[str, int]:
         """The parameters of a copy of a tile, as far as its size allows."""
@@ -45,6 +57,11 @@ class Copies:
         vector = min(self.vector, widest)
         vectors = prod(size.value or 1 for size in sizes) // vector
         return {"v": vector, "t": next(t for t in range(self.threads, 0, -1) if vectors % t == 0)}
+
+
+def _by_columns(tile: Known) -> bool:
+    """Whether the columns of a tile lie side by side in memory."""
+    return isinstance(tile, Lying) and tile.dimensions == (True, False)
 
 
 def tiles_of(term: Expr) -> Pair | None:
@@ -74,8 +91,8 @@ def stage(copies: Copies, stages: int, known: Context) -> Strategy:
         how = (copies.primitive(first), copies.primitive(second))
         return seq(
             s.STAGE[how].with_sizes(p=copies.padding, q=copies.padding),
-            argument(top_down(copies.rule(first, types.first))),
-            argument(top_down(copies.rule(second, types.second))),
+            argument(top_down(seq(copies.swizzle(first, types.first), copies.rule(first, types.first)))),
+            argument(top_down(seq(copies.swizzle(second, types.second), copies.rule(second, types.second)))),
             s.PIPELINE.with_sizes(s=stages),
         )
 

@@ -22,6 +22,7 @@ from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
 from rewrites.views import MAP_SPLIT
 from rise.errors import StrategyError
 from rise.expr import Expr, call
+from rise.instructions import family, shapes
 from rise.nat import Nat, nat
 from rise.types import shape
 from strategies.contiguity import lying
@@ -60,6 +61,7 @@ from strategies.products import (
     rank,
     separate_prologue,
 )
+from strategies.split_k import over_blocks
 from strategies.staging import Copies, stage
 
 EPILOGUES = ("direct", "shared")
@@ -81,11 +83,13 @@ class Parameters:
     epilogue: str = "shared"
     asynchronous: bool = True
     split_k: int = 1
+    swizzled: bool = False
+    fetch: bool = False
 
     @property
     def copies(self) -> Copies:
         warps = self.split_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
-        return Copies(32 * warps, self.vector, self.padding, self.asynchronous)
+        return Copies(32 * warps, self.vector, self.padding, self.asynchronous, self.swizzled)
 
 
 # --- phases -----------------------------------------------------------------------------------------------
@@ -166,6 +170,9 @@ def tensor_core(
     epilogue: str = "shared",
     asynchronous: bool = True,
     split_k: int = 1,
+    swizzled: bool = False,
+    fetch: bool = False,
+    split_k_blocks: int = 1,
 ) -> Strategy:
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
@@ -179,13 +186,32 @@ def tensor_core(
     group:     blocks in groups of so many rows of tiles, for the sake of the cache; 0: row by row
     epilogue:  `direct`: finished on fragments; `shared`: through shared memory, in whole rows
     split_k:   among how many sets of warps a step of k is shared out
+    fetch:     fragments of the next instructions are loaded while these compute
+    swizzled:  rows in shared memory of 32, 64 or 128 bytes are swizzled instead of padded
     asynchronous: tiles are copied past the registers (sm_80 and later); else they are prefetched into them
+    split_k_blocks: among how many blocks the sums of a tile are shared out; a second kernel adds them
     """
     p = Parameters(
-        block, warp, fragment, load_once, stages, padding, vector, group, epilogue, asynchronous, split_k
+        block,
+        warp,
+        fragment,
+        load_once,
+        stages,
+        padding,
+        vector,
+        group,
+        epilogue,
+        asynchronous,
+        split_k,
+        swizzled,
+        fetch,
     )
     validate(p)
-    return Strategy("tensor_core", in_inputs(schedule(p)))
+    if split_k_blocks < 1:
+        message = f"tensor_core: split_k_blocks is {split_k_blocks}, and must be at least 1"
+        raise StrategyError("R0609", message)
+    split = schedule(p) if split_k_blocks == 1 else over_blocks(split_k_blocks, schedule(p), in_tiles)
+    return Strategy("tensor_core", in_inputs(split))
 
 
 def validate(p: Parameters) -> None:
@@ -200,10 +226,9 @@ def validate(p: Parameters) -> None:
     ):
         if inner < 1 or outer < 1 or outer % inner:
             raise StrategyError("R0604", f"tensor_core: {name}: {inner} does not divide {outer}")
-    if p.fragment not in t.WMMA_SHAPES:
-        known = ", ".join("×".join(map(str, s)) for s in sorted(t.WMMA_SHAPES))
+    if family(p.fragment) is None:
         shape = "×".join(map(str, p.fragment))
-        raise StrategyError("R0605", f"tensor_core: there is no fragment {shape}; there are {known}")
+        raise StrategyError("R0605", f"tensor_core: there is no fragment {shape}; there are {shapes()}")
     for name, value, least in (
         ("stages", p.stages, 0),
         ("padding", p.padding, 0),
@@ -279,8 +304,8 @@ def direct_epilogue(p: Parameters) -> Strategy:
     return seq(choice(only_product, with_epilogue), to_warps)
 
 
-# rows of f32 are padded by 16 bytes
-kept_shared = s.KEEP_SHARED.with_sizes(p=4)
+# rows are padded so that what the lanes of a warp store of an accumulator lies in different banks
+kept_shared = s.KEEP_SHARED.with_sizes(p=8)
 
 
 def shared_epilogue(p: Parameters) -> Strategy:
@@ -342,11 +367,13 @@ def fragments(p: Parameters) -> Strategy:
     return seq(
         block_reduction(p.fragment[2]),
         at_step(fragment_tiles(p)),
-        at_step(top_down(choice(t.TENSORISE, t.TENSORISE_SAME))),
+        at_step(top_down(choice(t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE))),
     )
 
 
 def load_once(p: Parameters) -> Strategy:
+    if p.fetch:
+        return everywhere(t.FETCH)
     return everywhere(t.LOAD_ONCE) if p.load_once else id_
 
 
@@ -381,6 +408,7 @@ on_fragments = normalize(
         t.ZIP_FRAGMENT,
         t.MAP_FRAGMENT,
         t.ZIP_NEST,
+        t.ROW_FRAGMENT,
         t.ZIP_THROUGH_SHARED,
         t.MAP_THROUGH_SHARED,
         t.ROW_THROUGH_SHARED,

@@ -1,4 +1,7 @@
-"""cuBLAS through ctypes: the one call that the benchmark compares with."""
+"""cuBLAS through ctypes: what benchmarks compare with. Row-major matrices, f16 in, sums in f32.
+
+cuBLAS is column-major: a row-major matrix is its transpose, so D = A · B is taken as Dᵀ = Bᵀ · Aᵀ.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,40 @@ from pathlib import Path
 
 from rise.errors import LaunchError
 
-# values of cudaDataType_t, cublasComputeType_t and cublasOperation_t
-R_16F, R_32F = 2, 0
+# cudaDataType_t, cublasComputeType_t, cublasOperation_t, cublasGemmAlgo_t
+R_32F, R_16F = 0, 2
 COMPUTE_32F = 68
 NORMAL, TRANSPOSED = 0, 1
 DEFAULT_ALGORITHM = -1
+STATUS = {
+    1: "NOT_INITIALIZED", 3: "ALLOC_FAILED", 7: "INVALID_VALUE", 8: "ARCH_MISMATCH", 11: "MAPPING_ERROR",
+    13: "EXECUTION_FAILED", 14: "INTERNAL_ERROR", 15: "NOT_SUPPORTED", 16: "LICENSE_ERROR",
+}  # fmt: skip
 
-
-def _candidates() -> Iterator[str]:
-    if found := ctypes.util.find_library("cublas"):
-        yield found
-    yield from ("libcublas.so.13", "libcublas.so.12", "libcublas.so")
-    spec = find_spec("nvidia")
-    for location in (spec.submodule_search_locations or []) if spec else []:
-        yield from (str(p) for p in sorted(Path(location).glob("*/lib/libcublas.so.*")))
-    yield from (str(p) for p in sorted(Path("/usr/local/cuda/lib64").glob("libcublas.so.*")))
+Pointer, Int, Long, Enum = ctypes.c_void_p, ctypes.c_int, ctypes.c_longlong, ctypes.c_int
+# a matrix: its address, type, leading dimension; a batch of them: a stride as well
+_MATRIX: list[type] = [Pointer, Enum, Int]
+_MATRICES = [*_MATRIX, Long]
+# handle, transa, transb, m, n, k
+_SHAPE: list[type] = [Pointer, Enum, Enum, Int, Int, Int]
+SIGNATURES: dict[str, list[type]] = {
+    "cublasCreate_v2": [Pointer],
+    "cublasDestroy_v2": [Pointer],
+    "cublasGetVersion_v2": [Pointer, Pointer],
+    "cublasSetStream_v2": [Pointer, Pointer],
+    # shape, alpha, A, B, beta, C, (batch,) compute type, algorithm
+    "cublasGemmEx": [*_SHAPE, Pointer, *_MATRIX, *_MATRIX, Pointer, *_MATRIX, Enum, Enum],
+    "cublasGemmStridedBatchedEx": [
+        *_SHAPE, Pointer, *_MATRICES, *_MATRICES, Pointer, *_MATRICES, Int, Enum, Enum,
+    ],
+}  # fmt: skip
 
 
 class Cublas:
-    """A handle. D = alpha * A * B + beta * D for row-major matrices, f16 in, f32 out, sums in f32."""
+    """A handle. D = alpha * A * B + beta * D, for f16 A and B and f32 (or f16) D."""
 
-    def __init__(self) -> None:
-        self.library = _load()
+    def __init__(self, library: ctypes.CDLL | None = None) -> None:
+        self.library = library or declared(load("cublas"), SIGNATURES)
         self.handle = ctypes.c_void_p()
         self._check(self.library.cublasCreate_v2(ctypes.byref(self.handle)))
 
@@ -42,8 +57,7 @@ class Cublas:
         return number.value
 
     def _check(self, status: int) -> None:
-        if status:
-            raise LaunchError("R0827", f"cuBLAS returned status {status}")
+        check(status, "cuBLAS")
 
     def on(self, stream: int) -> None:
         """Further calls go to that stream."""
@@ -61,44 +75,65 @@ class Cublas:
         d: int,
         *,
         b_transposed: bool = False,
+        result: int = R_32F,
     ) -> None:
-        """Pointers to A (m.k.f16), B (k.n.f16, or n.k.f16 if transposed) and D (m.n.f32) on the GPU.
-
-        cuBLAS is column-major: a row-major D is its transpose, so the product is taken as B^T A^T.
-        """
+        """Pointers to A (m.k.f16), B (k.n.f16, or n.k.f16 if transposed) and D (m.n.f32) on the GPU."""
         scale, offset = ctypes.c_float(alpha), ctypes.c_float(beta)
         operation, leading = (TRANSPOSED, k) if b_transposed else (NORMAL, n)
-        self._check(
-            self.library.cublasGemmEx(
-                self.handle,
-                operation,
-                NORMAL,
-                n,
-                m,
-                k,
-                ctypes.byref(scale),
-                ctypes.c_void_p(b),
-                R_16F,
-                leading,
-                ctypes.c_void_p(a),
-                R_16F,
-                k,
-                ctypes.byref(offset),
-                ctypes.c_void_p(d),
-                R_32F,
-                n,
-                COMPUTE_32F,
-                DEFAULT_ALGORITHM,
-            )  # fmt: skip
-        )
+        status = self.library.cublasGemmEx(
+            self.handle, operation, NORMAL, n, m, k,
+            ctypes.byref(scale), b, R_16F, leading, a, R_16F, k,
+            ctypes.byref(offset), d, result, n, COMPUTE_32F, DEFAULT_ALGORITHM,
+        )  # fmt: skip
+        self._check(status)
+
+    def batched(
+        self, batch: int, m: int, n: int, k: int, a: int, b: int, d: int, *, result: int = R_32F
+    ) -> None:
+        """D = A * B for each of a batch: pointers to A (batch.m.k), B (batch.k.n), D (batch.m.n)."""
+        one, zero = ctypes.c_float(1), ctypes.c_float(0)
+        status = self.library.cublasGemmStridedBatchedEx(
+            self.handle, NORMAL, NORMAL, n, m, k,
+            ctypes.byref(one), b, R_16F, n, k * n, a, R_16F, k, m * k,
+            ctypes.byref(zero), d, result, n, m * n, batch, COMPUTE_32F, DEFAULT_ALGORITHM,
+        )  # fmt: skip
+        self._check(status)
 
 
-def _load() -> ctypes.CDLL:
-    for name in _candidates():
+# --- the library ----------------------------------------------------------------------------------------
+
+
+def check(status: int, library: str) -> None:
+    if status:
+        name = STATUS.get(status, "unknown")
+        raise LaunchError("R0827", f"{library} returned status {status} ({name})")
+
+
+def declared(library: ctypes.CDLL, signatures: dict[str, list[type]]) -> ctypes.CDLL:
+    """The library with the types of its functions' parameters; all return a status."""
+    for name, parameters in signatures.items():
+        function = getattr(library, name)
+        function.argtypes, function.restype = parameters, ctypes.c_int
+    return library
+
+
+def candidates(name: str) -> Iterator[str]:
+    """Where a library of the toolkit may be: in the system, in the packages of pip, in the usual place."""
+    if found := ctypes.util.find_library(name):
+        yield found
+    yield from (f"lib{name}.so.13", f"lib{name}.so.12", f"lib{name}.so")
+    spec = find_spec("nvidia")
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        yield from (str(p) for p in sorted(Path(location).glob(f"*/lib/lib{name}.so.*")))
+    yield from (str(p) for p in sorted(Path("/usr/local/cuda/lib64").glob(f"lib{name}.so.*")))
+
+
+def load(name: str) -> ctypes.CDLL:
+    for path in candidates(name):
         try:
-            return ctypes.CDLL(name)
+            return ctypes.CDLL(path)
         except OSError:
             continue
     raise LaunchError(
-        "R0828", "cuBLAS is not installed", hint="it comes with the CUDA toolkit and with torch"
+        "R0828", f"the library {name} is not installed", hint="it comes with the CUDA toolkit and with torch"
     )

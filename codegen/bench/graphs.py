@@ -38,6 +38,9 @@ class Graph:
     def replay(self) -> None:
         self._check(self.library.cuGraphLaunch(self.executable, ctypes.c_void_p(self.stream.handle)))
 
+    def close(self) -> None:
+        self._check(self.library.cuGraphExecDestroy(self.executable))
+
     def _check(self, status: int) -> None:
         if status:
             raise LaunchError("R0831", f"the driver refuses a graph: status {status}")

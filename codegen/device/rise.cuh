@@ -26,8 +26,23 @@ using Local = T[length];
 // The dynamic shared memory of the block, from a byte offset on.
 template <class T>
 __device__ __forceinline__ Shared<T> shared_memory(int offset) {
-  extern __shared__ __align__(128) char rise_shared_bytes[];
+  extern __shared__ __align__(1024) char rise_shared_bytes[];
   return reinterpret_cast<T*>(rise_shared_bytes + offset);
+}
+
+// An array in shared memory whose chunks of 16 bytes change places within each row of `bytes`: rows
+// of the same chunk lie in different banks. It starts at a multiple of 8 * bytes.
+template <class T, int bytes>
+struct Swizzled {
+  T* first;
+  __device__ __forceinline__ T& operator[](int index) const {
+    constexpr int chunk = 16 / sizeof(T), chunks = bytes / 16;
+    return first[index ^ (index / (chunk * 8) % chunks * chunk)];
+  }
+};
+template <class T, int bytes>
+__device__ __forceinline__ Swizzled<T, bytes> swizzled_memory(int offset) {
+  return {shared_memory<T>(offset)};
 }
 
 // A type of that many bytes, moved by one instruction.
@@ -91,3 +106,6 @@ __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 #endif
 }
+
+#include "mma.cuh"
+#include "volta.cuh"

@@ -9,6 +9,7 @@
 
 struct __half;
 struct __nv_bfloat16;
+struct tf32;
 
 namespace rise_emulation {
 
@@ -106,19 +107,30 @@ static inline auto operator-(A operand) {
   return -::rise_emulation::value(operand);
 }
 
-// What can be an element: numbers, and the two classes of 16-bit numbers.
+// What can be an element: numbers, the two classes of 16-bit numbers, and tf32.
 template <class T>
 constexpr bool is_number = std::is_arithmetic<T>::value || std::is_same<T, __half>::value ||
-                           std::is_same<T, __nv_bfloat16>::value;
+                           std::is_same<T, __nv_bfloat16>::value || std::is_same<T, tf32>::value;
 
 template <class T, Fault uninitialised>
 struct LocalElement;
+
+// The state of an element of a thread's array. Written elements carry the mark of the time that
+// they were written at, where instructions ask for that (hopper/wgmma.hpp).
+using Mark = uint16_t;
+constexpr Mark unwritten = 0, settled = 1, held = 2, first_mark = 3;
+static Mark written_mark = settled;
+
+__attribute__((noinline, cold)) static void element_is_held(const char* verb, int index, int line) {
+  RISE_FAULT(RegistersInUse, line, "%s %s element %d of an array that a wgmma under way works on",
+             place_name(machine.current).characters, verb, index);
+}
 
 // A pointer into a thread-private array.
 template <class T, Fault uninitialised>
 struct LocalPointer {
   T* place;
-  bool* written;
+  Mark* written;
   int index, length;
 
   LocalElement<T, uninitialised> at(int offset, int line) const {
@@ -133,15 +145,16 @@ struct LocalPointer {
 template <class T, Fault uninitialised>
 struct LocalElement : Element<LocalElement<T, uninitialised>, T> {
   T* place;
-  bool* written;
+  Mark* written;
   int index, length, line;
 
-  LocalElement(T* place, bool* written, int index, int length, int line)
+  LocalElement(T* place, Mark* written, int index, int length, int line)
       : place(place), written(written), index(index), length(length), line(line) {}
   LocalElement(const LocalElement&) = default;
 
   T read() const {
-    if (!*written)
+    if (*written == held) element_is_held("reads", index, line);
+    if (*written == unwritten)
       RISE_FAULT(uninitialised, line, "%s reads element %d of %s of %d before it is written",
                  place_name(machine.current).characters, index,
                  uninitialised == UninitialisedFragment ? "a fragment" : "a local array", length);
@@ -149,8 +162,9 @@ struct LocalElement : Element<LocalElement<T, uninitialised>, T> {
   }
 
   void write(T number) const {
+    if (*written == held) element_is_held("writes", index, line);
     *place = number;
-    *written = true;
+    *written = written_mark;
   }
 
   template <class V>
@@ -174,7 +188,7 @@ static inline void check_local(const Index& index, int length) {
 template <class T, int count, Fault uninitialised, bool number = is_number<T>>
 struct LocalArray {
   T values[count];
-  bool written[count];
+  Mark written[count];
 
   LocalArray() : written() {}
   template <class First, class... Rest,
@@ -182,7 +196,7 @@ struct LocalArray {
   LocalArray(First first, Rest... rest)
       : values{static_cast<T>(first), static_cast<T>(rest)...} {
     static_assert(sizeof...(rest) < count, "more elements than the array has");
-    for (int i = 0; i < count; i++) written[i] = true;
+    for (int i = 0; i < count; i++) written[i] = written_mark;
   }
 
   LocalElement<T, uninitialised> operator[](Index index) {

@@ -38,12 +38,31 @@ static inline void check_vector(const LocalPointer<T, uninitialised>& pointer, i
                operation, pointer.index, together);
 }
 
+// The instructions for a vector that starts at a place, if it is in shared memory: 16 bytes each.
+static inline void count_vector(const Access& access, int64_t bytes) {
+  if (!access.memory || !access.memory->shared) return;
+  for (int64_t done = 0; done < bytes; done += 16)
+    count_access(access.byte() + done, bytes < 16 ? bytes : 16, access.line);
+}
+
+template <class T>
+static inline void count_vector(const Pointer<T>& pointer, int count, int line) {
+  count_vector(pointer.at(0, machine.current, line), count * static_cast<int64_t>(sizeof(T)));
+}
+
+template <class T, Fault uninitialised>
+static inline void count_vector(const LocalPointer<T, uninitialised>&, int, int) {}
+
 template <int count, class Target, class Source>
 static inline void copy_vector(const Target& target, const Source& source,
                                int line = __builtin_LINE()) {
   check_vector(target, count, "copy_vector", line);
   check_vector(source, count, "copy_vector", line);
+  shared_banks.muted = true;
   for (int i = 0; i < count; i++) element(target, i, line).write(element(source, i, line).read());
+  shared_banks.muted = false;
+  count_vector(source, count, line);
+  count_vector(target, count, line);
 }
 
 // --- asynchronous copies ---------------------------------------------------------------------
@@ -100,6 +119,7 @@ static inline void copy_async(const Pointer<T>& target,
     RISE_FAULT(Undefined, line, "copy_async goes from global into shared memory");
   for (int i = 0; i < count; i++) checked_write(part(to, i));
   mark_under_way(to, bytes, 1);
+  count_vector(to, bytes);
   Copies& own = copies_of_thread();
   if (own.count == most_copies)
     RISE_FAULT(LaunchLimits, line, "more than %d copies of a thread are under way", most_copies);

@@ -74,6 +74,18 @@ constexpr bool converts() {
   }
 }
 
+// Whether an element is a number of a class.
+template <class A, class Name>
+constexpr bool is_one() {
+  if constexpr (is_accessor<A>)
+    return std::is_same<decltype(std::declval<A>().read()), Name>::value;
+  else
+    return false;
+}
+
+template <class A, class Name>
+using IfIs = typename std::enable_if<is_one<A, Name>(), int>::type;
+
 template <class A, class Name>
 using IfConverts = typename std::enable_if<converts<A, Name>(), int>::type;
 
@@ -140,6 +152,27 @@ static inline bfloat16 __ushort_as_bfloat16(unsigned short bits) {
   return bfloat16::from_bits(bits);
 }
 static inline unsigned short __bfloat16_as_ushort(bfloat16 number) { return number.bits; }
+
+// A float with 10 bits of fraction: its low 13 bits are zero. It is converted, and nothing else.
+struct tf32 {
+  float number;
+
+  tf32() = default;
+  explicit tf32(double exact) : number(static_cast<float>(exact)) {}
+  template <class A, rise_emulation::IfIs<A, tf32> = 0>
+  tf32(const A& element) : tf32(element.read()) {}
+  explicit operator float() const { return number; }
+};
+
+// Rounds to nearest, ties away from zero: magnitudes are ordered as their bits are.
+static inline tf32 to_tf32(float number) {
+  uint32_t bits = rise_emulation::bit_cast<uint32_t>(number);
+  bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
+  tf32 result;
+  result.number = rise_emulation::bit_cast<float>((is_nan ? 0x7fffffffu : bits + 0x1000u) & 0xffffe000u);
+  return result;
+}
+static inline float from_tf32(tf32 number) { return number.number; }
 
 // The largest and smallest ignore a NaN on one side; __hfma rounds once, as its sum is exact in
 // double wherever that matters.

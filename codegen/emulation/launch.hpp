@@ -25,19 +25,22 @@ struct Launch {
   int64_t shared_bytes;
   int64_t count;
   Argument* arguments;
+  uint32_t cluster[3];
 };
 
 constexpr int flag_initialised = 1;
 constexpr int flag_writable = 2;
 constexpr int64_t whole_number = -1;
 constexpr int64_t fraction = -2;
+constexpr int64_t tensor_map = -3;  // `data` points to a description (hopper/tensor_map.hpp)
 
 template <class T>
 constexpr int type_number =
-    (std::is_same<T, __nv_bfloat16>::value                                ? 'b'
-     : std::is_same<T, __half>::value || std::is_floating_point<T>::value ? 'f'
-     : std::is_signed<T>::value                                           ? 'i'
-                                                                          : 'u') *
+    (std::is_same<T, __nv_bfloat16>::value                         ? 'b'
+     : std::is_same<T, __half>::value || std::is_same<T, tf32>::value ||
+             std::is_floating_point<T>::value                      ? 'f'
+     : std::is_signed<T>::value                                    ? 'i'
+                                                                   : 'u') *
         256 +
     static_cast<int>(sizeof(T));
 
@@ -55,7 +58,7 @@ struct Parameter {
   static_assert(is_number<P>, "a kernel's parameters are Global arrays and numbers");
 
   static bool fits(const Argument& argument) {
-    if (argument.length >= 0) {
+    if (argument.length >= 0 || argument.length == tensor_map) {
       complain(ArgumentMismatch, 0, "%s is an array, the parameter a number", argument.name);
       return false;
     }
@@ -115,8 +118,11 @@ struct Pages {
 
   Pages() = default;
   Pages(const Pages&) = delete;
-  ~Pages() {
+  ~Pages() { give_back(); }
+
+  void give_back() {
     if (base) munmap(base, bytes);
+    base = nullptr;
   }
 
   template <class T>
@@ -181,7 +187,21 @@ static inline void prepare_machine(const Launch& launch) {
   m.seed = launch.seed;
   m.random = Random{launch.seed};
   m.launches++;
+  shared_banks.muted = false;
 }
+
+static inline void run_in_turn(const Launch& launch) {
+  Machine& m = machine;
+  if (uint64_t{launch.cluster[0]} * launch.cluster[1] * launch.cluster[2] != 1)
+    return complain(LaunchLimits, 0, "clusters need hopper.cuh, which the kernel does not include");
+  unsigned count = gridDim.x * gridDim.y * gridDim.z;
+  for (unsigned block = 0; block < count; block++) m.blocks[block] = block;
+  m.random.shuffle(m.blocks, count);
+  for (unsigned turn = 0; turn < count && !m.report->code; turn++) run_block(m.blocks[turn]);
+}
+
+// How the blocks of a grid are run: one after the other, if nothing else is included.
+static void (*run_grid)(const Launch& launch) = run_in_turn;
 
 static inline void run_blocks(const Launch& launch, void (*kernel)()) {
   Machine& m = machine;
@@ -197,9 +217,7 @@ static inline void run_blocks(const Launch& launch, void (*kernel)()) {
     complain(LaunchLimits, 0, "not enough memory for the stacks of %d threads", m.count);
   if (m.report->code) return;
   m.kernel = kernel;
-  for (unsigned block = 0; block < count; block++) m.blocks[block] = block;
-  m.random.shuffle(m.blocks, count);
-  for (unsigned turn = 0; turn < count && !m.report->code; turn++) run_block(m.blocks[turn]);
+  run_grid(launch);
   m.stacks.release();
 }
 
@@ -234,9 +252,11 @@ struct Kernel<kernel, void (*)(P...)> {
     if (report->code || !fits(launch, std::make_index_sequence<sizeof...(P)>())) return;
     check_overlaps(launch, written);
     Pages pages[count + 1];
-    for (int number = 0; number < count; number++)
+    for (int number = 0; number < count; number++) {
+      memories[number] = Memory{};
       if (launch.arguments[number].length >= 0)
         prepare_array(launch.arguments[number], memories[number], pages[number]);
+    }
     arguments = launch.arguments;
     if (!report->code) run_blocks(launch, run);
   }

@@ -42,7 +42,7 @@ struct Random {
   }
 };
 
-enum class State : uint8_t { Ready, AtBarrier, AtCollective, Finished };
+enum class State : uint8_t { Ready, AtBarrier, AtCollective, Waiting, Finished };
 
 struct Thread {
   Context context;
@@ -85,6 +85,10 @@ struct Machine {
 };
 
 static Machine machine;
+
+// Told of each meeting that orders threads of the running block: the threads from `first` on. Null
+// where epochs alone tell order.
+static void (*threads_met)(int first, int count);
 
 static inline uint3 position(unsigned number, const dim3& extent) {
   return {number % extent.x, number / extent.x % extent.y, number / extent.x / extent.y};

@@ -25,6 +25,14 @@ enum Fault : int {
   LaunchLimits = 14,
   Undefined = 15,
   CopyUnderWay = 16,
+  Deadlock = 17,
+  RegistersInUse = 18,
+  OperandInUse = 19,
+  FenceMissing = 20,
+  BarrierMisuse = 21,
+  IllegalOperand = 22,
+  RegisterPool = 23,
+  EarlyExit = 24,
 };
 
 struct Report {

@@ -14,6 +14,8 @@
 #include "half.hpp"
 #include "math.hpp"
 #include "wmma.hpp"
+#include "mma.hpp"
+#include "volta.hpp"
 #include "launch.hpp"
 #include "undefined.hpp"
 
@@ -32,7 +34,11 @@ using rise_emulation::copy_vector;
 using rise_emulation::Global;
 using rise_emulation::Local;
 using rise_emulation::Shared;
+using rise_emulation::load_matrices;
+using rise_emulation::load_matrices_transposed;
 using rise_emulation::shared_memory;
+using rise_emulation::Swizzled;
+using rise_emulation::swizzled_memory;
 using rise_emulation::wait_copies;
 
 static inline void __syncthreads(int line = __builtin_LINE()) {

@@ -38,6 +38,7 @@ static inline void block_barrier(int line) {
   }
   m.at_barrier = 0;
   m.epoch++;
+  if (threads_met) threads_met(0, m.count);
   for (int thread = 0; thread < m.count; thread++) m.threads[thread].state = State::Ready;
   for (int warp = 0; warp * lanes_per_warp < m.count; warp++) m.warps[warp].epoch++;
 }
@@ -81,7 +82,12 @@ static inline void meet(const char* operation, int line, Collective collective, 
   for (int lane = 0; lane < warp.lanes; lane++) m.threads[first + lane].state = State::Ready;
 }
 
-static inline void order_lanes(void**, int) { machine.warps[machine.current / 32].epoch++; }
+static inline void order_lanes(void**, int) {
+  int number = machine.current / lanes_per_warp;
+  Warp& warp = machine.warps[number];
+  warp.epoch++;
+  if (threads_met) threads_met(number * lanes_per_warp, warp.lanes);
+}
 
 static inline void warp_barrier(unsigned mask, int line) {
   if (mask != 0xffffffffu)

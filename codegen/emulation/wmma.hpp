@@ -124,8 +124,8 @@ struct Product {
 };
 
 // Products of 16-bit numbers are exact in float; a sum is rounded to the accumulator at its end.
-template <int m, int n, int k>
-static inline void multiply(const float* a, const float* b, float* sum) {
+template <int m, int n, int k, class Number>
+static inline void multiply(const Number* a, const Number* b, Number* sum) {
   for (int row = 0; row < m; row++)
     for (int step = 0; step < k; step++)
       for (int column = 0; column < n; column++)

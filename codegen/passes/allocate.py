@@ -9,7 +9,8 @@ from codegen import imperative as i
 from codegen.launch import Launch, number
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, ceiling_quotient, constant, quotient, variable
-from rise.types import Array, Data, Index, Scalar, Space
+from rise.source import Origin
+from rise.types import Array, Data, Index, Layout, Scalar, Space
 
 SHARED_LIMIT = 227 * 1024
 ALIGNMENT = 128
@@ -48,11 +49,11 @@ def _shares(command: i.Command, launch: Launch) -> i.Command:
     return replace(command, type=type_, body=i.rebuild(command.body, i.Access, own), owners=())
 
 
-def bytes_of(type_: Data) -> int:
+def bytes_of(type_: Data, origin: Origin = None) -> int:
     """The size of a value in memory."""
     total = 1
     while isinstance(type_, Array):
-        total *= number(type_.size, "the size of a buffer")
+        total *= number(type_.size, "the size of a buffer", origin)
         type_ = type_.element
     if isinstance(type_, Scalar):
         return total * type_.bytes
@@ -72,7 +73,7 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
     for buffer in sorted(buffers, key=lambda b: b.live.start):
         others = [b for b in buffers if b.name in offsets and b.live.overlaps(buffer.live)]
         taken = sorted((offsets[b.name], offsets[b.name] + b.bytes) for b in others)
-        offsets[buffer.name] = _first_gap(taken, buffer.bytes)
+        offsets[buffer.name] = first_gap(taken, buffer.bytes, buffer.alignment)
     used = max((offsets[b.name] + b.bytes for b in buffers), default=0)
     if used > SHARED_LIMIT:
         raise TranslationError(
@@ -89,13 +90,13 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
     return replace(function, body=place(function.body)), replace(launch, shared_bytes=used)
 
 
-def _first_gap(taken: list[tuple[int, int]], size: int) -> int:
-    """The lowest start of `size` bytes that overlap nothing taken."""
+def first_gap(taken: list[tuple[int, int]], size: int, alignment: int) -> int:
+    """The lowest aligned start of `size` bytes that overlap nothing taken."""
     start = 0
     for lower, upper in taken:
         if start + size <= lower:
             break
-        start = max(start, upper)
+        start = max(start, -(-upper // alignment) * alignment)
     return start
 
 
@@ -119,6 +120,7 @@ class Buffer:
     copies: int
     warp: Nat
     live: Region
+    alignment: int = ALIGNMENT
 
     @property
     def bytes(self) -> int:
@@ -136,19 +138,30 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
     def visit(command: i.Command, warps: tuple[i.ParallelFor, ...]) -> Iterator[Buffer]:
         if isinstance(command, i.ParallelFor) and command.level is i.Level.WARP:
             warps = (*warps, command)
-        if isinstance(command, i.ParallelFor) and command.level in (i.Level.LANE, i.Level.THREAD):
+        if isinstance(command, i.ParallelFor) and command.level not in (i.Level.BLOCK, i.Level.WARP):
             _refuse_shared(command.body)
         if isinstance(command, i.New) and command.space is Space.SHARED:
             # warps do not wait for each other: a buffer of theirs is in use as long as one is at work
             uses = [extent(warps[0])] if warps else [extent(c) for c in _using(command.body, command.name)]
             live = Region(min((u.start for u in uses), default=0), max((u.end for u in uses), default=0))
-            copies = launch.workers(i.Level.WARP, 0) if warps else 1
+            copies = launch.warps if warps else 1
             warp = variable(warps[0].index) if warps else constant(0)
-            yield Buffer(command.name, _aligned(bytes_of(command.type)), copies, warp, live)
+            alignment = _alignment(command.layout)
+            size = -(-bytes_of(command.type, command.origin) // alignment) * alignment
+            yield Buffer(command.name, size, copies, warp, live, alignment)
         for part in i.inner(command):
             yield from visit(part, warps)
 
     return visit(body, ())
+
+
+def _alignment(layout: Layout) -> int:
+    """Bytes that a buffer starts at a multiple of: a swizzled one's pattern repeats after eight rows."""
+    match layout:
+        case Layout("swizzled", Nat(value=int() as size)):
+            return max(ALIGNMENT, 8 * size)
+        case _:
+            return ALIGNMENT
 
 
 def _using(command: i.Command, name: str) -> Iterator[i.Command]:
@@ -170,13 +183,11 @@ def regions(function: i.Function, launch: Launch) -> dict[str, Region]:
         if isinstance(command, i.New) and command.space is Space.SHARED and command.offset is not None:
             warps: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in command.offset.variables}
             start = command.offset.substitute(warps).value or 0
-            copies = launch.workers(i.Level.WARP, 0) if warps else 1
-            found[command.name] = Region(start, start + copies * _aligned(bytes_of(command.type)))
+            copies = launch.warps if warps else 1
+            alignment = _alignment(command.layout)
+            size = -(-bytes_of(command.type, command.origin) // alignment) * alignment
+            found[command.name] = Region(start, start + copies * size)
     return found
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _refuse_shared(command: i.Command) -> None:

@@ -1,20 +1,18 @@
 """What a low-level program must not do, refused with a place and a reason.
 
-Levels nest as the hardware does; fragments belong to a warp; no two threads write one place; a
-reduction's step reads of its accumulator only what it is about to replace.
+Levels nest as the hardware does; fragments belong to a warp; no two threads write one place (see
+`writers`); a reduction's step reads of its accumulator only what it is about to replace.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from codegen import imperative as i
 from codegen.launch import Launch
-from codegen.passes.barriers import target_of
+from codegen.passes.uses import target_of
+from codegen.passes.writers import check_writers
 from rise.errors import TranslationError
-from rise.nat import Nat, NatVariable
+from rise.nat import Nat
 from rise.source import Origin
-from rise.types import Space
 
 ABOVE: dict[i.Level, frozenset[i.Level]] = {
     i.Level.GRID: frozenset({i.Level.GRID}),
@@ -25,104 +23,45 @@ ABOVE: dict[i.Level, frozenset[i.Level]] = {
 }
 
 
-@dataclass(frozen=True)
-class Around:
-    """The parallel loops around a command, and the buffers in scope by address space."""
-
-    loops: tuple[i.ParallelFor, ...] = ()
-    local: frozenset[str] = frozenset()
-    own: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def levels(self) -> set[tuple[i.Level, int]]:
-        return {(loop.level, loop.dimension) for loop in self.loops}
-
-
 def check(function: i.Function, launch: Launch) -> None:
     """Raises for the first thing that is illegal."""
-    _check(function.body, Around(), launch)
+    _check(function.body, ())
+    check_writers(function.body, launch)
 
 
-def _check(command: i.Command, around: Around, launch: Launch) -> None:
+def _check(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
     match command:
-        case i.ParallelFor(level, dimension, _, _, _, origin):
-            _nesting(level, dimension, around, origin)
-            around = replace(around, loops=(*around.loops, command))
-        case i.New(space, name):
-            if space is Space.LOCAL:
-                around = replace(around, local=around.local | {name})
-            around = replace(around, own={**around.own, name: tuple(loop.index for loop in around.loops)})
+        case i.ParallelFor():
+            _nesting(command, around)
+            around = (*around, command)
         case i.LoadFragment() | i.MmaFragment() | i.FillFragment() | i.ForFragment() | i.StoreFragment():
             _in_warp(command, around)
         case _:
             pass
-    target = target_of(command)
-    if isinstance(target, i.Access | i.Tile) and target.buffer not in around.local:
-        _single_writer(command, target, around, launch)
     for part in i.inner(command):
-        _check(part, around, launch)
+        _check(part, around)
 
 
-def _nesting(level: i.Level, dimension: int, around: Around, origin: Origin) -> None:
-    for outer in around.loops:
-        if outer.level not in ABOVE[level] or (outer.level is level and outer.dimension == dimension):
+def _nesting(loop: i.ParallelFor, around: tuple[i.ParallelFor, ...]) -> None:
+    for outer in around:
+        same = outer.level is loop.level and outer.dimension == loop.dimension
+        if outer.level not in ABOVE[loop.level] or same:
             raise TranslationError(
                 "R0719",
-                f"a map over {level.value}s cannot be inside of one over {outer.level.value}s",
-                origin,
+                f"a map over {loop.level.value}s cannot be inside of one over {outer.level.value}s",
+                loop.origin,
                 "blocks contain warps or threads, warps contain lanes",
             )
 
 
-def _in_warp(command: i.Command, around: Around) -> None:
-    levels = {loop.level for loop in around.loops}
+def _in_warp(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
+    levels = {loop.level for loop in around}
     if i.Level.WARP not in levels or i.Level.LANE in levels:
         raise TranslationError(
             "R0706",
             "a fragment belongs to a warp as a whole: it is used inside of mapWarp and outside of mapLane",
             getattr(command, "origin", None),
         )
-
-
-def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around, launch: Launch) -> None:
-    """Every level with several workers is a loop around the write, and its index tells the places apart."""
-    origin = getattr(command, "origin", None)
-    collective = isinstance(command, i.StoreFragment)
-    private = around.own.get(target.buffer, ())
-    for level, dimension, workers in _launched(launch, around, target.buffer, collective):
-        if workers > 1 and (level, dimension) not in around.levels():
-            raise TranslationError(
-                "R0707",
-                f"all {level.value}s write the same place of `{target.buffer}`",
-                origin,
-                f"distribute the writes with a map over {level.value}s",
-            )
-    atoms = (
-        target.offset.atoms if isinstance(target, i.Tile) else {a for n in target.indices for a in n.atoms}
-    )
-    for loop in around.loops:
-        if loop.index not in private and NatVariable(loop.index) not in atoms and loop.count.value != 1:
-            raise TranslationError(
-                "R0707",
-                f"all {loop.level.value}s write the same place of `{target.buffer}`",
-                origin,
-            )
-
-
-def _launched(
-    launch: Launch, around: Around, buffer: str, collective: bool
-) -> list[tuple[i.Level, int, int]]:
-    """The levels whose workers must be told apart by a write."""
-    levels = {level for level, _ in around.levels()}
-    if i.Level.GRID in levels:
-        return [(i.Level.GRID, d, launch.workers(i.Level.GRID, d)) for d in range(3)]
-    wanted = [(i.Level.BLOCK, d, launch.grid[d]) for d in range(3)] if buffer not in around.own else []
-    if i.Level.WARP in levels or i.Level.LANE in levels:
-        if i.Level.WARP not in levels:
-            wanted.append((i.Level.WARP, 0, launch.workers(i.Level.WARP, 0)))
-        if not collective:
-            wanted.append((i.Level.LANE, 0, 32))
-        return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in (1, 2)]
-    return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in range(3)]
 
 
 def check_accumulators(command: i.Command) -> None:

@@ -1,21 +1,25 @@
 """The elements of a vector moved at once, where they lie side by side from an aligned place on.
 
 A loop over the lanes of a vector that copies becomes one assignment of the vector. One that computes
-loads what it reads as vectors, computes lane by lane in registers, and stores a vector. Where the
-elements do not lie so, the loop stays: it is slower, not wrong. An asynchronous copy has no such way
-out, nor has a vector that the program calls aligned.
+loads what it reads as vectors, computes lane by lane in registers, and stores a vector. What does not
+lie so in memory is read or written lane by lane, which is slower, not wrong: a transposition has vectors
+on one side only. An asynchronous copy has no such way out, nor has a vector that the program calls aligned.
+
+What is read under a condition is loaded before only where it is certain to be inside of its array.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
 from codegen import imperative as i
-from codegen.paths import dimensions, flatten
+from codegen.fragments import extents
+from codegen.paths import flatten
 from codegen.translate import ALIGNED, VECTOR
 from rise.errors import TranslationError
-from rise.nat import Facts, Nat, NatVariable, constant, divides, simplify
+from rise.nat import Facts, Nat, NatVariable, at_least, constant, divides, less_than, simplify
 from rise.source import Origin
 from rise.types import Data, Scalar, Space, Vector
 
@@ -25,15 +29,20 @@ WIDEST = 16  # bytes that one instruction moves; or 2, 4, 8
 def vectorise(function: i.Function) -> i.Function:
     """The pass."""
     types = {v.name: v.type for v in (*function.outputs, *function.inputs)}
+    own = set()
     for command in i.commands(function.body):
         if isinstance(command, i.New):
             types[command.name] = command.type
-    return replace(function, body=_Vectorising(types).go(function.body, Facts()))
+            own |= {command.name} if command.space is Space.LOCAL else set()
+    return replace(function, body=_Vectorising(types, frozenset(own)).go(function.body, Facts()))
 
 
 @dataclass
 class _Vectorising:
+    """types: of buffers; own: those that are a thread's registers"""
+
     types: dict[str, Data]
+    own: frozenset[str] = frozenset()
     numbers: count[int] = field(default_factory=count)
 
     def go(self, command: i.Command, facts: Facts) -> i.Command:
@@ -48,6 +57,8 @@ class _Vectorising:
         made = None
         if isinstance(body, i.Assign | i.CopyAsync) and isinstance(body.target, i.Access):
             made = self._assignment(loop, body, body.target, facts)
+        elif isinstance(body, i.New):
+            made = self._by_lanes(loop, body, facts)
         if made is None and isinstance(body, i.CopyAsync):
             raise _refused(body.origin, "an asynchronous copy")
         if made is None and loop.pattern == ALIGNED:
@@ -58,42 +69,80 @@ class _Vectorising:
         self, loop: i.For, body: i.Assign | i.CopyAsync, target: i.Access, facts: Facts
     ) -> i.Command | None:
         whole = self._vector(target, loop, facts)
-        if whole is None:
-            return None
         if isinstance(body.value, i.Access):
             source = self._vector(body.value, loop, facts)
-            if source is None or (isinstance(body, i.CopyAsync) and not _at_once(whole.type)):
-                return None
-            return replace(body, target=whole, value=source)
-        return None if isinstance(body, i.CopyAsync) else self._computed(loop, body, whole, facts)
+            if whole is not None and source is not None:
+                at_once = _at_once(whole.type) or isinstance(body, i.Assign)
+                return replace(body, target=whole, value=source) if at_once else None
+        return None if isinstance(body, i.CopyAsync) else self._by_lanes(loop, body, facts)
 
-    def _computed(self, loop: i.For, body: i.Assign, target: i.Access, facts: Facts) -> i.Command | None:
-        """Vectors loaded into registers, the computation lane by lane, a vector stored."""
-        lane = NatVariable(loop.index)
-        varying = {a for a in i.accesses(body.value) if any(lane in n.atoms for n in a.indices)}
-        loaded: dict[i.Access, tuple[str, i.Access]] = {}
-        for access in sorted(varying, key=str):
-            vector = self._vector(access, loop, facts)  # type: ignore[arg-type]
-            if vector is None:
+    def _by_lanes(self, loop: i.For, body: i.Command, facts: Facts) -> i.Command | None:
+        """Vectors loaded, the computation lane by lane in registers, a vector stored; as far as possible.
+
+        Scalars that are the same for all lanes are computed before.
+        """
+        lanes = _Lanes.of(loop.index, body)
+        if lanes is None:
+            return None
+        place = lanes.assigned.target
+        whole = None if _mentions(place, lanes.varying) else self._vector(place, loop, facts)  # type: ignore[arg-type]
+        loaded = self._loaded(loop, lanes, facts)
+        complete = whole is not None and all(load is not None for load in loaded.values())
+        if not complete:
+            if loop.pattern == ALIGNED:
                 return None
-            loaded[access] = (self._name(f"{access.buffer}_vector"), vector)  # type: ignore[index]
-        result = self._name("result")
-        index = (_of(lane),)
+            whole = whole if place.buffer not in self.own else None  # type: ignore[union-attr]
+            loaded = {access: v for access, v in loaded.items() if access.buffer not in self.own}
+        loads = {access: load for access, load in loaded.items() if load is not None}
+        return self._computed(loop, lanes, whole, loads) if whole or loads else None
+
+    def _loaded(self, loop: i.For, lanes: _Lanes, facts: Facts) -> dict[i.Access, _Load | None]:
+        """What is read of each lane another element: how all of them are loaded, or None."""
+        lane = NatVariable(loop.index)
+        found: dict[i.Access, _Load | None] = {}
+        for access, guards in _reads(lanes.values(), ()):
+            if not any(lane in n.atoms for n in access.indices) or not isinstance(access, i.Access):
+                continue
+            vector = None if _mentions(access, lanes.varying) else self._vector(access, loop, facts)
+            if vector is not None and self._inside(vector, loop, facts):
+                guards = ()
+            if guards is None or any(lane in n.atoms or _named(n, lanes.varying) for g in guards for n in g):
+                vector = None
+            load = _Load(vector, guards or ()) if vector is not None else None
+            if access in found and (other := found[access]) != load:
+                load = None if other is None or load is None else _either(load, other)
+            found[access] = load
+        return dict(sorted(found.items(), key=lambda item: str(item[0])))
+
+    def _computed(
+        self, loop: i.For, lanes: _Lanes, target: i.Access | None, loads: dict[i.Access, _Load]
+    ) -> i.Command:
+        """Loads, by the access to one lane, before; what is assigned goes to the target as one, if it can."""
+        lane, start, assigned = _of(NatVariable(loop.index)), (constant(0),), lanes.assigned
+        registers = {access: self._name(f"{access.buffer}_vector") for access in loads}
+        types = {registers[access]: load.vector.type for access, load in loads.items()}
+        made = [load.into(registers[access], assigned.origin) for access, load in loads.items()]
+        stored: list[i.Command] = []
+        if target is not None:
+            place: i.Access = assigned.target  # type: ignore[assignment]  # resolved by now
+            name = registers[place] if place in registers else self._name("result")
+            registers[place], types[name] = name, target.type
+            stored.append(i.Assign(target, i.Access(name, start, target.type), assigned.origin))
 
         def in_registers(access: i.Access) -> i.Access:
-            return i.Access(loaded[access][0], index, access.type) if access in loaded else access
+            return i.Access(registers[access], (lane,), access.type) if access in registers else access
 
-        computed = i.Assign(i.Access(result, index, body.target.type), body.value, body.origin)  # type: ignore[union-attr]
-        start = (constant(0),)
-        made = i.sequence(
-            *(i.Assign(i.Access(name, start, v.type), v, body.origin) for name, v in loaded.values()),
-            replace(loop, body=i.rebuild(computed, i.Access, in_registers), pattern="lanes"),
-            i.Assign(target, i.Access(result, start, target.type), body.origin),
-        )
-        registers = [(name, v.type) for name, v in loaded.values()] + [(result, target.type)]
-        for name, type_ in registers:
-            made = i.New(Space.LOCAL, name, type_, made, body.origin)
-        return made
+        by_lane = replace(loop, body=lanes.each(), pattern="lanes")
+        whole = i.sequence(*made, i.rebuild(by_lane, i.Access, in_registers), *stored)
+        for name, type_ in types.items():
+            whole = i.New(Space.LOCAL, name, type_, whole, assigned.origin)
+        return lanes.after_the_same(whole)
+
+    def _inside(self, vector: i.Access, loop: i.For, facts: Facts) -> bool:
+        """Whether all lanes are certain to be in the array, whatever the conditions around."""
+        sizes = extents(self.types[vector.buffer])
+        start, total = self._linear(vector, vector.indices), flatten((), sizes)
+        return at_least(start, 0, facts) and less_than(start + loop.count - 1, total, facts)
 
     def _name(self, stem: str) -> str:
         return f"{stem}_v{next(self.numbers)}"
@@ -115,7 +164,128 @@ class _Vectorising:
         return i.Access(access.buffer, first, Vector(loop.count, element))
 
     def _linear(self, access: i.Access, indices: tuple[Nat, ...]) -> Nat:
-        return flatten(indices, dimensions(self.types[access.buffer]))
+        return flatten(indices, extents(self.types[access.buffer]))
+
+
+Guard = tuple[Nat, Nat]  # (a, b) stands for a < b
+
+
+@dataclass(frozen=True)
+class _Load:
+    """A vector in memory that is read only where all guards hold."""
+
+    vector: i.Access
+    guards: tuple[Guard, ...]
+
+    def into(self, register: str, origin: Origin) -> i.Command:
+        place = i.Access(register, (constant(0),), self.vector.type)
+        made: i.Command = i.Assign(place, self.vector, origin)
+        for value, bound in reversed(self.guards):
+            made = i.When(value, bound, made)
+        return made
+
+
+def _either(one: _Load, other: _Load) -> _Load | None:
+    """What is read under the guards of one or of the other, where one of them has all that the other has."""
+    fewer, more = sorted((one, other), key=lambda load: len(load.guards))
+    return fewer if set(fewer.guards) <= set(more.guards) else None
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """What is done for each lane: scalars are set, one after the other, and one element is assigned.
+
+    same: the scalars that have one value for all lanes; varying: the names of the others
+    """
+
+    same: tuple[tuple[i.New, i.Assign], ...]
+    other: tuple[tuple[i.New, i.Assign], ...]
+    assigned: i.Assign
+
+    @staticmethod
+    def of(lane: str, body: i.Command) -> _Lanes | None:
+        """None for a body that does anything else."""
+        varying = {lane}
+        same: list[tuple[i.New, i.Assign]] = []
+        other: list[tuple[i.New, i.Assign]] = []
+        while isinstance(body, i.New):
+            match body.body:
+                case i.Sequence((i.Assign(i.Access(name)) as first, *rest)) if name == body.name:
+                    found = same if varying.isdisjoint(_variables(first)) else other
+                    found.append((body, first))
+                    varying |= {name} if found is other else set()
+                    body = i.sequence(*rest)
+                case _:
+                    return None
+        if not isinstance(body, i.Assign) or not isinstance(body.target, i.Access):
+            return None
+        return _Lanes(tuple(same), tuple(other), body)
+
+    @property
+    def varying(self) -> set[str]:
+        return {new.name for new, _ in self.other}
+
+    def values(self) -> Iterator[i.Expression]:
+        return (assign.value for assign in (*(a for _, a in self.other), self.assigned))
+
+    def each(self) -> i.Command:
+        """What is left to do for each lane."""
+        return _scalars(self.other, self.assigned)
+
+    def after_the_same(self, command: i.Command) -> i.Command:
+        return _scalars(self.same, command)
+
+
+def _scalars(scalars: tuple[tuple[i.New, i.Assign], ...], command: i.Command) -> i.Command:
+    for new, assign in reversed(scalars):
+        command = replace(new, body=i.sequence(assign, command))
+    return command
+
+
+def _variables(assign: i.Assign) -> set[str]:
+    """The buffers and indices that a scalar is computed from."""
+    found = {access.buffer for access in i.accesses(assign.value)}
+
+    def see(value: Nat) -> Nat:
+        found.update(value.variables)
+        return value
+
+    i.rebuild(assign, Nat, see)
+    return found
+
+
+def _mentions(access: i.Access, names: set[str]) -> bool:
+    return any(_named(index, names) for index in access.indices)
+
+
+def _named(value: Nat, names: set[str]) -> bool:
+    return not names.isdisjoint(value.variables)
+
+
+def _reads(
+    values: Iterable[i.Expression], guards: tuple[Guard, ...] | None
+) -> Iterator[tuple[i.Access | i.Tile, tuple[Guard, ...] | None]]:
+    """Every access with the comparisons of indices under which it is read; None: under other conditions."""
+    for value in values:
+        match value:
+            case i.Operator("select", (condition, first, second)):
+                yield from _reads((condition,), guards)
+                yes, no = _comparison(condition)
+                yield from _reads((first,), None if guards is None or yes is None else (*guards, yes))
+                yield from _reads((second,), None if guards is None or no is None else (*guards, no))
+            case i.Operator(_, operands) | i.ForeignCall(_, _, operands):
+                yield from _reads(operands, guards)
+            case _:
+                yield from ((access, guards) for access in i.accesses(value))
+
+
+def _comparison(condition: i.Expression) -> tuple[Guard | None, Guard | None]:
+    """A comparison of indices, and its negation."""
+    match condition:
+        case i.Operator("lt", (i.Natural(value, _), i.Natural(bound, _))):
+            return (value, bound), (bound, value + 1)
+        case _:
+            return None, None
 
 
 def _at_once(type_: Data) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from codegen import imperative as i
 from codegen.launch import number
 from codegen.translate import (
+    ACCEPTING,
+    CONTINUING,
     Call,
     Continuation,
     Environment,
@@ -17,7 +19,7 @@ from codegen.translate import (
 )
 from codegen.views import Choice, Path, Reading, Sizes, reading, rearranges, writing, zip_path
 from rise.errors import TranslationError
-from rise.expr import DependentLambda, Expr, Lambda, substitute_sizes
+from rise.expr import DependentLambda, Expr, Lambda, Primitive, apply, spine, substitute_sizes
 from rise.nat import Atom, Nat, NatVariable, constant, nat, quotient, remainder, variable
 from rise.types import Argument, Data, Function, Index, Pair, Space, Unknown, Variable
 
@@ -289,6 +291,30 @@ def write_each(translator: Translator, call: Call, target: i.Acceptor) -> i.Comm
     )
 
 
+@accepting("idx")
+def write_only_element(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """acc xs (IdxAcc A) where loops write xs, of one element; else con(xs[i]) λx. A := x"""
+    _, xs = call.arguments
+    if call.nat("n") != constant(1) or not _is_written(xs):
+        element = apply(call.primitive, *call.arguments, origin=call.origin)
+        return translator.accept_value(element, target, call.environment)
+    whole = i.AcceptView("idx", call.primitive.arguments, target, xs.type)  # type: ignore[arg-type]
+    return translator.accept(xs, whole, call.environment)
+
+
+def _is_written(expr: Expr) -> bool:
+    """Whether an array is what a loop writes, seen through views and names."""
+    head, applications = spine(expr)
+    if isinstance(head, Lambda) and applications:
+        return _is_written(head.body)
+    if not isinstance(head, Primitive) or not applications or head.name not in ACCEPTING:
+        return False
+    if head.name not in CONTINUING:
+        return True
+    last = applications[-1].argument
+    return _is_written(last.body if head.name == "let" and isinstance(last, Lambda) else last)
+
+
 @accepting("scatter")
 def write_scattered(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """con(indices) λi. acc xs (ScatterAcc i A)"""
@@ -504,6 +530,12 @@ def write_listed(_: Sizes, path: Path, operand: int) -> Path:
 def write_unzip(_: Sizes, path: Path, __: int) -> Path:
     index, member, *rest = path
     return (member, index, *rest)
+
+
+@writing("idx")
+def write_idx(_: Sizes, path: Path, __: int) -> Path:
+    """0 :: p is p: the only element"""
+    return path[1:]
 
 
 @writing("zip")

@@ -148,13 +148,24 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
 
 @accepting("reduceSeq", "reduceSeqUnroll")
 def fold_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """In place where the initial value is what the target holds; else con λr. A := r."""
-    initial = call.arguments[1]
+    updated = in_place(translator, call, call.arguments[1], target, _update)
+    if updated is not None:
+        return updated
+    return fold(translator, call, lambda value: translator.copy(target, value, call.origin))
+
+
+Update = Callable[[Translator, Call, i.Expression, i.Acceptor], i.Command]
+
+
+def in_place(
+    translator: Translator, call: Call, initial: Expr, target: i.Acceptor, update: Update
+) -> i.Command | None:
+    """The update of a target that holds the initial value; None where it does not."""
     if is_view(initial):
         start = translator.pure(initial, call.environment, call.origin)
-        if same_place(start, target, call.type) and not _reads_initial(translator, call, target):
-            return _update(translator, call, start, target)
-    return fold(translator, call, lambda value: translator.copy(target, value, call.origin))
+        if same_place(start, target, call.type) and not _reads_initial(translator, call, target, update):
+            return update(translator, call, start, target)
+    return None
 
 
 def _update(translator: Translator, call: Call, value: i.Expression, target: i.Acceptor) -> i.Command:
@@ -209,7 +220,7 @@ def scan(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     return i.New(Space.LOCAL, name, type_, i.sequence(start, scanned), call.origin)
 
 
-def _reads_initial(translator: Translator, call: Call, target: i.Acceptor) -> bool:
+def _reads_initial(translator: Translator, call: Call, target: i.Acceptor, update: Update) -> bool:
     """Whether the loop reads the place that it updates other than through its accumulator.
 
     The loop is translated with an accumulator that is a buffer of its own: then what is still read
@@ -217,7 +228,7 @@ def _reads_initial(translator: Translator, call: Call, target: i.Acceptor) -> bo
     """
     used = set(translator.used)
     stand_in = i.Variable(translator.name("accumulator"), call.type)
-    loop_ = _update(translator, call, stand_in, i.AcceptVariable(stand_in.name, call.type))
+    loop_ = update(translator, call, stand_in, i.AcceptVariable(stand_in.name, call.type))
     translator.used = used
     path = tuple(variable(f"probe_{d}") for d in range(len(dimensions(call.type))))
     buffer = Resolver().write(target, path, Facts()).buffer

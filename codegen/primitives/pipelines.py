@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from codegen import imperative as i
 from codegen.paths import READING
-from codegen.primitives.levels import Element, elements, parameter_name, start_of, step_of
-from codegen.primitives.memory import asynchronously, layout_of
+from codegen.primitives.carried import FETCH, at_index, carried
+from codegen.primitives.levels import Element, elements, in_place, parameter_name, start_of, step_of
+from codegen.primitives.memory import asynchronously, layout_of, stem
 from codegen.primitives.prefetch import Halves, halves
 from codegen.translate import (
     Call,
@@ -31,7 +32,7 @@ from codegen.translate import (
 from rise.errors import TranslationError
 from rise.expr import Expr, Lambda
 from rise.nat import Nat, at_least, constant, remainder, variable
-from rise.types import Array, Data, Layout, Space
+from rise.types import ROW_MAJOR, Array, Data, Layout, Space
 
 COPIES = ("copyAsync", "copyThreads")
 
@@ -45,6 +46,7 @@ class Ring:
     value: Expr
     layout: Layout
     asynchronous: bool
+    space: Space = Space.SHARED
 
     @property
     def type(self) -> Data:
@@ -71,22 +73,30 @@ Loaded = Ring | Seen | Expr
 @continuing("reducePipelined")
 def pipelined(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """new acc, rings. acc(z)(acc) ; prologue ; for k < n. (wait ; load k+S-1 ; acc(f acc k)(acc)) ; C(acc)"""
-    load, step, initial, xs = call.arguments
+    _, step, initial, _ = call.arguments
     name = translator.name(parameter_name(step, "acc"), call.type)
     accumulator, target = i.Variable(name, call.type), i.AcceptVariable(name, call.type)
     start = start_of(translator, call, initial, target)
+    update = _update(translator, call, accumulator, target)
+    return i.New(Space.LOCAL, name, call.type, i.sequence(start, update, then(accumulator)), call.origin)
+
+
+def _update(translator: Translator, call: Call, value: i.Expression, target: i.Acceptor) -> i.Command:
+    load, step, _, xs = call.arguments
 
     def loops(element: Element) -> i.Command:
         return _Pipeline(translator, call, load, element).run(
-            lambda loaded: step_of(translator, call, step, (accumulator, loaded), target)
+            lambda loaded: step_of(translator, call, step, (value, loaded), target)
         )
 
-    update = elements(translator, xs, call.environment, loops)
-    return i.New(Space.LOCAL, name, call.type, i.sequence(start, update, then(accumulator)), call.origin)
+    return elements(translator, xs, call.environment, loops)
 
 
 @accepting("reducePipelined")
 def pipelined_result(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    updated = in_place(translator, call, call.arguments[2], target, _update)
+    if updated is not None:
+        return updated
     return pipelined(translator, call, lambda value: translator.copy(target, value, call.origin))
 
 
@@ -104,8 +114,8 @@ class _Pipeline:
         loaded = self._loaded(self._body(), stages)
         rings = list(_rings(loaded))
         if not rings:
-            message = "the load of a pipeline stores nothing in Shared memory"
-            hint = "`copyAsync` or `copyThreads` says what is stored"
+            message = "the load of a pipeline stores nothing in Shared memory, nor in registers"
+            hint = "`copyAsync`, `copyThreads` or `toMem(Local)` says what is stored"
             raise TranslationError("R0725", message, self.call.origin, hint)
         ahead = self._ahead(stages.value, rings)
         copying = any(ring.asynchronous for ring in rings)
@@ -116,7 +126,7 @@ class _Pipeline:
             i.Wait(0) if copying and ahead else i.Skip(),
         )
         for ring in reversed(rings):
-            body = i.New(Space.SHARED, ring.name, ring.type, body, self.call.origin, ring.layout)
+            body = i.New(ring.space, ring.name, ring.type, body, self.call.origin, ring.layout)
         return body
 
     # --- what is loaded -------------------------------------------------------------------------------
@@ -136,6 +146,9 @@ class _Pipeline:
             name = self.translator.name("ring", inner.type)
             asynchronous = inner.name == "copyAsync"
             return Ring(name, stages, inner.arguments[0], layout_of(inner), asynchronous)
+        if inner is not None and inner.name == "toMem" and inner.size("a") is Space.LOCAL:
+            name = self.translator.name(stem(inner.type, Space.LOCAL), inner.type)
+            return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL)
         if inner is not None and inner.name in READING and inner.arguments:
             return Seen(inner, tuple(self._part(part, stages) for part in inner.arguments))
         return expr
@@ -149,7 +162,7 @@ class _Pipeline:
 
     def _ahead(self, stages: int, rings: list[Ring]) -> int:
         """How many elements ahead of the computation loads are: one is kept in registers in any case."""
-        if stages == 1 and any(ring.asynchronous for ring in rings):
+        if stages == 1 and any(ring.asynchronous or ring.space is Space.LOCAL for ring in rings):
             return 0
         return max(stages - 1, 1)
 
@@ -166,7 +179,8 @@ class _Pipeline:
         index = self.translator.name("k")
         fill = _when(variable(index), count, self._fill(rings, variable(index), variable(index)), ahead)
         loop = i.sequence(fill, self._commit(rings))
-        return i.For(index, constant(ahead), loop, True, pattern="prologue") if ahead else i.Skip()
+        pattern = FETCH if _in_registers(rings) else "prologue"
+        return i.For(index, constant(ahead), loop, True, pattern=pattern) if ahead else i.Skip()
 
     def _steady(
         self,
@@ -191,18 +205,25 @@ class _Pipeline:
         # the copies of element k are in the oldest group but, at once behind them, ahead - 1 others
         wait: i.Command = i.Wait(max(ahead - 1, 0)) if any(ring.asynchronous for ring in rings) else i.Skip()
         use = self._with(k, lambda environment: step(self._value(loaded, remainder(k, stages), environment)))
+        parts = carried(self.translator, use) if ahead and not split else None
+        if parts is not None:
+            after = _unless_empty(i.When(k + 1, count, at_index(parts.first, name, k + 1)))
+            body = i.sequence(early, self._commit(rings), parts.middle, wait, after, parts.last)
+            loop = i.For(name, count, body, pattern=self.call.name)
+            return parts.around(i.sequence(wait, at_index(parts.first, name, constant(0)), loop))
         begin = (wait, early, self._commit(rings)) if ahead else (early, self._commit(rings), wait)
         body = i.sequence(*begin, use, late)
         for half in split.values():
             registers = half.registers
             body = i.New(Space.LOCAL, registers.name, registers.type, body, self.call.origin)
-        return i.For(name, count, body, pattern=self.call.name)
+        # registers have no run-time index
+        return i.For(name, count, body, _in_registers(rings), pattern=self.call.name)
 
     def _halves(self, rings: list[Ring], index: Nat, slot: Nat) -> dict[str, Halves]:
         """The copies through registers, by ring, that can be halved."""
         found: dict[str, Halves] = {}
         for ring in rings:
-            if not ring.asynchronous:
+            if not ring.asynchronous and ring.space is Space.SHARED:
                 first, second = self._fill([ring], index, slot), self._fill([ring], index, slot)
                 half = halves(self.translator.name("prefetched"), first, second)
                 if half is not None:
@@ -229,6 +250,10 @@ def _rings(loaded: Loaded) -> Iterator[Ring]:
                 yield from _rings(part)
         case _:
             return
+
+
+def _in_registers(rings: list[Ring]) -> bool:
+    return any(ring.space is Space.LOCAL for ring in rings)
 
 
 def _unless_empty(when: i.When) -> i.Command:

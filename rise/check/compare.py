@@ -13,7 +13,7 @@ from rise.primitives.declare import plain_pattern
 from rise.types import Array, Fragment, Scalar, Vector, arguments
 
 # 2^-p for a significand of p bits: the distance from 1 to the next number
-EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "tf32": 2.0**-10, "f32": 2.0**-23, "f64": 2.0**-52}
 REDUCTIONS = ("reduce", "scan")
 
 

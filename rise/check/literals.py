@@ -9,7 +9,7 @@ from rise.check.mismatch import Demand
 from rise.constraint import Constraint
 from rise.errors import TypeMismatch
 from rise.source import Origin
-from rise.types import BOOL, Array, Index, Scalar, Type, Variable, Vector
+from rise.types import BOOL, TF32, Array, Index, Scalar, Type, Variable, Vector
 
 # the numbers that share one type, each with its place
 Numbers = list[tuple[int | float, Origin]]
@@ -18,7 +18,7 @@ Numbers = list[tuple[int | float, Origin]]
 def check(values: Numbers, type_: Type, demand: Demand) -> Iterator[Constraint]:
     """Raises where a number cannot be of the type; yields what an index asks of its bound."""
     match type_:
-        case Scalar() if type_ != BOOL:
+        case Scalar() if type_ not in (BOOL, TF32):
             _check_scalars(values, type_)
         case Index(bound):
             for value, place in values:
@@ -39,6 +39,8 @@ def check(values: Numbers, type_: Type, demand: Demand) -> Iterator[Constraint]:
 def _hint(type_: Type) -> str | None:
     if type_ == BOOL:
         return "write `true` or `false`"
+    if type_ == TF32:
+        return "write `tf32(…)`, which rounds"
     return "`map` applies a function to every element of an array" if isinstance(type_, Array) else None
 
 

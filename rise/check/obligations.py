@@ -193,6 +193,8 @@ def _class_hint(type_: Type, wanted: TypeClass) -> str | None:
             return "`fun((x, y) => …)`, `fst` and `snd` take a pair apart"
         case Scalar("bool"):
             return "`&&`, `||`, `!`, `==` and `!=` are for truth values; `i32(b)` is 1 where b is true"
+        case Scalar("tf32"):
+            return "tf32 is a type of operands of tensor cores: compute with `f32(x)`, round with `tf32(x)`"
         case Vector() if not wanted.has_vectors:
             return "`mapVec` compares every element with a number; `asScalar` gives the elements"
         case Scalar() | Index() if wanted is TypeClass.FLOAT:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from rise.constraint import Constraint
@@ -45,12 +45,15 @@ def specialise(definition: Definition, sizes: Mapping[str, int]) -> Expr:
     definition asks something of its sizes that does not hold.
     """
     names = size_names(definition)
-    _check_names(definition, names, sizes)
+    check_names(definition, names, sizes, names)
     for constraint in definition.constraints:
-        _check_constraint(definition, constraint, sizes)
-    solution: dict[Atom | Variable | Unknown, Argument] = {
-        NatVariable(name): constant(sizes[name]) for name in names
-    }
+        check_constraint(definition.name, constraint, sizes)
+    return instantiated(definition, {NatVariable(name): constant(sizes[name]) for name in names})
+
+
+def instantiated(definition: Definition, sizes: Mapping[Atom, Nat]) -> Expr:
+    """The function of the inputs, each of them named, with other sizes for its own, references replaced."""
+    solution: dict[Atom | Variable | Unknown, Argument] = dict(sizes.items())
     return with_inputs(inline(substitute_sizes(undepended(definition.body), solution)))
 
 
@@ -89,15 +92,17 @@ def inputs_of(program: Expr) -> list[tuple[str, Type]]:
     return found
 
 
-def _check_names(definition: Definition, names: tuple[str, ...], sizes: Mapping[str, int]) -> None:
+def check_names(
+    definition: Definition, wanted: tuple[str, ...], sizes: Mapping[str, int], names: tuple[str, ...]
+) -> None:
+    """Raises UsageError unless those wanted are given, and all that are given are among the names."""
     known = ", ".join(f"`{n}`" for n in names) or "none"
     for name, value in sizes.items():
         if name not in names:
             hint = suggestion(name, names) or f"its sizes: {known}"
             raise UsageError("R0406", f"`{definition.name}` has no size `{name}`", None, hint)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
-            raise UsageError("R0407", f"the size {name}={value} is no natural number up to 2^40")
-    missing = [n for n in names if n not in sizes]
+        check_natural(name, value)
+    missing = [n for n in wanted if n not in sizes]
     if missing:
         raise UsageError(
             "R0405",
@@ -108,12 +113,19 @@ def _check_names(definition: Definition, names: tuple[str, ...], sizes: Mapping[
         )
 
 
-def _check_constraint(definition: Definition, constraint: Constraint, sizes: Mapping[str, int]) -> None:
+def check_natural(name: str, value: int) -> None:
+    """A size is a natural number, and no absurd one."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
+        raise UsageError("R0407", f"the size {name}={value} is no natural number up to 2^40")
+
+
+def check_constraint(name: str, constraint: Constraint, sizes: Mapping[str, int]) -> None:
+    """Raises TypeMismatch, naming sizes and values, where what a program asks of them does not hold."""
     value, divisor = constraint.value, constraint.divisor
     if not isinstance(value, Nat):
         return
     where = ", ".join(f"{n} = {sizes[n]}" for n in sorted(_variables(constraint)) if n in sizes)
-    asked = f"`{definition.name}` needs {constraint}, which does not hold for {where}"
+    asked = f"`{name}` needs {constraint}, which does not hold for {where}"
     number, below = _evaluated(value, sizes), None if divisor is None else _evaluated(divisor, sizes)
     code = "R0404" if divisor is None else "R0401"
     if number is None or (divisor is not None and not below):
@@ -153,7 +165,17 @@ def sizes_from_inputs(
     message names input, expected and found shape; two inputs that contradict each other are R0409, and
     so is a dimension that no size fits.
     """
-    names = size_names(definition)
+    inputs = [(n, t) for n, t in inputs_of(undepended(definition.body)) if is_data(t)]
+    return sizes_from_shapes(size_names(definition), inputs, shapes, given)
+
+
+def sizes_from_shapes(
+    names: Sequence[str],
+    inputs: Sequence[tuple[str, Type]],
+    shapes: Mapping[str, Shape],
+    given: Mapping[str, int],
+) -> dict[str, int]:
+    """As `sizes_from_inputs`, for inputs of data whose types are over these sizes."""
     unknown = {name: NatUnknown(-1 - i) for i, name in enumerate(names)}
     opened = {NatVariable(name): atom(u) for name, u in unknown.items()}
     back = {u: name for name, u in unknown.items()}
@@ -161,8 +183,8 @@ def sizes_from_inputs(
     told: dict[str, str] = {}
     equations = [
         (name, extent.substitute(opened), found)  # type: ignore[arg-type]  # variables are atoms
-        for name, type_ in inputs_of(undepended(definition.body))
-        if is_data(type_) and name in shapes
+        for name, type_ in inputs
+        if name in shapes
         for extent, found in zip(_extents(type_), shapes[name], strict=False)
     ]
     for _ in range(len(names) + 1):

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from rise.errors import UsageError
 
-STAGES = ("high", "low", "imperative", "cuda", "ptx", "cubin")
+STAGES = ("high", "low", "imperative", "cuda", "ptx", "cubin", "resources")
 BACKENDS = ("interpret", "emulate", "cuda")
 
 
@@ -68,6 +68,8 @@ def _run(commands: Any) -> None:
     made.add_argument("--backend", choices=BACKENDS, help="default: cuda where a GPU is, else emulate")
     _strategy(made)
     made.add_argument("--target", type=_target, metavar="ARCH", help="GPU to compile for: sm_75 … sm_90a")
+    _runtime(made)
+    made.add_argument("--cuda", metavar="F.cu", help="run this text in place of the one that is printed")
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for inputs that are not given")
     made.add_argument("--check", action="store_true", help="compare with the interpreter")
     made.add_argument("--json", action="store_true", help="print JSON")
@@ -82,11 +84,17 @@ def _compile(commands: Any) -> None:
     )
     made.add_argument("-o", "--output", metavar="FILE", help="write to a file")
     made.add_argument("--stage", choices=STAGES, default="cuda", help="what to print (cuda)")
+    made.add_argument("--pass", dest="pass_", metavar="NAME", help="of the stage imperative, only this pass")
+    made.add_argument(
+        "--spills", choices=("refuse", "allow"), default="refuse", help="registers kept in memory (refuse)"
+    )
+    _runtime(made)
 
 
 def _derive(commands: Any) -> None:
     made = _command(commands, "derive", "derive", "print how a strategy rewrites a definition, step by step")
     _program(made)
+    made.set_defaults(runtime=[])  # steps are checked by evaluation, at sizes that are known
     _strategy(made)
     made.add_argument("--check", action="store_true", help="evaluate before and after every step")
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for the inputs of the check")
@@ -114,12 +122,23 @@ def _catalogues(commands: Any) -> None:
 def _demonstrations(commands: Any) -> None:
     made = _command(commands, "demo", "demo", "show every stage of compiling a matrix product")
     made.add_argument("--size", type=_positive, default=256, metavar="N", help="a multiple of 128 (256)")
-    made = _command(commands, "bench", "bench", "compare with libraries on a GPU")
-    made.add_argument("subject", choices=("gemm",), metavar="gemm")
-    made.add_argument(
-        "--sizes", type=_sizes, default=[1024, 2048, 4096], metavar="N,N,…", help="m = n = k (1024,2048,4096)"
-    )
-    made.add_argument("--output", metavar="FILE", help="where the measurements are appended")
+    _bench(_command(commands, "bench", "bench", "measure a table of kernels against libraries, on a GPU"))
+
+
+def _bench(made: argparse.ArgumentParser) -> None:
+    add = made.add_argument
+    several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+    add("table", nargs="?", metavar="TABLE", help="its name, or a .toml file; without it they are listed")
+    add("--out", default="bench-results", metavar="DIR", help="results and report (bench-results)")
+    add("--sizes", metavar="S", help="only these: 1024, 128x256x64, m=64", **several)
+    add("--only", metavar="X", help="only these definitions, strategies, baselines", **several)
+    add("--limit", type=_positive, metavar="N", help="the first N sizes of each program")
+    add("--time-budget", type=float, metavar="SECONDS", help="what is left is done the next time")
+    add("--processes", type=_positive, metavar="N", help="how many compile (all processors but one)")
+    add("--prepare", action="store_true", help="only compile; needs no GPU")
+    add("--target", type=_target, default="sm_90a", metavar="ARCH", help="of --prepare (sm_90a)")
+    add("--plot", action="store_true", help="draw plots, with matplotlib")
+    add("--worker", type=float, help=argparse.SUPPRESS)  # the process that has the GPU
 
 
 def _program(made: argparse.ArgumentParser) -> None:
@@ -127,6 +146,17 @@ def _program(made: argparse.ArgumentParser) -> None:
     made.add_argument("name", metavar="NAME", help="a definition of the file")
     made.add_argument(
         "--size", nargs="+", action="extend", default=[], metavar="NAME=N", help="sizes: m=128 n=64"
+    )
+
+
+def _runtime(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--runtime",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME[=UNIT]",
+        help="sizes that a kernel is given when it is launched, multiples of UNIT",
     )
 
 
@@ -156,10 +186,6 @@ def _positive(text: str) -> int:
     return value
 
 
-def _sizes(text: str) -> list[int]:
-    return [_positive(part) for part in text.split(",")]
-
-
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     """`["m=1", "n=2"]` as a mapping. R0005 where an item is no pair or a name is given twice."""
     found: dict[str, str] = {}
@@ -176,6 +202,12 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
 def sizes(texts: Sequence[str]) -> dict[str, int]:
     """`["m=128"]` as numbers."""
     return {name: _natural(name, value) for name, value in pairs(texts, "--size").items()}
+
+
+def units(texts: Sequence[str]) -> dict[str, int]:
+    """`["m", "n=16"]` as what each is a multiple of."""
+    given = [text if "=" in text else f"{text}=1" for text in texts]
+    return {name: _natural(name, value) for name, value in pairs(given, "--runtime").items()}
 
 
 def _natural(name: str, text: str) -> int:

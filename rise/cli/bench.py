@@ -1,28 +1,207 @@
-"""`rise bench`: measurements on a GPU, against libraries."""
+"""`rise bench`: tables of measurements on a GPU, against libraries.
+
+The measuring is done in a process of its own, which `codegen.bench.supervise` begins again where a kernel
+takes it with it; results, reports and plots are files of one folder.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from math import inf
 from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
-RESULTS = Path("benchmarks/results/gemm.csv")
+from rise.errors import UsageError
+
+if TYPE_CHECKING:
+    from codegen.bench.build import Built, Order, Refused
+    from codegen.bench.campaign import Campaign
+    from codegen.bench.table import Table
+    from rise.check.program import Program
+
+RIGHT, WRONG = 0, 1
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """D = αAB + βC at square sizes against cuBLAS; appends to the results and prints a table."""
-    from codegen.bench import gemm
-    from codegen.pipeline import generate
-    from rise.check.program import check_text
+    """Lists tables; or compiles one, measures it, and reports. 1 where a kernel is wrong."""
+    from codegen.bench import table as tables
+
+    if arguments.table is None:
+        for name in tables.known():
+            found = tables.find(name)
+            print(f"{name:14} {len(found.cases):4} cases  {found.title}")
+        return RIGHT
+    table = tables.restrict(tables.find(arguments.table), arguments.sizes, arguments.only, arguments.limit)
+    if arguments.prepare:
+        return _prepare(table, arguments)
+    if arguments.worker is not None:
+        return _work(table, arguments)
+    return _supervised(table, arguments)
+
+
+# --- compiling ----------------------------------------------------------------------------------------------
+
+
+def derive(order: Order) -> Any:
+    """The kernel for an order, or the program of several; compiled, so that a GPU finds it in the cache."""
+    from codegen.pipeline import assemble
+    from codegen.runtime import compile_cubin
     from rise.check.specialise import specialise
     from rise.cli.stages import derived
-    from strategies.tensor_core import tensor_core
+    from strategies.registry import find
 
-    definition = check_text(gemm.PROGRAM, "gemm.rise")["gemm"]
-    rows = []
-    for size in arguments.sizes:
-        program = specialise(definition, {"m": size, "n": size, "k": size})
-        kernel = generate(derived(program, tensor_core()).term, "gemm")
-        rows.append(gemm.measure(kernel, size, size, size, "tensor_core()"))
-    gemm.append(rows, Path(arguments.output) if arguments.output else RESULTS)
-    print(gemm.table(rows))
-    return 0
+    program = specialise(_program(order.file)[order.definition], dict(order.sizes))
+    strategy = find(order.candidate.strategy).make(dict(order.candidate.settings))
+    made = assemble(derived(program, strategy).term, f"{order.definition}_kernel")
+    kernels = tuple(replace(kernel, stages=()) for kernel in made.kernels)
+    for kernel in kernels:
+        compile_cubin(kernel.source, order.target)
+    return kernels[0] if len(kernels) == 1 else replace(made, kernels=kernels)
+
+
+@cache
+def _program(file: Path) -> Program:
+    from rise.check.program import load
+
+    return load(file)
+
+
+def _prepare(table: Table, arguments: argparse.Namespace) -> int:
+    """Compiles every candidate at every size into the cache, without a GPU, and says what is refused."""
+    from codegen.bench.build import Builds, processes
+
+    built, refused = 0, Counter[tuple[str, str]]()
+    with processes(arguments.processes) as pool:
+        builds = Builds(pool, derive, arguments.target)
+        builds.start(table.cases)
+        for case in table.cases:
+            made: list[Built | Refused] = builds.of(case)
+            reasons = [(str(each.candidate), getattr(each, "reason", None)) for each in made]
+            built += sum(reason is None for _, reason in reasons)
+            refused.update((name, reason) for name, reason in reasons if reason is not None)
+            print(
+                f"{case.key}: {sum(r is None for _, r in reasons)} of {len(reasons)} candidates", flush=True
+            )
+    print(f"{built} kernels for {arguments.target}, {refused.total()} refused")
+    for (name, reason), count in refused.most_common():
+        print(f"  {count:4} × {name}: {reason}")
+    return RIGHT
+
+
+# --- measuring ----------------------------------------------------------------------------------------------
+
+
+class _Clock:
+    def now(self) -> float:
+        return monotonic()
+
+
+def _work(table: Table, arguments: argparse.Namespace) -> int:
+    """In the process that has the GPU. Leaves at once where the GPU is lost: nothing can be tidied up."""
+    from rich.console import Console
+
+    from codegen.bench.build import Builds, code, processes
+    from codegen.bench.campaign import Campaign
+    from codegen.bench.contest import ContextLost
+    from codegen.bench.gpu import Gpu
+    from codegen.bench.progress import Shown
+    from codegen.bench.supervise import LOST
+
+    clock = _Clock()
+    deadline = clock.now() + arguments.worker
+    gpu = Gpu()
+    folder = Path(arguments.out)
+    gpu.machine().write(_machine_path(table, folder))
+    with processes(arguments.processes) as pool, Shown(Console()) as progress:
+        builds = Builds(pool, derive, gpu.target)
+        campaign = Campaign(table, folder, gpu, builds, clock, progress, code(), deadline)
+        try:
+            campaign.run()
+        except ContextLost as error:
+            print(f"the GPU answers no more: {error}", file=sys.stderr, flush=True)
+            sys.stdout.flush()
+            os._exit(LOST)
+    _say_what_is_left(campaign)
+    return RIGHT
+
+
+def _say_what_is_left(campaign: Campaign) -> None:
+    if campaign.left:
+        print(f"no time left for {len(campaign.left)} cases; the same command goes on with them:")
+        for case in campaign.left:
+            print(f"  {case.key}")
+
+
+def _supervised(table: Table, arguments: argparse.Namespace) -> int:
+    from codegen.bench.build import code
+    from codegen.bench.journal import Journal
+    from codegen.bench.machine import read
+    from codegen.bench.results import read_attempts, read_rows
+    from codegen.bench.supervise import process, supervise
+
+    folder, clock = Path(arguments.out), _Clock()
+    deadline = clock.now() + (arguments.time_budget or inf)
+    attempts = folder / f"{table.name}.attempts.csv"
+    rows = folder / f"{table.name}.csv"
+    read_rows(rows), read_attempts(attempts)  # files of another form are refused before anything is measured
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError("R0004", f"cannot write to {folder}: {error.strerror}") from None
+    status = supervise(
+        process(_again(arguments)),
+        Journal(folder / f"{table.name}.running.json"),
+        attempts,
+        code(),
+        lambda: read(_machine_path(table, folder)).device,
+        lambda: deadline - clock.now(),
+    )
+    if rows.exists():
+        _report(table, folder, arguments.plot)
+    if status:
+        return status
+    ours = [a for a in read_attempts(attempts) if a.kind == "rise" and a.code == code()]
+    return WRONG if any(a.status in ("wrong", "crashed") for a in ours) else RIGHT
+
+
+def _again(arguments: argparse.Namespace) -> list[str]:
+    """The command line of the process that measures."""
+    made = ["bench", arguments.table, "--out", arguments.out]
+    for option, values in (("--sizes", arguments.sizes), ("--only", arguments.only)):
+        made += [option, *values] if values else []
+    for option, value in (("--limit", arguments.limit), ("--processes", arguments.processes)):
+        made += [option, str(value)] if value is not None else []
+    return made
+
+
+def _machine_path(table: Table, folder: Path) -> Path:
+    return folder / f"{table.name}.machine.json"
+
+
+def _report(table: Table, folder: Path, plot: bool) -> None:
+    """Markdown beside the results, and on the terminal; plots, if they are asked for."""
+    from codegen.bench.machine import read
+    from codegen.bench.report import markdown
+    from codegen.bench.results import read_attempts, read_rows
+
+    rows = read_rows(folder / f"{table.name}.csv")
+    attempts = read_attempts(folder / f"{table.name}.attempts.csv")
+    machine = _machine_path(table, folder)
+    text = markdown(table, rows, attempts, read(machine) if machine.exists() else None)
+    path = folder / f"{table.name}.md"
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError("R0004", f"cannot write {path}: {error.strerror}") from None
+    print(text)
+    if plot:
+        from codegen.bench.plots import draw
+
+        for picture in draw(table, rows, folder):
+            print(picture)

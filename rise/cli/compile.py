@@ -5,17 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codegen import show as imperative
-from codegen.pipeline import Kernel
+from codegen.host import HostProgram
+from codegen.text import cuda_text
 from rise.check.specialise import inputs_of
-from rise.cli.stages import Subject, chosen_strategy, derived, kernel_of, subject
+from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note, show_code, write_file
 from rise.errors import UsageError
 from rise.expr import Expr
 from rise.pretty import show, show_type
+from rise.suggest import suggestion
 
-LANGUAGES = {"high": "text", "low": "text", "imperative": "text", "cuda": "cuda", "ptx": "text"}
+if TYPE_CHECKING:
+    from codegen.runtime import Resources
+
+LANGUAGES = {
+    "high": "text",
+    "low": "text",
+    "imperative": "text",
+    "cuda": "cuda",
+    "ptx": "text",
+    "resources": "text",
+}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -28,13 +41,42 @@ def run(arguments: argparse.Namespace) -> int:
     success = derived(program, strategy)
     if arguments.stage == "low":
         return _put(arguments, show_function(success.term))
-    kernel = kernel_of(success, chosen.definition.name)
+    made = program_of(chosen, success)
     if arguments.stage == "imperative":
-        return _put(arguments, imperative.show_stages(kernel))
-    note(f"{kernel.name}: {kernel.launch}")
+        return _put(arguments, passes(made, arguments.pass_))
+    for line in _launches(made):
+        note(line)
     if arguments.stage == "cuda":
-        return _put(arguments, with_header(chosen, kernel, arguments))
-    return _put_code(arguments, kernel)
+        return _put(arguments, with_header(chosen, made, arguments))
+    if arguments.stage == "resources":
+        return _put(arguments, "\n".join(map(str, _resources(made, arguments))))
+    return _put_code(arguments, made)
+
+
+def passes(made: HostProgram, name: str | None) -> str:
+    """The imperative program after each pass that changed it, kernel by kernel; or after one of them."""
+    if name is None:
+        return "\n".join(imperative.show_stages(kernel) for kernel in made.kernels)
+    found = [function for kernel in made.kernels for label, function in kernel.stages if label == name]
+    if not found:
+        known = list(dict.fromkeys(label for kernel in made.kernels for label, _ in kernel.stages))
+        hint = suggestion(name, known) or "the passes are " + ", ".join(f"`{n}`" for n in known)
+        raise UsageError("R0003", f"--pass {name}: there is no such pass", None, hint)
+    return "\n\n".join(map(imperative.show_program, found))
+
+
+def _launches(made: HostProgram) -> list[str]:
+    """One line for a kernel; where there are sizes and temporaries, all that the host does."""
+    if len(made.kernels) == 1 and not made.sizes:
+        return [f"{made.kernels[0].name}: {made.kernels[0].launch}"]
+    return str(made).splitlines()
+
+
+def _resources(made: HostProgram, arguments: argparse.Namespace) -> list[Resources]:
+    from codegen.runtime import resources
+
+    found = resources(cuda_text(made), arguments.target)
+    return [found[kernel.name] for kernel in made.kernels]
 
 
 def show_function(program: Expr) -> str:
@@ -43,14 +85,13 @@ def show_function(program: Expr) -> str:
     return "\n".join([*inputs, show(program)])
 
 
-def with_header(chosen: Subject, kernel: Kernel, arguments: argparse.Namespace) -> str:
+def with_header(chosen: Subject, made: HostProgram, arguments: argparse.Namespace) -> str:
     """The CUDA text under a comment that says where it comes from and how it is launched."""
-    sizes = " ".join(f"{n}={v}" for n, v in chosen.sizes.items())
-    lines = [
-        f"// {chosen.definition.name} {sizes}, strategy {arguments.strategy}",
-        f"// launch: {kernel.launch}",
-    ]
-    return "\n".join([*lines, kernel.source])
+    sizes = " ".join([*(f"{n}={v}" for n, v in chosen.sizes.items()), *chosen.runtime])
+    single = len(made.kernels) == 1 and not made.sizes
+    launches = [f"launch: {made.kernels[0].launch}"] if single else ["the host:", *_launches(made)]
+    lines = [f"{chosen.definition.name} {sizes}, strategy {arguments.strategy}", *launches]
+    return "\n".join([*(f"// {line}" for line in lines), cuda_text(made)])
 
 
 def _put(arguments: argparse.Namespace, text: str) -> int:
@@ -61,12 +102,16 @@ def _put(arguments: argparse.Namespace, text: str) -> int:
     return 0
 
 
-def _put_code(arguments: argparse.Namespace, kernel: Kernel) -> int:
-    from codegen.runtime import compile_cubin
+def _put_code(arguments: argparse.Namespace, made: HostProgram) -> int:
+    from codegen.runtime import check_spills, compile_cubin
 
     if arguments.stage == "cubin" and not arguments.output and sys.stdout.isatty():
         raise UsageError("R0009", "machine code is nothing to show", hint="-o FILE writes it")
-    compiled = compile_cubin(kernel.source, arguments.target, ptx=arguments.stage == "ptx")
+    if arguments.stage == "cubin":
+        for found in _resources(made, arguments):
+            note(str(found))
+            check_spills(found, arguments.spills)
+    compiled = compile_cubin(cuda_text(made), arguments.target, ptx=arguments.stage == "ptx")
     content = compiled.read_bytes()
     if arguments.output:
         write_file(Path(arguments.output), content)

@@ -81,6 +81,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0408": "The definition abstracts over a type or a memory, for which nothing can be given on the "
     "command line. Define a function in which it is fixed.",
     "R0409": "Two inputs have shapes that contradict each other.",
+    "R0410": "A size is either a number, `--size`, or open until the kernel is launched, `--runtime`.",
     "R0501": "An input has another shape than its type says.",
     "R0502": "An input has elements of another type. Nothing is converted silently.",
     "R0503": "An index is outside of its array.",
@@ -114,7 +115,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0707": "A write race: parallel workers write the same place.",
     "R0710": "A fragment is loaded from memory. Store a computed tile first.",
     "R0711": "A fragment is loaded from a tile with contiguous rows or contiguous columns.",
-    "R0713": "Kernels have fixed sizes: give them with `--size`.",
+    "R0713": "What a block or a thread stores, and the shapes of its fragments, have sizes known when the "
+    "kernel is compiled: give them with `--size`. Only arrays in global memory may be of run-time sizes.",
     "R0714": "A block has at most 1024 threads. Choose fewer warps or threads: larger tiles for each.",
     "R0715": "Values of this type, functions for example, cannot be stored.",
     "R0716": "The block needs more shared memory than there is. Choose smaller tiles.",
@@ -130,8 +132,14 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0725": "The load of `reducePipelined` is a function written in place, which says what is copied into "
     "Shared memory, as `fun(x => copyAsync(x))` does.",
     "R0726": "An intermediate result that is too large for each thread to keep has to be computed by the "
-    "whole grid, before any of it is read. That takes several kernels, and a program becomes one: cut it in "
-    "two.",
+    "whole grid, before any of it is read: by a kernel of its own. `toMem(Global)` outside of all maps and "
+    "folds makes one; inside of them each turn would need its own kernel.",
+    "R0727": "Registers and shared memory end with a kernel: what two kernels use is stored in global "
+    "memory, `toMem(Global)`.",
+    "R0728": "A size inside of the program, as that of an `iterate`, has to be a whole number that is not "
+    "negative for every value of its variables, and it is not certain that it is.",
+    "R0730": "Swizzled memory exchanges chunks of 16 bytes within rows of 32, 64 or 128 bytes. Rows of an "
+    "array are multiples of that, and WMMA, which finds elements by their distance, cannot read it.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",
@@ -145,15 +153,45 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0820": "There is no CUDA compiler: install the extra `cuda`, or a CUDA toolkit.",
     "R0821": "The CUDA compiler rejects the kernel. The target may lack an instruction that it uses.",
     "R0822": "There is no GPU that pycuda can use.",
-    "R0823": "A kernel is given more or fewer arguments than it has parameters.",
-    "R0824": "An array is not contiguous.",
-    "R0825": "An argument is no array on the host or on the GPU.",
-    "R0826": "An array on the GPU has another shape than the kernel is compiled for.",
     "R0827": "cuBLAS, which a benchmark compares with, failed.",
     "R0828": "cuBLAS, which a benchmark compares with, is not installed.",
     "R0829": "A kernel of a benchmark left parts of its result unwritten.",
     "R0830": "A kernel of a benchmark computed something else than the library.",
     "R0831": "The driver does not record or replay a CUDA graph, with which a benchmark times small kernels.",
+    "R0832": "The compiler keeps values in memory for which a thread has no registers left, which is slow. "
+    "Give each thread less, by smaller tiles or more threads, or allow it: `spills='allow'`, "
+    "`--spills allow`.",
+    "R0833": "The CUDA driver refuses a call; the message has the name that it gives the reason.",
+    "R0834": "An array is not in the memory that the kernel uses: on the host, on another GPU, or on a GPU "
+    "while the kernel runs in the emulator. Nothing is copied silently.",
+    "R0835": "The kernel moves several elements at once, so the array has to start at an address that is a "
+    "multiple of as many bytes.",
+    "R0836": "A result overlaps an input, or another result. Kernels read and write in an order of their "
+    "own, so all results need memory of their own.",
+    "R0837": "An array may not be used as it is: it is read-only and would be written, has a mask, requires "
+    "a gradient, or contradicts the protocol by which it is passed on.",
+    "R0838": "The result is an array of the kind of the inputs, and of this kind no new ones can be made. "
+    "Give one: `out=`.",
+    "R0839": "The CUDA text of `--cuda` is another kernel than that of the program: its entry point or its "
+    "parameters differ.",
+    "R0840": "A kernel for run-time sizes counts with int. For a size beyond that, compile it for this size.",
+    "R0841": "A grid has at most 2^31 - 1 blocks in x, and 65535 in y and in z.",
+    "R0860": "`rise bench` names no table. Without a name it lists them; a file's name ends in `.toml`.",
+    "R0861": "A table of benchmarks says something that cannot be: an unknown key, operation or baseline, "
+    "sizes or settings of another form, an input without a value.",
+    "R0862": "`--sizes` or `--only` of `rise bench` names something that the table does not have.",
+    "R0863": "cublasLt proposes no algorithm for a product, as for rows that are not aligned.",
+    "R0864": "The folder has results of another version of the benchmark. Choose another one: `--out`.",
+    "R0865": "A kernel of a benchmark does not end. It waits for what never comes, or is very slow.",
+    "R0866": "The separate kernels that a benchmark compares with take rows of whole vectors.",
+    "R0867": "Plots are drawn by matplotlib: install the extra `plot`.",
+    "R0880": "A tensor map, by which bulk copies see an array on a GPU, has up to five dimensions, and "
+    "strides that are multiples of 16 bytes.",
+    "R0881": "The box of a tensor map has at most 256 elements in each dimension, rows of a multiple of 16 "
+    "bytes, and with a swizzle rows of just its bytes.",
+    "R0882": "An array does not lie as its tensor map says.",
+    "R0883": "The driver refuses to encode a tensor map.",
+    "R0884": "Tensor cores of Hopper GPUs have no wgmma of this shape, these types or this layout.",
     "R0901": "In the emulator: an argument does not fit its parameter, or overlaps another one.",
     "R0902": "In the emulator: a read outside of an array.",
     "R0903": "In the emulator: a write outside of an array, or any use outside of a local array.",
@@ -171,4 +209,12 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0915": "In the emulator: undefined arithmetic, as signed overflow or division by zero.",
     "R0916": "In the emulator: a use of memory into which a copy is under way that its thread has not waited "
     "for.",
+    "R0917": "In the emulator: threads that wait for each other, or for bytes that never come.",
+    "R0918": "In the emulator: a use of registers on which a wgmma under way works.",
+    "R0919": "In the emulator: a write to shared memory that a wgmma or a bulk store under way reads.",
+    "R0920": "In the emulator: a fence is missing between threads' accesses and those of asynchronous units.",
+    "R0921": "In the emulator: a use of an mbarrier that it does not allow, as more arrivals than its count.",
+    "R0922": "In the emulator: an operand that does not fit, as a descriptor of another swizzle.",
+    "R0923": "In the emulator: setmaxnreg in the wrong direction.",
+    "R0924": "In the emulator: a block that may end while a copy, or another one, uses its shared memory.",
 }

@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 
 from codegen.execute import available_backend, execute
+from codegen.host import HostProgram
+from codegen.text import edited
 from rise.check.compare import Comparison, compare, tolerance
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
-from rise.cli.stages import Subject, chosen_strategy, derived, kernel_of, subject
+from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
 from rise.errors import LaunchError, UsageError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.suggest import suggestion
 from rise.types import Type
+from strategies.core import Strategy
 
 Arrays = Mapping[str, Any]
 
@@ -33,25 +36,45 @@ def run(arguments: argparse.Namespace) -> int:
     strategy = chosen_strategy(arguments)
     given = read_inputs(arguments.inputs) if arguments.inputs else {}
     shapes = {name: array.shape for name, array in _joined(chosen, given).items()}
-    chosen = Subject(chosen.definition, sizes_from_inputs(chosen.definition, shapes, chosen.sizes))
-    program = chosen.program
+    known = sizes_from_inputs(chosen.definition, shapes, chosen.sizes)
+    whole = Subject(chosen.definition, known)
+    program = whole.program
     inputs = all_inputs(program, given, arguments.seed, exact=arguments.check)
     backend = arguments.backend or _default_backend()
     if backend == "interpret":
-        outcome = interpreted(program, inputs)
+        outcome = _interpreted(arguments, program, inputs)
     else:
-        kernel = kernel_of(derived(program, strategy), chosen.definition.name)
-        started = time.perf_counter()
-        result = execute(kernel, inputs, backend, arguments.target, arguments.seed)
-        outcome = Outcome(result, time.perf_counter() - started, str(kernel.launch))
+        fixed = {name: size for name, size in known.items() if name not in chosen.runtime}
+        made = _program(arguments, Subject(chosen.definition, fixed, chosen.runtime), strategy)
+        outcome = executed(made, inputs, backend, arguments, known)
     verdict = None
     if arguments.check:
         verdict = compare(outcome.result, call(program, *inputs), tolerance(program))
     if arguments.output:
         write_result(Path(arguments.output), outcome.result)
     show = _print_json if arguments.json else _print
-    show(chosen, backend, outcome, verdict)
+    show(whole, backend, outcome, verdict)
     return 0 if verdict is None or verdict.agrees else 1
+
+
+def _program(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> HostProgram:
+    """The kernels; with --cuda, their text from a file."""
+    made = program_of(chosen, derived(chosen.program, strategy))
+    return edited(made, read_text(Path(arguments.cuda))) if arguments.cuda else made
+
+
+def executed(
+    made: HostProgram,
+    inputs: list[Any],
+    backend: str,
+    arguments: argparse.Namespace,
+    sizes: Mapping[str, int],
+) -> Outcome:
+    open_ = {size.name: sizes[size.name] for size in made.sizes}
+    started = time.perf_counter()
+    result = execute(made, inputs, backend, arguments.target, arguments.seed, open_)
+    seconds = time.perf_counter() - started
+    return Outcome(result, seconds, "\n".join(str(x.launch) for x in made.at(open_).launches))
 
 
 @dataclass(frozen=True)
@@ -63,7 +86,9 @@ class Outcome:
     launch: str | None = None
 
 
-def interpreted(program: Expr, inputs: list[Any]) -> Outcome:
+def _interpreted(arguments: argparse.Namespace, program: Expr, inputs: list[Any]) -> Outcome:
+    if arguments.cuda:
+        raise UsageError("R0003", "--cuda: CUDA runs on the backend `emulate` or `cuda`, not `interpret`")
     started = time.perf_counter()
     result = call(program, *inputs)
     return Outcome(result, time.perf_counter() - started)
@@ -93,6 +118,16 @@ def read_inputs(path: str) -> dict[str, Any]:
     except (ValueError, zipfile.BadZipFile, EOFError):
         message = f"{path} is no npz file of plain arrays"
         raise UsageError("R0007", message, hint="numpy.savez writes one") from None
+
+
+def read_text(path: Path) -> str:
+    """A file of CUDA text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError("R0001", f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError("R0002", f"{path} is no UTF-8 text") from None
 
 
 def _revived(array: Any) -> Any:

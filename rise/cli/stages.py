@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from codegen.pipeline import Kernel, generate
+from codegen.host import HostProgram
+from codegen.pipeline import Kernel, assemble, generate
 from rewrites.result import Failure, Success
 from rise.check.program import load
 from rise.check.specialise import specialise
-from rise.cli.arguments import pairs, sizes
+from rise.check.symbolic import OpenProgram, opened
+from rise.cli.arguments import pairs, sizes, units
 from rise.errors import RiseError, StrategyError
 from rise.expr import Definition, Expr
 from rise.normal import data_flow
@@ -20,22 +22,32 @@ from strategies.registry import find
 
 @dataclass(frozen=True)
 class Subject:
-    """What a command works on: a definition, and the sizes that were given."""
+    """What a command works on: a definition, and the sizes that were given.
+
+    runtime: sizes that kernels are given when they are launched, and what each is a multiple of
+    """
 
     definition: Definition
     sizes: Mapping[str, int]
+    runtime: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def program(self) -> Expr:
-        """The definition at its sizes."""
-        return specialise(self.definition, self.sizes)
+        """The definition at its sizes; those of run time stay variables."""
+        return self.open.program
+
+    @property
+    def open(self) -> OpenProgram:
+        if not self.runtime:
+            return OpenProgram(specialise(self.definition, self.sizes), (), ())
+        return opened(self.definition, self.sizes, self.runtime)
 
 
 def subject(arguments: argparse.Namespace) -> Subject:
-    """The definition that FILE, NAME and --size name."""
+    """The definition that FILE, NAME, --size and --runtime name."""
     find(arguments.strategy)  # a module of the user's own may declare what the program uses
-    given = sizes(arguments.size)
-    return Subject(load(arguments.file)[arguments.name], given)
+    given, left = sizes(arguments.size), units(arguments.runtime)
+    return Subject(load(arguments.file)[arguments.name], given, left)
 
 
 def chosen_strategy(arguments: argparse.Namespace) -> Strategy:
@@ -56,6 +68,12 @@ def derived(program: Expr, strategy: Strategy) -> Success:
     if isinstance(result, Failure):
         raise result.error(strategy.name)
     return result
+
+
+def program_of(chosen: Subject, success: Success) -> HostProgram:
+    """The kernels for a derived program, and how the host launches them."""
+    of = chosen.open
+    return assemble(OpenProgram(success.term, of.sizes, of.constraints), f"{chosen.definition.name}_kernel")
 
 
 def kernel_of(success: Success, name: str) -> Kernel:

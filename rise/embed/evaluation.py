@@ -234,11 +234,11 @@ def _variable_type(name: str, type_: Type, array: numpy.ndarray[Any, Any]) -> tu
 
 
 def _scalar(name: str, array: numpy.ndarray[Any, Any]) -> Scalar:
-    """The scalar type that NumPy's type of elements is."""
+    """The scalar type that NumPy's type of elements is: of f32 and tf32, which are stored alike, f32."""
     from rise.interpret import dtype_of
 
     for scalar in SCALARS.values():
-        if dtype_of(scalar) == array.dtype:
+        if scalar != TF32 and dtype_of(scalar) == array.dtype:
             return scalar
     message = f"`{name}` has elements of NumPy's type {array.dtype}, which programs do not have"
     raise EvaluationError("R0502", message, hint=f"`{name}.astype('float32')` converts it")

@@ -35,8 +35,8 @@ def multiply_add(call: Call, a: Data, b: Data, c: Data) -> Leaf:
 
 
 def _sum_type(operand: Scalar, accumulator: Scalar) -> Scalar:
-    """Products of f16 and bf16 are exact in f32, those of f32 in f64; integers wrap at the end."""
+    """Products of f16, bf16 and tf32 are exact in f32, those of f32 in f64; integers wrap at the end."""
     if not accumulator.is_float:
         return Scalar("i64")
-    narrow = operand.name in ("f16", "bf16", "i8", "u8") and accumulator.name != "f64"
+    narrow = operand.name in ("f16", "bf16", "tf32", "i8", "u8") and accumulator.name != "f64"
     return Scalar("f32" if narrow else "f64")

@@ -9,10 +9,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rise.errors import EvaluationError
+from rise.interpret import tf32
 from rise.interpret.instance import number
 from rise.interpret.lazily import np
 from rise.interpret.value import Leaf, Tree
-from rise.types import Array, Fragment, Index, Pair, Scalar, Type, Vector, is_data
+from rise.types import TF32, Array, Fragment, Index, Pair, Scalar, Type, Vector, is_data
 
 if TYPE_CHECKING:
     import numpy
@@ -22,7 +23,7 @@ Plain = Any  # an array, a scalar of NumPy, or a pair of these: what a user pass
 
 @cache
 def dtype_of(scalar: Scalar) -> numpy.dtype[Any]:
-    """The NumPy type of a scalar; bf16 comes from ml_dtypes."""
+    """The NumPy type of a scalar; bf16 comes from ml_dtypes, tf32 is stored as float32."""
     if scalar.name == "bf16":
         import ml_dtypes  # late: few programs need it
 
@@ -30,8 +31,14 @@ def dtype_of(scalar: Scalar) -> numpy.dtype[Any]:
         return bfloat16
     if scalar.name == "bool":
         return np.dtype(np.bool_)
-    kind = {"f": "float", "i": "int", "u": "uint"}[scalar.name[0]]
+    kind = {"f": "float", "t": "float", "i": "int", "u": "uint"}[scalar.name[0]]
     return np.dtype(f"{kind}{scalar.bits}")
+
+
+def as_scalar(array: Plain, scalar: Scalar) -> numpy.ndarray[Any, Any]:
+    """Numbers converted to a scalar type as NumPy does; to tf32 from f32, by a second rounding."""
+    converted = np.asarray(array).astype(dtype_of(scalar))
+    return tf32.rounded(converted) if scalar == TF32 else converted
 
 
 # --- layout ---------------------------------------------------------------------------------------
@@ -124,6 +131,8 @@ def _checked_array(name: str, expected: Block, value: Plain) -> numpy.ndarray[An
         message += f"(numpy {expected.dtype}), found {array.dtype}"
         hint = f"{name}.astype({str(expected.dtype)!r}) converts it"
         raise EvaluationError("R0502", message, hint=hint)
+    if expected.element == TF32 and (refusal := tf32.refusal(name, array)):
+        raise EvaluationError("R0511", refusal, hint=tf32.HINT)
     return array.astype(expected.dtype, copy=False)
 
 
@@ -165,9 +174,14 @@ def random_inputs(parameters: Sequence[tuple[str, Type]], seed: int, exact: bool
     """
     streams = np.random.SeedSequence(seed).spawn(len(parameters))
     return [
-        _random(layout(type_), np.random.default_rng(stream), exact)
+        random_input(type_, np.random.default_rng(stream), exact)
         for (_, type_), stream in zip(parameters, streams, strict=True)
     ]
+
+
+def random_input(type_: Type, generator: numpy.random.Generator, exact: bool) -> Plain:
+    """The generator's next input of a type; see `random_inputs`."""
+    return _random(layout(type_), generator, exact)
 
 
 def _random(wanted: Layout, generator: numpy.random.Generator, exact: bool) -> Plain:
@@ -177,7 +191,7 @@ def _random(wanted: Layout, generator: numpy.random.Generator, exact: bool) -> P
         below = max(number(wanted.element.size), 1)
         return np.asarray(generator.integers(0, below, wanted.shape))
     if wanted.element.is_float and not exact:
-        return np.asarray(generator.standard_normal(wanted.shape)).astype(wanted.dtype)
+        return as_scalar(generator.standard_normal(wanted.shape), wanted.element)
     lowest = 0 if wanted.element.name.startswith(("u", "b")) and not wanted.element.is_float else -4
     highest = 1 if wanted.element.name == "bool" else 4
     return np.asarray(generator.integers(lowest, highest + 1, wanted.shape)).astype(wanted.dtype)

@@ -158,8 +158,8 @@ class _Writer:
                 return self._operation(primitive, operands)
 
     def _cast(self, operand: str, source: object, target: object) -> str:
-        """To a float, or from an integer to one: as `astype` does."""
-        if not isinstance(source, Scalar) or not isinstance(target, Scalar) or target.name == "bool":
+        """To a float, or from an integer to one: as `astype` does, which knows no tf32."""
+        if not isinstance(source, Scalar) or not isinstance(target, Scalar) or target.name in ("bool", "tf32"):
             raise Unsupported
         if source.is_float and not target.is_float:
             raise Unsupported

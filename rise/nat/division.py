@@ -35,6 +35,9 @@ def quotient(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
     if (nested := _nested(rest)) is not None:
         inner, more = nested
         return whole + quotient(inner.left + inner.right * more, inner.right * size, facts)
+    if (digits := _leading_digits(rest, size)) is not None:
+        inner, more = digits
+        return whole + remainder(quotient(inner.left, size, facts), more, facts)
     if whole.terms and not at_least(rest, 0, facts):
         return atom(Operation("quotient", dividend, size))
     return whole + atom(Operation("quotient", rest, size))
@@ -60,6 +63,8 @@ def remainder(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
     if (grouped := _group(rest, size, facts)) is not None:
         multiple, inner_rest, group = grouped
         return group * remainder(multiple, size.exact_quotient(group) or size, facts) + inner_rest
+    if (congruent := _congruent(rest, size)) != rest:
+        return remainder(congruent, size, facts)
     if not at_least(rest, 0, facts):
         rest = dividend
     return atom(Operation("remainder", rest, size))
@@ -137,3 +142,26 @@ def _nested(value: Nat) -> tuple[Operation, int] | None:
             case _:
                 return None
     return (found, more) if found is not None else None
+
+
+def _leading_digits(value: Nat, divisor: Nat) -> tuple[Operation, int] | None:
+    """(x % (a*b), a) of x % (a*b) and b, for x % (a*b) / b = x / b % a."""
+    match value.terms:
+        case ((((Operation("remainder", _, modulus) as inner, 1),), 1),):
+            if divisor.value and modulus.value and modulus.value % divisor.value == 0:
+                return inner, modulus.value // divisor.value
+    return None
+
+
+def _congruent(value: Nat, modulus: Nat) -> Nat:
+    """The same modulo a number: c * (x % n) is c * x where the modulus divides c * n."""
+    total = constant(0)
+    for monomial, coefficient in value.terms:
+        match monomial, coefficient:
+            case ((Operation("remainder", inner, size), 1),), int() if (
+                modulus.value and size.value and coefficient * size.value % modulus.value == 0
+            ):
+                total = total + coefficient * inner
+            case _:
+                total = total + Nat.build({monomial: coefficient})
+    return total

@@ -186,6 +186,14 @@ class Nat:
         """No fractional coefficient and no negative exponent: a whole number whatever the variables are."""
         return all(isinstance(c, int) and all(e > 0 for _, e in m) for m, c in self.terms)
 
+    @cached_property
+    def _atom(self) -> Atom | None:
+        """The atom that the size is, if it is nothing but one."""
+        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
+            ((base, exponent),) = self.terms[0][0]
+            return base if exponent == 1 else None
+        return None
+
     def substitute(self, solution: Mapping[Atom, Nat]) -> Nat:
         """Replaces atoms, simplifying the operations that contain them."""
         if not solution or self.atoms.isdisjoint(solution):
@@ -198,7 +206,12 @@ class Nat:
         What is divided by a sum is a multiple of it where the division leaves no rest, else a quotient
         rounded down, which is the same number: the exact quotients of a size are whole together.
         """
+        if self._atom is not None:
+            return replaced(self._atom)
         new = {base: replaced(base) for monomial, _ in self.terms for base, _ in monomial}
+        numbers = {base: size.value for base, size in new.items()}
+        if None not in numbers.values() and all(e > 0 for monomial, _ in self.terms for _, e in monomial):
+            return self._at(numbers)  # type: ignore[arg-type]  # all are numbers
         if any(e < 0 and len(new[base].terms) != 1 for monomial, _ in self.terms for base, e in monomial):
             return _divided(self, replaced)
         total = constant(0)
@@ -208,6 +221,15 @@ class Nat:
                 product = product * raised(new[base], exponent)
             total = total + product
         return total
+
+    def _at(self, numbers: Mapping[Atom, int]) -> Nat:
+        """The size with a number for each of its atoms, none of which divides."""
+        total: Coefficient = 0
+        for monomial, product in self.terms:
+            for base, exponent in monomial:
+                product *= numbers[base] ** exponent
+            total += product
+        return constant(total) if isinstance(total, int) else Nat.build({(): total})
 
     def __str__(self) -> str:
         return _show(self)
@@ -224,7 +246,11 @@ def nat(value: NatLike) -> Nat:
 
 
 def constant(value: int) -> Nat:
-    return Nat((((), value),)) if value else Nat(())
+    return _CONSTANTS[value] if 0 <= value < len(_CONSTANTS) else Nat((((), value),))
+
+
+# one object for each small number: most sizes that are compared are the same one
+_CONSTANTS = (Nat(()), *(Nat((((), value),)) for value in range(1, 1025)))
 
 
 def variable(name: str) -> Nat:

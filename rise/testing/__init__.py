@@ -25,7 +25,8 @@ from rise.testing.data import (
 from rise.testing.naive import assert_evaluators_agree
 from rise.testing.programs import call_of, program, program_texts, programs
 from rise.testing.rewriting import assert_preserves, at, replaced, replayed
-from rise.testing.rules import Evidence, Hint, assert_sound, check_instance, hiding, instance, redex
+from rise.testing.rules import Evidence, assert_sound, check_instance, hiding, instance, redex
+from rise.testing.samples import Hint
 from rise.testing.shrink import Counterexample, shrunk
 from rise.testing.structure import assert_structure, structure
 from rise.testing.terms import NAMES, Generator, Parameters, functions, primitive_call, redexes

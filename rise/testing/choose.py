@@ -6,6 +6,7 @@ The first of all alternatives is the simplest, so that Hypothesis shrinks toward
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,16 @@ class Choose:
 
     def one_in(self, count: int) -> bool:
         return self.below(count) == count - 1
+
+
+class Drawn(Choose):
+    """Decisions from a seed: the same ones each time, without Hypothesis."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed).random
+
+    def below(self, bound: int) -> int:
+        return int(self._random() * bound)
 
 
 _INTEGERS: dict[int, Any] = {}

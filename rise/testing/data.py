@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rise.expr import Expr
 from rise.interpret import dtype_of, random_inputs, shape_of
+from rise.interpret.inputs import as_scalar
 from rise.interpret.evaluate import free_identifiers
+from rise.interpret.inputs import random_input
 from rise.nat import constant
 from rise.testing.choose import Choose, choices
 from rise.types import F16, F32, I32, Array, Data, Fragment, Function, Pair, Scalar, Type, Vector
@@ -60,8 +62,10 @@ def inputs(type_: Type) -> SearchStrategy[Any]:
 
 def exact_inputs(term: Expr, seed: int) -> dict[str, Any]:
     """Random small integers for the free identifiers of a term."""
-    names = [(i.name, i.type) for i in free_identifiers(term)]
-    return dict(zip((n for n, _ in names), random_inputs(names, seed, exact=True), strict=True))
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    return {i.name: random_input(i.type, generator, exact=True) for i in free_identifiers(term)}
 
 
 # --- awkward numbers ------------------------------------------------------------------------------
@@ -96,7 +100,7 @@ def _awkward(type_: Type, outer: tuple[int, ...], generator: Any) -> Any:
         return ordinary
     special = generator.choice(awkward_numbers(type_).astype(object), outer)
     chosen = np.where(generator.integers(0, 2, outer) == 1, special, ordinary.astype(object))
-    return np.asarray(chosen).astype(dtype_of(type_))
+    return as_scalar(chosen, type_)
 
 
 def _ordinary(type_: Type, outer: tuple[int, ...], generator: Any) -> Any:
@@ -125,4 +129,4 @@ def awkward_numbers(scalar: Scalar) -> Any:
     halfway = 1 + epsilon  # times 1 + epsilon/2, and added to small numbers, this lies between two
     special = [np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, float(about.tiny), largest, -largest]
     rounding = [halfway, 1 / epsilon + 1, epsilon / 2, 0.5, 1.5, 2.5]
-    return np.array(special + rounding, np.float64).astype(dtype)
+    return as_scalar(np.array(special + rounding, np.float64), scalar)

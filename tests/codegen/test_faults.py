@@ -23,6 +23,7 @@ from codegen import imperative as i
 from codegen.cuda import Printer
 from codegen.execute import execute
 from codegen.passes import barriers, distribute
+from codegen.passes import workers as workers_pass
 from codegen.paths import READING, WRITING, Resolver
 from codegen.pipeline import Kernel, generate
 from codegen.primitives import levels
@@ -33,11 +34,12 @@ from rise.check.specialise import specialise
 from rise.errors import CompilationError, EmulationError, RiseError
 from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
-from rise.nat import constant, nat
+from rise.nat import Nat, NatVariable, constant, nat, variable
 from rise.normal import data_flow
 from strategies.tensor_core import tensor_core
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 SUM = "reduceSeq(Local)(fun((s, t) => s + t), 0)"
 WINDOWS = f"""mapThreads(fun(x => x)) |> toMem(Shared) |> slide(3, 1)
   |> mapThreads(fun(w => w |> {SUM}))"""
@@ -62,6 +64,8 @@ PROBES = {
     "lanes": "fun((xs: 2.3.32.f32) => xs |> mapBlock(mapWarp(mapLane(fun(x => x + 1)))))",
     "windows": f"fun((xs: 3.66.f32) => xs |> mapBlock(fun(r => r |> {WINDOWS})))",
     "loop of windows": f"fun((xs: 3.66.f32) => xs |> mapSeq(fun(r => r |> {WINDOWS})))",
+    "loop of copies": "fun((xs: 3.64.f32) => xs |> mapSeq(fun(r => r |> mapThreads(fun(x => x)) |> copyAsync"
+    " |> reorder(64, natFun(i => 63 - i), natFun(i => 63 - i)) |> mapThreads(fun(x => x)))))",
     "race": "fun((xs: 3.64.f32) => xs |> mapBlock(fun(r => r |> mapThreads(fun(x => x))"
     " |> toMem(Shared) |> mapSeq(fun(x => x)))))",
 }
@@ -142,12 +146,14 @@ def printed(pattern: str, new: str) -> Patch:
     return lambda patch: patch.setattr(Printer, "line", line)
 
 
-def workers(pattern: str, new: str) -> Patch:
+def workers(change: Callable[[Nat], Nat]) -> Patch:
     """Other workers' numbers for the iterations of parallel loops."""
-    original = Printer._worker
-    return lambda patch: patch.setattr(
-        Printer, "_worker", lambda *args: re.sub(pattern, new, original(*args))
-    )
+    original = workers_pass.worker
+    return lambda patch: patch.setattr(workers_pass, "worker", lambda *args: change(original(*args)))
+
+
+def renamed(register: str, other: str) -> Callable[[Nat], Nat]:
+    return lambda number: number.substitute({NatVariable(register): variable(other)})
 
 
 def everywhere(command: i.Command, change: Callable[[i.Command], i.Command]) -> i.Command:
@@ -158,8 +164,8 @@ def everywhere(command: i.Command, change: Callable[[i.Command], i.Command]) -> 
 def barriers_become(change: Callable[[i.Barrier], i.Command]) -> Patch:
     original = pipeline.insert_barriers
 
-    def faulty(function: i.Function, regions: Any) -> i.Function:
-        function = original(function, regions)
+    def faulty(function: i.Function, *given: Any) -> i.Function:
+        function = original(function, *given)
         body = everywhere(function.body, lambda c: change(c) if isinstance(c, i.Barrier) else c)
         return replace(function, body=body)
 
@@ -174,6 +180,20 @@ def without_offset_of_the_warp(patch: pytest.MonkeyPatch) -> None:
             return command
         zero = dict.fromkeys(command.offset.atoms, constant(0))
         return replace(command, offset=command.offset.substitute(zero))
+
+    def faulty(function: i.Function, launch: Any) -> Any:
+        function, launch = original(function, launch)
+        return replace(function, body=everywhere(function.body, first)), launch
+
+    patch.setattr(pipeline, "place_shared", faulty)
+
+
+def all_at_the_start(patch: pytest.MonkeyPatch) -> None:
+    original = pipeline.place_shared
+
+    def first(command: i.Command) -> i.Command:
+        placed = isinstance(command, i.New) and command.offset is not None
+        return replace(command, offset=constant(0)) if placed else command  # type: ignore[arg-type]
 
     def faulty(function: i.Function, launch: Any) -> Any:
         function, launch = original(function, launch)
@@ -215,8 +235,8 @@ def one_iteration_less(pattern: str) -> Patch:
 def without_the_loop_back(patch: pytest.MonkeyPatch) -> None:
     """Barriers between commands in a loop, but none between an iteration and the next."""
 
-    def faulty(self: Any, loop: i.For, before: Any, inside: Any) -> Any:
-        body, after = self.go(loop.body, before, inside)
+    def faulty(self: Any, loop: i.For, before: Any, _: Any) -> Any:
+        body, after = self.go(loop.body, before)
         return replace(loop, body=body), after
 
     patch.setattr(barriers._Inserting, "_loop", faulty)
@@ -248,6 +268,15 @@ def half_sums(patch: pytest.MonkeyPatch) -> None:
 def fewer_threads(kernel: Kernel) -> Kernel:
     x, y, z = kernel.launch.block
     return replace(kernel, launch=replace(kernel.launch, block=(x - 32, y, z)))
+
+
+def half_of_the_threads(kernel: Kernel) -> Kernel:
+    x, y, z = kernel.launch.block
+    return replace(kernel, launch=replace(kernel.launch, block=(x // 2, y, z)))
+
+
+def less_shared_memory(kernel: Kernel) -> Kernel:
+    return replace(kernel, launch=replace(kernel.launch, shared_bytes=66 * 4 - 4))
 
 
 def fewer_blocks(kernel: Kernel) -> Kernel:
@@ -284,7 +313,7 @@ FAULTS = [
     Fault("leading dimension + 1", "gemm", "R0911",
           tiles(lambda t: replace(t, leading=t.leading + constant(1)))),
     Fault("layouts exchanged", "gemm", "wrong", tiles(lambda t: replace(t, row_major=not t.row_major))),
-    Fault("offsets of tiles dropped", "gemm", "refused",
+    Fault("offsets of tiles dropped", "gemm", "R0907",
           tiles(lambda t: replace(t, offset=constant(0)))),
     Fault("no barriers in a warp", "gemm_f16", "R0907",
           barriers_become(lambda b: b if b.scope is i.Scope.BLOCK else i.Skip())),
@@ -298,11 +327,19 @@ FAULTS = [
           printed("wait_copies<1>", "wait_copies<2>")),
     Fault("copies are not committed", "staged", "R0904|R0916", printed(r"commit_copies\(\);", ";")),
     Fault("no barriers in a pipeline", "staged", "R0904|R0907|R0916", barriers_become(lambda b: i.Skip())),
-    Fault("a slot is filled while it is in use", "staged", "R09..|wrong", printed(r"\+ 2\) % 3", "+ 3) % 3")),
-    Fault("the wrong slot is used", "staged", "R09..|wrong", printed(r"\(k_1 % 3\)", "((k_1 + 1) % 3)")),
+    Fault("a slot is filled while it is in use", "staged", "R09..|wrong",
+          printed("int slot_1 = 2;", "int slot_1 = 0;")),
+    Fault("the wrong slot is used", "staged", "R09..|wrong", printed("int slot = 0;", "int slot = 1;")),
     Fault("what is prefetched is one tile off", "staged", "wrong|R0902", printed(r"k_1 \* 32 ", "k_1 * 64 ")),
     Fault("memory is reused without a barrier", "staged", "R0907",
           lambda patch: patch.setattr(pipeline, "regions", lambda *_: {})),
+    Fault("buffers lie on top of each other", "staged", "R09..|wrong", all_at_the_start),
+    Fault("copies start in the middle of a vector", "staged", "R0912",
+          printed(r"copy_async<8>\(&(\w+)\[", r"copy_async<8>(&\1[4 + ")),
+    Fault("vectors are copied half", "staged", "R0904", printed("copy_async<8>", "copy_async<4>")),
+    Fault("the last copies are not waited for", "loop of copies", "R0904|R0916",
+          printed(r"wait_copies<0>\(\);", ";")),
+    Fault("a window starts one late", "windows", "wrong|R0902|R0904", printed(r"tile\[k ", "tile[1 + k ")),
     Fault("rows are not padded for those who read", "staged", "R09..|wrong|refused",
           tiles(lambda t: replace(t, leading=t.leading - 8))),
     Fault("all warps share one place in shared memory", "gemm_f16", "R0907|wrong",
@@ -317,6 +354,8 @@ FAULTS = [
     Fault("one k tile is left out", "gemm", "wrong", one_iteration_less("reduceSeq")),
     Fault("one k step of a tile is left out", "gemm", "wrong", one_iteration_less("reduceSeqUnroll")),
     Fault("a warp is not launched", "gemm", "wrong", change=fewer_threads),
+    Fault("half of the threads are launched", "windows", "wrong|R0904", change=half_of_the_threads),
+    Fault("less shared memory than is used", "windows", "R0902|R0903", change=less_shared_memory),
     Fault("a column of blocks is not launched", "gemm", "wrong", change=fewer_blocks),
     Fault("no conversion from half to float", "cast", "wrong|compiler", no_cast),
     Fault("sums in half", "cast", "wrong|compiler|R0901", half_sums),
@@ -328,9 +367,9 @@ FAULTS = [
     Fault("the bound of the last block is not checked", "global", "R0902|R0903",
           printed(r"if \(\w+ < \d+\)", "if (true)")),
     Fault("grid dimensions exchanged", "blocks", "wrong|R0908|R0902|R0903",
-          workers(r"blockIdx\.x", "blockIdx.y")),
+          workers(renamed("blockIdx.x", "blockIdx.y"))),
     Fault("a lane is its thread's number", "lanes", "wrong|R0902|R0903|R0907",
-          workers(r"threadIdx\.x % 32", "threadIdx.x")),
+          workers(lambda n: variable("threadIdx.x"))),
     Fault("offsets of operands not printed", "gemm", "wrong",
           printed(r"\b([AB]) \+ \(.*\), ", r"\1, ")),
     Fault("fractions are cut off", "fraction", "wrong", printed(r"0\.5f", "0.0f")),
@@ -363,15 +402,33 @@ def test_without_a_fault_every_probe_is_right() -> None:
     assert outcome("race") == "refused"
 
 
-def test_every_fault_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows: list[tuple[str, str, str, bool]] = []
+Row = tuple[Fault, str]
+
+
+def outcomes(patched: pytest.MonkeyPatch) -> list[Row]:
+    """Every fault, and how it is noticed."""
+    rows: list[Row] = []
     for fault in FAULTS:
         probe(fault.probe)
-        with monkeypatch.context() as patch:
+        with patched.context() as patch:
             fault.patch(patch)
-            killer = outcome(fault.probe, fault.change)
-        rows.append((fault.name, fault.probe, killer, bool(re.fullmatch(fault.killed_by, killer))))
-    table = "\n".join(f"{name:48} {where:16} {killer}" for name, where, killer, _ in rows)
-    print(f"\n{'fault':48} {'program':16} killed by\n{table}")
-    survivors = [f"{name}: {killer}" for name, _, killer, expected in rows if not expected]
-    assert not survivors, "\n".join(survivors) + f"\n{table}"
+            rows.append((fault, outcome(fault.probe, fault.change)))
+    return rows
+
+
+def table(rows: list[Row]) -> list[str]:
+    """As `docs/testing.md` shows it."""
+    lines = [f"| {fault.name} | {fault.probe} | {killer} |" for fault, killer in rows]
+    return ["| fault | program | noticed by |", "| --- | --- | --- |", *lines]
+
+
+def test_every_fault_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = outcomes(monkeypatch)
+    print("\n".join(table(rows)))
+    survivors = [f"{f.name}: {killer}" for f, killer in rows if not re.fullmatch(f.killed_by, killer)]
+    assert not survivors
+
+
+def test_the_document_lists_every_fault() -> None:
+    document = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    assert [f.name for f in FAULTS if f"| {f.name} | {f.probe} |" not in document] == []

@@ -7,7 +7,7 @@ import pytest
 from codegen.execute import execute
 from codegen.pipeline import generate
 from rise.check.program import check_text
-from rise.check.specialise import size_names, specialise, undepended
+from rise.check.specialise import size_names, specialise
 from rise.errors import TranslationError
 from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
@@ -20,6 +20,7 @@ FRAGMENT = "fun(t => t |> asFragment |> toMem(Local) |> asMatrix)"
 WRITTEN = "the program does not say how this {} of type `{}` is written"
 LEVELS = "a map over {}s cannot be inside of one over {}s"
 SAME = "all {}s write the same place of `{}`"
+SEVERAL = "several {}s write the same place of `{}`"
 OWNED = "`{}` lives in the registers of each {}, but another one accesses it"
 WARP = "a fragment belongs to a warp as a whole: it is used inside of mapWarp and outside of mapLane"
 STEP = "the step of a reduction reads `acc` in another place than it writes"
@@ -122,6 +123,30 @@ CASES = {
         " (xs |> mapThreads(1)(mapThreads(0)(fun(x => x))),"
         " ys |> split(32) |> mapWarp(mapLane(fun(y => «y»)))))",
     ),
+    "case 14: what all threads wrote, written by each": (
+        *("R0707", SAME.format("thread", "tile")),
+        "fun((xs: 3.64.f32) => xs |> mapBlock(fun(r => r |> mapSeq(fun(x => «x»)) |> toMem(Shared)"
+        f" |> {COPY})))",
+    ),
+    "a reorder by what is no permutation": (
+        *("R0707", SEVERAL.format("thread", "output")),
+        "fun((xs: 64.f32) => xs |> mapThreads(fun(x => «x»))"
+        " |> reorder(64, natFun(i => i % 32), natFun(i => i % 32)))",
+    ),
+    "a scatter of two elements to one place": (
+        *("R0707", SEVERAL.format("thread", "output")),
+        "fun((xs: 64.f32) => xs |> mapThreads(fun(x => «x»))"
+        " |> scatter(generate(fun((i: Idx[64]) => natAsIndex(64)(indexToInt(i) / 2)))))",
+    ),
+    "a scatter by blocks of all elements to one place": (
+        *("R0707", SAME.format("block", "output")),
+        "fun((xs: 6.f32) => xs |> mapBlock(fun(x => «x»))"
+        " |> scatter(generate(fun((i: Idx[6]) => natAsIndex(7)(3)))))",
+    ),
+    "a scatter by data": (
+        *("R0707", "threads may write the same place of `output`: its indices are data"),
+        "fun((xs: 64.f32, is: 64.Idx[64]) => xs |> mapThreads(fun(x => «x»)) |> scatter(is))",
+    ),
     "a tile that is computed": (
         *("R0710", "the tile is computed: a fragment is loaded from memory"),
         "fun((a: 2.1.16.16.f32) => a |> mapBlock(mapWarp(fun(t =>"
@@ -158,6 +183,16 @@ CASES = {
         *("R0717", "`tile` would be shared memory of a single thread"),
         "fun((xs: 2.32.4.f32) => xs |> mapBlock(mapThreads(fun(r => «r |> mapSeq(fun(x => x))»"
         " |> toMem(Shared) |> mapSeq(fun(x => x))))))",
+    ),
+    "shared memory of a thread of the grid": (
+        *("R0717", "`tile` would be shared memory of a single thread"),
+        "fun((xs: 100.4.f32) => xs |> mapGlobal(fun(r => «r |> mapSeq(fun(x => x))»"
+        " |> toMem(Shared) |> mapSeq(fun(x => x)))))",
+    ),
+    "an asynchronous copy of a thread": (
+        *("R0717", "`tile` would be shared memory of a single thread"),
+        "fun((xs: 3.64.4.f32) => xs |> mapBlock(mapThreads(fun(r => «r |> mapSeq(fun(x => x))» |> copyAsync"
+        " |> mapSeq(fun(x => x))))))",
     ),
     "mapWarp in mapWarp": (
         *("R0719", LEVELS.format("warp", "warp")),
@@ -246,29 +281,6 @@ def test_refused(case: str) -> None:
         assert code in OF_THE_KERNEL
 
 
-def test_refused_where_a_size_is_not_known() -> None:
-    definition = check_text(
-        "def f = fun((xs: n.f32) => xs |> mapThreads(fun(x => x)))".replace(
-            "fun((xs", "depFun((n: Nat) => fun((xs"
-        )
-        + ")"
-    )["f"]
-    with pytest.raises(TranslationError) as refused:
-        generate(data_flow(inline(undepended(definition.body))), "f")
-    message = "the number of iterations over threads is n, which is not known at compile time"
-    assert (refused.value.code, refused.value.message) == ("R0713", message)
-    assert refused.value.hint == "give the sizes, `--size n=…`"
-
-
-def test_refused_where_warps_wait_inside_of_a_map_over_warps() -> None:
-    """A step of warps that reads what the warps before it wrote, in memory of the block."""
-    text = """fun((xs: 2.3.4.32.f32) => xs |> mapBlock(fun(b => b |> reduceSeq(Shared)(fun((acc, r) =>
-      zip(acc)(r) |> mapWarp(fun((a, x) => zip(a)(x) |> mapLane(fun((u, v) => u + v))))),
-      generate(fun(i => generate(fun(j => 0))))) |> mapWarp(mapLane(fun(x => x))))))"""
-    with pytest.raises(TranslationError):
-        generate(program(text), "kernel")
-
-
 LEGAL = {
     "blocks, warps, lanes": "fun((xs: 2.2.32.f32) => xs |> mapBlock(mapWarp(mapLane(fun(x => x)))))",
     "a reduction in each thread": (
@@ -280,6 +292,14 @@ LEGAL = {
         f"fun((a: 2.2.3.16.16.f32) => a |> mapBlock(mapWarp(fun(w => {BOTH} |> asMatrix))))".replace(
             "«", ""
         ).replace("»", "")
+    ),
+    "a scatter by a permutation": (
+        "fun((xs: 64.f32) => xs |> mapThreads(fun(x => x))"
+        " |> scatter(generate(fun((i: Idx[64]) => natAsIndex(64)(63 - indexToInt(i))))))"
+    ),
+    "a scatter by indices put in another order": (
+        "fun((xs: 6.8.f32) => xs |> mapBlock(fun(r => r |> mapThreads(fun(x => x)))) |> join"
+        " |> scatter(generate(fun((i: Idx[48]) => i)) |> split(8) |> transpose |> join))"
     ),
     "the accumulator read where it is written": (
         "fun((xs: 4.8.f32) => xs |> reduceSeq(Local)(fun((acc, r) => zip(acc)(r)"

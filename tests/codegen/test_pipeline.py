@@ -416,7 +416,7 @@ TURNED = "mapThreads(1)(mapThreads(0)(fun(x => x))) |> toMem(Shared) |> transpos
         # the buffer is used again: a barrier before it is written, and one before it is read
         (f"xs: 3.40.f32) => xs |> mapSeq(fun(r => r |> {COPY} |> {WINDOWS}))", 2),
         (
-            f"""xs: 3.4.4.f32, ys: 3.4.4.f32) => zip(xs)(ys) |> mapBlock(fun((a, b) =>
+            f"""xs: 3.8.8.f32, ys: 3.8.8.f32) => zip(xs)(ys) |> mapBlock(fun((a, b) =>
               zip(a |> {TURNED})(b |> {TURNED}) |> mapThreads(1)(fun((r, s) =>
                 zip(r)(s) |> mapThreads(0)(fun((x, y) => x + y))))))""",
             1,

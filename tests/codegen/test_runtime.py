@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+import codegen
 from codegen import runtime
 from codegen.pipeline import Kernel, generate
+from codegen.runtime import compiling, resources
+from codegen.runtime.resources import parse
 from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise
-from rise.errors import CompilationError, LaunchError
+from rise.errors import CompilationError, LaunchError, UsageError
 from rise.expr import inline
 from rise.normal import data_flow
 from strategies.tensor_core import tensor_core
@@ -75,8 +80,8 @@ def test_without_a_gpu_running_is_refused_and_says_what_is_missing() -> None:
 
 
 def test_without_a_compiler_compiling_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "_nvrtc", lambda: None)
-    monkeypatch.setattr(runtime, "nvcc", lambda: None)
+    monkeypatch.setattr(compiling, "nvrtc_bindings", lambda: None)
+    monkeypatch.setattr(compiling, "nvcc", lambda: None)
     assert runtime.can_compile() is False
     with pytest.raises(CompilationError) as refused:
         runtime.compile_cubin(COPY)
@@ -139,7 +144,27 @@ def test_every_target_and_kind_has_an_entry_of_its_own(own_cache: Path) -> None:
     entries.add(runtime.compile_cubin(COPY, "sm_80", ptx=True))
     entries.add(runtime.compile_cubin(COPY + "\n", "sm_80"))
     assert len(entries) == 5
-    assert set(own_cache.iterdir()) == entries
+    # and beside each cubin the compiler's report
+    reports = {path for path in own_cache.iterdir() if path.suffix == ".txt"}
+    assert (len(reports), set(own_cache.iterdir()) - reports) == (4, entries)
+
+
+@needs_compiler
+def test_the_headers_the_flags_and_the_compiler_are_part_of_the_key(
+    own_cache: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = tmp_path_factory.mktemp("device")
+    shutil.copytree(compiling.HEADERS, headers, dirs_exist_ok=True)
+    monkeypatch.setattr(compiling, "HEADERS", headers)
+    found = [runtime.compile_cubin(COPY, "sm_80")]
+    (headers / "rise.cuh").write_text((headers / "rise.cuh").read_text() + "// changed\n")
+    found.append(runtime.compile_cubin(COPY, "sm_80"))
+    monkeypatch.setattr(compiling, "FLAGS", (*compiling.FLAGS, "--use_fast_math"))
+    found.append(runtime.compile_cubin(COPY, "sm_80"))
+    made = compiling.compiler().make
+    monkeypatch.setattr(compiling, "compiler", lambda: compiling.Compiler("another version", made))
+    found.append(runtime.compile_cubin(COPY, "sm_80"))
+    assert len(set(found)) == 4
 
 
 @needs_compiler
@@ -148,5 +173,70 @@ def test_processes_compile_at_once(own_cache: Path) -> None:
     both = [in_another_process(text) for _ in range(2)]
     paths = {output_of(process) for process in both}
     assert len(paths) == 1
-    assert [str(entry) for entry in own_cache.iterdir()] == sorted(paths)
+    assert [str(entry) for entry in own_cache.iterdir() if entry.suffix != ".txt"] == sorted(paths)
+    assert not list(own_cache.glob(".partial-*"))
     assert Path(paths.pop()).read_bytes()[:4] == b"\x7fELF"
+
+
+# --- registers, spills, shared memory -----------------------------------------------------------------
+
+# 200 values a thread, all alive at once, and at most 64 registers: they do not fit
+SPILLING = """extern "C" __global__ void __launch_bounds__(1024) f(float* x) {
+  __shared__ float shared[77];
+  float v[200];
+  #pragma unroll
+  for (int i = 0; i < 200; i += 1) v[i] = x[i * 1024 + threadIdx.x];
+  shared[threadIdx.x % 77] = v[3];
+  __syncthreads();
+  #pragma unroll
+  for (int i = 0; i < 200; i += 1) x[i * 1024 + threadIdx.x] = v[199 - i] * shared[i % 77];
+}
+"""
+
+
+@needs_compiler
+def test_the_compiler_reports_what_a_kernel_takes() -> None:
+    for target in TARGETS:
+        found = resources(SPILLING + COPY.replace("f(", "g("), target)
+        spilling, copying = found["f"], found["g"]
+        assert (spilling.target, spilling.registers, spilling.shared) == (target, 64, 308)
+        assert min(spilling.spill_stores, spilling.spill_loads, spilling.stack) >= 4 * (200 - 64)
+        assert copying.registers < 16
+        assert (copying.stack, copying.spill_stores, copying.spill_loads, copying.shared) == (0, 0, 0, 0)
+
+
+@needs_compiler
+def test_a_report_is_read_again_without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = resources(COPY, "sm_80")
+    used = compiling.compiler()
+    monkeypatch.setattr(compiling, "compiler", lambda: compiling.Compiler(used.version, lambda *_: 1 / 0))  # type: ignore[arg-type, return-value]
+    assert resources(COPY, "sm_80") == first
+
+
+def test_spills_of_functions_that_a_kernel_calls_are_its_own() -> None:
+    report = """ptxas info    : Compiling entry function 'f' for 'sm_80'
+ptxas info    : Function properties for f
+    16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Function properties for helper
+    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 20 registers, used 0 barriers, 24 bytes cumulative stack size, 376 bytes cmem[0]
+"""
+    (found,) = parse(report)
+    assert (found.registers, found.stack, found.spill_stores, found.spill_loads) == (20, 24, 4, 12)
+
+
+@needs_compiler
+def test_spills_are_refused_unless_allowed() -> None:
+    made = generate(
+        data_flow(check_text("def f = fun(xs: 4.f32 => xs |> mapGlobal(fun(x => x)))")["f"].body), "f"
+    )
+    spilling = replace(made, source=SPILLING)
+    with pytest.raises(CompilationError) as refused:
+        codegen.compile(spilling, backend="emulate", target="sm_80")
+    found = resources(SPILLING, "sm_80")["f"]
+    assert refused.value.code == "R0832"
+    assert f"spills {found.spill_stores} bytes" in refused.value.message
+    assert codegen.compile(spilling, backend="emulate", target="sm_80", spills="allow").resources == (found,)
+    with pytest.raises(UsageError, match="R0003"):
+        codegen.compile(spilling, backend="emulate", target="sm_80", spills="maybe")
+    assert codegen.compile(made, backend="emulate", target="sm_80").resources[0].spill_stores == 0

@@ -193,7 +193,7 @@ def test_vectors_that_are_not_aligned_are_copied_by_elements() -> None:
     term, kernel = kernel_of(
         f"fun((xs: 2.65.f16) => xs |> mapBlock(fun(r => r |> drop(1) |> asVector(8) |> {COPY})))"
     )
-    assert "copy_vector" not in kernel.source
+    assert kernel.source.count("copy_vector") == 1  # into the tile, where they are aligned
     assert_exact(term, kernel)
 
 

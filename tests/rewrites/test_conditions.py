@@ -110,12 +110,17 @@ REFUSALS = (
         "`g` changes the type from `f16` to `f32`",
     ),
     (
-        "tensor core shape",
+        "has instruction",
         the("tensorise"),
-        product(16, 16, 8, "f16"),
-        "there is no tensor-core instruction for 16×16×8",
+        product(16, 12, 8, "f16"),
+        "there is no tensor-core instruction for 16×12×8, operands of type `f16`",
     ),
-    ("tensor core shape", the("tensorise"), product(16, 16, 16, "i8"), "the operands have the type `i8`"),
+    (
+        "has instruction",
+        the("tensorise"),
+        product(16, 16, 16, "i8"),
+        "there is no tensor-core instruction for 16×16×16, operands of type `i8`",
+    ),
 )
 
 
@@ -125,8 +130,8 @@ def test_a_condition_refuses(condition: str, rule: Rule, text: str, reason: str)
     assert refused(rule, text).startswith(reason)
 
 
-# these are of the tensor-core rules, and are tested with them
-ELSEWHERE = {"fragment shape", "same element", "not yet copied"}
+# these are of the tensor-core rules and of those for blocks, and are tested with them
+ELSEWHERE = {"same element", "known elements", "not yet copied", "matrix of numbers"}
 LIKEWISE = {"g: numbers": "f: numbers"}
 
 

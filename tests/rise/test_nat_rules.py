@@ -84,6 +84,9 @@ RULES = {
     "of a quotient and a number": Rule(
         raw("quotient", raw("quotient", n, 3) + 7, 5), raw("quotient", n + 6, 15) + 1
     ),
+    "of a remainder": Rule(
+        raw("quotient", raw("remainder", n, 12), 4), raw("remainder", raw("quotient", n, 4), 3)
+    ),
     "rounded up twice": Rule(
         raw("quotient", raw("quotient", n + 2, 3) + 4, 5), raw("quotient", n + 14, 15)
     ),
@@ -96,12 +99,25 @@ RULES = {
     "digits of several": Rule(
         raw("remainder", 4 * i + j, 8), 4 * raw("remainder", i, 2) + j, SMALL_I
     ),
+    "of a remainder by a multiple": Rule(
+        raw("remainder", raw("remainder", n, 12), 4), raw("remainder", n, 4)
+    ),
+    "of remainders in a sum": Rule(
+        raw("remainder", 3 * raw("remainder", n, 8) + raw("remainder", m, 12), 6),
+        raw("remainder", 3 * n + m, 6),
+    ),
     "of 1 is 0": Rule(raw("remainder", n, 1), constant(0)),
     "of remainders of numbers": Rule(raw("remainder", 17, 5), constant(2)),
     # both together
     "quotient and remainder": Rule(7 * raw("quotient", n, 7) + raw("remainder", n, 7), n),
     "digits join": Rule(
         3 * raw("remainder", raw("quotient", n, 3), 5) + raw("remainder", n, 3), raw("remainder", n, 15)
+    ),
+    "three digits": Rule(
+        12 * raw("quotient", n, 12)
+        + 4 * raw("quotient", raw("remainder", n, 12), 4)
+        + raw("remainder", n, 4),
+        n,
     ),
     # minima and maxima
     "the smaller is known": Rule(raw("min", n, n + m), n),

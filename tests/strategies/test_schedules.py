@@ -8,7 +8,6 @@ from itertools import permutations
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
 from schedule_programs import TVM, at_size, derived, matmul, nest, program, runs_as_it_should
 
@@ -20,7 +19,7 @@ from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
 from rise.errors import RiseError, StrategyError
 from rise.expr import Expr
-from rise.interpret import call, random_inputs
+from rise.interpret import random_inputs
 from rise.normal import data_flow
 from rise.testing import assert_equivalent, assert_preserves, assert_structure
 from strategies.core import Strategy, argument, body, seq, strategy
@@ -37,7 +36,7 @@ from strategies.loops import (
     unroll,
 )
 from strategies.places import in_inputs
-from strategies.reduction import reduction, two_kernels
+from strategies.reduction import reduction
 from strategies.registry import find
 from strategies.tiling import block, split_loop, tile, tile_nd
 from strategies.tvm_gemm import GLOBAL, VERSIONS, loop_perm, tvm_gemm
@@ -331,17 +330,12 @@ DOT = "fun((a: 96.f32, b: 96.f32) => zip(a)(b) |> map(fun((x, y) => x * y)) |> r
 
 
 def test_one_number_in_two_kernels() -> None:
-    whole = check_expression(DOT)
-    first, second = two_kernels(data_flow(whole), 24)
-    inputs = random_inputs([("a", whole.type.parameter), ("b", whole.type.parameter)], 0, exact=True)  # type: ignore[union-attr]
-    parts = call(first, *inputs)
-    assert parts.shape == (4,)
-    assert np.array_equal(call(second, parts), call(whole, *inputs))
-    result = reduction(8)(first)
-    assert isinstance(result, Success)
-    assert_structure(result.term, mapBlock=1, mapThreads=4, toMem=3, map=0)
-    runs_as_it_should(first, reduction(8))
-    runs_as_it_should(second, find("default").make({}))
+    """Four blocks of parts, and one block for their results."""
+    first, second = cut(derived(reduction(8, part=24), DOT))
+    assert_structure(first, mapBlock=1, mapThreads=4, toMem=3, reduce=0)
+    assert_structure(second, mapBlock=1, mapThreads=3, toMem=2, reduce=0)
+    assert_preserves(reduction(8, part=24), DOT)
+    runs_as_it_should(DOT, reduction(8, part=24))
 
 
 @pytest.mark.parametrize(
@@ -357,8 +351,7 @@ def test_what_is_no_reduction_of_rows(text: str, reason: str) -> None:
 
 
 def test_parts_that_do_not_divide_are_refused() -> None:
-    with pytest.raises(StrategyError, match="25 does not divide 96"):
-        two_kernels(data_flow(check_expression(DOT)), 25)
+    assert failure(reduction(8, part=25), DOT) == "25 does not divide 96, the number of elements"
 
 
 # --- by name ----------------------------------------------------------------------------------------------
@@ -371,7 +364,7 @@ def entry_settings(name: str) -> tuple[str, ...]:
 
 def test_schedules_have_names_and_parameters() -> None:
     assert entry_settings("tvm_gemm") == ("version", "x", "y", "k", "vector")
-    assert entry_settings("reduction") == ("threads",)
+    assert entry_settings("reduction") == ("threads", "vector", "loads", "fan", "part")
     made = find("tvm_gemm").make({"version": "blocking", "x": "2", "y": "3", "k": "5"})
     assert nest(derived(made, matmul(4, 9, 10))).startswith("mapSeq(2) mapSeq(3) reduceSeq(2) reduceSeq(5)")
 

@@ -1,0 +1,203 @@
+"""One case: everybody is checked, everybody is timed coarsely, the best of each kind take turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
+
+from codegen.bench.build import Built, Refused, reason
+from codegen.bench.measure import Clock, Coarse, Timed, coarse, fine, survivors
+from codegen.bench.results import OURS
+from codegen.bench.statistics import Summary
+from rise.errors import RiseError
+
+FINALISTS = 2  # of ours; one of each baseline
+IN_TURNS = "in turns"  # what is reported to run in the fine pass
+WRONG = ("R0829", "R0830")
+
+
+class ContextLost(Exception):
+    """The GPU answers no more in this process."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One that takes part. kind: `rise` or a baseline; run: what the arena needs to run it.
+
+    resources: what it needs, as it is shown: registers, spills, shared memory
+    """
+
+    kind: str
+    name: str
+    run: Any = field(repr=False, compare=False)
+    resources: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A result that is right. error and bound: the largest, on random data; how: what was compared."""
+
+    error: float
+    bound: float
+    how: str
+
+
+class Arena(Protocol):
+    """A device with the operands of one case."""
+
+    exact: bool  # whether results on whole numbers are exact
+
+    def ours(self, built: Built) -> Entrant:
+        """Raises where the kernel cannot be loaded."""
+
+    def baseline(self, name: str) -> Sequence[Entrant]:
+        """All variants of a baseline. Raises where there is none here."""
+
+    def fill(self, whole_numbers: bool) -> None:
+        """Puts data into the operands."""
+
+    def check(self, entrant: Entrant) -> Verdict:
+        """Runs it once, into a poisoned result. RiseError R0829, R0830 where what it gives is wrong."""
+
+    def timed(self, entrant: Entrant) -> Timed: ...
+
+    def answers(self) -> bool:
+        """Whether the device still works: a kernel may have taken everything with it."""
+
+    def close(self) -> None:
+        """Frees the operands."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one entrant, or of one that never was."""
+
+    kind: str
+    name: str
+    status: str
+    summary: Summary | None = None
+    resources: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Finalist:
+    entrant: Entrant
+    summary: Summary
+    verdict: Verdict
+
+
+@dataclass
+class Contest:
+    """The course of one case.
+
+    report: is told what is run next, as it happens: kind and name; None when nothing is
+    barred: kinds and names of those that have taken the process with them before
+    """
+
+    arena: Arena
+    clock: Clock
+    report: Callable[[tuple[str, str] | None], None] = lambda _: None
+    barred: frozenset[tuple[str, str]] = frozenset()
+    tried: list[Tried] = field(default_factory=list)
+
+    def run(self, builds: Sequence[Built | Refused], baselines: Sequence[str]) -> list[Finalist]:
+        """The best of each kind, ours first. What became of everybody is in `tried`."""
+        entrants = [*self._ours(builds), *self._baselines(baselines)]
+        verdicts = self._checked(entrants)
+        chosen = self._coarse(list(verdicts))
+        self.report((" ".join(e.kind for e, _ in chosen), IN_TURNS))
+        summaries = fine([timed for _, timed in chosen], self.clock) if chosen else []
+        self.report(None)
+        for (entrant, _), summary in zip(chosen, summaries, strict=True):
+            self._note(entrant, "finalist", summary)
+        return _best(
+            Finalist(entrant, summary, verdicts[entrant])
+            for (entrant, _), summary in zip(chosen, summaries, strict=True)
+        )
+
+    # --- who takes part
+
+    def _ours(self, builds: Sequence[Built | Refused]) -> Iterator[Entrant]:
+        for made in builds:
+            name = str(made.candidate)
+            if isinstance(made, Refused):
+                self.tried.append(Tried(OURS, name, "refused", reason=made.reason))
+            elif (OURS, name) not in self.barred:
+                entrant = self._guarded(OURS, name, partial(self.arena.ours, made))
+                yield from () if entrant is None else (entrant,)
+
+    def _baselines(self, names: Sequence[str]) -> Iterator[Entrant]:
+        for name in names:
+            if (name, name) not in self.barred:
+                made = self._guarded(name, name, partial(self.arena.baseline, name))
+                yield from (e for e in made or () if (e.kind, e.name) not in self.barred)
+
+    def _guarded(self, kind: str, name: str, action: Callable[[], Any]) -> Any:
+        """What the action gives; None, and a note, where it fails."""
+        self.report((kind, name))
+        try:
+            return action()
+        except Exception as error:  # noqa: BLE001  # of any library: it is named, and the rest goes on
+            wrong = isinstance(error, RiseError) and error.code in WRONG
+            self.tried.append(Tried(kind, name, "wrong" if wrong else "failed", reason=reason(error)))
+            if not self.arena.answers():
+                raise ContextLost(reason(error)) from error
+            return None
+
+    # --- checking and timing
+
+    def _checked(self, entrants: Sequence[Entrant]) -> dict[Entrant, Verdict]:
+        """On whole numbers, where these are exact, then on random ones; those that are right both times."""
+        verdicts: dict[Entrant, Verdict] = {entrant: Verdict(0.0, 0.0, "") for entrant in entrants}
+        for whole_numbers in (True, False) if self.arena.exact else (False,):
+            self.arena.fill(whole_numbers)
+            for entrant, before in list(verdicts.items()):
+                found = self._guarded(entrant.kind, entrant.name, partial(self.arena.check, entrant))
+                if found is None:
+                    del verdicts[entrant]
+                else:
+                    how = ", ".join(text for text in (before.how, found.how) if text)
+                    verdicts[entrant] = replace(found, how=how)
+        return verdicts
+
+    def _coarse(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Timed]]:
+        """Those that go on to the fine pass: of each kind the best."""
+        chosen: list[tuple[Entrant, Timed]] = []
+        for kind in dict.fromkeys(entrant.kind for entrant in entrants):
+            measured = self._coarse_of_kind([e for e in entrants if e.kind == kind])
+            kept = survivors([m for _, m in measured], FINALISTS if kind == OURS else 1)
+            for entrant, found in measured:
+                if found in kept:
+                    chosen.append((entrant, found.timed))
+                else:
+                    self._note(entrant, "slow" if found.cut else "timed", found.summary)
+        return chosen
+
+    def _coarse_of_kind(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Coarse]]:
+        measured: list[tuple[Entrant, Coarse]] = []
+        best = float("inf")
+        for entrant in entrants:
+            found = self._guarded(entrant.kind, entrant.name, partial(self._timed, entrant, best))
+            if found is not None:
+                measured.append((entrant, found))
+                best = min(best, found.summary.median)
+        return measured
+
+    def _timed(self, entrant: Entrant, best: float) -> Coarse:
+        return coarse(self.arena.timed(entrant), self.clock, best)
+
+    def _note(self, entrant: Entrant, status: str, summary: Summary) -> None:
+        self.tried.append(Tried(entrant.kind, entrant.name, status, summary, entrant.resources))
+
+
+def _best(finalists: Iterable[Finalist]) -> list[Finalist]:
+    """The fastest of each kind, ours first."""
+    best: dict[str, Finalist] = {}
+    for finalist in finalists:
+        kind = finalist.entrant.kind
+        if kind not in best or finalist.summary.median < best[kind].summary.median:
+            best[kind] = finalist
+    return sorted(best.values(), key=lambda f: f.entrant.kind != OURS)

@@ -1,0 +1,29 @@
+"""What is being run, on disk: so that one that takes its process with it is known by name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Journal:
+    path: Path
+
+    def note(self, case: str, kind: str, name: str) -> None:
+        """This one is run from now on."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps([case, kind, name]), encoding="utf-8")
+
+    def clear(self) -> None:
+        """Nothing is run."""
+        self.path.unlink(missing_ok=True)
+
+    def running(self) -> tuple[str, str, str] | None:
+        """What was run when it was last noted."""
+        try:
+            case, kind, name = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return case, kind, name

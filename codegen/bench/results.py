@@ -1,0 +1,131 @@
+"""What is written down: one line for each finalist of a case, one for each candidate and baseline tried."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from rise.errors import UsageError
+
+OURS = "rise"
+
+
+@dataclass(frozen=True)
+class Row:
+    """The best of one kind at one case, from the fine pass; times in microseconds.
+
+    kind:     `rise`, or the name of a baseline. name: which of its kind
+    fraction: of the limit of the table; 0 where that is not known
+    ratio:    how much longer this one takes than ours
+    error, bound: the largest error among sampled elements of random normal data, and what it must not exceed
+    checked:  how the result was checked
+    """
+
+    date: str
+    device: str
+    code: str
+    case: str
+    kind: str
+    name: str
+    median_us: float
+    lower_us: float
+    upper_us: float
+    spread: float
+    samples: int
+    tflops: float
+    gb_s: float
+    limit: str
+    fraction: float
+    ratio: float
+    error: float
+    bound: float
+    checked: str
+    sm_mhz: int
+    watts: float
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One candidate, or one variant of a baseline.
+
+    status: `finalist`, `timed`, `slow` (a first sample was enough), `refused` (no kernel), `wrong`, `failed`,
+            `crashed` (took the process with it)
+    """
+
+    code: str
+    device: str
+    case: str
+    kind: str
+    name: str
+    status: str
+    median_us: float
+    spread: float
+    resources: str
+    reason: str
+
+
+STATUSES = ("finalist", "timed", "slow", "refused", "wrong", "failed", "crashed")
+
+
+def append(path: Path, records: Sequence[Row] | Sequence[Attempt]) -> None:
+    """Adds lines to a CSV file, which gets a header if it is new."""
+    if not records:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    with path.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [f.name for f in fields(records[0])])
+        if new:
+            writer.writeheader()
+        writer.writerows(asdict(record) for record in records)
+
+
+def read_rows(path: Path) -> list[Row]:
+    return [Row(**each) for each in _read(path, Row)]
+
+
+def read_attempts(path: Path) -> list[Attempt]:
+    return [Attempt(**each) for each in _read(path, Attempt)]
+
+
+def _read(path: Path, record: type) -> list[dict[str, Any]]:
+    """The lines of a file, none where it is not there. UsageError R0864 where it is of another form."""
+    if not path.exists():
+        return []
+    hints = get_type_hints(record)
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        try:
+            if list(reader.fieldnames or ()) != list(hints):
+                raise ValueError(f"the columns {reader.fieldnames}")
+            return [{name: hints[name](text) for name, text in line.items()} for line in reader]
+        except (TypeError, ValueError) as error:
+            raise UsageError(
+                "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
+            ) from None
+
+
+def done(rows: Iterable[Row], code: str, device: str) -> set[str]:
+    """The cases that this compiler has been measured at, on this device."""
+    return {row.case for row in rows if row.code == code and row.device == device}
+
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """Of each case the rows of its last measurement."""
+    last: dict[str, str] = {}
+    found = list(rows)
+    for row in found:
+        last[row.case] = row.date
+    return [row for row in found if last[row.case] == row.date]
+
+
+def crashed(attempts: Iterable[Attempt], code: str, device: str) -> set[tuple[str, str, str]]:
+    """Case, kind and name of those that must not be run again."""
+    return {
+        (a.case, a.kind, a.name)
+        for a in attempts
+        if a.status == "crashed" and a.code == code and a.device == device
+    }

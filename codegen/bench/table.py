@@ -1,0 +1,248 @@
+"""A table: programs, the sizes they are measured at, whom they are compared with, and what is tried.
+
+Read from a TOML file; the paths in it are relative to the file.
+
+    title = "…"
+    [[programs]]
+    file = "gemm.rise"            definition = "gemm"
+    operation = "gemm"            what it computes, see `operations`
+    sizes = "sizes/square.csv"    or a list: [{m = 256, n = 256, k = 256}]
+    scalars = {alpha = 1.5}       inputs that are numbers
+    limit = "tensor"              or "copy": what the measurement is a fraction of
+    baselines = ["cublas"]        see `baselines`
+    mode = "graph"                or "launches": one call after the other, as a host makes them
+    [[programs.candidates]]
+    strategy = "tensor_core"
+    settings = {block = ["128,128,64", "64,64,64"], group = "8"}    a list: each of its values is tried
+
+In place of the candidates there may be the path of a file that has them.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rise.errors import UsageError
+from rise.suggest import suggestion
+
+TABLES = Path(__file__).parents[2] / "benchmarks" / "tables"
+LIMITS = ("tensor", "copy")
+MODES = ("graph", "launches")
+PROGRAM_KEYS = {
+    "file", "definition", "operation", "sizes", "scalars", "limit", "baselines", "mode", "candidates",
+}  # fmt: skip
+
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A strategy with its parameters, as `--set` writes them."""
+
+    strategy: str
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join([self.strategy, *(f"{name}={value}" for name, value in self.settings)])
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A program of a table, with all that is said about it."""
+
+    file: Path
+    definition: str
+    operation: str
+    sizes: tuple[Sizes, ...]
+    candidates: tuple[Candidate, ...]
+    baselines: tuple[str, ...] = ()
+    scalars: Mapping[str, float] = None  # type: ignore[assignment]  # set by the reader
+    limit: str = "tensor"
+    mode: str = "graph"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program at one assignment of sizes: one line of a table."""
+
+    subject: Subject
+    sizes: Sizes
+
+    @property
+    def key(self) -> str:
+        """`gemm m=256 n=256 k=256`: how results name it."""
+        return " ".join([self.subject.definition, *(f"{n}={v}" for n, v in self.sizes.items())])
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    title: str
+    subjects: tuple[Subject, ...]
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return tuple(Case(subject, sizes) for subject in self.subjects for sizes in subject.sizes)
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def known(folder: Path = TABLES) -> list[str]:
+    """The names of the tables that come with the compiler."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def find(name: str, folder: Path = TABLES) -> Table:
+    """A table by name, or by the path of its file. UsageError R0860 where there is none."""
+    path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
+    if not path.is_file():
+        names = known(folder)
+        listed = ", ".join(f"`{n}`" for n in names) or "none"
+        raise UsageError(
+            "R0860", f"there is no table `{name}`", None, suggestion(name, names) or f"there are {listed}"
+        )
+    content = _content(path)
+    return Table(path.stem, str(content.get("title", path.stem)), tuple(_subjects(content, path)))
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError("R0001", f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError("R0861", f"{path}: {error}") from None
+
+
+def _subjects(content: Mapping[str, Any], path: Path) -> Iterator[Subject]:
+    programs = content.get("programs", [])
+    if not programs:
+        raise _wrong(path, "it has no `[[programs]]`")
+    for program in programs:
+        if unknown := set(program) - PROGRAM_KEYS:
+            name = min(unknown)
+            raise _wrong(path, f"`{name}` means nothing here", suggestion(name, PROGRAM_KEYS))
+        for key in ("file", "definition", "operation", "sizes", "candidates"):
+            if key not in program:
+                raise _wrong(path, f"a program has no `{key}`")
+        for key, allowed in (("limit", LIMITS), ("mode", MODES)):
+            if program.get(key, allowed[0]) not in allowed:
+                raise _wrong(path, f"{key} is `{program[key]}`, and can be {' or '.join(allowed)}")
+        yield Subject(
+            path.parent / program["file"],
+            program["definition"],
+            program["operation"],
+            tuple(_sizes(program["sizes"], path)),
+            tuple(_all_candidates(program["candidates"], path)),
+            tuple(program.get("baselines", ())),
+            {name: float(value) for name, value in program.get("scalars", {}).items()},
+            program.get("limit", "tensor"),
+            program.get("mode", "graph"),
+        )
+
+
+def _sizes(given: str | Sequence[Mapping[str, int]], path: Path) -> Iterator[Sizes]:
+    """Lines of a CSV file whose header names the sizes, or a list of assignments."""
+    if isinstance(given, str):
+        source = path.parent / given
+        try:
+            lines: Sequence[Mapping[str, Any]] = list(csv.DictReader(source.read_text().splitlines()))
+        except OSError as error:
+            raise UsageError("R0001", f"cannot read {source}: {error.strerror}") from None
+    else:
+        source, lines = path, given
+    for line in lines:
+        try:
+            yield {name: int(value) for name, value in line.items()}
+        except (TypeError, ValueError):
+            raise _wrong(source, f"sizes are numbers, and these are not: {dict(line)}") from None
+
+
+def _all_candidates(given: str | Sequence[Mapping[str, Any]], path: Path) -> Iterator[Candidate]:
+    """Those of a list, or of the file that is named in its place."""
+    if isinstance(given, str):
+        path = path.parent / given
+    entries = _content(path).get("candidates", []) if isinstance(given, str) else given
+    for entry in entries:
+        yield from _candidates(entry, path)
+
+
+def _candidates(entry: Mapping[str, Any], path: Path) -> Iterator[Candidate]:
+    """Every combination of the values of the settings."""
+    if "strategy" not in entry or set(entry) - {"strategy", "settings"}:
+        raise _wrong(path, f"a candidate has a `strategy` and `settings`; found {dict(entry)}")
+    settings = entry.get("settings", {})
+    values = [value if isinstance(value, list) else [value] for value in settings.values()]
+    if not all(isinstance(value, str) for each in values for value in each):
+        raise _wrong(path, "settings are texts, as `--set` takes them", 'for example stages = "3"')
+    for chosen in itertools.product(*values):
+        yield Candidate(entry["strategy"], tuple(zip(settings, chosen, strict=True)))
+
+
+def _wrong(path: Path, what: str, hint: str | None = None) -> UsageError:
+    return UsageError("R0861", f"{path}: {what}", None, hint)
+
+
+# --- restricting --------------------------------------------------------------------------------------------
+
+
+def restrict(
+    table: Table, sizes: Sequence[str] = (), only: Sequence[str] = (), limit: int | None = None
+) -> Table:
+    """A part of a table.
+
+    sizes: `256`: where all sizes are 256; `128x1536x3840`: these, in their order; `m=256`: that one
+    only:  definitions, strategies, candidates as they are written, baselines
+    limit: the first so many sizes of each program
+    UsageError R0862 where one of these names nothing in the table.
+    """
+    for text in sizes:
+        if not any(selects(text, case.sizes) for case in table.cases):
+            raise UsageError("R0862", f"the table `{table.name}` has no sizes `{text}`")
+    names = {n for s in table.subjects for n in _names(s)}
+    for text in only:
+        if text not in names:
+            raise UsageError(
+                "R0862",
+                f"the table `{table.name}` has nothing called `{text}`",
+                None,
+                suggestion(text, names),
+            )
+    subjects = (_restricted(subject, sizes, only, limit) for subject in table.subjects)
+    return replace(table, subjects=tuple(s for s in subjects if s.sizes and (s.candidates or s.baselines)))
+
+
+def _names(subject: Subject) -> set[str]:
+    strategies = {name for c in subject.candidates for name in (c.strategy, str(c))}
+    return {subject.definition, *strategies, *subject.baselines}
+
+
+def _restricted(subject: Subject, sizes: Sequence[str], only: Sequence[str], limit: int | None) -> Subject:
+    chosen = [s for s in subject.sizes if not sizes or any(selects(text, s) for text in sizes)]
+    subject = replace(subject, sizes=tuple(chosen[:limit]))
+    # a program is named, and with it all that is tried there, unless some of that is named as well
+    parts = set(only) & (_names(subject) - {subject.definition})
+    if not only or (subject.definition in only and not parts):
+        return subject
+    return replace(
+        subject,
+        candidates=tuple(c for c in subject.candidates if c.strategy in only or str(c) in only),
+        baselines=tuple(b for b in subject.baselines if b in only),
+    )
+
+
+def selects(text: str, sizes: Sizes) -> bool:
+    """Whether a text of `--sizes` means this assignment."""
+    name, equals, value = text.partition("=")
+    if equals:
+        return str(sizes.get(name)) == value
+    values = [str(v) for v in sizes.values()]
+    parts = text.split("x")
+    return values == parts if len(parts) > 1 else set(values) == {text}

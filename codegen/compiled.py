@@ -1,0 +1,276 @@
+"""Programs as Python functions: `f = codegen.compile(definition, strategy, sizes={…})`, then `f(A, B)`."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any
+
+from codegen.execute import available_backend, checked_inputs, poisoned, result_of, run_emulated
+from codegen.host import HostProgram, alone
+from codegen.parameters import Part, leaves, results, shapes_of, together
+from codegen.pipeline import Kernel, assemble
+from codegen.runtime.arrays import Family, family_of
+from rise.check.specialise import specialise
+from rise.check.symbolic import OpenProgram, opened
+from rise.errors import LaunchError, UsageError
+from rise.expr import Definition, Expr
+from rise.normal import data_flow
+from rise.pretty import show_type
+
+if TYPE_CHECKING:
+    from codegen.runtime import Loaded, Resources
+
+# a rule or a strategy: what it returns has the `term`, or is a failure that has the `error`
+Strategy = Callable[[Expr], Any]
+Program = Definition | Expr | Kernel | HostProgram
+
+
+def compile(
+    program: Program,
+    strategy: Strategy | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    runtime: Iterable[str] | Mapping[str, int] = (),
+    backend: str | None = None,
+    target: str | None = None,
+    spills: str = "refuse",
+    name: str | None = None,
+) -> Compiled:
+    """A program as a Python function of its inputs.
+
+    program:  a definition, or a program that is low-level already
+    strategy: lowers it; none for low-level programs
+    sizes:    of a definition, by name
+    runtime:  sizes that stay open, so that one kernel serves all of them; a mapping says what each is a
+              multiple of
+    backend:  `cuda` or `emulate`; by default the GPU, where there is one
+    target:   what to compile for, `sm_90a`; by default the GPU that is there. With `emulate`, the kernels
+              are compiled for a target only if one is given
+    spills:   `refuse`, or `allow` kernels that keep in memory what registers have no room for
+
+    Raises TranslationError, StrategyError, UsageError as the stages do; CompilationError R0832 for spills.
+    """
+    chosen = backend or available_backend()
+    if chosen not in ("cuda", "emulate"):
+        found = f"`{chosen}`" if chosen else "neither a GPU nor a C++ compiler here"
+        raise UsageError("R0013", f"programs run on the backend `cuda` or `emulate`: {found}")
+    made = _host_program(program, strategy, sizes or {}, runtime, name)
+    if chosen == "cuda" and target is None:
+        from codegen.runtime import device_target
+
+        target = device_target()
+    return Compiled(made, chosen, target, _resources(made, target, spills) if target else ())
+
+
+def _host_program(
+    program: Program,
+    strategy: Strategy | None,
+    sizes: Mapping[str, int],
+    runtime: Iterable[str] | Mapping[str, int],
+    name: str | None,
+) -> HostProgram:
+    match program:
+        case HostProgram():
+            return program
+        case Kernel():
+            return alone(program)
+        case Definition():
+            units = runtime if isinstance(runtime, Mapping) else dict.fromkeys(runtime, 1)
+            if units:
+                left = opened(program, sizes, units)
+                term = _lowered(left.program, strategy)
+                return assemble(OpenProgram(term, left.sizes, left.constraints), name or program.name)
+            return assemble(_lowered(specialise(program, sizes), strategy), name or program.name)
+        case _:
+            return assemble(_lowered(program, strategy), name or "kernel")
+
+
+def _lowered(program: Expr, strategy: Strategy | None) -> Expr:
+    term = data_flow(program)
+    if strategy is None:
+        return term
+    result = strategy(term)
+    if not hasattr(result, "term") or hasattr(result, "error"):
+        raise result.error(getattr(strategy, "name", "strategy"))
+    lowered: Expr = result.term
+    return lowered
+
+
+def _resources(program: HostProgram, target: str, spills: str) -> tuple[Resources, ...]:
+    from codegen.runtime import check_spills, resources
+
+    found = tuple(resources(k.source, target)[k.name] for k in program.kernels)
+    for kernel in found:
+        check_spills(kernel, spills)
+    return found
+
+
+class Compiled:
+    """A program as a Python function: `f(A, B)`, `f(A, B, out=C, stream=s)`.
+
+    The result is an array of the kind of the inputs: NumPy's in, NumPy's out; the same for torch, CuPy and
+    pycuda, whose arrays are neither copied nor waited for. Pairs are tuples. A number as a result is an
+    array without dimensions on a GPU, so that nothing waits for it.
+
+    program:   its kernels, and how the host launches them
+    resources: what each kernel takes of a multiprocessor; empty where none was compiled for a GPU
+    """
+
+    def __init__(
+        self, program: HostProgram, backend: str, target: str | None, resources: Sequence[Resources] = ()
+    ) -> None:
+        self.program, self.backend, self.target = program, backend, target
+        self.resources = tuple(resources)
+        self.__name__ = program.name
+        self.__doc__ = "\n".join(_documentation(self))
+        self.__signature__ = signature(program)
+        self._results: dict[tuple[Any, ...], list[Part]] = {}
+
+    def __call__(self, *inputs: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
+        """Inputs, in order or by name; run-time sizes that no input shows, by name."""
+        sizes: Mapping[str, int] = {}
+        if named:
+            inputs, sizes = self._in_order(inputs, named)
+        flat = self._flat(inputs)
+        like, family = next(((a, f) for a in flat if (f := family_of(a)) is not None), (None, None))
+        if like is None or family is None or family.name == "NumPy":
+            return self._on_host(inputs, flat, out, stream, sizes)
+        if self.backend != "cuda":
+            message = f"a {type(like).__qualname__} is on a GPU; this program was compiled for the emulator"
+            raise LaunchError("R0834", message, hint="`backend='cuda'`, or NumPy arrays")
+        if out is None:
+            outputs = self._new(inputs, like, family, stream, sizes)
+            out = together(self.program.output, iter(outputs))
+        else:
+            outputs = list(leaves("out", self.program.output, out))
+        self.loaded(*outputs, *flat, stream=stream, sizes=sizes or None)
+        return out
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        """The kernels on the GPU; takes the results first."""
+        from codegen.runtime import load
+
+        return load(self.program, self.target)
+
+    @property
+    def source(self) -> str:
+        """The CUDA text."""
+        from codegen.text import cuda_text
+
+        return cuda_text(self.program)
+
+    def _flat(self, inputs: Sequence[Any]) -> list[Any]:
+        if len(inputs) != len(self.program.inputs):
+            shapes_of(self.program, inputs)  # which says how many there are to be
+        if len(inputs) == len(self.program.parameters):
+            return list(inputs)
+        pairs = zip(self.program.inputs, inputs, strict=True)
+        return [leaf for (name, type_), value in pairs for leaf in leaves(name, type_, value)]
+
+    def _in_order(
+        self, inputs: Sequence[Any], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], Mapping[str, int]]:
+        """R0808 for a name that is neither an input's nor a size's, and for an input that is given twice."""
+        names = [name for name, _ in self.program.inputs]
+        sizes = {s.name: named.pop(s.name) for s in self.program.sizes if s.name in named}
+        later = [named.pop(name) for name in names[len(inputs) :] if name in named]
+        if named:
+            wrong = ", ".join(f"`{name}`" for name in named)
+            raise LaunchError("R0808", f"`{self.__name__}` has no further input or run-time size {wrong}")
+        return (*inputs, *later), sizes
+
+    # --- results --------------------------------------------------------------------------------------
+
+    def _new(
+        self, inputs: Sequence[Any], like: Any, family: Family, stream: Any, sizes: Mapping[str, int]
+    ) -> list[Any]:
+        """Arrays for the result, of the family of an input."""
+        from codegen.runtime.streams import as_handle
+
+        on = None if stream is None else as_handle(stream)
+        return [family.empty(like, p.shape, p.dtype, on) for p in self._parts(inputs, sizes)]
+
+    def _parts(self, inputs: Sequence[Any], sizes: Mapping[str, int]) -> list[Part]:
+        """What the result is stored in, at the sizes of the inputs."""
+        shapes = shapes_of(self.program, inputs) if self.program.sizes else {}
+        key = (*shapes.items(), *sizes.items())
+        if key not in self._results:
+            call = self.program.at({**self.program.sizes_from(shapes), **sizes})
+            self._results[key] = results(call)
+        return self._results[key]
+
+    def _on_host(
+        self, inputs: Sequence[Any], flat: Sequence[Any], out: Any, stream: Any, sizes: Mapping[str, int]
+    ) -> Any:
+        """NumPy arrays. A result that is written into `out` has the type that the kernel gives."""
+        shapes = shapes_of(self.program, inputs)
+        call = self.program.at({**self.program.sizes_from(shapes), **sizes})
+        given = list(checked_inputs(call, inputs))
+        if out is None:
+            outputs = [poisoned(part) for part in results(call)]
+        else:
+            outputs = list(leaves("out", self.program.output, out))
+            _check_out(results(call), outputs)
+        if self.backend == "cuda":
+            self.loaded(*outputs, *(part.value for part in given), stream=stream, sizes=sizes or None)
+        else:
+            run_emulated(call, outputs, given)
+        return result_of(call, outputs) if out is None else out
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}{self.__signature__} for {self.target or self.backend}>"
+
+
+def _check_out(parts: Sequence[Part], outputs: Sequence[Any]) -> None:
+    """As a result on the GPU is checked; the emulator itself sees that nothing overlaps."""
+    from codegen.runtime.arguments import check_host_result
+
+    for part, array in zip(parts, outputs, strict=True):
+        check_host_result(part, array)
+
+
+# --- documentation ----------------------------------------------------------------------------------
+
+
+def signature(program: HostProgram) -> Signature:
+    """The inputs, with their types as the language writes them."""
+    given = [
+        Parameter(_identifier(name, n), Parameter.POSITIONAL_OR_KEYWORD, annotation=_Shown(show_type(type_)))
+        for n, (name, type_) in enumerate(program.inputs)
+    ]
+    sizes = [
+        Parameter(size.name, Parameter.KEYWORD_ONLY, default=_Shown("from the inputs"), annotation=int)
+        for size in program.sizes
+    ]
+    further = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("out", "stream")]
+    return Signature([*given, *further, *sizes], return_annotation=_Shown(show_type(program.output)))
+
+
+class _Shown(str):
+    """A text that a signature shows as it is, without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _identifier(name: str, position: int) -> str:
+    return name if name.isidentifier() and not keyword.iskeyword(name) else f"argument_{position + 1}"
+
+
+def _documentation(compiled: Compiled) -> Iterator[str]:
+    program = compiled.program
+    yield f"{program.name}: compiled for {compiled.target or 'the emulator'}."
+    yield ""
+    for name, type_ in (*program.inputs, ("returns", program.output)):
+        yield f"{name} : {show_type(type_)}"
+    for constraint in program.constraints:
+        yield f"needs {constraint}"
+    yield ""
+    yield from str(program).splitlines()
+    yield from map(str, compiled.resources)

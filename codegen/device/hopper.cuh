@@ -1,0 +1,288 @@
+// What kernels for Hopper GPUs (sm_90a) include: rise.cuh, and mbarriers, bulk tensor copies, wgmma,
+// clusters and the register pool, an instruction each. The emulating header of the same name checks
+// how they are used; docs/hopper-machine.md says which rules that are.
+#pragma once
+
+#include "rise.cuh"
+
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+// --- mbarriers --------------------------------------------------------------------------------
+
+using Barrier = unsigned long long;
+
+// Made by one thread. A phase ends after `count` arrivals, and when no expected byte is missing.
+__device__ __forceinline__ void barrier_init(Shared<Barrier> bar, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(count) : "memory");
+}
+
+// After barrier_init, by the same thread: the copying unit and other blocks see the barrier.
+__device__ __forceinline__ void fence_barrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Arrives, and says how many bytes copies are to bring in this phase.
+__device__ __forceinline__ void barrier_expect(Shared<Barrier> bar, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
+               : "memory");
+}
+
+__device__ __forceinline__ void barrier_arrive(Shared<Barrier> bar) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
+}
+
+// Arrives at the barrier at the same place in another block of the cluster, or in this one.
+__device__ __forceinline__ void barrier_arrive_remote(Shared<Barrier> bar, int rank) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "}" ::"r"(shared_address(bar)),
+      "r"(rank)
+      : "memory");
+}
+
+// Waits until the phase of that parity has ended. The first phase has parity 0; before it ends, the
+// one of parity 1 counts as ended.
+__device__ __forceinline__ void barrier_wait(Shared<Barrier> bar, int parity) {
+  unsigned ended;
+  do {
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n"
+        "}"
+        : "=r"(ended)
+        : "r"(shared_address(bar)), "r"(parity)
+        : "memory");
+  } while (!ended);
+}
+
+// What the thread wrote to shared memory is from now on seen by bulk copies and wgmma.
+__device__ __forceinline__ void fence_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// A barrier, 1 to 15, for some whole warps of the block.
+__device__ __forceinline__ void named_barrier(int number, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+// --- bulk tensor copies -----------------------------------------------------------------------
+
+// A CUtensorMap: a parameter `const __grid_constant__ TensorMap map`.
+struct alignas(64) TensorMap {
+  char bytes[128];
+};
+
+__device__ __forceinline__ void prefetch_map(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+// A load brings all bytes of its box to `bar`, zeros for what lies outside of the tensor. Multicast:
+// to the same place, and the same barrier, of each block of the cluster that the mask names. A store
+// leaves out what lies outside. Coordinates are those of the first element, innermost first.
+#define RISE_BULK(rank, parameters, first, second, third, ...)                                      \
+  template <class T>                                                                                \
+  __device__ __forceinline__ void bulk_load(T* target, const TensorMap& map, Shared<Barrier> bar,   \
+                                            parameters) {                                           \
+    asm volatile("cp.async.bulk.tensor." #rank "d.shared::cluster.global.mbarrier::complete_tx::bytes" \
+                 " [%0], [%1, {" first "}], [%2];" ::"r"(shared_address(target)),                   \
+                 "l"(&map), "r"(shared_address(bar)), __VA_ARGS__                                   \
+                 : "memory");                                                                       \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  __device__ __forceinline__ void bulk_load_multicast(T* target, const TensorMap& map,              \
+                                                      Shared<Barrier> bar, unsigned mask,           \
+                                                      parameters) {                                 \
+    asm volatile("cp.async.bulk.tensor." #rank "d.shared::cluster.global.mbarrier::complete_tx::bytes" \
+                 ".multicast::cluster [%0], [%1, {" second "}], [%2], %3;" ::"r"(shared_address(target)), \
+                 "l"(&map), "r"(shared_address(bar)), "h"(static_cast<unsigned short>(mask)),       \
+                 __VA_ARGS__                                                                        \
+                 : "memory");                                                                       \
+  }                                                                                                 \
+  template <class T>                                                                                \
+  __device__ __forceinline__ void bulk_store(const TensorMap& map, const T* source, parameters) {   \
+    asm volatile("cp.async.bulk.tensor." #rank "d.global.shared::cta.bulk_group"                    \
+                 " [%0, {" third "}], [%1];" ::"l"(&map), "r"(shared_address(source)), __VA_ARGS__  \
+                 : "memory");                                                                       \
+  }
+#define RISE_PARAMETERS(...) __VA_ARGS__
+
+RISE_BULK(1, int x, "%3", "%4", "%2", "r"(x))
+RISE_BULK(2, RISE_PARAMETERS(int x, int y), "%3, %4", "%4, %5", "%2, %3", "r"(x), "r"(y))
+RISE_BULK(3, RISE_PARAMETERS(int x, int y, int z), "%3, %4, %5", "%4, %5, %6", "%2, %3, %4", "r"(x),
+          "r"(y), "r"(z))
+RISE_BULK(4, RISE_PARAMETERS(int x, int y, int z, int u), "%3, %4, %5, %6", "%4, %5, %6, %7",
+          "%2, %3, %4, %5", "r"(x), "r"(y), "r"(z), "r"(u))
+RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), "%3, %4, %5, %6, %7",
+          "%4, %5, %6, %7, %8", "%2, %3, %4, %5, %6", "r"(x), "r"(y), "r"(z), "r"(u), "r"(v))
+#undef RISE_BULK
+#undef RISE_PARAMETERS
+
+// Puts the stores that the thread issued since the last commit into a group.
+__device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Waits until at most `pending` groups of the thread's stores are under way.
+template <int pending>
+__device__ __forceinline__ void bulk_wait() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// The same, until they have read their boxes: these may then be written again.
+template <int pending>
+__device__ __forceinline__ void bulk_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
+}
+
+// --- wgmma ------------------------------------------------------------------------------------
+
+enum class Swizzle { None = 0, B128 = 1, B64 = 2, B32 = 3 };
+enum class Major { K = 0, MN = 1 };
+using Descriptor = unsigned long long;
+
+// An operand in shared memory. Rows along k: `stride` bytes between groups of 8 rows; `leading`
+// between 16-byte columns, without swizzle only. Rows along m or n: `stride` between groups of 8 k,
+// `leading` between the widths of the swizzle; without swizzle the two change roles.
+template <class T>
+__device__ __forceinline__ Descriptor shared_descriptor(const T* pointer, int leading, int stride,
+                                                        Swizzle swizzle) {
+  return static_cast<Descriptor>((shared_address(pointer) & 0x3ffff) >> 4) |
+         static_cast<Descriptor>(leading >> 4) << 16 | static_cast<Descriptor>(stride >> 4) << 32 |
+         static_cast<Descriptor>(swizzle) << 62;
+}
+
+// Types of operands that are no types of C++: float with 10 bits of fraction, and one byte.
+struct tf32;
+struct e4m3;
+
+// One instruction: codegen/wgmma.py prints those that a kernel uses.
+template <int n, class T, Major a_major, Major b_major, class D, class A>
+struct Wgmma;
+
+// d = a * b (+ d), 64 x n, by the 128 threads of a warpgroup; done when it is waited for.
+template <int n, class T, Major a_major = Major::K, Major b_major = Major::K, class D>
+__device__ __forceinline__ void wgmma(D (&d)[n / 2], Descriptor a, Descriptor b, bool scale = true) {
+  Wgmma<n, T, a_major, b_major, D, Descriptor>::issue(d, a, b, scale);
+}
+
+// The same with the rows of A, along k, in registers: 16 bytes of each thread.
+template <int n, class T, Major b_major = Major::K, class D, class R>
+__device__ __forceinline__ void wgmma(D (&d)[n / 2], R (&a)[16 / sizeof(R)], Descriptor b, bool scale = true) {
+  Wgmma<n, T, Major::K, b_major, D, unsigned*>::issue(d, reinterpret_cast<unsigned*>(a), b, scale);
+}
+
+// Keeps the compiler from moving uses of registers past this place.
+template <class T, int count>
+__device__ __forceinline__ void pin_registers(T (&registers)[count]) {
+  if constexpr (sizeof(T) == 4) {
+#pragma unroll
+    for (int i = 0; i < count; i += 1) {
+      if constexpr (static_cast<T>(0.5f) == static_cast<T>(0))
+        asm volatile("" : "+r"(registers[i])::"memory");
+      else
+        asm volatile("" : "+f"(registers[i])::"memory");
+    }
+  } else {
+    unsigned* packed = reinterpret_cast<unsigned*>(registers);
+#pragma unroll
+    for (int i = 0; i < count * static_cast<int>(sizeof(T)) / 4; i += 1)
+      asm volatile("" : "+r"(packed[i])::"memory");
+  }
+}
+
+// Before the first wgmma, and after other instructions wrote the registers named.
+template <class... Arrays>
+__device__ __forceinline__ void wgmma_fence(Arrays&... arrays) {
+  (pin_registers(arrays), ...);
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// Puts the wgmma issued since the last commit into a group.
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// Waits until at most `pending` groups are under way; the registers named may then be used.
+template <int pending, class... Arrays>
+__device__ __forceinline__ void wgmma_wait(Arrays&... arrays) {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+  (pin_registers(arrays), ...);
+}
+
+// --- warps, warpgroups, clusters --------------------------------------------------------------
+
+// True for one thread of the warp, always the same.
+__device__ __forceinline__ bool elect_one() {
+  unsigned chosen;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "elect.sync _|p, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, p;\n"
+      "}"
+      : "=r"(chosen));
+  return chosen;
+}
+
+// Registers of each thread of a warpgroup, given back to the block's pool or taken from it.
+template <int count>
+__device__ __forceinline__ void registers_decrease() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+template <int count>
+__device__ __forceinline__ void registers_increase() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+
+// The number of the block in its cluster.
+__device__ __forceinline__ int cluster_rank() {
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return static_cast<int>(rank);
+}
+
+// Waits for all threads of the cluster.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// --- stores of matrices -----------------------------------------------------------------------
+
+// Stores `count` matrices of 8 rows of 8 elements of 16 bits; lane 8j + i says where row i of matrix j
+// goes, and has two elements of row lane / 4 of each.
+template <int count, class T>
+__device__ __forceinline__ void store_matrices(T* row, const T* registers) {
+  const unsigned* source = reinterpret_cast<const unsigned*>(registers);
+  const unsigned place = shared_address(row);
+  if constexpr (count == 4)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(place),
+                 "r"(source[0]), "r"(source[1]), "r"(source[2]), "r"(source[3])
+                 : "memory");
+  else if constexpr (count == 2)
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(place), "r"(source[0]),
+                 "r"(source[1])
+                 : "memory");
+  else
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(place), "r"(source[0]) : "memory");
+}
+
+// The same with rows and columns of each matrix exchanged.
+template <int count, class T>
+__device__ __forceinline__ void store_matrices_transposed(T* row, const T* registers) {
+  const unsigned* source = reinterpret_cast<const unsigned*>(registers);
+  const unsigned place = shared_address(row);
+  if constexpr (count == 4)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(place),
+                 "r"(source[0]), "r"(source[1]), "r"(source[2]), "r"(source[3])
+                 : "memory");
+  else if constexpr (count == 2)
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(place), "r"(source[0]),
+                 "r"(source[1])
+                 : "memory");
+  else
+    asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(place), "r"(source[0])
+                 : "memory");
+}

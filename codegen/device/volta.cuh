@@ -1,0 +1,98 @@
+// Volta's products: m8n8k4 by each of the four quad-pairs of a warp, together a 16×16×4 product; two of
+// these are the 16×16×8 product of paper 000, four times as many the 32×32×8 one. Operands lie as in memory.
+#pragma once
+
+namespace volta {
+
+struct matrix_a;
+struct matrix_b;
+struct accumulator;
+struct row_major;
+struct col_major;
+
+// Registers of a lane; an element of an operand is held by two lanes.
+template <class Use, int m, int n>
+struct Elements;
+template <int m, int n>
+struct Elements<matrix_a, m, n> {
+  enum { number = m / 2 };
+};
+template <int m, int n>
+struct Elements<matrix_b, m, n> {
+  enum { number = n / 2 };
+};
+template <int m, int n>
+struct Elements<accumulator, m, n> {
+  enum { number = m * n / 32 };
+};
+
+template <class Use, int m, int n, int k, class T, class Layout = void>
+struct fragment {
+  enum { num_elements = Elements<Use, m, n>::number };
+  alignas(16) T x[num_elements];
+};
+
+template <class Use, int m, int n, int k, class T, class Layout>
+__device__ __forceinline__ void fill_fragment(fragment<Use, m, n, k, T, Layout>& target, T number) {
+#pragma unroll
+  for (int i = 0; i < target.num_elements; i += 1) target.x[i] = number;
+}
+
+template <class D, class A, class B>
+struct Product;
+
+#define RISE_VOLTA(A, a_layout, B, b_layout)                                                            \
+  template <>                                                                                           \
+  struct Product<float, A, B> {                                                                         \
+    static __device__ __forceinline__ void run(float* d, const unsigned* a, const unsigned* b,          \
+                                               const float* c) {                                        \
+      asm volatile("mma.sync.aligned.m8n8k4." a_layout "." b_layout ".f32.f16.f16.f32 "                 \
+                   "{%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9}, {%10,%11}, "                                    \
+                   "{%12,%13,%14,%15,%16,%17,%18,%19};"                                                 \
+                   : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]), "=f"(d[4]), "=f"(d[5]),            \
+                     "=f"(d[6]), "=f"(d[7])                                                             \
+                   : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]),       \
+                     "f"(c[3]), "f"(c[4]), "f"(c[5]), "f"(c[6]), "f"(c[7]));                            \
+    }                                                                                                   \
+  };                                                                                                    \
+  template <>                                                                                           \
+  struct Product<half, A, B> {                                                                          \
+    static __device__ __forceinline__ void run(half* target, const unsigned* a, const unsigned* b,      \
+                                               const half* sum) {                                       \
+      unsigned* d = reinterpret_cast<unsigned*>(target);                                                \
+      const unsigned* c = reinterpret_cast<const unsigned*>(sum);                                       \
+      asm volatile("mma.sync.aligned.m8n8k4." a_layout "." b_layout ".f16.f16.f16.f16 "                 \
+                   "{%0,%1,%2,%3}, {%4,%5}, {%6,%7}, {%8,%9,%10,%11};"                                  \
+                   : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                                     \
+                   : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), "r"(c[2]),       \
+                     "r"(c[3]));                                                                        \
+    }                                                                                                   \
+  };
+
+RISE_VOLTA(row_major, "row", row_major, "row")
+RISE_VOLTA(row_major, "row", col_major, "col")
+RISE_VOLTA(col_major, "col", row_major, "row")
+RISE_VOLTA(col_major, "col", col_major, "col")
+
+#undef RISE_VOLTA
+
+// d = a * b + c, by all lanes of a warp: 16×16 tiles, each in two steps of k.
+template <int m, int n, class D, class A, class B>
+__device__ __forceinline__ void mma_sync(fragment<accumulator, m, n, 8, D>& d,
+                                         const fragment<matrix_a, m, n, 8, half, A>& a,
+                                         const fragment<matrix_b, m, n, 8, half, B>& b,
+                                         const fragment<accumulator, m, n, 8, D>& c) {
+  const unsigned* left = reinterpret_cast<const unsigned*>(a.x);
+  const unsigned* right = reinterpret_cast<const unsigned*>(b.x);
+#pragma unroll
+  for (int i = 0; i < m / 16; i += 1) {
+#pragma unroll
+    for (int j = 0; j < n / 16; j += 1) {
+      const int tile = 8 * (i * (n / 16) + j);
+      Product<D, A, B>::run(d.x + tile, left + 4 * i, right + 4 * j, c.x + tile);
+      Product<D, A, B>::run(d.x + tile, left + 4 * i + 2, right + 4 * j + 2, d.x + tile);
+    }
+  }
+}
+
+}  // namespace volta

@@ -1,0 +1,154 @@
+"""Loads and stores of fragments whose elements' places are known: each lane moves those it holds.
+
+From shared memory whole 8×8 matrices of 16-bit elements (8×16 bytes) are loaded at once (`ldmatrix`),
+where rows or columns of the tile are contiguous and aligned; from anywhere else, and of what is computed,
+element by element. So such a fragment can be loaded from any view, and stored into any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codegen import imperative as i
+from codegen.fragments import LANES, Distribution, distribution, family_of
+from codegen.paths import Resolver
+from codegen.translate import VECTOR
+from rise.errors import TranslationError
+from rise.instructions import Family
+from rise.nat import Facts, Nat, constant, divides, quotient, remainder, simplify, variable
+from rise.types import ROW_MAJOR, FragmentKind, Layout, Scalar
+
+LANE = "lane"
+COLUMN_MAJOR = Layout("columnMajor")
+ROWS = 8  # of a matrix that ldmatrix loads, of 16 bytes each
+
+
+def load(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Command:
+    row_major = _operand_layout(r, command, facts)
+    places = distribution(command.fragment, row_major)
+    if places is None:
+        raise TranslationError("R0799", "internal: which elements a lane holds is not known", command.origin)
+    matrices = _matrices(r, command, places, facts)
+    return matrices if matrices is not None else _load_elements(r, command, places, facts)
+
+
+def _operand_layout(r: Resolver, command: i.LoadFragment, facts: Facts) -> bool:
+    """How an operand lies, where there are instructions for both: then its type says it, once and for all."""
+    fragment = command.fragment
+    if family_of(fragment) is not Family.VOLTA or fragment.kind is FragmentKind.ACCUMULATOR:
+        return True
+    tile = _tile(r, command, facts)
+    row_major = tile.row_major if tile is not None else fragment.kind is FragmentKind.A
+    target = r.write(command.target, (constant(0),), facts).buffer
+    layout = ROW_MAJOR if row_major else COLUMN_MAJOR
+    if r.operands.setdefault(target, layout) != layout:
+        message = f"`{target}` is loaded from tiles of both layouts"
+        raise TranslationError("R0721", message, command.origin)
+    return row_major
+
+
+def _load_elements(r: Resolver, command: i.LoadFragment, places: Distribution, facts: Facts) -> i.Command:
+    def element(register: Nat, row: Nat, column: Nat, inside: Facts) -> i.Command:
+        target = r.write(command.target, (register,), inside)
+        return i.Assign(target, r.read(command.tile, (row, column), inside), command.origin)
+
+    return _each_element(r, places, element, facts, "asFragment")
+
+
+def store(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts) -> i.Command:
+    def element(register: Nat, row: Nat, column: Nat, inside: Facts) -> i.Command:
+        target = r.write(command.tile, (row, column), inside)
+        return i.Assign(target, r.read(command.value, (register,), inside), command.origin)
+
+    return _each_element(r, places, element, facts, "asMatrix")
+
+
+def _each_element(
+    r: Resolver,
+    places: Distribution,
+    make: Callable[[Nat, Nat, Nat, Facts], i.Command],
+    facts: Facts,
+    pattern: str,
+) -> i.Command:
+    """make(register, row, column, facts) for every register of every lane, neighbours together."""
+    group, neighbour = r.named.fresh("g"), r.named.fresh("h")
+    groups, run = quotient(places.registers, constant(places.run)), constant(places.run)
+    inside = facts.with_range(LANE, 0, LANES).with_range(group, 0, groups).with_range(neighbour, 0, run)
+    register = places.run * variable(group) + variable(neighbour)
+    row, column = (simplify(n, inside) for n in places.at(variable(LANE), register))
+    body = r.named.before(lambda: make(register, row, column, inside))
+    neighbours = i.For(neighbour, run, body, unroll=True, pattern=VECTOR)
+    return _by_lanes(i.For(group, groups, neighbours, unroll=True, pattern=pattern))
+
+
+def _by_lanes(body: i.Command) -> i.Command:
+    return i.ParallelFor(i.Level.LANE, 0, LANE, constant(LANES), body)
+
+
+# --- ldmatrix -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What of a tile lies side by side: its rows, or its columns."""
+
+    are_rows: bool
+
+
+def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts: Facts) -> i.Command | None:
+    """The load by matrices; None where the tile does not lie so that it can be."""
+    element = command.fragment.element
+    size = element.bytes if isinstance(element, Scalar) else 0
+    if family_of(command.fragment) is not Family.MMA or size * places.run != 4:
+        return None
+    stored = _stored_rows(r, command, size, facts)
+    # a transposing load exchanges elements of 16 bits
+    if stored is None or (stored.are_rows != places.along_row and size != 2):
+        return None
+    matrices = quotient(places.registers, constant(places.run)).value or 0
+    count = next(c for c in (4, 2, 1) if matrices % c == 0)
+    group = r.named.fresh("g")
+    inside = facts.with_range(LANE, 0, LANES).with_range(group, 0, matrices // count)
+    lane = variable(LANE)
+    matrix = count * variable(group) + remainder(quotient(lane, constant(ROWS)), constant(count))
+    row, column = places.at(constant(0), places.run * matrix)
+    across = remainder(lane, constant(ROWS))
+    row, column = (row + across, column) if stored.are_rows else (row, column + across)
+    path = (simplify(row, inside), simplify(column, inside))
+    first = simplify(places.run * count * variable(group), inside)
+
+    def make() -> i.Command:
+        target = r.write(command.target, (first,), inside)
+        source = r.read(command.tile, path, inside)
+        transposed = stored.are_rows != places.along_row
+        return i.LoadMatrices(target, source, count, transposed, command.origin)
+
+    body = r.named.before(make)
+    groups = constant(matrices // count)
+    return _by_lanes(i.For(group, groups, body, unroll=True, pattern="asFragment"))
+
+
+def _stored_rows(r: Resolver, command: i.LoadFragment, size: int, facts: Facts) -> _Rows | None:
+    """How the tile lies in shared memory, if its rows, or its columns, lie there in aligned 16 bytes."""
+    tile, chunk = _tile(r, command, facts), 16 // size
+    if tile is None or tile.buffer not in r.shared:
+        return None
+    aligned = divides(chunk, tile.offset, facts) and divides(chunk, tile.leading, facts)
+    return _Rows(tile.row_major) if aligned else None
+
+
+def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:
+    """What is loaded, if it is a tile in memory."""
+    found: list[i.Tile] = []
+
+    def probe() -> i.Command:
+        read: Callable[..., i.Expression] = lambda path, inside: r.read(command.tile, path, inside)  # noqa: E731
+        found.append(r.tile(read, command.fragment, facts, command.origin))
+        return i.Skip()
+
+    try:
+        made = r.named.before(probe)
+    except TranslationError:
+        return None
+    return found[0] if isinstance(made, i.Skip) else None

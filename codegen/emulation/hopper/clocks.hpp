@@ -1,0 +1,117 @@
+// What each thread knows of the others: vector clocks. Threads, warpgroups (as the ones who do
+// products) and mbarriers (as the ones who let copies arrive) are agents; every agent counts its
+// deeds, and each thread knows how far it has seen every agent get. A deed is ordered before a
+// thread's next one if the thread has seen its agent get at least as far.
+#pragma once
+
+#include "../launch.hpp"
+
+namespace rise_emulation {
+
+constexpr int threads_per_group = 128;
+constexpr int most_barriers = 64;  // of a block
+
+typedef int32_t Lanes __attribute__((vector_size(32)));  // 8 clocks
+
+// A row has a half that is seen, and a half of it that is seen by the asynchronous units, too.
+struct Clocks {
+  int threads, groups, blocks;  // threads and groups of a block
+  int agents;                   // of the cluster, rounded up to whole vectors
+  int32_t* rows;
+  uint64_t version;  // changes whenever a row changes
+
+  int thread(int rank, int number) const { return rank * threads + number; }
+  int group(int rank, int number) const { return blocks * threads + rank * groups + number; }
+  int barrier(int rank, int number) const {
+    return blocks * (threads + groups) + rank * most_barriers + number;
+  }
+  int row_length() const { return 2 * agents; }
+  int64_t row_count() const { return 1 + static_cast<int64_t>(blocks) * (threads + groups + 2 * most_barriers); }
+  int32_t* row(int agent) const {
+    return rows + static_cast<int64_t>(agent) * row_length();
+  }
+  int32_t* fenced(int agent) const { return row(agent) + agents; }
+  int32_t now(int agent) const { return row(agent)[agent]; }
+};
+
+static Clocks clocks;
+static Pages clock_pages;
+
+static inline void prepare_clocks(int threads, int blocks) {
+  clocks.threads = threads;
+  clocks.groups = (threads + threads_per_group - 1) / threads_per_group;
+  clocks.blocks = blocks;
+  clocks.agents = (blocks * (threads + clocks.groups + most_barriers) + 7) / 8 * 8;
+  clock_pages.give_back();
+  clocks.rows = clock_pages.take<int32_t>(clocks.row_count() * clocks.row_length());
+}
+
+static inline void start_clocks() {
+  int64_t numbers = clocks.row_count() * clocks.row_length();
+  __builtin_memset(clocks.rows, 0, sizeof(int32_t) * static_cast<size_t>(numbers));
+  for (int agent = 0; agent < clocks.blocks * clocks.threads; agent++) clocks.row(agent)[agent] = 1;
+  clocks.version++;
+}
+
+// Rows that are no thread's: what an mbarrier gathers in this phase, and had at the end of the last.
+static inline int32_t* gathered(int rank, int number) {
+  return clocks.row(clocks.blocks * clocks.threads + 2 * (rank * most_barriers + number));
+}
+static inline int32_t* passed_on(int rank, int number) {
+  return gathered(rank, number) + clocks.row_length();
+}
+// What every thread of a warpgroup knows.
+static inline int32_t* common_row(int rank, int group) {
+  return clocks.row(clocks.blocks * (clocks.threads + 2 * most_barriers) + rank * clocks.groups + group);
+}
+static inline int32_t* spare_row() {
+  return clocks.row(clocks.blocks * (clocks.threads + clocks.groups + 2 * most_barriers));
+}
+
+static inline void learn(int32_t* row, const int32_t* other) {
+  Lanes* target = reinterpret_cast<Lanes*>(row);
+  const Lanes* source = reinterpret_cast<const Lanes*>(other);
+  for (int i = 0; i < clocks.row_length() / 8; i++)
+    target[i] = target[i] > source[i] ? target[i] : source[i];
+  clocks.version++;
+}
+
+static inline void forget_more_than(int32_t* row, const int32_t* other) {
+  Lanes* target = reinterpret_cast<Lanes*>(row);
+  const Lanes* source = reinterpret_cast<const Lanes*>(other);
+  for (int i = 0; i < clocks.row_length() / 8; i++)
+    target[i] = target[i] < source[i] ? target[i] : source[i];
+}
+
+static inline void copy_row(int32_t* row, const int32_t* other) {
+  __builtin_memcpy(row, other, sizeof(int32_t) * static_cast<size_t>(clocks.row_length()));
+}
+
+// A thread passes on all that it knows and did; what it does from now on is new.
+static inline void release(int agent, int32_t* into) {
+  learn(into, clocks.row(agent));
+  clocks.row(agent)[agent]++;
+}
+
+// Threads meet: each then knows what any of them knew.
+static inline void meet_clocks(const int* agents, int count) {
+  int32_t* all = spare_row();
+  copy_row(all, clocks.row(agents[0]));
+  for (int i = 1; i < count; i++) learn(all, clocks.row(agents[i]));
+  for (int i = 0; i < count; i++) {
+    int32_t* row = clocks.row(agents[i]);
+    copy_row(row, all);
+    row[agents[i]]++;
+  }
+  clocks.version++;
+}
+
+// What a thread has done so far is from now on seen by the asynchronous units.
+static inline void fence_clocks(int agent) {
+  __builtin_memcpy(clocks.fenced(agent), clocks.row(agent),
+                   sizeof(int32_t) * static_cast<size_t>(clocks.agents));
+  clocks.row(agent)[agent]++;
+  clocks.version++;
+}
+
+}  // namespace rise_emulation

@@ -1,0 +1,160 @@
+// mbarriers: arrivals, bytes that copies bring, phases, and waiting for the end of one.
+#pragma once
+
+#include "cells.hpp"
+
+namespace rise_emulation {
+
+struct Barrier {
+  uint64_t opaque;
+};
+
+constexpr int64_t most_bytes = (1 << 20) - 1;
+constexpr int most_arrivals = (1 << 20) - 1;
+
+static int32_t remote_arrivals[most_cluster][most_cluster * most_threads];
+static int remote_lines[most_cluster];
+
+static inline int find_barrier(int rank, int64_t byte) {
+  for (int number = 0; number < blocks[rank].barrier_count; number++)
+    if (blocks[rank].barriers[number].byte == byte) return number;
+  return -1;
+}
+
+static inline void check_barrier_pointer(const Pointer<Barrier>& bar, const char* operation, int line) {
+  count_step(line);
+  Access access = bar.at(0, machine.current, line);
+  if (!access.memory || !access.memory->shared || access.byte() < 0 ||
+      access.byte() + access.size > access.memory->bytes)
+    RISE_FAULT(WriteOutOfBounds, line, "%s: %s uses an mbarrier outside of shared memory", operation,
+               place_name(machine.current).characters);
+}
+
+// The barrier at the same place of shared memory in a block of the cluster, ready to be used.
+static inline Mbarrier& barrier_at(const Pointer<Barrier>& bar, int rank, const char* operation,
+                                   int line, bool asynchronous) {
+  check_barrier_pointer(bar, operation, line);
+  int64_t byte = bar.at(0, 0, line).byte();
+  if (rank < 0 || rank >= block_count)
+    RISE_FAULT(BarrierMisuse, line, "%s: the cluster has no block %d", operation, rank);
+  int number = find_barrier(rank, byte);
+  if (number < 0)
+    RISE_FAULT(BarrierMisuse, line, "%s by %s: there is no initialised mbarrier at byte %lld", operation,
+               place_name(machine.current).characters, static_cast<long long>(byte));
+  Mbarrier& barrier = blocks[rank].barriers[number];
+  const int32_t* known = clocks.row(running_agent());
+  if (known[barrier.initialiser] < barrier.initialised)
+    RISE_FAULT(BarrierMisuse, line,
+               "%s by %s: nothing orders it after barrier_init of the mbarrier at byte %lld (line %d)",
+               operation, place_name(machine.current).characters, static_cast<long long>(byte),
+               barrier.line);
+  if (asynchronous && !barrier.fenced)
+    RISE_FAULT(FenceMissing, line,
+               "fence_barrier_init is missing: %s by %s on the mbarrier at byte %lld (line %d)",
+               operation, place_name(machine.current).characters, static_cast<long long>(byte),
+               barrier.line);
+  return barrier;
+}
+
+static inline int number_of(int rank, const Mbarrier& barrier) {
+  return static_cast<int>(&barrier - blocks[rank].barriers);
+}
+
+static inline void barrier_init(Pointer<Barrier> bar, int count, int line) {
+  check_barrier_pointer(bar, "barrier_init", line);
+  Block& block = running_block();
+  Access access = bar.at(0, machine.current, line);
+  if (count < 1 || count > most_arrivals)
+    RISE_FAULT(BarrierMisuse, line, "barrier_init with a count of %d", count);
+  check_alignment(access, 8, "barrier_init");
+  if (find_barrier(block_rank, access.byte()) >= 0)
+    RISE_FAULT(BarrierMisuse, line, "the mbarrier at byte %lld is initialised twice",
+               static_cast<long long>(access.byte()));
+  if (block.barrier_count == most_barriers)
+    RISE_FAULT(LaunchLimits, line, "more than %d mbarriers are not emulated", most_barriers);
+  watch_write(access);
+  for_cells(access, [](Memory&, int64_t, Cell& cell) { cell.layout = barrier_layout; });
+  int agent = running_agent(), number = block.barrier_count++;
+  block.barriers[number] = {access.byte(), count, count, 0, 0, agent, clocks.now(agent), line, false, 0, 0};
+  __builtin_memset(gathered(block_rank, number), 0, 2 * sizeof(int32_t) * clocks.row_length());
+}
+
+// Makes the barriers that the thread initialised known to other blocks and the copying unit.
+static inline void fence_barrier_init(int line) {
+  count_step(line);
+  Block& block = running_block();
+  for (int number = 0; number < block.barrier_count; number++)
+    if (block.barriers[number].initialiser == running_agent()) block.barriers[number].fenced = true;
+}
+
+static inline void end_phase_if_complete(int rank, Mbarrier& barrier) {
+  if (barrier.missing || barrier.bytes) return;
+  int number = number_of(rank, barrier);
+  barrier.phases++;
+  barrier.missing = barrier.count;
+  int32_t* kept = passed_on(rank, number);
+  copy_row(kept, gathered(rank, number));
+  kept[clocks.barrier(rank, number)] = barrier.phases;
+  wake(rank, [&](const Wait& wait, int) {
+    return wait.what == Waits::Phase && wait.number == number && wait.parity != (barrier.phases & 1);
+  });
+}
+
+static inline void arrive(int rank, Mbarrier& barrier, const char* operation, int line) {
+  if (barrier.missing == 0)
+    RISE_FAULT(BarrierMisuse, line,
+               "%s by %s: the phase of the mbarrier at byte %lld has all its %d arrivals already", operation,
+               place_name(machine.current).characters, static_cast<long long>(barrier.byte), barrier.count);
+  release(running_agent(), gathered(rank, number_of(rank, barrier)));
+  barrier.missing--;
+  end_phase_if_complete(rank, barrier);
+}
+
+static inline void barrier_arrive(Pointer<Barrier> bar, int line) {
+  arrive(block_rank, barrier_at(bar, block_rank, "barrier_arrive", line, false), "barrier_arrive", line);
+}
+
+static inline void barrier_expect(Pointer<Barrier> bar, int bytes, int line) {
+  Mbarrier& barrier = barrier_at(bar, block_rank, "barrier_expect", line, false);
+  if (bytes < 0 || barrier.bytes + bytes > most_bytes)
+    RISE_FAULT(BarrierMisuse, line, "barrier_expect of %d bytes; a phase has at most %lld", bytes,
+               static_cast<long long>(most_bytes));
+  barrier.bytes += bytes;
+  arrive(block_rank, barrier, "barrier_expect", line);
+}
+
+static inline void barrier_arrive_remote(Pointer<Barrier> bar, int rank, int line) {
+  Mbarrier& barrier = barrier_at(bar, rank, "barrier_arrive_remote", line, rank != block_rank);
+  int agent = running_agent();
+  if (rank != block_rank) {
+    remote_arrivals[rank][agent] = clocks.now(agent);
+    remote_lines[rank] = line;
+  }
+  arrive(rank, barrier, "barrier_arrive_remote", line);
+}
+
+// Waits until the phase of that parity has ended.
+static inline void barrier_wait(Pointer<Barrier> bar, int parity, int line) {
+  Mbarrier& barrier = barrier_at(bar, block_rank, "barrier_wait", line, false);
+  if (parity != 0 && parity != 1)
+    RISE_FAULT(BarrierMisuse, line, "barrier_wait for the parity %d", parity);
+  int number = number_of(block_rank, barrier);
+  if ((barrier.phases & 1) == parity) wait_for({Waits::Phase, line, number, parity, nullptr});
+  stop_if_reported();
+  learn(clocks.row(running_agent()), passed_on(block_rank, number));
+}
+
+// Bytes of a copy have arrived. Called by the copying unit, which is no thread.
+static inline void bytes_arrive(int rank, int64_t byte, int64_t bytes, int line) {
+  Mbarrier& barrier = blocks[rank].barriers[find_barrier(rank, byte)];
+  barrier.last_arrival = barrier.phases + 1;
+  barrier.last_line = line;
+  barrier.bytes -= bytes;
+  if (barrier.bytes < -most_bytes || (barrier.missing == 0 && barrier.bytes < 0))
+    return complain(BarrierMisuse, line,
+                    "a bulk copy brings %lld bytes more than the mbarrier at byte %lld expects",
+                    static_cast<long long>(-barrier.bytes), static_cast<long long>(byte));
+  end_phase_if_complete(rank, barrier);
+}
+
+}  // namespace rise_emulation

@@ -1,0 +1,129 @@
+// Tensor maps: how boxes of a global array lie in shared memory. The host describes them
+// (`codegen/tensor_maps.py`), and has checked what it describes.
+#pragma once
+
+#include "mbarrier.hpp"
+
+namespace rise_emulation {
+
+constexpr int most_dimensions = 5;
+
+// The layout of this one is repeated in `codegen/tensor_maps.py`. Innermost dimension first.
+struct MapDescription {
+  void* data;
+  int64_t bytes;
+  int64_t sizes[most_dimensions];
+  int64_t strides[most_dimensions];  // in bytes
+  int32_t box[most_dimensions];
+  int32_t rank;
+  int32_t swizzle;  // 0, 32, 64, 128: bytes of a row whose chunks change places
+  int32_t element_bytes;
+  int32_t flags;
+  int32_t reserved;
+};
+
+struct TensorMap {
+  Memory* memory;
+  const MapDescription* description;
+};
+
+static Memory map_memories[most_arguments];
+static Pages map_pages[most_arguments];
+static int maps_used;
+
+// Maps of one array, and the array itself, share one memory.
+static inline Memory* memory_of(const Argument& argument, const MapDescription& description) {
+  for (Memory& memory : memories)
+    if (memory.data == description.data && memory.bytes) return &memory;
+  for (int number = 0; number < maps_used; number++)
+    if (map_memories[number].data == description.data) return &map_memories[number];
+  Memory& memory = map_memories[maps_used];
+  map_pages[maps_used].give_back();
+  int64_t size = description.element_bytes;
+  memory = {argument.name,
+            static_cast<char*>(description.data),
+            description.bytes,
+            size,
+            (description.flags & flag_initialised) != 0,
+            false,
+            map_pages[maps_used].take<Shadow>(description.bytes / size + 1),
+            nullptr};
+  return &map_memories[maps_used++];
+}
+
+template <>
+struct Parameter<TensorMap> {
+  static bool fits(const Argument& argument) {
+    if (argument.length == tensor_map) return true;
+    complain(ArgumentMismatch, 0, "%s is no tensor map, the parameter is one", argument.name);
+    return false;
+  }
+
+  static TensorMap take(const Argument& argument, int) {
+    const auto* description = static_cast<const MapDescription*>(argument.data);
+    return {memory_of(argument, *description), description};
+  }
+};
+
+static inline int64_t swizzled(int64_t address, int span) {
+  return address ^ ((address >> 7 & (span / 16 - 1)) << 4);
+}
+
+// A box at some place of a tensor: its elements in the order that they have in shared memory.
+struct Box {
+  TensorMap map;
+  int corner[most_dimensions];
+
+  int element_size() const { return map.description->element_bytes; }
+  int64_t elements() const {
+    int64_t count = 1;
+    for (int d = 0; d < map.description->rank; d++) count *= map.description->box[d];
+    return count;
+  }
+  int64_t bytes() const { return elements() * element_size(); }
+
+  // The byte of an element in its array; -1 for one outside of the tensor.
+  int64_t source(int64_t element) const {
+    int64_t byte = 0;
+    for (int d = 0; d < map.description->rank; d++) {
+      int64_t place = corner[d] + element % map.description->box[d];
+      element /= map.description->box[d];
+      if (place < 0 || place >= map.description->sizes[d]) return -1;
+      byte += place * map.description->strides[d];
+    }
+    return byte;
+  }
+
+  // The byte of an element in shared memory, for a box that starts at one.
+  int64_t place(int64_t start, int64_t element) const {
+    int64_t address = start + element * element_size();
+    return map.description->swizzle ? swizzled(address, map.description->swizzle) : address;
+  }
+};
+
+template <class T>
+static inline void check_box(const Box& box, const Pointer<T>& shared, int rank, const char* operation,
+                             int line) {
+  using Value = typename std::remove_const<T>::type;
+  const MapDescription& description = *box.map.description;
+  Access access = shared.at(0, machine.current, line);
+  if (!access.memory || !access.memory->shared)
+    RISE_FAULT(IllegalOperand, line, "%s: the box is not in shared memory", operation);
+  if (description.rank != rank)
+    RISE_FAULT(IllegalOperand, line, "%s with %d coordinates; the tensor %s has %d", operation, rank,
+               box.map.memory->name, description.rank);
+  if (box.element_size() != static_cast<int>(sizeof(Value)))
+    RISE_FAULT(IllegalOperand, line, "%s of %d-byte elements; those of the tensor %s have %d bytes",
+               operation, static_cast<int>(sizeof(Value)), box.map.memory->name, box.element_size());
+  // an H200 takes anything else for an illegal instruction
+  if (box.corner[0] * box.element_size() % 16 != 0)
+    RISE_FAULT(IllegalOperand, line, "%s: the box starts at byte %d of a row, no multiple of 16", operation,
+               box.corner[0] * box.element_size());
+  check_alignment(access, description.swizzle ? description.swizzle * 8 : 128, operation);
+  if (access.byte() < 0 || access.byte() + box.bytes() > access.memory->bytes)
+    RISE_FAULT(WriteOutOfBounds, line, "%s: a box of %lld bytes at byte %lld, outside of %lld bytes",
+               operation, static_cast<long long>(box.bytes()), static_cast<long long>(access.byte()),
+               static_cast<long long>(access.memory->bytes));
+}
+
+}  // namespace rise_emulation

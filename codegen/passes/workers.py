@@ -1,0 +1,70 @@
+"""Parallel loops with a worker for every iteration: the worker's number is the index, named once.
+
+Loops that have more iterations than workers stay; with fewer, the other workers have nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeGuard
+
+from codegen import imperative as i
+from codegen.launch import WARP, Launch, Sharing
+from codegen.passes.fresh import names_of
+from codegen.passes.walk import rebuild_own
+from rise.nat import Atom, Nat, NatVariable, quotient, remainder, variable
+
+Workers = tuple[i.Level, int]
+
+
+def worker(level: i.Level, dimension: int, launch: Launch) -> Nat:
+    """The number of the worker at a level, in the names that CUDA has."""
+    axis = "xyz"[dimension]
+    thread, block = variable(f"threadIdx.{axis}"), variable(f"blockIdx.{axis}")
+    match level:
+        case i.Level.BLOCK:
+            return block
+        case i.Level.THREAD:
+            return thread
+        case i.Level.WARP:
+            return quotient(variable("threadIdx.x"), WARP)
+        case i.Level.LANE:
+            return remainder(variable("threadIdx.x"), WARP)
+        case i.Level.GRID:
+            return block * launch.block[dimension] + thread
+
+
+def name_workers(function: i.Function, launch: Launch) -> i.Function:
+    """The pass."""
+    loops = [c for c in i.commands(function.body) if _has_one(c, launch)]
+    names = names_of(function)
+    names.taken -= {loop.index for loop in loops}
+    found = {key: names.fresh(_stem(*key)) for key in dict.fromkeys((c.level, c.dimension) for c in loops)}
+    body = _named(function.body, found, {}, launch)
+    for (level, dimension), name in reversed(found.items()):
+        body = i.Define(name, worker(level, dimension, launch), body)
+    return replace(function, body=body)
+
+
+def _has_one(command: i.Command, launch: Launch) -> TypeGuard[i.ParallelFor]:
+    """Whether it is a loop that leaves one iteration, or none, to each worker."""
+    return isinstance(command, i.ParallelFor) and launch.sharing(command) is not Sharing.IN_TURN
+
+
+def _stem(level: i.Level, dimension: int) -> str:
+    """`warp`, `lane`, `thread_x`, as a program would call it."""
+    return level.value if level in (i.Level.WARP, i.Level.LANE) else f"{level.value}_{'xyz'[dimension]}"
+
+
+def _named(
+    command: i.Command, names: Mapping[Workers, str], renamed: Mapping[Atom, Nat], launch: Launch
+) -> i.Command:
+    command = rebuild_own(command, Nat, lambda n: n.substitute(renamed))
+    if not _has_one(command, launch):
+        inside = (_named(part, names, renamed, launch) for part in i.inner(command))
+        return i.with_inner(command, tuple(inside))
+    number = variable(names[command.level, command.dimension])
+    body = _named(command.body, names, {**renamed, NatVariable(command.index): number}, launch)
+    each = launch.sharing(command) is Sharing.ONE_EACH
+    return body if each else i.When(number, command.count, body)

@@ -1,0 +1,34 @@
+"""What a kernel asks of the addresses of its arrays: vectors and tiles are moved several elements at once."""
+
+from __future__ import annotations
+
+from codegen import imperative as i
+from rise.types import Data, Scalar, Vector
+
+WIDEST = 16  # bytes that one instruction moves
+TILE = 32  # bytes that a tile of WMMA is aligned to
+
+
+def alignments(function: i.Function) -> dict[str, int]:
+    """Bytes by the name of each array parameter that is asked for more than its elements are."""
+    found: dict[str, int] = {}
+    names = {v.name for v in (*function.outputs, *function.inputs)}
+    for command in i.commands(function.body):
+        for access in i.accesses(command):
+            if access.buffer in names:
+                found[access.buffer] = max(found.get(access.buffer, 1), _asked(access))
+    return found
+
+
+def _asked(access: i.Access | i.Tile) -> int:
+    match access:
+        case i.Tile():
+            return TILE
+        case i.Access(type=Vector(size, element)):
+            return min(WIDEST, (size.value or 1) * _bytes(element))
+        case _:
+            return 1
+
+
+def _bytes(element: Data) -> int:
+    return element.bytes if isinstance(element, Scalar) else 4

@@ -1,0 +1,194 @@
+"""Printed kernels to machine code, by NVRTC (through cuda-bindings) or nvcc; no GPU is needed.
+
+What has been compiled is kept on disk by content: text, target, flags, headers, compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from codegen.cache import cached
+from rise.errors import CompilationError
+
+HEADERS = Path(__file__).parent.parent / "device"
+INSTALL_HINT = "install the extra: pip install 'rise-lang[cuda]', or a CUDA toolkit with nvcc"
+FLAGS = ("--std=c++17", "--ptxas-options=-v")
+CUDA_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "crt/mma.h")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """Makes (code, what the compiler reports) of (text, target, "cubin" or "ptx").
+
+    version: name and version, as a part of the key in the cache
+    """
+
+    version: str
+    make: Callable[[str, str, str], tuple[bytes, str]]
+
+
+def compile_cubin(source: str, target: str = "sm_90a", *, ptx: bool = False) -> Path:
+    """Machine code (or PTX) for a printed kernel, from the cache where it was compiled before.
+
+    target: sm_75, sm_80, sm_86, sm_89, sm_90, sm_90a, …
+    Raises CompilationError R0820 without a compiler, R0821 with the compiler's message.
+    """
+    kind = "ptx" if ptx else "cubin"
+    used = compiler()
+    key = _key(source, target, used.version, kind)
+
+    def build(path: Path) -> None:
+        code, report = used.make(source, target, kind)
+        path.write_bytes(code)
+        if not ptx:
+            cached([*key, "report"], ".txt", lambda beside: _write(beside, report))
+
+    return cached(key, f".{kind}", build)
+
+
+def compiler_report(source: str, target: str = "sm_90a") -> str:
+    """What the compiler reports of a kernel for a target: registers, stack, spills. Errors as above."""
+    used = compiler()
+    key = _key(source, target, used.version, "cubin")
+    compile_cubin(source, target)  # which leaves the report in the cache
+    found = cached([*key, "report"], ".txt", lambda path: _write(path, used.make(source, target, "cubin")[1]))
+    return found.read_text(encoding="utf-8")
+
+
+def can_compile() -> bool:
+    return (nvrtc_bindings() is not None and bool(include_directories())) or nvcc() is not None
+
+
+def compiler() -> Compiler:
+    """NVRTC where it and CUDA's headers are there, else nvcc. R0820 without either."""
+    bindings = nvrtc_bindings() if include_directories() else None
+    if bindings is not None:
+        version = f"nvrtc {bindings.nvrtcVersion()} {_headers_digest(tuple(include_directories()))}"
+        return Compiler(version, lambda *given: _by_nvrtc(bindings, *given))
+    command = nvcc()
+    if command is not None:
+        return Compiler(_nvcc_version(command), lambda *given: _by_nvcc(command, *given))
+    raise CompilationError("R0820", "no CUDA compiler found: neither NVRTC nor nvcc", hint=INSTALL_HINT)
+
+
+def _key(source: str, target: str, version: str, kind: str) -> list[str]:
+    """All that the result depends on."""
+    headers = [path.read_text(encoding="utf-8") for path in sorted(HEADERS.rglob("*.cuh"))]
+    return [source, *headers, target, kind, *FLAGS, version]
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+# --- what is installed --------------------------------------------------------------------------------
+
+
+@cache
+def nvrtc_bindings() -> Any:
+    """The NVRTC bindings, where they and the library are there."""
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except Exception:  # noqa: BLE001  # missing package, missing library: each has its own exception
+        return None
+    return nvrtc
+
+
+def nvcc() -> str | None:
+    """The nvcc of CUDA_HOME, of the path, or of the usual place."""
+    homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
+    candidates = [str(Path(home) / "bin" / "nvcc") for home in homes] + [
+        "nvcc",
+        "/usr/local/cuda/bin/nvcc",
+    ]
+    return next((found for c in candidates if (found := shutil.which(c))), None)
+
+
+def include_directories() -> list[Path]:
+    """Where CUDA's own headers are: the toolkit, or the packages that pip installs."""
+    spec = find_spec("nvidia")
+    packages = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
+    roots = [root for package in packages for root in sorted(package.glob("*/include"))]
+    roots += [Path(os.environ[n]) / "include" for n in ("CUDA_HOME", "CUDA_PATH") if n in os.environ]
+    roots.append(Path("/usr/local/cuda/include"))
+    return [root for root in roots if (root / "mma.h").is_file() or (root / "cuda_fp16.h").is_file()]
+
+
+@cache
+def _headers_digest(directories: tuple[Path, ...]) -> str:
+    """Of CUDA's headers that kernels include: NVRTC's version does not say which ones it is given."""
+    state = hashlib.sha256()
+    for directory in directories:
+        for name in CUDA_HEADERS:
+            if (directory / name).is_file():
+                state.update((directory / name).read_bytes())
+    return state.hexdigest()
+
+
+@cache
+def _nvcc_version(command: str) -> str:
+    return subprocess.run([command, "--version"], capture_output=True, text=True, check=False).stdout
+
+
+# --- nvcc and NVRTC -----------------------------------------------------------------------------------
+
+
+def _by_nvcc(command: str, source: str, target: str, kind: str) -> tuple[bytes, str]:
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="rise-nvcc-") as directory:
+        text, made = Path(directory, "kernel.cu"), Path(directory, f"kernel.{kind}")
+        text.write_text(source, encoding="utf-8")
+        options = [*FLAGS, f"-arch={target}", "-I", str(HEADERS), f"-{kind}"]
+        result = subprocess.run(
+            [command, *options, "-o", str(made), str(text)], capture_output=True, text=True, check=False
+        )
+        if result.returncode:
+            raise CompilationError("R0821", f"nvcc rejects the kernel:\n{result.stderr.strip()}")
+        return made.read_bytes(), result.stderr
+
+
+def _by_nvrtc(nvrtc: Any, source: str, target: str, kind: str) -> tuple[bytes, str]:
+    program = None
+
+    def checked(result: tuple[Any, ...]) -> Any:
+        status, *values = result
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompilationError("R0821", f"NVRTC rejects the kernel: {status.name}\n{report()}")
+        return values[0] if values else None
+
+    def report() -> str:
+        if program is None:
+            return ""
+        _, size = nvrtc.nvrtcGetProgramLogSize(program)
+        text = b" " * size
+        nvrtc.nvrtcGetProgramLog(program, text)
+        return text.decode(errors="replace").strip("\0 \n")
+
+    program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    # PTX is for a virtual architecture, and no ptxas looks at it
+    virtual = kind == "ptx"
+    options = [f for f in FLAGS if not (virtual and "ptxas" in f)]
+    options.append(f"--gpu-architecture={re.sub('^sm_', 'compute_', target) if virtual else target}")
+    options += [f"--include-path={directory}" for directory in (HEADERS, *include_directories())]
+    encoded = [option.encode() for option in options]
+    try:
+        checked(nvrtc.nvrtcCompileProgram(program, len(encoded), encoded))
+        name = kind.upper()
+        code: bytes = b" " * checked(getattr(nvrtc, f"nvrtcGet{name}Size")(program))
+        checked(getattr(nvrtc, f"nvrtcGet{name}")(program, code))
+        return code, report()
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)

@@ -1,0 +1,166 @@
+"""The CUDA driver through ctypes, in pycuda's primary context: what pycuda lacks, or does slowly.
+
+pycuda packs the parameters of a launch anew at each call, and gives no handle of a function away; so
+kernels are loaded and launched here. Memory, streams and events are pycuda's, or whoever's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from rise.errors import LaunchError
+
+# names and numbers as in cuda.h
+CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE = 1, 2
+CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3
+CU_FUNC_ATTRIBUTE_NUM_REGS = 4
+CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 2, 9
+CU_MEMORYTYPE_HOST = 1
+CU_EVENT_DISABLE_TIMING = 2
+CUDA_ERROR_INVALID_CONTEXT = 201
+
+Triple = tuple[int, int, int]
+
+
+class Driver:
+    """The functions of a library that is, or stands for, libcuda. Handles and addresses are ints."""
+
+    def __init__(self, library: Any, context: int = 0, device: int = 0) -> None:
+        self.library, self.context, self.device = library, context, device
+        self._launch = library.cuLaunchKernel
+        pointer, number = ctypes.c_void_p, ctypes.c_uint
+        self._launch.argtypes = [pointer, *[number] * 7, pointer, pointer, pointer]
+        self._launch.restype = ctypes.c_int
+
+    # --- modules and functions ------------------------------------------------------------------------
+
+    def load(self, cubin: bytes) -> int:
+        module = ctypes.c_void_p()
+        self._do("cuModuleLoadData", ctypes.byref(module), cubin)
+        return module.value or 0
+
+    def unload(self, module: int) -> None:
+        """Also when the context is gone, at the end of the process: then there is nothing to do."""
+        self.library.cuModuleUnload(ctypes.c_void_p(module))
+
+    def function(self, module: int, name: str) -> int:
+        found = ctypes.c_void_p()
+        self._do("cuModuleGetFunction", ctypes.byref(found), ctypes.c_void_p(module), name.encode())
+        return found.value or 0
+
+    def parameter_offsets(self, function: int, count: int) -> list[int] | None:
+        """Where a kernel reads its parameters from; None where the driver (before 12.4) does not say."""
+        if not hasattr(self.library, "cuFuncGetParamInfo"):
+            return None
+        offsets: list[int] = []
+        for index in range(count):
+            offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+            place = ctypes.byref(offset), ctypes.byref(size)
+            self._do("cuFuncGetParamInfo", ctypes.c_void_p(function), ctypes.c_size_t(index), *place)
+            offsets.append(offset.value)
+        return offsets
+
+    def attribute(self, function: int, attribute: int) -> int:
+        value = ctypes.c_int()
+        self._do("cuFuncGetAttribute", ctypes.byref(value), attribute, ctypes.c_void_p(function))
+        return value.value
+
+    def allow_shared(self, function: int, size: int) -> None:
+        """Dynamic shared memory of that many bytes: more than 48 KiB has to be asked for."""
+        attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self._do("cuFuncSetAttribute", ctypes.c_void_p(function), attribute, size)
+
+    # --- memory and streams ---------------------------------------------------------------------------
+
+    def device_of(self, address: int) -> int | None:
+        """The number of the GPU that an address belongs to; None for memory that no GPU reads."""
+        value = ctypes.c_int()
+        for attribute in (CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL):
+            place = ctypes.c_uint64(address)
+            if self.library.cuPointerGetAttribute(ctypes.byref(value), attribute, place):
+                return None
+            if attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE and value.value == CU_MEMORYTYPE_HOST:
+                return None
+        return value.value
+
+    def order(self, first: int, then: int) -> None:
+        """What comes on the stream `then` waits for what is on `first` now."""
+        event = ctypes.c_void_p()
+        self._do("cuEventCreate", ctypes.byref(event), CU_EVENT_DISABLE_TIMING)
+        try:
+            self._do("cuEventRecord", event, ctypes.c_void_p(first))
+            self._do("cuStreamWaitEvent", ctypes.c_void_p(then), event, 0)
+        finally:
+            self._do("cuEventDestroy_v2", event)
+
+    # --- launching ------------------------------------------------------------------------------------
+
+    def launcher(self, function: int, shared: int, buffer: Any) -> Callable[[Triple, Triple, int], None]:
+        """Launches with what the buffer holds at that moment: of a grid, a block, on a stream."""
+        launch = self._launch
+        size = ctypes.c_size_t(len(buffer))
+        extra = (ctypes.c_void_p * 5)(
+            CU_LAUNCH_PARAM_BUFFER_POINTER,
+            ctypes.addressof(buffer),
+            CU_LAUNCH_PARAM_BUFFER_SIZE,
+            ctypes.addressof(size),
+            None,
+        )
+
+        def go(grid: Triple, block: Triple, stream: int) -> None:
+            status = launch(function, *grid, *block, shared, stream, None, extra)
+            if status:
+                self._again("cuLaunchKernel", status, function, *grid, *block, shared, stream, None, extra)
+
+        go.keeps = buffer, size  # type: ignore[attr-defined]  # `extra` has their addresses only
+        return go
+
+    def _do(self, name: str, *arguments: Any) -> None:
+        status = getattr(self.library, name)(*arguments)
+        if status:
+            self._again(name, status, *arguments)
+
+    def _again(self, name: str, status: int, *arguments: Any) -> None:
+        """A thread of its own has no context until it is given one."""
+        if status == CUDA_ERROR_INVALID_CONTEXT:
+            self.library.cuCtxSetCurrent(ctypes.c_void_p(self.context))
+            status = getattr(self.library, name)(*arguments)
+        if status:
+            raise self._error(name, status)
+
+    def _error(self, name: str, status: int) -> LaunchError:
+        text = ctypes.c_char_p()
+        known = not self.library.cuGetErrorName(status, ctypes.byref(text)) and text.value
+        reason = known.decode() if known else f"status {status}"
+        return LaunchError("R0833", f"the driver refuses {name}: {reason}")
+
+
+@cache
+def primary() -> Driver:
+    """The driver, in the primary context of the GPU that kernels run on."""
+    from codegen.runtime.device import driver
+
+    cuda = driver()  # makes the context, and says what is missing
+    library = ctypes.CDLL("libcuda.so.1")
+    found = _current(library)
+    if found is None:  # the context was made in another thread
+        import pycuda.autoprimaryctx as made
+
+        made.context.push()
+        found = _current(library)
+        cuda.Context.pop()
+    if found is None:
+        raise LaunchError("R0833", "the driver gives no context")
+    return Driver(library, *found)
+
+
+def _current(library: Any) -> tuple[int, int] | None:
+    """The current context and its GPU."""
+    context, device = ctypes.c_void_p(), ctypes.c_int()
+    if library.cuCtxGetCurrent(ctypes.byref(context)) or not context.value:
+        return None
+    return None if library.cuCtxGetDevice(ctypes.byref(device)) else (context.value, device.value)

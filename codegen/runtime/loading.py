@@ -1,0 +1,238 @@
+"""Programs on the GPU: their kernels loaded once, then called with results and inputs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+from weakref import finalize
+
+from codegen.host import HostProgram, Launching, alone
+from codegen.pipeline import Kernel
+from codegen.runtime import libcuda
+from codegen.runtime.arguments import (
+    CODES,
+    Plan,
+    misaligned,
+    overlapping,
+    parameters_of,
+    plan,
+    sizes_of,
+    wrong_device,
+)
+from codegen.runtime.arrays import LOOKS
+from codegen.runtime.compiling import compile_cubin
+from codegen.runtime.device import device_target, driver
+from codegen.runtime.packing import POINTER, Field, natural_offsets, packer
+from codegen.runtime.streams import as_handle, current, same
+from rise.interpret import dtype_of
+from rise.types import Array, Data, Scalar
+
+STATIC_SHARED_LIMIT = 48 * 1024
+REMEMBERED = 1024  # signatures, and addresses of which the GPU is known
+NO_SIZES: Mapping[str, int] = {}
+# launches what the values of a call are packed into, on a stream
+Launch = Callable[[Sequence[Any], int], None]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A call at one signature: what is checked each time, and the launches in order.
+
+    workspace: bytes for temporaries
+    offsets:   where they are in it
+    numbers:   the run-time sizes, as kernels take them
+    """
+
+    plan: Plan
+    launches: tuple[Launch, ...]
+    workspace: int
+    offsets: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+
+class Loaded:
+    """A program on the GPU. Call it with the results and the inputs, in the order of its parameters.
+
+    Arrays are NumPy's, which are copied there and back, or of anyone who has `__cuda_array_interface__` or
+    DLPack, which are not. Nothing is waited for, but for NumPy arrays. `stream` is an int, or a stream of
+    pycuda, torch or CuPy; without it, the one on which the library of the first array works. `sizes` are
+    those run-time sizes that no input shows.
+
+    The first call on a stream allocates what temporaries need; later ones, of no larger sizes, do not.
+    """
+
+    def __init__(
+        self, program: Kernel | HostProgram, driver: libcuda.Driver, cubins: Sequence[bytes]
+    ) -> None:
+        self.program = program if isinstance(program, HostProgram) else alone(program)
+        self.driver = driver
+        self.functions: dict[str, int] = {}
+        for kernel, cubin in zip(self.program.kernels, cubins, strict=True):
+            module = driver.load(cubin)
+            finalize(self, driver.unload, module)
+            self.functions[kernel.name] = driver.function(module, kernel.name)
+        self._ready: dict[tuple[Any, ...], Ready] = {}
+        self._here: set[int] = set()
+        self._workspaces: dict[int, list[tuple[int, Any]]] = {}
+
+    def __call__(self, *arguments: Any, stream: Any = None, sizes: Mapping[str, int] | None = None) -> None:
+        on = current(arguments) if stream is None else as_handle(stream)
+        signature: list[Any] = [*sizes.items()] if sizes else []
+        values: list[Any] = []
+        for argument in arguments:
+            kind = type(argument)
+            seen, value = LOOKS[kind](argument, on)
+            signature += kind, seen
+            values.append(value)
+        key = tuple(signature)
+        ready = self._ready.get(key) or self._prepared(key, arguments, sizes or NO_SIZES)
+        if ready.plan.host:
+            self._through_host(ready, arguments, values, on)
+        else:
+            self._check_addresses(ready.plan, values)
+            self._go(ready, arguments, values, on)
+
+    # --- once for each signature ----------------------------------------------------------------------
+
+    def _prepared(self, key: tuple[Any, ...], arguments: Sequence[Any], sizes: Mapping[str, int]) -> Ready:
+        call = self.program.at(sizes_of(self.program, arguments, sizes))
+        checked = plan(parameters_of(self.program, call), arguments, self.driver.device)
+        names = [v.name for v in (*call.outputs, *call.parameters)]
+        names += [*(p.name for p in call.temporaries), *call.numbers]
+        ready = Ready(
+            checked,
+            tuple(self._launch(x, names) for x in call.launches if not x.is_empty),
+            call.workspace,
+            tuple(p.bytes.start for p in call.temporaries),
+            tuple(call.numbers.values()),
+        )
+        if len(self._ready) >= REMEMBERED:
+            self._ready.clear()
+        self._ready[key] = ready
+        return ready
+
+    def _launch(self, launching: Launching, names: Sequence[str]) -> Launch:
+        """Packs the values of a call that a kernel takes into one buffer, made once, and launches with it."""
+        function, shape = self.functions[launching.kernel.name], launching.launch
+        if shape.shared_bytes > STATIC_SHARED_LIMIT:
+            self.driver.allow_shared(function, shape.shared_bytes)
+        fields = [field_of(variable.type) for variable in launching.arguments]
+        offsets = self.driver.parameter_offsets(function, len(fields)) or natural_offsets(fields)
+        layout = packer(fields, offsets)
+        buffer = ctypes.create_string_buffer(layout.size)
+        go = self.driver.launcher(function, shape.shared_bytes, buffer)
+        x, y, z = (int(extent) for extent in shape.grid)  # type: ignore[arg-type]  # numbers, by now
+        grid, block, pack, lock = (x, y, z), shape.block, layout.pack_into, Lock()
+        picked = [names.index(variable.name) for variable in launching.arguments]
+        everything = picked == list(range(len(names)))
+
+        def launch(values: Sequence[Any], stream: int) -> None:
+            given = values if everything else [values[position] for position in picked]
+            with lock:  # threads share the buffer; the driver copies it before it returns
+                pack(buffer, 0, *given)
+                go(grid, block, stream)
+
+        return launch
+
+    # --- at each call ---------------------------------------------------------------------------------
+
+    def _check_addresses(self, checked: Plan, values: Sequence[Any]) -> None:
+        for position, alignment in checked.aligned:
+            if values[position] % alignment:
+                raise misaligned(checked.parameters[position].part, values[position], alignment)
+        for result, size, others in checked.apart:
+            start = values[result]
+            for other, extent in others:
+                if start < values[other] + extent and values[other] < start + size:
+                    raise overlapping(checked.parameters[result].part, checked.parameters[other].part)
+        for position in checked.unplaced:
+            if values[position] not in self._here:
+                self._check_device(checked, position, values[position])
+
+    def _check_device(self, checked: Plan, position: int, address: int) -> None:
+        device = self.driver.device_of(address)
+        if device != self.driver.device:
+            raise wrong_device(checked.parameters[position].part, device, self.driver.device)
+        if len(self._here) >= REMEMBERED:
+            self._here.clear()
+        self._here.add(address)
+
+    def _go(self, ready: Ready, arguments: Sequence[Any], values: list[Any], stream: int) -> None:
+        for position, family in ready.plan.produced:
+            source = family.produced_on(arguments[position])
+            if source is not None and not same(source, stream):
+                self.driver.order(source, stream)
+        for position, number in ready.plan.numbers:
+            values[position] = number(arguments[position])
+        if ready.workspace:
+            base = self._workspace(ready.workspace, stream)
+            values += [base + offset for offset in ready.offsets]
+        values += ready.numbers
+        for launch in ready.launches:
+            launch(values, stream)
+
+    def _workspace(self, size: int, stream: int) -> int:
+        """Memory for temporaries; each stream has its own, so calls on two of them may overlap in time."""
+        owned = self._workspaces.setdefault(stream, [])
+        if not owned or owned[-1][0] < size:
+            # what was large enough before is kept: a recorded graph may use it
+            owned.append((size, driver().mem_alloc(size)))
+        return int(owned[-1][1])
+
+    def _through_host(self, ready: Ready, arguments: Sequence[Any], values: list[Any], stream: int) -> None:
+        """NumPy arrays: there, launch, wait, and back."""
+        cuda = driver()
+        copies = {position: cuda.to_device(as_bytes(arguments[position])) for position in ready.plan.host}
+        for position, copy in copies.items():
+            values[position] = int(copy)
+        if stream:  # the copies were made on another one
+            cuda.Context.synchronize()
+        self._go(ready, arguments, values, stream)
+        cuda.Context.synchronize()
+        for position, copy in copies.items():
+            if ready.plan.parameters[position].written:
+                cuda.memcpy_dtoh(as_bytes(arguments[position]), copy)
+
+    # --- what the kernels take of a multiprocessor ----------------------------------------------------
+
+    @property
+    def registers(self) -> int:
+        """Of a thread, in the kernel that has most."""
+        return self._most(libcuda.CU_FUNC_ATTRIBUTE_NUM_REGS)
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes of a thread that are not in registers, arrays and spills, in the kernel that has most."""
+        return self._most(libcuda.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+
+    def _most(self, attribute: int) -> int:
+        return max(self.driver.attribute(function, attribute) for function in self.functions.values())
+
+
+def field_of(type_: Data) -> Field:
+    """How a kernel's parameter is passed: a pointer, or a number; an index is an int."""
+    if isinstance(type_, Array):
+        return POINTER
+    return Field.of(CODES[dtype_of(type_).name]) if isinstance(type_, Scalar) else Field.of("i")
+
+
+def as_bytes(array: Any) -> Any:
+    """The array's memory: pycuda copies no arrays of types that NumPy does not know (bf16)."""
+    return array.reshape(-1).view("uint8")
+
+
+def load(program: Kernel | HostProgram, target: str | None = None) -> Loaded:
+    """Compiles a program for the GPU that is there, and loads it. R0822 where there is none."""
+    there = libcuda.primary()
+    kernels = program.kernels if isinstance(program, HostProgram) else (program,)
+    cubins = [compile_cubin(k.source, target or device_target()).read_bytes() for k in kernels]
+    return Loaded(program, there, cubins)
+
+
+def launch(program: Kernel | HostProgram, arguments: Sequence[Any]) -> None:
+    """Runs a program on the GPU; `arguments` are the result buffers, written in place, and the inputs."""
+    load(program)(*arguments)
+    driver().Context.synchronize()

@@ -1,0 +1,132 @@
+"""Rules for a block's work on one array: its threads take their elements in turn.
+
+Thread i of t has the elements i, t + i, 2*t + i, …, or vectors of v elements in that order: neighbours
+read neighbours, and each thread has several reads under way.
+"""
+
+from __future__ import annotations
+
+from rewrites.conditions import numbers
+from rewrites.match import Match
+from rewrites.rule import Rule, rule
+from rise.types import Scalar, shape
+
+EACH = "mapThreads(0)(fun(c => c |> mapSeqUnroll(fun(x => x))))"
+
+
+def _in_turn(name: str, stored: str, meaning: str) -> tuple[Rule, Rule]:
+    """An array through the threads of a block, element by element and by vectors."""
+    dealt, back = f"split(t) |> transpose |> {EACH}{stored}", "transpose |> join"
+    return (
+        rule(name, "xs", f"xs |> {dealt} |> {back}", sizes=("t",), meaning=meaning),
+        rule(
+            f"{name}, as vectors",
+            "xs",
+            f"xs |> asVector(v) |> {dealt} |> {back} |> asScalar",
+            sizes=("v", "t"),
+            conditions=(numbers("xs"),),
+            meaning=meaning,
+        ),
+    )
+
+
+BY_THREADS_IN_TURN, BY_THREADS_IN_TURN_VECTORS = _in_turn(
+    "in turn by threads", "", "An array is written by the threads of a block, in turn."
+)
+KEEP_IN_TURN, KEEP_IN_TURN_VECTORS = _in_turn(
+    "in turn in registers",
+    " |> toMem(Local)",
+    "An array is spread over the registers of the threads of a block.",
+)
+# --- reductions -------------------------------------------------------------------------------------------
+
+REDUCE_IN_TURN_VECTORS = rule(
+    "reduceTree, strided vectors",
+    "xs |> reduce(op, z)",
+    "xs |> asVector(v) |> split(t) |> transpose |> map(fun(c => c |> asScalar |> reduce(op, z)))"
+    " |> reduce(op, z)",
+    sizes=("v", "t"),
+    exact=False,
+    conditions=(numbers("xs"),),
+    meaning="Two levels, every t-th vector in one part: neighbours are read by neighbours, a vector each.",
+)
+LOADED = "mapSeqUnroll(fun(x => x)) |> toMem(Local)"
+REDUCE_LOADED = rule(
+    "reduce, loaded",
+    "xs |> reduce(op, z)",
+    f"xs |> split(u) |> reduceSeq(Local)(fun(acc, b => b |> {LOADED} |> reduceSeqUnroll(Local)(op, acc)), z)",
+    sizes=("u",),
+    exact=False,
+    meaning="u elements are on their way at once, before the first of them is used.",
+)
+REDUCE_LOADED_VECTORS = rule(
+    "reduce, loaded as vectors",
+    "xs |> asScalar |> reduce(op, z)",
+    f"xs |> split(u) |> reduceSeq(Local)(fun(acc, b => b |> {LOADED}"
+    " |> asScalar |> reduceSeqUnroll(Local)(op, acc)), z)",
+    sizes=("u",),
+    exact=False,
+    meaning="u vectors are on their way at once, before the first of them is used.",
+)
+REDUCE_AS_ROW = rule(
+    "reduce, as a row",
+    "xs |> reduce(op, z)",
+    "xs |> split(n) |> map(fun(r => r |> reduce(op, z))) |> idx((0 : Idx[1]))",
+    sizes=("n",),
+    meaning="One reduction as a map over one row: there is somebody who does it.",
+)
+BY_ONE = rule(
+    "by one of them",
+    "x",
+    "let y = x in generate(fun((i: Idx[1]) => y)) |> map(fun(e => e)) |> idx(0)",
+    meaning="A number as an array of one: one of many writes it.",
+)
+
+# --- tiles ------------------------------------------------------------------------------------------------
+
+
+def matrix_of_numbers(match: Match) -> str | None:
+    """Only numbers can be in a vector."""
+    element = shape(match.terms["xss"].type)[1]
+    return None if isinstance(element, Scalar) else f"`{element}` is not a number"
+
+
+TILES = rule(
+    "tiles, introduced",
+    "xss",
+    "xss |> split(m) |> map(fun(rows => rows |> transpose |> split(n)"
+    " |> map(fun(columns => columns |> transpose |> transpose)) |> join |> transpose)) |> join",
+    sizes=("m", "n"),
+    meaning="A matrix in tiles of m × n, put together again.",
+)
+TILE_BY_THREADS = rule(
+    "a tile by threads",
+    "xss",
+    "xss |> join |> asVector(v) |> split(t) |> mapSeqUnroll(fun(c => c |> mapThreads(0)(fun(x => x))))"
+    " |> join |> asScalar |> split(n)",
+    sizes=("v", "t", "n"),
+    conditions=(matrix_of_numbers,),
+    meaning="A tile row by row: t vectors of v neighbours at once, a thread each.",
+)
+TILE_BY_THREAD_ROWS = rule(
+    "a tile by rows of threads",
+    "xss",
+    "xss |> split(r) |> mapThreads(1)(fun(rows => rows |> mapSeqUnroll(fun(row => row |> asVector(v)"
+    " |> mapThreads(0)(fun(x => x)) |> asScalar)))) |> join",
+    sizes=("v", "r"),
+    conditions=(matrix_of_numbers,),
+    meaning="A tile by threads in two dimensions, each r vectors below each other: neighbours share rows.",
+)
+TRANSPOSED_IN_SHARED = rule(
+    "transpose, in Shared",
+    "xss",
+    "xss |> transpose |> toMem(Shared, padded(p)) |> transpose",
+    sizes=("p",),
+    meaning="A matrix is stored by its columns, and read by its rows.",
+)
+STORED_NAMED = rule(
+    "toMem >> reduce, named",
+    "xs |> toMem(a) |> reduce(op, z)",
+    "let ys = xs |> toMem(a) in ys |> reduce(op, z)",
+    meaning="What is reduced is complete before: its name is where a program is cut into kernels.",
+)

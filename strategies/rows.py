@@ -1,0 +1,174 @@
+"""Rows of an array by blocks of threads: softmax, normalisations, products with a vector, any such map.
+
+A block computes what belongs to one row. Reductions of the row are trees in shared memory; the row, and
+arrays of its length that have a name, stay in registers, spread over the threads: a row is read once and
+written once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rewrites import blocks as b
+from rewrites import lowering as low
+from rewrites.loops import HOIST_STORED
+from rewrites.result import Failure, Result, Success
+from rise.expr import Apply, Expr, Identifier, Lambda, call, children
+from rise.types import Array, Scalar, Type
+from strategies.blocks import THREADS, Block, reduced_length, refuse
+from strategies.core import Rewrite, Strategy, argument, at_child, depending, id_, seq, try_
+from strategies.loops import nearest
+from strategies.operands import in_function, nth_operand
+from strategies.places import in_inputs, mapped
+
+
+def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -> Strategy:
+    """A map over rows, each by a block of so many threads that move `vector` elements at once.
+
+    fan:  how many results a thread combines at each level of a reduction's tree
+    keep: rows, and named arrays of their length, that are used more than once stay in registers
+    Fails by name where threads times vector do not divide the length of the rows.
+    """
+    block = Block(threads, vector, 1, fan, "rows")
+
+    def chosen(term: Expr) -> Rewrite:
+        found = _row(term)
+        if found is None:
+            return refuse("rows", "expected a map over the rows of an array")
+        row, size = found
+        if size % block.step:
+            return refuse("rows", f"{block.step} does not divide {size}, the length of the rows")
+        work = in_block(replace(block, loads=size // block.step), keep)
+        kept = _keeping(row, block) if keep else id_
+        return seq(mapped(seq(kept, work)), low.MAP_BLOCK.with_sizes(d=0))
+
+    return Strategy("rows", in_inputs(nearest(depending(chosen))))
+
+
+def _row(term: Expr) -> tuple[Identifier, int] | None:
+    """The parameter of a map over rows, and their length."""
+    applied = call(term)
+    if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):
+        return None
+    row = applied[2][0].parameter
+    lengths = set(_lengths(row.type))
+    return (row, lengths.pop()) if len(lengths) == 1 else None
+
+
+def _lengths(type_: Type) -> Iterator[int]:
+    """Of an array, or of each of a pair of arrays."""
+    match type_:
+        case Array(size, _) if size.value is not None:
+            yield size.value
+        case _ if hasattr(type_, "first") and hasattr(type_, "second"):
+            yield from _lengths(type_.first)
+            yield from _lengths(type_.second)
+
+
+# --- what a block computes --------------------------------------------------------------------------------
+
+
+def in_block(block: Block, keep: bool = True) -> Strategy:
+    """The result of a block: an array by all its threads, a number by one of them."""
+
+    def run(term: Expr) -> Result:
+        applied = call(term)
+        if applied is not None and applied[0] == "let":
+            return seq(nth_operand(0, named), nth_operand(1, in_function(run)))(term)
+        if reduced_length(term) is not None:
+            return block.reduce(id_)(term)
+        written = block.write if isinstance(term.type, Array) else by_one
+        return seq(reductions(block), written)(term)
+
+    def named(term: Expr) -> Result:
+        stored = keep and isinstance(term.type, Array) and isinstance(term.type.element, Scalar)
+        return seq(reductions(block), block.keep if stored else id_)(term)
+
+    return Strategy("in_block", run)
+
+
+# a number, written by the first of all threads
+by_one: Strategy = seq(b.BY_ONE, nth_operand(1, in_function(argument(THREADS))))
+
+
+def reductions(block: Block) -> Strategy:
+    """Those that do not depend on an element of an array, each by all threads of the block."""
+
+    def run(term: Expr) -> Result:
+        if reduced_length(term) is not None:
+            return block.reduce()(term)
+        result = Success(term)
+        for index, child in enumerate(children(term)):
+            if isinstance(child, Lambda) and not _is_let(term):
+                continue
+            below = at_child(index, run, result.term)
+            if isinstance(below, Failure):
+                return below
+            result = Success(below.term, result.steps + below.steps)
+        return result
+
+    return Strategy("reductions", run)
+
+
+def _is_let(term: Expr) -> bool:
+    applied = call(term)
+    return isinstance(term, Lambda) or (applied is not None and applied[0] == "let")
+
+
+# --- what it keeps ----------------------------------------------------------------------------------------
+
+
+def _keeping(row: Identifier, block: Block) -> Strategy:
+    """The row, or the parts of a row of pairs, where it is used more than once, in registers."""
+
+    def run(term: Expr) -> Result:
+        uses = Counter(_uses(term, row.name))
+        several = {part for part, count in uses.items() if count > 1}
+        return seq(_each(several, row.name, block.keep), *[try_(HOIST_STORED)] * len(several))(term)
+
+    return Strategy("keeping", run)
+
+
+def _uses(term: Expr, name: str) -> Iterator[Expr]:
+    """Where an array of numbers is used that is the variable, or a part of it; of single elements, not."""
+    if _is_part(term, name):
+        yield from [term] if isinstance(term.type, Array) and isinstance(term.type.element, Scalar) else []
+    elif not _is_element(term):
+        for child in children(term):
+            yield from _uses(child, name)
+
+
+def _each(parts: set[Expr], name: str, s: Rewrite) -> Strategy:
+    """s at every use of one of the parts."""
+
+    def run(term: Expr) -> Result:
+        if _is_part(term, name):
+            return s(term) if term in parts else Success(term)
+        result = Success(term)
+        if _is_element(term):
+            return result
+        for index in range(len(children(term))):
+            below = at_child(index, run, result.term)
+            if isinstance(below, Failure):
+                return below
+            result = Success(below.term, result.steps + below.steps)
+        return result
+
+    return Strategy("each", run)
+
+
+def _is_part(term: Expr, name: str) -> bool:
+    match term:
+        case Identifier(other):
+            return other == name
+        case Apply(_, inner) if (applied := call(term)) is not None and applied[0] in ("fst", "snd"):
+            return _is_part(inner, name)
+        case _:
+            return False
+
+
+def _is_element(term: Expr) -> bool:
+    applied = call(term)
+    return applied is not None and applied[0] == "idx"

@@ -1,0 +1,61 @@
+"""Split-K over blocks: products of slices by blocks of their own, and a kernel that adds them, in order.
+
+For products whose result has fewer tiles than a GPU runs blocks at once. The sums are taken in one order, so
+the result is the same at every run, which it is not where blocks add atomically.
+"""
+
+from __future__ import annotations
+
+from rewrites import lowering as low
+from rewrites.memory import STORED
+from rewrites.result import Failure, Result
+from rewrites.split_k import PRODUCT_IN_SLICES
+from rise.expr import Expr, call
+from rise.nat import Nat
+from rise.types import Array, Space
+from strategies.core import Rewrite, Strategy, argument, check, choice, seq, top_down
+from strategies.default import GRID, LOOP, folds, written
+from strategies.hide import hiding
+from strategies.normal_forms import view_inward
+from strategies.places import arguments, mapped
+from strategies.products import at_products, outline
+
+NAME = "split_k_blocks"
+GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
+
+
+def over_blocks(slices: int, batched: Rewrite, fuse: Rewrite) -> Strategy:
+    """The sums of a product in so many slices; `batched` is for the array of their products.
+
+    fuse: maps in the components of a zip with the map over it, in rows and in their elements
+    """
+    sliced = seq(view_inward, outline, at_products(Strategy(NAME, lambda term: _sliced(term, slices))))
+    products = top_down(seq(check(in_global, NAME, "nothing is in global memory"), argument(batched)))
+    return seq(sliced, products, hiding(in_global, lambda _: seq(fuse, added)))
+
+
+def _sliced(term: Expr, slices: int) -> Result:
+    """The products of slices, stored for the whole grid, and their sum: two transpositions, then maps."""
+    length = _length(term)
+    if length is None or length.value is None or length.value % slices:
+        return Failure(NAME, term, f"{slices} does not divide {length}, the length of the sums")
+    rules = (rule.with_sizes(w=length.value // slices) for rule in PRODUCT_IN_SLICES)
+    return seq(choice(*rules), arguments(3, GLOBAL))(term)
+
+
+def _length(term: Expr) -> Nat | None:
+    """k of a product: of the rows of its first operand."""
+    rows = call(term)[2][1].type  # type: ignore[index]  # a product is a map
+    return rows.element.size if isinstance(rows, Array) and isinstance(rows.element, Array) else None
+
+
+def in_global(term: Expr) -> bool:
+    applied = call(term)
+    return applied is not None and applied[0] == "toMem" and Space.GLOBAL in applied[1].arguments
+
+
+# rows and columns of the result over the grid, the sums of slices in turn
+by_elements = seq(
+    low.MAP_GLOBAL.with_sizes(d=1), mapped(seq(low.MAP_GLOBAL.with_sizes(d=0), mapped(written(LOOP))))
+)
+added = seq(folds, choice(by_elements, written(GRID)))

@@ -1,0 +1,34 @@
+"""Stencils: tiles by threads in two dimensions, each with a few rows, whose neighbours they share."""
+
+from __future__ import annotations
+
+from rewrites import blocks as b
+from rise.expr import Expr
+from rise.types import Array, Scalar
+from strategies.blocks import power_of_two, refuse
+from strategies.core import Rewrite, Strategy, depending
+from strategies.evaluation import is_expression
+from strategies.places import in_inputs
+from strategies.transposition import tiled
+
+
+def stencil(threads: tuple[int, int] = (8, 32), rows: int = 4, vector: int = 4) -> Strategy:
+    """A matrix of independent elements: blocks of threads, by rows and columns; each computes a few rows.
+
+    threads: of a block, in a column and in a row of it
+    rows:    so many vectors below each other by each thread: what they read in common is read once
+    vector:  so many neighbours in a row at once
+    Fails by name where a block's tile does not divide the matrix, and where an element takes a loop.
+    """
+    for name, value in (("threads", threads[0]), ("threads", threads[1]), ("rows", rows), ("vector", vector)):
+        power_of_two("stencil", name, value, 1)
+    by_threads = b.TILE_BY_THREAD_ROWS.with_sizes(v=vector, r=rows)
+
+    def chosen(term: Expr) -> Rewrite:
+        match term.type:
+            case Array(_, Array(_, Scalar())) if is_expression(term):
+                return tiled(threads[0] * rows, threads[1] * vector, by_threads)
+            case _:
+                return refuse("stencil", "expected a matrix whose elements are computed each by itself")
+
+    return Strategy("stencil", in_inputs(depending(chosen)))

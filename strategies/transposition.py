@@ -1,0 +1,60 @@
+"""Transpositions: tiles through shared memory, so that memory is read and written along rows.
+
+What a program calls a transposition does not matter: columns of the result are neighbours in memory where
+it is read, and a view of it stays one.
+"""
+
+from __future__ import annotations
+
+from rewrites import blocks as b
+from rewrites import lowering as low
+from rise.errors import StrategyError
+from rise.expr import Expr
+from rise.types import shape
+from strategies.blocks import Block, refuse
+from strategies.contiguity import Lying, lying
+from strategies.core import Rewrite, Strategy, argument, depending, seq
+from strategies.places import arguments, in_inputs, mapped
+
+
+def transposition(tile: int = 64, threads: int = 256, vector: int = 4, padding: int = 1) -> Strategy:
+    """A matrix that is read along its columns, by tiles in shared memory: one a block.
+
+    vector:  so many neighbours a thread moves at once, from and to global memory
+    padding: elements more in a row of a tile, so that a column of it is in different banks
+    Fails by name where tiles do not divide the matrix, or the threads a tile.
+    """
+    block = Block(threads, vector, strategy="transposition")
+    if tile < 1 or tile * tile % block.step:
+        reason = f"transposition: {block.step} does not divide {tile}×{tile}, the elements of a tile"
+        raise StrategyError("R0609", reason)
+
+    def chosen(term: Expr) -> Rewrite:
+        known = lying(term, {})
+        if not isinstance(known, Lying) or known.dimensions != (True, False):
+            return refuse("transposition", "expected a matrix whose columns lie side by side in memory")
+        return tiled(tile, tile, through_shared(tile, block, padding))
+
+    return Strategy("transposition", in_inputs(depending(chosen)))
+
+
+def tiled(rows: int, columns: int, s: Rewrite) -> Strategy:
+    """s in each tile of a matrix, a block each."""
+
+    def chosen(term: Expr) -> Rewrite:
+        for size, part in zip(shape(term.type)[0], (rows, columns), strict=True):
+            if size.value is None or size.value % part:
+                return refuse("tiles", f"{part} does not divide {size}")
+        inner = seq(mapped(argument(s)), low.MAP_BLOCK.with_sizes(d=0))
+        outer = seq(mapped(arguments(2, inner)), low.MAP_BLOCK.with_sizes(d=1))
+        return seq(b.TILES.with_sizes(m=rows, n=columns), argument(outer))
+
+    return depending(chosen)
+
+
+def through_shared(tile: int, block: Block, padding: int) -> Strategy:
+    """A tile read along its columns into shared memory, and written along its rows, by all threads."""
+    by_threads = b.TILE_BY_THREADS.with_sizes(v=block.vector, t=block.threads, n=tile)
+    stored = seq(b.TRANSPOSED_IN_SHARED.with_sizes(p=padding), arguments(2, by_threads))
+    # the tile is written as what is stored and read; the writing is outermost
+    return seq(stored, by_threads)

@@ -1,0 +1,70 @@
+#include "rise.cuh"
+
+extern "C" __global__ void __launch_bounds__(128)
+gemm(Global<float> output, Global<const half> A, Global<const half> B, Global<const float> C, float alpha, float beta) {
+  const int block_y = blockIdx.y;
+  const int block_x = blockIdx.x;
+  const int warp = threadIdx.x / 32;
+  const int thread_x = threadIdx.x;
+  const int thread_x_column = thread_x % 4;
+  const int thread_x_row = thread_x / 4;
+  const int warp_column = warp % 2;
+  const int warp_row = warp / 2;
+  const int thread_x_column_1 = thread_x % 8;
+  const int thread_x_row_1 = thread_x / 8;
+  const int start = thread_x_row * 40 + thread_x_column * 8;
+  const int A_start = block_y * 10240 + thread_x_row * 160 + thread_x_column * 8;
+  const int B_start = thread_x_row * 160 + block_x * 32 + thread_x_column * 8;
+  const int tile_start = warp_row * 1280 + warp_column * 16;
+  const int start_1 = block_y * 10240 + thread_x_row_1 * 160 + block_x * 32 + thread_x_column_1 * 4;
+  const int tile_start_1 = thread_x_row_1 * 40 + thread_x_column_1 * 4;
+  Shared<float> tile = shared_memory<float>(0);
+  Local<wmma::fragment<wmma::accumulator, 16, 16, 16, float>, 2> xy;
+  #pragma unroll
+  for (int i_1 = 0; i_1 < 2; i_1 += 1) {  // generate
+    wmma::fill_fragment(xy[i_1], 0.0f);
+  }
+  Shared<half> ring = shared_memory<half>(0);
+  Shared<half> ring_1 = shared_memory<half>(5120);
+  for (int k_1 = 0; k_1 < 5; k_1 += 1) {  // reducePipelined
+    __syncthreads();
+    #pragma unroll
+    for (int i_5 = 0; i_5 < 2; i_5 += 1) {  // mapSeqUnroll
+      copy_async<8>(&ring[i_5 * 1280 + start], &A[i_5 * 5120 + k_1 * 32 + A_start]);
+    }
+    copy_async<8>(&ring_1[start], &B[k_1 * 5120 + B_start]);
+    commit_copies();
+    wait_copies<0>();
+    __syncthreads();
+    #pragma unroll
+    for (int k_2 = 0; k_2 < 2; k_2 += 1) {  // reduceSeqUnroll
+      Local<wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major>, 1> b_fragment;
+      wmma::load_matrix_sync(b_fragment[0], ring_1 + (k_2 * 640 + warp_column * 16), 40);
+      #pragma unroll
+      for (int i_8 = 0; i_8 < 2; i_8 += 1) {  // mapSeqUnroll
+        wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a_fragment;
+        wmma::load_matrix_sync(a_fragment, ring + (warp_row * 1280 + i_8 * 640 + k_2 * 16), 40);
+        wmma::mma_sync(xy[i_8], a_fragment, b_fragment[0], xy[i_8]);
+      }
+    }
+  }
+  __syncthreads();
+  #pragma unroll
+  for (int i_10 = 0; i_10 < 2; i_10 += 1) {  // mapSeqUnroll
+    wmma::store_matrix_sync(tile + (i_10 * 640 + tile_start), xy[i_10], 40, wmma::mem_row_major);
+  }
+  __syncthreads();
+  #pragma unroll
+  for (int i_12 = 0; i_12 < 4; i_12 += 1) {  // mapSeqUnroll
+    alignas(16) Local<float, 4> result_v2;
+    alignas(16) Local<float, 4> tile_vector_v1;
+    alignas(16) Local<float, 4> C_vector_v0;
+    copy_vector<4>(&C_vector_v0[0], &C[i_12 * 2560 + start_1]);
+    copy_vector<4>(&tile_vector_v1[0], &tile[i_12 * 640 + tile_start_1]);
+    #pragma unroll
+    for (int lane_5 = 0; lane_5 < 4; lane_5 += 1) {  // lanes
+      result_v2[lane_5] = ((alpha * tile_vector_v1[lane_5]) + (beta * C_vector_v0[lane_5]));
+    }
+    copy_vector<4>(&output[i_12 * 2560 + start_1], &result_v2[0]);
+  }
+}

@@ -1,0 +1,223 @@
+"""Memory-bound programs: every step of a derivation evaluated, the kernel exact in the emulator."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from schedule_programs import runs_as_it_should
+
+from codegen import runtime
+from codegen.execute import execute
+from codegen.pipeline import Kernel, generate
+from rewrites.result import Failure, Success
+from rise.check.program import check_text
+from rise.check.specialise import specialise
+from rise.errors import StrategyError
+from rise.expr import Expr
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from rise.testing import assert_preserves, assert_structure
+from strategies.core import Strategy
+from strategies.elementwise import elementwise
+from strategies.kernels import cut
+from strategies.reduction import reduction
+from strategies.rows import rows
+from strategies.stencil import stencil
+from strategies.transposition import transposition
+
+NEIGHBOURS = "(w |> idx2D(0, 1)) + (w |> idx2D(1, 0)) + (w |> idx2D(1, 2)) + (w |> idx2D(2, 1))"
+
+
+@cache
+def program(text: str) -> Expr:
+    return data_flow(specialise(check_text(f'import "prelude.rise"\ndef f = {text}')["f"], {}))
+
+
+def five_point(pad: str, rows_: int = 16, columns: int = 64) -> str:
+    return (
+        f"fun(xss: {rows_}.{columns}.f32 => xss |> {pad} |> slide2D(3, 1) |> map2D(fun(w => {NEIGHBOURS}"
+        " + (w |> idx2D(1, 1)))))"
+    )
+
+
+TRANSPOSE = "fun(xss: 32.48.{} => transpose(xss))"
+SAXPY = "fun((a: f32, xs: 192.f32, ys: 192.f32) => zip(xs)(ys) |> map(fun((x, y) => a * x + y)))"
+SUM = "fun(xs: 5.192.f32 => xs |> map(sum))"
+DOT = "fun((xs: 384.f32, ys: 384.f32) => dot(xs)(ys))"
+EXACT: dict[str, tuple[str, Strategy]] = {
+    "copy": ("fun(xs: 192.f32 => xs)", elementwise(8, 4, 2)),
+    "saxpy": (SAXPY, elementwise(8, 4, 2)),
+    "saxpy, one at a time": (SAXPY, elementwise(64, 1, 1)),
+    "relu of rows": ("fun(xss: 3.64.f16 => xss |> map(map(relu)))", elementwise(4, 8)),
+    "sums of rows": (SUM, reduction(8, 4, 2, 4)),
+    "sums of rows, scalars loaded": (SUM, reduction(8, 1, 4)),
+    "sums of rows by one thread": (SUM, reduction(1, 4, 2)),
+    "a dot product in two kernels": (DOT, reduction(8, 4, 1, 8, part=96)),
+    "a product with a vector": ("fun((A: 5.64.f32, x: 64.f32) => matvec(A)(x))", rows(8, 4, 2)),
+    "rows less their maxima": (
+        "fun(xss: 3.64.f32 => xss |> map(fun(r => let top = maximum(r) in r |> map(fun(x => x - top)))))",
+        rows(8),
+    ),
+    "a number of each row": ("fun(xss: 3.64.f32 => xss |> map(fun(r => 3 * sum(r) - 1)))", rows(8)),
+    "transpose": (TRANSPOSE.format("f32"), transposition(16, 32, 4)),
+    "transpose of halves": (TRANSPOSE.format("f16"), transposition(16, 16, 8, 2)),
+    "transpose, one at a time": (TRANSPOSE.format("f32"), transposition(16, 32, 1)),
+    "stencil, clamped": (five_point("padClamp2D(1, 1)"), stencil((2, 4), 2, 4)),
+    "stencil, zeros": (five_point("padCst2D(1, 1)(0)"), stencil((2, 4), 4, 4)),
+    "stencil, one at a time": (five_point("padCst2D(1, 1)(0)"), stencil((4, 16), 1, 1)),
+    "stencil, along rows": (five_point("padClamp2D(1, 1)"), elementwise(16, 4)),
+}
+
+
+# whose kernels differ from those of others in numbers only
+ALIKE = {"saxpy, one at a time", "sums of rows by one thread", "transpose, one at a time", "copy"}
+
+
+@pytest.mark.parametrize("name", sorted(set(EXACT) - ALIKE))
+def test_a_derived_kernel_is_exact(name: str) -> None:
+    """On small whole numbers, for which the order of a sum does not matter."""
+    text, strategy = EXACT[name]
+    runs_as_it_should(program(text), strategy)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_every_step_preserves_the_program(name: str) -> None:
+    text, strategy = EXACT[name]
+    assert_preserves(strategy, program(text))
+
+
+def derived(text: str, strategy: Strategy) -> Expr:
+    result = strategy(program(text))
+    assert isinstance(result, Success), result.story()
+    return result.term
+
+
+def kernel(text: str, strategy: Strategy) -> Kernel:
+    return generate(derived(text, strategy), "f")
+
+
+# --- rounding ---------------------------------------------------------------------------------------------
+
+SOFTMAX = "fun(xss: 3.64.f32 => xss |> map(softmax))"
+LAYERNORM = "fun((g: 64.f32, b: 64.f32, xss: 3.64.f32) => xss |> map(layernorm(1e-5)(g)(b)))"
+
+
+@pytest.mark.parametrize(
+    ("text", "keep"),
+    [(SOFTMAX, True), (SOFTMAX, False), (LAYERNORM, True)],
+    ids=["softmax", "softmax, read again", "layernorm"],
+)
+def test_normalised_rows_are_close_to_double_precision(text: str, keep: bool) -> None:
+    """Six roundings of what a row adds up, in units of the largest result."""
+    term = program(text)
+    made = kernel(text, rows(8, 4, 4, keep))
+    inputs = random_inputs(made.inputs, 0, exact=False)
+    found = execute(made, inputs, "emulate")
+    wanted = np.asarray(call(program(text.replace("f32", "f64")), *(np.float64(x) for x in inputs)))
+    assert found.dtype == np.float32
+    assert np.abs(found - wanted).max() <= 6 * 2**-23 * np.abs(wanted).max() * np.log2(64)
+    assert np.abs(call(term, *inputs) - wanted).max() > 0  # the bound is about something
+
+
+# --- what the kernels consist of --------------------------------------------------------------------------
+
+
+def test_the_structure_of_a_softmax() -> None:
+    """The row and its exponentials in registers; two reductions, each with two results in shared memory."""
+    term = derived(SOFTMAX, rows(8, 4, 8))
+    assert_structure(term, mapBlock=1, mapThreads=7, reduce=0, exp=1)
+    assert kernel(SOFTMAX, rows(8, 4, 8)).source.count("copy_vector<4>(&value[") == 1
+    source = kernel(SOFTMAX, rows(8, 4, 8)).source
+    assert source.count("&xss[") == 1, "the row is read once"
+    assert source.count("&output[") == 1 and source.count("output[") == 1, "and written once"
+
+
+def test_rows_that_are_not_kept_are_read_again() -> None:
+    assert kernel(SOFTMAX, rows(8, 4, 8, keep=False)).source.count("&xss[") > 1
+
+
+VECTORS = {
+    "copy": 1,
+    "saxpy": 3,
+    "relu of rows": 2,
+    "transpose": 2,
+    "stencil, clamped": 4,  # above, here, below, and the result
+    "stencil, zeros": 4,
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_memory_is_read_and_written_by_vectors(name: str) -> None:
+    source = kernel(*EXACT[name]).source
+    assert source.count("copy_vector") == VECTORS[name]
+    assert "output[" not in source.replace("&output[", "")
+
+
+def test_a_block_reads_each_tile_of_a_transposition_once() -> None:
+    made = kernel(*EXACT["transpose"])
+    assert made.launch.grid == (2, 3, 1) and made.launch.shared_bytes >= 16 * 17 * 4
+    assert made.source.count("__sync") == 1
+
+
+# --- what is refused --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "reason"),
+    [
+        (SAXPY, elementwise(128), "512 does not divide 192, the length of the rows"),
+        (SOFTMAX, elementwise(8), "computing an element takes a loop"),
+        (SOFTMAX, rows(32), "128 does not divide 64, the length of the rows"),
+        (SAXPY, rows(8), "expected a map over the rows of an array"),
+        (SAXPY, transposition(16, 32), "expected a matrix whose columns lie side by side in memory"),
+        (TRANSPOSE.format("f32"), transposition(32, 32), "32 does not divide 48"),
+        (DOT, reduction(8), "the result is one number, which one kernel cannot make of the results"),
+        (DOT, reduction(8, part=100), "100 does not divide 384, the number of elements"),
+        (SUM, reduction(64, 4), "256 does not divide 192, the length of the rows"),
+        (SAXPY, stencil((1, 1)), "expected a matrix whose elements are computed each by itself"),
+        (five_point("padClamp2D(1, 1)"), stencil((8, 4), 4), "32 does not divide 16"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(text: str, strategy: Strategy, reason: str) -> None:
+    result = strategy(program(text))
+    assert isinstance(result, Failure)
+    assert result.reason.startswith(reason), result.story()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: rows(24), "rows: threads is 24, and must be a power of two"),
+        (lambda: rows(8, fan=1), "rows: fan is 1, and must be a power of two from 2 on"),
+        (lambda: stencil(rows=3), "stencil: rows is 3, and must be a power of two"),
+        (lambda: transposition(8, 256), "transposition: 1024 does not divide 8×8, the elements of a tile"),
+        (lambda: reduction(part=-1), "reduction: part is -1, and must be at least 1, or 0 for rows"),
+    ],
+)
+def test_values_that_parameters_cannot_have(make: object, message: str) -> None:
+    with pytest.raises(StrategyError) as caught:
+        make()  # type: ignore[operator]
+    assert (caught.value.code, caught.value.message) == ("R0609", message)
+
+
+# --- at the sizes of a GPU --------------------------------------------------------------------------------
+
+LARGE: dict[str, tuple[str, Strategy]] = {
+    "sum": ("fun(xs: 1073741824.f32 => sum(xs))", reduction(256, 4, 4, 8, part=1 << 18)),
+    "transpose": ("fun(xss: 16384.16384.f32 => transpose(xss))", transposition()),
+    "stencil": (five_point("padCst2D(1, 1)(0)", 16384, 16384), stencil()),
+    "softmax": ("fun(xss: 16384.4096.f32 => xss |> map(softmax))", rows()),
+}
+
+
+@pytest.mark.skipif(not runtime.can_compile(), reason="there is no CUDA compiler")
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_90a"])
+@pytest.mark.parametrize("name", LARGE)
+def test_large_programs_compile_without_spills(name: str, target: str) -> None:
+    """All that is local is in registers, few enough that the threads of a multiprocessor hide latency."""
+    for part in cut(derived(*LARGE[name])):
+        (found,) = runtime.resources(generate(part, "f").source, target).values()
+        assert (found.stack, found.spill_stores, found.spill_loads) == (0, 0, 0)
+        assert found.registers <= 64, str(found)

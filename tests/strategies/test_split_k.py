@@ -1,0 +1,64 @@
+"""Products of matrices with k shared out among blocks: derived, two kernels, exact."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from codegen.execute import execute
+from codegen.host import HostProgram
+from codegen.pipeline import assemble
+from rewrites.result import Failure, Success
+from rise.check.program import check_text
+from rise.check.specialise import specialise
+from rise.errors import StrategyError
+from rise.expr import Expr
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from strategies.tensor_core import tensor_core
+
+GEMM = (Path(__file__).parents[2] / "examples" / "gemm.rise").read_text(encoding="utf-8")
+SIZES = {"m": 32, "n": 64, "k": 96}
+
+
+@cache
+def product(name: str) -> Expr:
+    return data_flow(specialise(check_text(GEMM)[name], SIZES))
+
+
+@cache
+def split(name: str, slices: int) -> tuple[Expr, HostProgram]:
+    strategy = tensor_core(block=(32, 32, 32), warp=(16, 16), stages=2, split_k_blocks=slices)
+    result = strategy(product(name))
+    assert isinstance(result, Success), result.story()
+    return result.term, assemble(result.term, "f")
+
+
+@pytest.mark.parametrize("name", ["gemm", "matmul_at"])
+def test_slices_of_k_are_blocks_of_one_kernel_and_sums_of_another(name: str) -> None:
+    low, made = split(name, 3)
+    products, sums = made.kernels
+    assert products.launch.grid == (2, 1, 3) and "mma_sync" in products.source
+    assert sums.launch.grid == (1, 32, 1) and sums.launch.block == (64, 1, 1)
+    assert made.at({}).workspace == 3 * 32 * 64 * 4
+    inputs = random_inputs(made.inputs, 1, exact=True)
+    wanted = call(product(name), *inputs)
+    assert (call(low, *inputs) == wanted).all()
+    assert (execute(made, inputs, "emulate", seed=1) == wanted).all()
+
+
+def test_what_is_done_with_the_sums_is_done_where_they_are_added() -> None:
+    _, made = split("gemm", 3)
+    taken = [[v.name for v in kernel.function.inputs] for kernel in made.kernels]
+    assert taken == [["A", "B"], ["value", "C", "alpha", "beta"]]
+
+
+def test_slices_divide_k() -> None:
+    result = tensor_core(block=(32, 32, 32), warp=(16, 16), split_k_blocks=5)(product("matmul"))
+    assert isinstance(result, Failure)
+    assert "5 does not divide 96, the length of the sums" in result.story()
+    with pytest.raises(StrategyError) as refused:
+        tensor_core(split_k_blocks=0)
+    assert refused.value.code == "R0609"
