@@ -21,6 +21,7 @@ from codegen.parameters import (
     shapes_of,
     stored,
     together,
+    without_loss,
     wrong_shape,
     wrong_type,
 )
@@ -180,7 +181,7 @@ def _checked(part: Part, value: Any) -> Any:
             f"`{part.name}` is not stored row by row (C-contiguous)",
             hint=f"numpy.ascontiguousarray({part.name}) copies it",
         )
-    return value
+    return without_loss(part, value)
 
 
 __all__ = ["BACKENDS", "Part", "available_backend", "checked_inputs", "execute", "stored"]

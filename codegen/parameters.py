@@ -13,8 +13,8 @@ import numpy as np
 
 from codegen.host import HostCall, HostProgram
 from rise.errors import LaunchError
-from rise.interpret import dtype_of, shape_of
-from rise.types import Array, Data, Fragment, Index, Pair, Scalar, Type, Vector
+from rise.interpret import dtype_of, shape_of, tf32
+from rise.types import TF32, Array, Data, Fragment, Index, Pair, Scalar, Type, Vector
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,14 @@ class Part:
     """One array, or one number: what a parameter of the kernel takes.
 
     indices: it holds values of `Idx[n]`: int in a kernel, int64 for the interpreter and its users
+    tf32:    its numbers have 10 bits of fraction
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     indices: bool = False
+    tf32: bool = False
     value: Any = None
 
     @property
@@ -46,7 +48,7 @@ def stored(name: str, type_: Type) -> Iterator[Part]:
         yield from stored(f"{name}.1", second)
     else:
         element = element_of(type_)
-        yield Part(name, shape_of(type_), _dtype(element), isinstance(element, Index))
+        yield Part(name, shape_of(type_), _dtype(element), isinstance(element, Index), element == TF32)
 
 
 def members(type_: Type) -> tuple[Data | None, Data | None]:
@@ -118,14 +120,14 @@ def _dtype(element: Type) -> np.dtype[Any]:
 def as_number(part: Part, value: Any) -> Any:
     """A NumPy number of the type wanted, from one of Python or NumPy: nothing is cut off or wrapped."""
     if type(value) in (int, float, bool):
-        return _from_python(part, value)
+        return without_loss(part, _from_python(part, value))
     if not isinstance(value, np.ndarray | np.generic) or value.shape:
         raise LaunchError("R0806", f"`{part.name}` is to be a number; found a {type(value).__name__}")
     if part.indices and value.dtype == np.int64:
         value = value.astype(part.dtype)
     if value.dtype != part.dtype:
         raise wrong_type(part, value.dtype)
-    return value[()]
+    return without_loss(part, value[()])
 
 
 def _from_python(part: Part, value: bool | int | float) -> Any:
@@ -136,6 +138,14 @@ def _from_python(part: Part, value: bool | int | float) -> Any:
         return part.dtype.type(value)
     except OverflowError:
         raise LaunchError("R0803", f"`{part.name}` = {value} is beyond {part.dtype}") from None
+
+
+def without_loss(part: Part, value: Any) -> Any:
+    """The value, of NumPy. R0842 where a part of tf32 would lose bits of it."""
+    refusal = tf32.refusal(part.name, value) if part.tf32 else None
+    if refusal is not None:
+        raise LaunchError("R0842", refusal, hint=tf32.HINT)
+    return value
 
 
 def wrong_type(part: Part, found: Any) -> LaunchError:

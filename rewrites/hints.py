@@ -17,6 +17,7 @@ from rise.types import (
     F32,
     I32,
     SCALARS,
+    TF32,
     Array,
     Fragment,
     FragmentKind,
@@ -27,8 +28,12 @@ from rise.types import (
     array,
 )
 
-SHAPES = ((16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 8, 16), (16, 24, 8))
-SHAPES_OF_BYTES = ((16, 8, 32), (16, 16, 32))
+# of fragments, by the bytes of an operand
+SHAPES = {
+    1: ((16, 8, 32), (16, 16, 32)),
+    2: ((16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 8, 16), (16, 24, 8)),
+    4: ((16, 8, 8), (32, 24, 8)),
+}
 ANY = Hint()
 
 
@@ -50,7 +55,7 @@ def tiles(*combinations: tuple[Scalar, Scalar]) -> Hint:
 
     def types(choose: Choose) -> Mapping[str, Type]:
         operand, accumulator = choose.pick(combinations)
-        m, n, k = choose.pick(SHAPES_OF_BYTES if operand.bytes == 1 else SHAPES)
+        m, n, k = choose.pick(SHAPES[operand.bytes])
         return {"a": array(m, k, operand), "b": array(n, k, operand), "c": array(m, n, accumulator)}
 
     return Hint(types)
@@ -108,7 +113,7 @@ HINTS: Mapping[str, Hint] = {
     ),
     **dict.fromkeys(("*f >> scatter", "zip >> scatter", "scatter >> gather"), INJECTION),
     **dict.fromkeys(("zip(*f, )", "zip(, *f)", "mapViewFusion"), RESHAPES),
-    "tensorise": tiles((F16, F32), (SCALARS["bf16"], F32)),
+    "tensorise": tiles((F16, F32), (SCALARS["bf16"], F32), (TF32, F32)),
     "tensoriseSame": tiles((F16, F16)),
     "tensoriseWhole": tiles((SCALARS["i8"], I32)),
     "asMatrix >> **g": endofunction("g"),

@@ -52,7 +52,7 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Scalar:
-    """bool, i8 … i64, u8 … u64, f16, bf16, tf32, f32, f64. In memory tf32 is an f32 (rise/interpret/tf32.py)."""
+    """bool, i8 … i64, u8 … u64, f16, bf16, f32, f64, and tf32, which takes the four bytes of an f32."""
 
     name: str
 

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import finalize
 
 from codegen.host import HostProgram, Launching, alone
+from codegen.parameters import without_loss
 from codegen.pipeline import Kernel
 from codegen.runtime import libcuda
 from codegen.runtime.arguments import (
@@ -185,6 +186,9 @@ class Loaded:
     def _through_host(self, ready: Ready, arguments: Sequence[Any], values: list[Any], stream: int) -> None:
         """NumPy arrays: there, launch, wait, and back."""
         cuda = driver()
+        for position in ready.plan.host:
+            if not ready.plan.parameters[position].written:
+                without_loss(ready.plan.parameters[position].part, arguments[position])
         copies = {position: cuda.to_device(as_bytes(arguments[position])) for position in ready.plan.host}
         for position, copy in copies.items():
             values[position] = int(copy)

@@ -93,6 +93,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0509": "An operation is not defined on a type, as a remainder on floats may be.",
     "R0510": "Two elements are put at one place: an index of `scatter` repeats, or the functions of "
     "`reorder` are no permutation and its inverse.",
+    "R0511": "An input of type tf32 has more than its 10 bits of fraction. Nothing is rounded silently: take "
+    "the input as f32, and round it where the program says so, `tf32(x)`.",
     "R0601": "The two sides of a rewrite rule differ in type. The rule cannot be declared.",
     "R0602": "The right side of a rule mentions a name that its left side does not bind.",
     "R0603": "A rule is given a parameter that it does not have.",
@@ -176,6 +178,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "parameters differ.",
     "R0840": "A kernel for run-time sizes counts with int. For a size beyond that, compile it for this size.",
     "R0841": "A grid has at most 2^31 - 1 blocks in x, and 65535 in y and in z.",
+    "R0842": "A number or an array of NumPy for a parameter of type tf32 has more than its 10 bits of "
+    "fraction. Nothing is rounded silently: take it as f32, and round it where the program says so, `tf32(x)`.",
     "R0860": "`rise bench` names no table. Without a name it lists them; a file's name ends in `.toml`.",
     "R0861": "A table of benchmarks says something that cannot be: an unknown key, operation or baseline, "
     "sizes or settings of another form, an input without a value.",

@@ -24,6 +24,7 @@ from rise.nat import Nat, constant
 from rise.types import (
     I32,
     SCALARS,
+    TF32,
     Argument,
     Array,
     Data,

@@ -6,6 +6,7 @@ round to it. What is rounded once in the end is computed in fractions.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -55,6 +56,18 @@ def _rounded(exact: Fraction, type_: Scalar) -> Number:
         return abs(Fraction(float(x)) - exact), int(np.asarray(x).view(unsigned)) & 1
 
     return min((x for x in around if is_finite(x)), key=distance)
+
+
+def _tf32(x: Number) -> Number:
+    """The nearest number of 11 digits (fewer below 2^-126), the larger one of two."""
+    import numpy as np
+
+    if not is_finite(x) or is_nan(x):
+        return x
+    _, exponent = math.frexp(float(x))
+    last = 2.0 ** max(exponent - 11, -136)  # in f64, where all of this is exact
+    nearest = math.copysign(math.floor(abs(float(x)) / last + 0.5) * last, float(x))
+    return np.float32(nearest if abs(nearest) < 2.0**128 else math.copysign(math.inf, nearest))
 
 
 def fused(type_: Scalar, x: Number, y: Number, z: Number) -> Number:
@@ -139,6 +152,8 @@ def converted(source: Scalar, target: Scalar, x: Number) -> Number:
     """To integers by truncation, beyond their range the nearest of them, of NaN 0."""
     if target.name == "bool":
         return bool(x != 0)
+    if target.name == "tf32":
+        return _tf32(converted(source, Scalar("f32"), x))
     if target.is_float:
         # an integer rounds once
         return _rounded(Fraction(int(x)), target) if isinstance(x, int) else x.astype(dtype_of(target))
