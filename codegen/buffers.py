@@ -39,7 +39,7 @@ def dimensions(type_: Data) -> tuple[Nat, ...]:
 def laid_out(type_: Data, layout: Layout, origin: Origin) -> Data:
     """The type of the memory in which values of a type lie as a layout says: padded rows are longer."""
     match layout:
-        case Layout("rowMajor"):
+        case Layout("rowMajor" | "barriers"):
             return type_
         case Layout("padded", Nat() as amount):
             return _longer(type_, amount)

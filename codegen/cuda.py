@@ -10,9 +10,11 @@ from codegen import imperative as i
 from codegen.buffers import dimensions, flatten, inner_element
 from codegen.fragments import distribution, family_of, known_shape
 from codegen.launch import Launch, number
+from codegen.passes.allocate import BARRIERS
 from codegen.passes.workers import worker
 from codegen.resolve import several_kernels
 from codegen.sizes import nat_text
+from codegen.wgmma import Wgmma, print_wgmma
 from rise.errors import TranslationError
 from rise.instructions import Family
 from rise.nat import NatVariable, constant, nat
@@ -57,6 +59,7 @@ class Printer:
     types: dict[str, Data] = field(default_factory=dict)
     layouts: dict[str, bool] = field(default_factory=dict)
     depth: int = 0
+    instructions: list[Wgmma] = field(default_factory=list)
 
     def text(self) -> str:
         self.types = {v.name: v.type for v in (*self.function.outputs, *self.function.inputs)}
@@ -66,13 +69,23 @@ class Printer:
                 self.types[command.name] = Array(constant(1), command.type) if scalar else command.type
             if isinstance(command, i.LoadFragment):
                 self._layout(command)
-        self.line('#include "rise.cuh"')
+        hopper = bool(self.function.maps) or any(
+            isinstance(c, i.WaitBarrier | i.GroupFence) for c in i.commands(self.function.body)
+        )
+        self.line(f'#include "{"hopper" if hopper else "rise"}.cuh"')
+        includes = len(self.lines)
         self.line("")
         self._foreign()
-        self.line(f'extern "C" __global__ void __launch_bounds__({self.launch.threads})')
+        self.line(
+            f'extern "C" __global__ void __launch_bounds__({self.launch.threads}{", 1" if hopper else ""})'
+        )
         self.line(f"{self.function.name}({', '.join(self._parameters())}) {{")
         self.block(self.function.body)
         self.line("}")
+        if self.instructions:
+            printed = print_wgmma(self.instructions).splitlines()
+            self.lines[includes:includes] = ["", *printed]
+            self.origins[includes:includes] = [None] * (len(printed) + 1)
         return "\n".join(self.lines) + "\n"
 
     def _foreign(self) -> None:
@@ -123,7 +136,8 @@ class Printer:
             else f"{base(v.type)} {v.name}"
             for v in self.function.inputs
         ]
-        return outputs + inputs
+        maps = [f"const __grid_constant__ TensorMap {m.name}" for m in self.function.maps]
+        return outputs + inputs + maps
 
     @property
     def index_type(self) -> str:
@@ -169,6 +183,29 @@ class Printer:
                 self._new(command)
             case i.Barrier(scope):
                 self.line("__syncthreads();" if scope is i.Scope.BLOCK else "__syncwarp();")
+            case i.Elected(body):
+                self.line("if (threadIdx.x == 0) {")
+                self.block(body)
+                self.line("}")
+            case i.InitBarriers(barriers, count):
+                self.line(f"for (int s = 0; s < {nat_text(count)}; s += 1)")
+                self.line(f"  barrier_init({self._pointer_to(barriers)} + s, 1);")
+                self.line("fence_barrier_init();")
+            case i.Expect(barrier, size):
+                self.line(f"barrier_expect({self._pointer_to(barrier)}, {size});")
+            case i.BulkCopy(i.Tile() as target, _, barrier, name, corner):
+                places = ", ".join([name, self._pointer_to(barrier), *map(nat_text, corner)])
+                self.line(f"bulk_load({self._pointer(target)}, {places});")
+            case i.WaitBarrier(barrier, parity):
+                self.line(f"barrier_wait({self._pointer_to(barrier)}, {nat_text(parity)});")
+            case i.GroupFence(fragments):
+                self.line(f"wgmma_fence({self._registers(fragments)});")
+            case i.GroupCommit():
+                self.line("wgmma_commit();")
+            case i.GroupWait(pending, fragments):
+                self.line(f"wgmma_wait<{pending}>({self._registers(fragments)});")
+            case i.MmaFragment(target, i.Tile() as a, i.Tile() as b, _):
+                self.line(self._group_product(target, a, b))
             case i.LoadMatrices(target, source, count, transposed):
                 how = "load_matrices_transposed" if transposed else "load_matrices"
                 places = f"&{self.expression(_read(target))}, &{self.expression(source)}"
@@ -228,7 +265,9 @@ class Printer:
         elif new.space is Space.SHARED:
             offset = nat_text(new.offset) if new.offset is not None else "0"
             element_type, shared, memory = base(new.type), "Shared", "shared_memory"
-            if new.layout.name == "swizzled":
+            if new.layout == BARRIERS:
+                element_type = "Barrier"
+            elif new.layout.name == "swizzled" and not self._of_warpgroups(new.name):
                 shared, memory = "Swizzled", "swizzled_memory"
                 element_type += f", {new.layout.amount}"
             self.line(f"{shared}<{element_type}> {new.name} = {memory}<{element_type}>({offset});")
@@ -256,6 +295,8 @@ class Printer:
     def _fragment(self, name: str, type_: Fragment, lies: Layout) -> str:
         m, n, k = known_shape(type_)
         kind = KINDS[type_.kind]  # type: ignore[index]  # kinds are known by now
+        if family_of(type_) is Family.WGMMA:
+            return f"group::fragment<{n}, {base(type_.element)}>"
         if distribution(type_) is not None:
             library = _library(type_)
             layout = {"rowMajor": f", {library}::row_major", "columnMajor": f", {library}::col_major"}[
@@ -267,6 +308,38 @@ class Printer:
         if type_.kind is not FragmentKind.ACCUMULATOR:
             layout = ", wmma::row_major" if self.layouts.get(name, True) else ", wmma::col_major"
         return f"wmma::fragment<wmma::{kind}, {m}, {n}, {k}, {base(type_.element)}{layout}>"
+
+    def _of_warpgroups(self, name: str) -> bool:
+        """Whether copying unit and warpgroups, which know the pattern, are all that use a buffer."""
+        using = [c for c in i.commands(self.function.body) if any(a.buffer == name for a in i.accesses(c))]
+        return all(isinstance(c, i.BulkCopy | i.MmaFragment) for c in using)
+
+    def _pointer_to(self, barrier: i.Acceptor) -> str:
+        """The address of an mbarrier."""
+        access = _read(barrier)
+        if not isinstance(access, i.Access):
+            raise TranslationError("R0799", "internal: an mbarrier was not resolved")
+        index = nat_text(flatten(access.indices, dimensions(self.types[access.buffer])))
+        return access.buffer if index == "0" else f"{access.buffer} + {index}"
+
+    def _registers(self, fragments: tuple[i.Acceptor, ...]) -> str:
+        return ", ".join(f"{self.expression(_read(f))}.x" for f in fragments)
+
+    def _group_product(self, target: i.Acceptor, a: i.Tile, b: i.Tile) -> str:
+        """Operands are rows along k of 128 bytes, swizzled: eight of them are 1024 bytes."""
+        fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
+        if not isinstance(fragment, Fragment):
+            raise TranslationError("R0799", "internal: a product has no fragment")
+        operand = base(self.types[a.buffer])
+        self.instructions.append(Wgmma(known_shape(fragment)[1], operand, base(fragment.element)))
+        descriptors = ", ".join(
+            f"shared_descriptor({self._swizzled_pointer(t)}, 16, 1024, Swizzle::B128)" for t in (a, b)
+        )
+        n = known_shape(fragment)[1]
+        return f"wgmma<{n}, {operand}>({self.expression(_read(target))}.x, {descriptors});"
+
+    def _swizzled_pointer(self, tile: i.Tile) -> str:
+        return self._pointer(tile)
 
     def _library_of(self, target: i.Acceptor) -> str:
         fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
@@ -388,7 +461,7 @@ def _memory_layout(tile: object) -> str:
 
 def _library(fragment: Fragment) -> str:
     """The namespace of what is done with a fragment."""
-    names = {Family.MMA: "mma", Family.VOLTA: "volta"}
+    names = {Family.MMA: "mma", Family.VOLTA: "volta", Family.WGMMA: "group"}
     found = family_of(fragment)
     return names.get(found, "wmma") if found is not None else "wmma"
 

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen import imperative as i
-from codegen.fragments import LANES, Distribution, distribution, family_of
+from codegen.fragments import HOLDERS, LANES, Distribution, distribution, family_of
 from codegen.paths import Resolver
 from codegen.translate import VECTOR
 from rise.errors import TranslationError
 from rise.instructions import Family
 from rise.nat import Facts, Nat, constant, divides, quotient, remainder, simplify, variable
-from rise.types import ROW_MAJOR, FragmentKind, Layout, Scalar
+from rise.types import ROW_MAJOR, Fragment, FragmentKind, Layout, Scalar
 
-LANE = "lane"
+LANE, MEMBER = "lane", "member"
 COLUMN_MAJOR = Layout("columnMajor")
 ROWS = 8  # of a matrix that ldmatrix loads, of 16 bytes each
 
@@ -53,7 +53,7 @@ def _load_elements(r: Resolver, command: i.LoadFragment, places: Distribution, f
         target = r.write(command.target, (register,), inside)
         return i.Assign(target, r.read(command.tile, (row, column), inside), command.origin)
 
-    return _each_element(r, places, element, facts, "asFragment")
+    return _each_element(r, places, element, facts, "asFragment", command.fragment)
 
 
 def store(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts) -> i.Command:
@@ -61,7 +61,7 @@ def store(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Fa
         target = r.write(command.tile, (row, column), inside)
         return i.Assign(target, r.read(command.value, (register,), inside), command.origin)
 
-    return _each_element(r, places, element, facts, "asMatrix")
+    return _each_element(r, places, element, facts, "asMatrix", command.fragment)
 
 
 def _each_element(
@@ -70,16 +70,23 @@ def _each_element(
     make: Callable[[Nat, Nat, Nat, Facts], i.Command],
     facts: Facts,
     pattern: str,
+    fragment: Fragment,
 ) -> i.Command:
     """make(register, row, column, facts) for every register of every lane, neighbours together."""
     group, neighbour = r.named.fresh("g"), r.named.fresh("h")
     groups, run = quotient(places.registers, constant(places.run)), constant(places.run)
-    inside = facts.with_range(LANE, 0, LANES).with_range(group, 0, groups).with_range(neighbour, 0, run)
+    family = family_of(fragment)
+    holders = HOLDERS.get(family, LANES) if family is not None else LANES
+    lane = LANE if holders == LANES else MEMBER
+    inside = facts.with_range(lane, 0, holders).with_range(group, 0, groups).with_range(neighbour, 0, run)
     register = places.run * variable(group) + variable(neighbour)
-    row, column = (simplify(n, inside) for n in places.at(variable(LANE), register))
+    row, column = (simplify(n, inside) for n in places.at(variable(lane), register))
     body = r.named.before(lambda: make(register, row, column, inside))
     neighbours = i.For(neighbour, run, body, unroll=True, pattern=VECTOR)
-    return _by_lanes(i.For(group, groups, neighbours, unroll=True, pattern=pattern))
+    body = i.For(group, groups, neighbours, unroll=True, pattern=pattern)
+    if holders != LANES:
+        return i.ParallelFor(i.Level.MEMBER, 0, MEMBER, constant(holders), body)
+    return _by_lanes(body)
 
 
 def _by_lanes(body: i.Command) -> i.Command:

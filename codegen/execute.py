@@ -26,6 +26,7 @@ from codegen.parameters import (
     wrong_type,
 )
 from codegen.pipeline import Kernel
+from codegen.tensor_maps import TensorBuffer
 from rise.errors import LaunchError, UsageError
 
 BACKENDS = ("cuda", "emulate")
@@ -106,6 +107,7 @@ def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str
 
     kernel, launch = launching.kernel, launching.launch
     arguments = [argument(variable.name) for variable in launching.arguments]
+    arguments += [TensorBuffer(m.name, memory[m.buffer], m.map) for m in kernel.function.maps]
     x, y, z = (int(extent) for extent in launch.grid)  # type: ignore[arg-type]  # numbers, at given sizes
     emulator.emulate(
         kernel.source,

@@ -42,11 +42,11 @@ class Distribution:
         places = {NatVariable("lane"): lane, NatVariable("r"): register}
         return self.row.substitute(places), self.column.substitute(places)  # type: ignore[arg-type]
 
-    def for_shape(self, rows: int, columns: int) -> Distribution:
-        """Of a fragment with so many rows and columns of tiles."""
+    def for_shape(self, rows: int, columns: int, holders: int = LANES) -> Distribution:
+        """Of a fragment with so many rows and columns of tiles, held by so many threads."""
         sizes = {NatVariable("m"): constant(rows), NatVariable("n"): constant(columns)}
         registers = self.registers.substitute(sizes)  # type: ignore[arg-type]  # variables are atoms
-        facts = Facts().with_range("lane", 0, LANES).with_range("r", 0, registers)
+        facts = Facts().with_range("lane", 0, holders).with_range("r", 0, registers)
 
         def known(value: Nat) -> Nat:
             return simplify(value.substitute(sizes), facts)  # type: ignore[arg-type]
@@ -137,6 +137,13 @@ def _volta_accumulator(size: int) -> Distribution:
     return Distribution(8 * ROWS * COLUMNS, row, column, run, along_row=True)
 
 
+def _group_accumulator() -> Distribution:
+    """Of a warpgroup's 64 rows each warp has 16; `lane` is one of the 128 threads."""
+    row = 16 * _div(LANE, 32) + 8 * _mod(_div(REGISTER, 2), 2) + _div(_mod(LANE, 32), 4)
+    column = 8 * _div(REGISTER, 4) + 2 * _mod(LANE, 4) + _mod(REGISTER, 2)
+    return Distribution(4 * COLUMNS, row, column, 2, along_row=True)
+
+
 TABLE: dict[Key, Distribution] = {
     **{
         Key(Family.MMA, kind, size, k): _operand(4 // size, k, kind is FragmentKind.A)
@@ -144,6 +151,7 @@ TABLE: dict[Key, Distribution] = {
         for size, k in ((2, 8), (2, 16), (1, 32), (4, 8))
     },
     Key(Family.MMA, FragmentKind.ACCUMULATOR): _accumulator(),
+    Key(Family.WGMMA, FragmentKind.ACCUMULATOR): _group_accumulator(),
     **{
         Key(Family.VOLTA, kind, 2, 8, row_major): _volta_operand(kind is FragmentKind.A, row_major)
         for kind in (FragmentKind.A, FragmentKind.B)
@@ -152,7 +160,9 @@ TABLE: dict[Key, Distribution] = {
     **{Key(Family.VOLTA, FragmentKind.ACCUMULATOR, size): _volta_accumulator(size) for size in (2, 4)},
 }
 # rows and columns of a tile that the registers of one instruction belong to
-TILES = {Family.MMA: (16, 8), Family.VOLTA: (16, 16)}
+TILES = {Family.MMA: (16, 8), Family.VOLTA: (16, 16), Family.WGMMA: (64, 8)}
+# how many threads hold a fragment together
+HOLDERS = {Family.WGMMA: 128}
 
 
 def shape_of(fragment: Fragment) -> tuple[Nat, Nat, Nat]:
@@ -191,7 +201,9 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
         sizes = key.size in (0, size) and key.k in (0, k)
         if key.family is found and key.kind is kind and sizes and key.row_major in (None, row_major):
             rows, columns = TILES[found]
-            return general.for_shape(m // rows, n // columns)
+            return general.for_shape(m // rows, n // columns, HOLDERS.get(found, LANES))
+    if found is Family.WGMMA:
+        return None  # operands stay in shared memory
     raise TranslationError("R0715", f"there are no fragments `{fragment}`")
 
 
@@ -206,8 +218,10 @@ def extents(type_: Data) -> tuple[Nat, ...]:
 def emulated() -> str:
     """The same as C++, for the emulator: by family, kind, bytes, k and layout (1 row, 2 column, 0 all)."""
     lines = ["namespace rise_emulation {", "template <int, int, int, int, int> struct Places;"]
-    families, kinds = list(TILES), list(FragmentKind)
+    families, kinds = [Family.MMA, Family.VOLTA], list(FragmentKind)
     for key, one in TABLE.items():
+        if key.family not in families:
+            continue
         numbers = (families.index(key.family), kinds.index(key.kind) + 1, key.size, key.k)
         layout = {None: 0, True: 1, False: 2}[key.row_major]
         lines += _struct(", ".join(map(str, (*numbers, layout))), one)

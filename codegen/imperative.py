@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from typing import TypeVar, cast
 
+from codegen.tensor_maps import TensorMap
 from rise.expr import Expr
 from rise.nat import Nat
 from rise.source import Origin
@@ -28,6 +29,8 @@ class Level(Enum):
     GRID = "global"
     BLOCK = "block"
     THREAD = "thread"
+    WARPGROUP = "warpgroup"
+    MEMBER = "member"  # a thread of a warpgroup
     WARP = "warp"
     LANE = "lane"
 
@@ -257,6 +260,72 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class InitBarriers:
+    """Makes the mbarriers of a ring, each for one arrival: by one thread."""
+
+    barriers: Acceptor
+    count: Nat
+
+
+@dataclass(frozen=True)
+class Expect:
+    """Arrives at an mbarrier, and says how many bytes bulk copies are to bring."""
+
+    barrier: Acceptor
+    bytes: int
+
+
+@dataclass(frozen=True)
+class BulkCopy:
+    """Starts to copy a tile from global into shared memory, whose bytes come to an mbarrier.
+
+    map, corner: as resolved: of the tensor, and the first element of the box in it, innermost first
+    """
+
+    target: Acceptor
+    value: Expression
+    barrier: Acceptor
+    map: str = ""
+    corner: tuple[Nat, ...] = ()
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class WaitBarrier:
+    """Until the phase of that parity has ended."""
+
+    barrier: Acceptor
+    parity: Nat
+
+
+@dataclass(frozen=True)
+class Elected:
+    """The body, by one thread of the block."""
+
+    body: Command
+
+
+@dataclass(frozen=True)
+class GroupFence:
+    """A warpgroup's accumulators, written before, are ready for products."""
+
+    fragments: tuple[Acceptor, ...] = ()
+
+
+@dataclass(frozen=True)
+class GroupCommit:
+    """The products that a warpgroup started since the last commit become a group."""
+
+
+@dataclass(frozen=True)
+class GroupWait:
+    """Until at most `pending` groups of products are under way; then the fragments can be used."""
+
+    pending: int
+    fragments: tuple[Acceptor, ...] = ()
+
+
+@dataclass(frozen=True)
 class When:
     """The body if value < bound."""
 
@@ -398,6 +467,14 @@ Command = (
     | CopyAsync
     | Commit
     | Wait
+    | InitBarriers
+    | Expect
+    | BulkCopy
+    | WaitBarrier
+    | Elected
+    | GroupFence
+    | GroupCommit
+    | GroupWait
     | When
     | Define
     | For
@@ -416,7 +493,7 @@ Command = (
 # what has expressions and acceptors as its parts
 READING = (
     Operator, ForeignCall, Assign, CopyAsync, LoadFragment, LoadMatrices, StoreFragment, FillFragment,
-    MmaFragment,
+    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, GroupFence, GroupWait,
 )  # fmt: skip
 
 
@@ -436,7 +513,7 @@ def inner(command: Command) -> tuple[Command, ...]:
     match command:
         case Sequence(commands):
             return commands
-        case For() | ParallelFor() | New() | ForFragment() | When() | Define():
+        case For() | ParallelFor() | New() | ForFragment() | When() | Define() | Elected():
             return (command.body,)
         case _:
             return ()
@@ -447,7 +524,7 @@ def with_inner(command: Command, new: tuple[Command, ...]) -> Command:
     match command:
         case Sequence():
             return sequence(*new)
-        case For() | ParallelFor() | New() | ForFragment() | When() | Define():
+        case For() | ParallelFor() | New() | ForFragment() | When() | Define() | Elected():
             return replace(command, body=new[0])
         case _:
             return command
@@ -472,6 +549,12 @@ def accesses(node: object) -> Iterator[Access | Tile]:
             yield from accesses(getattr(node, f.name))
 
 
+def accesses_in(command: Command) -> Iterator[Access | Tile]:
+    """Every access in a command and the commands inside of it."""
+    for part in commands(command):
+        yield from accesses(part)
+
+
 def rebuild(node: Command, kind: type[N], change: Callable[[N], N]) -> Command:
     """The command with every node of a kind changed, however deep it is."""
 
@@ -489,6 +572,15 @@ def rebuild(node: Command, kind: type[N], change: Callable[[N], N]) -> Command:
 
 
 @dataclass(frozen=True)
+class MapParameter:
+    """A tensor map that a kernel is given: of the array that is its parameter `buffer`."""
+
+    name: str
+    buffer: str
+    map: TensorMap
+
+
+@dataclass(frozen=True)
 class Function:
     """A kernel before printing: what it is given, what it writes, what it does."""
 
@@ -496,3 +588,4 @@ class Function:
     outputs: tuple[Variable, ...]
     inputs: tuple[Variable, ...]
     body: Command
+    maps: tuple[MapParameter, ...] = ()

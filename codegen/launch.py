@@ -17,6 +17,7 @@ from rise.nat import Nat, ceiling_quotient, constant, evaluate, maximum, nat
 from rise.source import Origin
 
 WARP = 32
+WARPGROUP = 128
 GLOBAL_BLOCK = 128
 # warps that share a loop whose number of iterations is not known
 SOME_WARPS = 4
@@ -64,6 +65,10 @@ class Launch:
                 return self.warps
             case i.Level.LANE:
                 return WARP
+            case i.Level.WARPGROUP:
+                return self.block[0] // WARPGROUP
+            case i.Level.MEMBER:
+                return WARPGROUP
             case i.Level.GRID:
                 return self.grid[dimension] * self.block[dimension]
 
@@ -101,6 +106,9 @@ def derive(body: i.Command) -> Launch:
     if any(loop.level in (i.Level.WARP, i.Level.LANE) for loop in loops):
         block[0] = max(block[0], WARP * _in_block(loops, i.Level.WARP, 0, SOME_WARPS))
         block[0] = ceil(block[0] / WARP) * WARP
+    if any(loop.level in (i.Level.WARPGROUP, i.Level.MEMBER) for loop in loops):
+        groups = WARPGROUP * _in_block(loops, i.Level.WARPGROUP, 0, 1)
+        block[0] = ceil(max(block[0], groups) / WARPGROUP) * WARPGROUP
     for dimension in range(3):
         total = _largest(loops, i.Level.GRID, dimension)
         if total != 1:

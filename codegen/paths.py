@@ -42,6 +42,7 @@ class Resolver:
 
     buffers: those in scope
     shared:  how those of them lie that are in shared memory
+    maps:    the tensor maps that bulk copies need, by array and box
     operands: how the tiles lie that fragments of Volta are loaded from
     named:   the scalars that have to be stored before the accesses can be made
     """
@@ -49,6 +50,7 @@ class Resolver:
     buffers: dict[str, Data] = field(default_factory=dict)
     shared: dict[str, Layout] = field(default_factory=dict)
     operands: dict[str, Layout] = field(default_factory=dict)
+    maps: dict[object, i.MapParameter] = field(default_factory=dict)
     probes: count[int] = field(default_factory=count)
     named: Named = field(default_factory=Named)
 

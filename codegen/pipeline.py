@@ -13,6 +13,7 @@ from codegen.launch import Launch, derive
 from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
 from codegen.passes.distribute import distribute
+from codegen.passes.groups import group_products
 from codegen.passes.indices import INDEX_PASSES
 from codegen.passes.kernels import kernels
 from codegen.passes.legality import check, check_accumulators
@@ -183,6 +184,7 @@ def _compiled(kernel: Kernel) -> Kernel:
 
     indices = index_type(kernel.function)
     function = stage("kernel", _counting_in(indices, kernel))
+    function = stage("groups", group_products(function))
     function = stage("distribute", distribute(function))
     launch = derive(function.body)
     check(function, launch)

@@ -19,8 +19,12 @@ min max abs exp log sqrt rsqrt tanh floor sin cos pow fma gamma y0 y1 yn j0 j1 j
 tanhf floorf sinf cosf powf fmaf fmin fmax fabs fminf fmaxf fabsf fmod fmodf main NULL stdin stdout stderr
 """
 HEADER = """
-output Global Shared Local shared_memory Swizzled swizzled_memory bfloat16 tf32 to_tf32 from_tf32 rise_shared_bytes rise_emulation
-Bits lane mma volta load_matrices load_matrices_transposed copy_vector copy_async commit_copies wait_copies
+output Global Shared Local shared_memory Swizzled swizzled_memory bfloat16 rise_shared_bytes rise_emulation
+tf32 to_tf32 from_tf32
+Bits lane member group Barrier TensorMap Descriptor Swizzle wgmma wgmma_fence wgmma_commit wgmma_wait
+barrier_init barrier_expect barrier_wait fence_barrier_init bulk_load shared_descriptor Wgmma Major
+mma volta load_matrices load_matrices_transposed
+copy_vector copy_async commit_copies wait_copies
 """
 
 RESERVED = frozenset(f"{CPP} {CUDA} {LIBRARY} {HEADER}".split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from codegen import distributed
+from codegen import box, distributed
 from codegen import imperative as i
 from codegen.buffers import laid_out, members
 from codegen.fragments import distribution
@@ -13,9 +13,9 @@ from codegen.named import Named
 from codegen.paths import Resolver
 from codegen.reserved import RESERVED
 from rise.errors import TranslationError
-from rise.nat import Facts, simplify
+from rise.nat import Facts, constant, simplify
 from rise.source import Origin
-from rise.types import ROW_MAJOR, Space
+from rise.types import ROW_MAJOR, Fragment, Space
 
 
 def resolve(function: i.Function, facts: Facts = Facts()) -> i.Function:
@@ -24,7 +24,8 @@ def resolve(function: i.Function, facts: Facts = Facts()) -> i.Function:
     outputs = tuple(i.Variable(n, t) for v in function.outputs for n, t in members(v.name, v.type))
     inputs = tuple(i.Variable(n, t) for v in function.inputs for n, t in members(v.name, v.type))
     resolver.buffers.update({v.name: v.type for v in outputs + inputs})
-    return i.Function(function.name, outputs, inputs, _command(resolver, function.body, facts))
+    body = _command(resolver, function.body, facts)
+    return i.Function(function.name, outputs, inputs, body, tuple(resolver.maps.values()))
 
 
 def several_kernels(
@@ -68,7 +69,7 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             parts = [(n, laid_out(t, layout, origin)) for n, t in members(name, type_)]
             r.buffers.update(parts)
             # a padded row is a longer one; that it is swizzled, only the memory knows
-            kept = layout if layout.name == "swizzled" else ROW_MAJOR
+            kept = layout if layout.name in ("swizzled", "barriers") else ROW_MAJOR
             if space is Space.SHARED:
                 r.shared.update((n, kept) for n, _ in parts)
             new = _command(r, body, facts)
@@ -76,8 +77,8 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             for part, part_type in reversed(parts):
                 new = i.New(space, part, part_type, new, origin, kept)
             return new
-        case i.ForFragment(_, index, body):
-            return replace(command, body=_command(r, body, facts))
+        case i.ForFragment() | i.Elected():
+            return replace(command, body=_command(r, command.body, facts))
         case i.LoadFragment(fragment) if distribution(fragment) is not None:
             return distributed.load(r, command, facts)
         case i.StoreFragment(fragment) if (places := distribution(fragment)) is not None:
@@ -103,8 +104,16 @@ def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.FillFragment(fragment, target, value):
             return i.FillFragment(fragment, r.write(target, (), facts), r.read(value, (), facts))
         case i.MmaFragment(target, a, b, c, origin):
-            read = [r.read(x, (), facts) for x in (a, b, c)]
-            return i.MmaFragment(r.write(target, (), facts), read[0], read[1], read[2], origin)
+            left, right = (_operand(r, x, facts) for x in (a, b))
+            return i.MmaFragment(r.write(target, (), facts), left, right, r.read(c, (), facts), origin)
+        case i.InitBarriers(barriers, count):
+            return i.InitBarriers(r.write(barriers, (constant(0),), facts), count)
+        case i.Expect(barrier, size):
+            return i.Expect(r.write(barrier, (), facts), size)
+        case i.WaitBarrier(barrier, parity):
+            return i.WaitBarrier(r.write(barrier, (), facts), simplify(parity, facts))
+        case i.BulkCopy():
+            return box.copied(r, command, facts)
         case _:
             return command
 
@@ -118,3 +127,12 @@ def _check_rows(r: Resolver, tile: i.Tile, origin: Origin) -> None:
             origin,
             "use padded rows, or fragments of `mma.sync` (16×8×16)",
         )
+
+
+def _operand(r: Resolver, operand: i.Expression, facts: Facts) -> i.Expression:
+    """An operand in registers, or, seen as a fragment, the tile in shared memory that it is."""
+    match operand:
+        case i.View("asFragment", _, (tile,), Fragment() as fragment, origin):
+            return r.tile(lambda p, f: r.read(tile, p, f), fragment, facts, origin)
+        case _:
+            return r.read(operand, (), facts)

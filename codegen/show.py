@@ -67,6 +67,8 @@ def _lines(command: i.Command) -> Iterator[str]:
             yield from _block(f"new({space}, {name}: {show_type(type_)})", body)
         case i.When(value, bound, body):
             yield from _block(f"when({show_nat(value)} < {show_nat(bound)})", body)
+        case i.Elected(body):
+            yield from _block("elected", body)
         case i.Define(name, value, body):
             yield f"let {name} = {show_nat(value)}"
             yield from _lines(body)
@@ -95,6 +97,20 @@ def _statement(command: i.Command) -> str:
             return f"barrier({scope.value})"
         case i.LoadFragment(_, target, tile):
             return f"loadFragment({show_acceptor(target)}, {show_expression(tile)})"
+        case i.InitBarriers(barriers, count):
+            return f"initBarriers({show_acceptor(barriers)}, {show_nat(count)})"
+        case i.Expect(barrier, size):
+            return f"expect({show_acceptor(barrier)}, {size})"
+        case i.BulkCopy(target, value, barrier):
+            return f"bulkCopy({show_acceptor(target)}, {show_expression(value)}, {show_acceptor(barrier)})"
+        case i.WaitBarrier(barrier, parity):
+            return f"waitBarrier({show_acceptor(barrier)}, {show_nat(parity)})"
+        case i.GroupFence(fragments):
+            return f"groupFence({', '.join(map(show_acceptor, fragments))})"
+        case i.GroupCommit():
+            return "groupCommit"
+        case i.GroupWait(pending, fragments):
+            return f"groupWait({', '.join([str(pending), *map(show_acceptor, fragments)])})"
         case i.LoadMatrices(target, source, count, transposed):
             how = f"loadMatrices{'Transposed' if transposed else ''}<{count}>"
             return f"{how}({show_acceptor(target)}, {show_expression(source)})"

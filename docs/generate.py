@@ -1,4 +1,5 @@
-"""Writes docs/gemm.md and docs/tensor-cores.md: how programs of examples/ come to tensor cores.
+"""Writes docs/gemm.md and docs/tensor-cores.md: how programs of examples/ come to tensor cores; and in
+docs/codegen.md what each command prints.
 
 python docs/generate.py
 """
@@ -6,8 +7,12 @@ python docs/generate.py
 from __future__ import annotations
 
 import difflib
+import io
+import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -22,8 +27,10 @@ from codegen.pipeline import generate  # noqa: E402
 from rewrites.result import Failure, Success  # noqa: E402
 from rise.check.program import Program, load  # noqa: E402
 from rise.check.specialise import specialise  # noqa: E402
+from rise.cli.main import main  # noqa: E402
 from rise.errors import RiseError  # noqa: E402
 from rise.expr import Primitive, inline, subterms  # noqa: E402
+from rise.instructions import INSTRUCTIONS  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
 from strategies.tensor_core import tensor_core  # noqa: E402
@@ -45,7 +52,27 @@ SWITCHES: Mapping[str, tuple[dict[str, Any], str]] = {
     "group=8": ({"group": 8}, "Blocks are numbered in groups of eight rows of tiles."),
     "warp=32,64": ({"warp": (32, 64)}, "Warps have smaller tiles: more of them in a block."),
     "fragment=32,8,16": ({"fragment": (32, 8, 16)}, "Instructions of another shape."),
+    "fragment=16,8,16": (
+        {"fragment": (16, 8, 16)},
+        "Instructions of another family, `mma.sync`. Only the shape says so.",
+    ),
+    "swizzled=true": (
+        {"swizzled": True},
+        "With `fragment=16,8,16`. Rows of up to 128 bytes are swizzled, not padded; those of B are longer.",
+    ),
+    "fetch=true": (
+        {"fetch": True},
+        "With `fragment=16,8,16`. Fragments are loaded while those of the step before are multiplied.",
+    ),
+    "split_k_blocks=2": (
+        {"split_k_blocks": 2},
+        "Two blocks share out the sums of a tile, and a second kernel adds them.",
+    ),
 }
+# what a switch is compared with, where it needs other instructions than the default
+BASES: Mapping[str, dict[str, Any]] = dict.fromkeys(
+    ("swizzled=true", "fetch=true"), {"fragment": (16, 8, 16)}
+)
 
 
 @cache
@@ -126,6 +153,11 @@ def tensor_cores() -> str:
         "`tensor_core` looks for products of matrices in a program, whatever surrounds them. What follows is"
         " made by `python docs/generate.py`.",
         *_examples(),
+        "## Instructions",
+        "The shape of a fragment, m × n × k, and the types of its elements choose the instruction. Of `wmma`"
+        " it is not known which elements of a fragment a lane holds; of the others it is, so that they can be"
+        " loaded from any view, stored into any, change their type, and meet a row in the epilogue.",
+        _instructions(),
         "## What each switch changes",
         "The low-level program of GEMM (m = n = k = 1024) with the default parameters, compared with the one"
         " that a single other parameter gives: how often each primitive occurs, and the first lines that"
@@ -159,10 +191,21 @@ def _examples() -> Iterator[str]:
         yield block(show(result.term), "rise")
 
 
+def _instructions() -> str:
+    head = ["| instruction | shapes | operands | sums | GPUs from |", "| --- | --- | --- | --- | --- |"]
+    rows = (
+        f"| `{i.family.value}` | {i.shapes} | {', '.join(sorted(i.operands))} |"
+        f" {', '.join(sorted(i.accumulators))} | sm_{i.target} |"
+        for i in INSTRUCTIONS
+    )
+    return "\n".join([*head, *rows])
+
+
 def _switches() -> Iterator[str]:
-    usual = derived("gemm.rise", "gemm", SIZES)
     for title, (given, meaning) in SWITCHES.items():
-        other = derived("gemm.rise", "gemm", SIZES, **given)
+        base = BASES.get(title, {})
+        usual = derived("gemm.rise", "gemm", SIZES, **base)
+        other = derived("gemm.rise", "gemm", SIZES, **base, **given)
         yield f"### `{title}`"
         yield meaning + " " + _difference(counts(usual), counts(other))
         lines = difflib.unified_diff(
@@ -181,7 +224,28 @@ def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return f"Counts: {', '.join(changed)}." if changed else "The same primitives, with other sizes."
 
 
-PAGES = {"gemm.md": gemm, "tensor-cores.md": tensor_cores}
+# commands, and the block after them
+COMMANDS = re.compile(r"(```console\n\$ ([^`]*)\n```\n\n```\w*\n).*?(?=```)", re.DOTALL)
+
+
+def tour() -> str:
+    """docs/codegen.md, written by hand but for what the commands on it print."""
+    page = (ROOT / "docs" / "codegen.md").read_text(encoding="utf-8")
+    return COMMANDS.sub(lambda found: found[1] + printed(found[2]), page)
+
+
+def printed(command: str) -> str:
+    """What `rise …` prints when it is called beside README.md. Its notes are left out."""
+    _, *arguments = shlex.split(command.replace("\\\n", ""))
+    out, notes = io.StringIO(), io.StringIO()
+    with chdir(ROOT), redirect_stdout(out), redirect_stderr(notes):
+        status = main(arguments)
+    if status:
+        raise RuntimeError(f"{command}\nexit status {status}\n{notes.getvalue()}")
+    return out.getvalue()
+
+
+PAGES = {"gemm.md": gemm, "tensor-cores.md": tensor_cores, "codegen.md": tour}
 
 if __name__ == "__main__":
     for file, page in PAGES.items():

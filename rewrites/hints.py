@@ -34,6 +34,8 @@ SHAPES = {
     2: ((16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 8, 16), (16, 24, 8)),
     4: ((16, 8, 8), (32, 24, 8)),
 }
+SHAPES_OF_GROUPS = ((64, 8, 16), (64, 24, 16))
+SHAPES_OF_GROUPS = ((64, 8, 16), (64, 24, 16))
 ANY = Hint()
 
 
@@ -50,12 +52,12 @@ def monoid(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
 REDUCTION = Hint(lambda choose: {"z": choose.pick((I32, F32))}, monoid)
 
 
-def tiles(*combinations: tuple[Scalar, Scalar]) -> Hint:
+def tiles(*combinations: tuple[Scalar, Scalar], of: tuple[tuple[int, int, int], ...] | None = None) -> Hint:
     """Operands of one type and an accumulator of another, in a shape of tensor cores."""
 
     def types(choose: Choose) -> Mapping[str, Type]:
         operand, accumulator = choose.pick(combinations)
-        m, n, k = choose.pick(SHAPES[operand.bytes])
+        m, n, k = choose.pick(of or SHAPES[operand.bytes])
         return {"a": array(m, k, operand), "b": array(n, k, operand), "c": array(m, n, accumulator)}
 
     return Hint(types)
@@ -115,6 +117,8 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(("zip(*f, )", "zip(, *f)", "mapViewFusion"), RESHAPES),
     "tensorise": tiles((F16, F32), (SCALARS["bf16"], F32), (TF32, F32)),
     "tensoriseSame": tiles((F16, F16)),
+    "tensoriseGroup": tiles((F16, F32), (SCALARS["bf16"], F32), of=SHAPES_OF_GROUPS),
+    "tensoriseGroupSame": tiles((F16, F16), of=SHAPES_OF_GROUPS),
     "tensoriseWhole": tiles((SCALARS["i8"], I32)),
     "asMatrix >> **g": endofunction("g"),
     "zip(asMatrix, row) >> **g": Hint(accumulators),

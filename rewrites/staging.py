@@ -32,6 +32,7 @@ def _stage(first: str, second: str) -> Rule:
 # by the copies that the operands need: what is computed on the way goes through registers
 COPIES = ("copyAsync", "copyThreads")
 STAGE = {(a, b): _stage(a, b) for a in COPIES for b in COPIES}
+STAGE["bulkCopy", "bulkCopy"] = _stage("bulkCopy", "bulkCopy")
 PIPELINE = rule(
     "pipeline",
     "xs |> map(f) |> reduceSeq(Local)(g, z)",
@@ -76,7 +77,7 @@ SWIZZLE = {
         layouts=("l",),
         meaning="Chunks of 16 bytes change places in each row, so that columns lie in different banks.",
     )
-    for primitive in COPIES
+    for primitive in (*COPIES, "bulkCopy")
 }
 KEEP_SHARED = rule(
     "keep in Shared",

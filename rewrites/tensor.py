@@ -18,12 +18,30 @@ def has_instruction(match: Match) -> str | None:
     sizes = m.value, n.value, k.value
     if not isinstance(operand, Scalar) or not isinstance(accumulator, Scalar):
         return "the elements are no numbers"
-    if None in sizes or instruction(sizes, operand.name, accumulator.name) is None:  # type: ignore[arg-type]
+    found = None if None in sizes else instruction(sizes, operand.name, accumulator.name)  # type: ignore[arg-type]
+    if found is None:
         return (
             f"there is no tensor-core instruction for {m}×{n}×{k}, operands of type `{operand}` and sums in"
             f" `{accumulator}`"
         )
     return None
+
+
+def by_warp(match: Match) -> str | None:
+    """A warp executes the instruction."""
+    return "the instruction is a warpgroup's" if _of_group(match) else None
+
+
+def by_warpgroup(match: Match) -> str | None:
+    """A warpgroup executes the instruction."""
+    return None if _of_group(match) else "the instruction is a warp's"
+
+
+def _of_group(match: Match) -> bool:
+    sizes, _ = shape(match.terms["c"].type)
+    (_, k), _ = shape(match.terms["a"].type)
+    values = sizes[0].value, sizes[1].value, k.value
+    return None not in values and family(values) is Family.WGMMA  # type: ignore[arg-type]
 
 
 TENSORISE = rule(
@@ -34,7 +52,7 @@ TENSORISE = rule(
     "(c |> asFragment) |> asMatrix",
     meaning="A product of two tiles, added to a third, as one tensor-core instruction.",
     exact=False,
-    conditions=(has_instruction,),
+    conditions=(has_instruction, by_warp),
 )
 TENSORISE_SAME = rule(
     "tensoriseSame",
@@ -44,7 +62,7 @@ TENSORISE_SAME = rule(
     "(c |> asFragment) |> asMatrix",
     meaning="The same where operands and accumulator have one type.",
     exact=False,
-    conditions=(has_instruction,),
+    conditions=(has_instruction, by_warp),
 )
 TENSORISE_WHOLE = rule(
     "tensoriseWhole",
@@ -53,7 +71,25 @@ TENSORISE_WHOLE = rule(
     "tensorMatMulAdd(a |> asFragment |> toMem(Local))(b |> transpose |> asFragment |> toMem(Local))"
     "(c |> asFragment) |> asMatrix",
     meaning="A product of two tiles of bytes, added to a third of whole numbers.",
-    conditions=(has_instruction,),
+    conditions=(has_instruction, by_warp),
+)
+TENSORISE_GROUP = rule(
+    "tensoriseGroup",
+    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
+    "x + (zip(r)(col) |> map(fun((p, q) => f32(p) * f32(q))) |> reduce(+, 0))))))",
+    "tensorMatMulAdd(a |> asFragment)(b |> transpose |> asFragment)(c |> asFragment) |> asMatrix",
+    meaning="A product by a warpgroup, whose operands stay where they are: in shared memory.",
+    exact=False,
+    conditions=(has_instruction, by_warpgroup),
+)
+TENSORISE_GROUP_SAME = rule(
+    "tensoriseGroupSame",
+    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
+    "x + (zip(r)(col) |> map(fun((p, q) => p * q)) |> reduce(+, 0))))))",
+    "tensorMatMulAdd(a |> asFragment)(b |> transpose |> asFragment)(c |> asFragment) |> asMatrix",
+    meaning="The same where operands and accumulator have one type.",
+    exact=False,
+    conditions=(has_instruction, by_warpgroup),
 )
 LOAD_ONCE = rule(
     "loadOnce",
@@ -99,15 +135,15 @@ def _family(fragment: Fragment) -> Family | None:
 def _known_elements(match: Match) -> str | None:
     """Each lane loads the elements that it holds, from wherever they come."""
     fragment = match.terms["f"].type
-    if isinstance(fragment, Fragment) and _family(fragment) in (Family.MMA, Family.VOLTA):
+    if isinstance(fragment, Fragment) and _family(fragment) in (Family.MMA, Family.VOLTA, Family.WGMMA):
         return None
     return "which elements of the fragment a lane holds is not known"
 
 
 def _same_element(match: Match) -> str | None:
-    """The elements of one fragment type are distributed alike, of mma.sync's those of all types."""
+    """The elements of one fragment type are distributed alike, of mma.sync's and wgmma's those of all."""
     fragment = match.terms["f"].type
-    if isinstance(fragment, Fragment) and _family(fragment) is Family.MMA:
+    if isinstance(fragment, Fragment) and _family(fragment) in (Family.MMA, Family.WGMMA):
         return None
     result = match.terms["g"]
     while isinstance(result, Lambda):

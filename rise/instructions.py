@@ -18,6 +18,7 @@ class Family(Enum):
 
     WMMA = "wmma"  # a warp, through CUDA's opaque fragments
     MMA = "mma.sync"  # a warp, by as many instructions as the fragments have tiles
+    WGMMA = "wgmma"  # a warpgroup, four warps, with operands in shared memory
     VOLTA = "mma.sync.m8n8k4"  # the four quad-pairs of a warp, each a quarter of a 16×16 tile (paper 000)
 
 
@@ -53,12 +54,18 @@ def _tiled(*depths: int) -> Callable[[Shape], bool]:
     return exists
 
 
+def _of_warpgroup(shape: Shape) -> bool:
+    m, n, k = shape
+    return m == 64 and n in range(8, 257, 8) and k == 16
+
+
 def _named(*names: str) -> frozenset[str]:
     return frozenset(names)
 
 
 _WMMA = (WMMA_SHAPES.__contains__, "16×16×16, 32×8×16, 8×32×16")
 _MMA = "m = 16 or 32, n = 8, 16, …, 64, k = {}"
+_WGMMA = (_of_warpgroup, "m = 64, n = 8, 16, …, 256, k = 16")
 INSTRUCTIONS = (
     Instruction(Family.WMMA, _named("f16"), _named("f16", "f32"), *_WMMA, 70),
     Instruction(
@@ -69,6 +76,8 @@ INSTRUCTIONS = (
         "16×16×8, 32×32×8",
         70,
     ),
+    Instruction(Family.WGMMA, _named("f16"), _named("f16", "f32"), *_WGMMA, 90),
+    Instruction(Family.WGMMA, _named("bf16"), _named("f32"), *_WGMMA, 90),
     Instruction(Family.WMMA, _named("bf16"), _named("f32"), *_WMMA, 80),
     Instruction(
         Family.MMA, _named("f16"), _named("f16", "f32"), _tiled(8, 16), _MMA.format("8 or 16"), 80

@@ -10,7 +10,7 @@ from rewrites.rule import Rule
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.contiguity import Context, Known, Lying, element, in_context, lying
-from strategies.core import Rewrite, Strategy, argument, fail, id_, seq, top_down
+from strategies.core import Rewrite, Strategy, argument, everywhere, fail, id_, seq, top_down
 from strategies.products import is_fold
 
 PATTERNS = (32, 64, 128)  # bytes of the rows that can be swizzled
@@ -21,6 +21,7 @@ WIDEST = 16  # bytes that a thread moves at once
 class Copies:
     """How tiles are copied: by so many threads, `vector` elements at once; rows are `padding` longer.
 
+    bulk: by the copying unit, swizzled
     swizzled: rows that the patterns fit are swizzled instead
     asynchronous: as far as possible by copies that pass registers by
     """
@@ -30,6 +31,7 @@ class Copies:
     padding: int
     asynchronous: bool = True
     swizzled: bool = False
+    bulk: bool = False
 
     def primitive(self, tile: Known) -> str:
         computed = isinstance(tile, Lying) and tile.computed
@@ -87,6 +89,10 @@ def stage(copies: Copies, stages: int, known: Context) -> Strategy:
         applied, types = call(fold), tiles_of(fold)
         if applied is None or types is None:
             return fail
+        if copies.bulk:
+            bulk = s.STAGE["bulkCopy", "bulkCopy"].with_sizes(p=copies.padding, q=copies.padding)
+            swizzled = everywhere(s.SWIZZLE["bulkCopy"].with_sizes(b=PATTERNS[-1]))
+            return seq(bulk, argument(swizzled), s.PIPELINE.with_sizes(s=stages))
         first, second = _both(element(lying(applied[2][2], context)))
         how = (copies.primitive(first), copies.primitive(second))
         return seq(

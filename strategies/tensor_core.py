@@ -18,11 +18,12 @@ from rewrites import tensor as t
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
 from rewrites.result import Failure, Result
+from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
 from rewrites.views import MAP_SPLIT
 from rise.errors import StrategyError
 from rise.expr import Expr, call
-from rise.instructions import family, shapes
+from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
 from rise.types import shape
 from strategies.contiguity import lying
@@ -87,9 +88,21 @@ class Parameters:
     fetch: bool = False
 
     @property
+    def by_groups(self) -> bool:
+        """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
+        return family(self.fragment) is Family.WGMMA
+
+    @property
     def copies(self) -> Copies:
         warps = self.split_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
-        return Copies(32 * warps, self.vector, self.padding, self.asynchronous, self.swizzled)
+        return Copies(
+            (128 if self.by_groups else 32) * warps,
+            self.vector,
+            self.padding,
+            self.asynchronous,
+            self.swizzled,
+            self.by_groups,
+        )
 
 
 # --- phases -----------------------------------------------------------------------------------------------
@@ -301,7 +314,7 @@ def direct_epilogue(p: Parameters) -> Strategy:
         finish_epilogue,
     )
     only_product = seq(check(is_product, "the result is the product"), product(p))
-    return seq(choice(only_product, with_epilogue), to_warps)
+    return seq(choice(only_product, with_epilogue), to_workers(p))
 
 
 # rows are padded so that what the lanes of a warp store of an accumulator lies in different banks
@@ -310,10 +323,15 @@ kept_shared = s.KEEP_SHARED.with_sizes(p=8)
 
 def shared_epilogue(p: Parameters) -> Strategy:
     """A block's tile: the product goes through shared memory, so that all threads finish rows of it."""
-    of_product = sliced_product(p) if p.split_k > 1 else seq(product(p), to_warps, kept_shared)
+    of_product = sliced_product(p) if p.split_k > 1 else seq(product(p), to_workers(p), kept_shared)
     return seq(
         at_products(of_product), depending(lambda term: s.BY_THREADS.with_sizes(**p.copies.of(term.type)))
     )
+
+
+INSTRUCTIONS = (
+    t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME
+)  # fmt: skip
 
 
 def computing(s: Rewrite) -> Strategy:
@@ -322,13 +340,24 @@ def computing(s: Rewrite) -> Strategy:
 
 # 9: who executes the maps: blocks, then warps, then each warp one after the other, unrolled
 in_warp = seq(everywhere(computing(low.MAP_SEQ_UNROLL)), everywhere(low.REDUCE_SEQ_UNROLL))
-# the outermost maps that compute become maps over warps; what they are applied to is looked at as well
-to_warps = recursive(
-    "to_warps",
-    lambda itself: choice(
-        seq(computing(low.MAP_WARP), mapped(in_warp), argument(try_(itself))), all_(try_(itself))
-    ),
-)
+
+
+def to_level(name: str, rule: Rule) -> Strategy:
+    """The outermost maps that compute become maps over a level, and those in what they are applied to."""
+    return recursive(
+        name,
+        lambda itself: choice(
+            seq(computing(rule), mapped(in_warp), argument(try_(itself))), all_(try_(itself))
+        ),
+    )
+
+
+to_warps = to_level("to_warps", low.MAP_WARP)
+to_warpgroups = to_level("to_warpgroups", low.MAP_WARP_GROUP)
+
+
+def to_workers(p: Parameters) -> Strategy:
+    return to_warpgroups if p.by_groups else to_warps
 
 
 def warp_tiles(p: Parameters) -> Strategy:
@@ -367,7 +396,7 @@ def fragments(p: Parameters) -> Strategy:
     return seq(
         block_reduction(p.fragment[2]),
         at_step(fragment_tiles(p)),
-        at_step(top_down(choice(t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE))),
+        at_step(top_down(choice(*INSTRUCTIONS))),
     )
 
 
@@ -394,7 +423,7 @@ def sliced_product(p: Parameters) -> Strategy:
             3,
             seq(
                 at_step(in_slice), form_outward, top_down(fold), top_down(joined), top_down(MAP_SPLIT),
-                load_once(p), to_warps, kept_shared,
+                load_once(p), to_workers(p), kept_shared,
             ),
         ),
         normalize(UNROLL_SUM),

@@ -286,3 +286,22 @@ __device__ __forceinline__ void store_matrices_transposed(T* row, const T* regis
     asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(place), "r"(source[0])
                  : "memory");
 }
+
+// --- accumulators of a warpgroup ----------------------------------------------------------------
+
+namespace group {
+
+// What a thread holds of 64 × n accumulators.
+template <int n, class T>
+struct fragment {
+  enum { num_elements = n / 2 };
+  T x[num_elements];
+};
+
+template <int n, class T>
+__device__ __forceinline__ void fill_fragment(fragment<n, T>& target, T number) {
+#pragma unroll
+  for (int i = 0; i < target.num_elements; i += 1) target.x[i] = number;
+}
+
+}  // namespace group

@@ -97,3 +97,19 @@ static inline void bulk_wait_read(RISE_LINE) {
   rise_emulation::wait_for_stores(pending, false, line);
 }
 #undef RISE_LINE
+
+namespace group {
+
+// What a thread holds of 64 × n accumulators.
+template <int n, class T>
+struct fragment {
+  enum { num_elements = n / 2 };
+  Local<T, num_elements> x;
+};
+
+template <int n, class T>
+static inline void fill_fragment(fragment<n, T>& target, typename std::common_type<T>::type number) {
+  for (int i = 0; i < target.num_elements; i++) target.x[i] = number;
+}
+
+}  // namespace group

@@ -14,6 +14,8 @@ from rise.types import Array, Data, Index, Layout, Scalar, Space
 
 SHARED_LIMIT = 227 * 1024
 ALIGNMENT = 128
+# of a buffer that is a ring of mbarriers
+BARRIERS = Layout("barriers")
 
 
 def shares(function: i.Function, launch: Launch) -> i.Function:
@@ -143,6 +145,9 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
         if isinstance(command, i.New) and command.space is Space.SHARED:
             # warps do not wait for each other: a buffer of theirs is in use as long as one is at work
             uses = [extent(warps[0])] if warps else [extent(c) for c in _using(command.body, command.name)]
+            if command.layout == BARRIERS:
+                # copies that are under way may still come to them, so nothing else is ever there
+                uses = [extent(body)]
             live = Region(min((u.start for u in uses), default=0), max((u.end for u in uses), default=0))
             copies = launch.warps if warps else 1
             warp = variable(warps[0].index) if warps else constant(0)

@@ -13,7 +13,7 @@ from functools import reduce
 
 from codegen import imperative as i
 from codegen.launch import Launch, Sharing
-from codegen.passes.allocate import Region
+from codegen.passes.allocate import BARRIERS, Region
 from codegen.passes.uses import EARLIER, Loop, Use, loop_of, meeting, target_of, uses
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, variable
@@ -50,7 +50,9 @@ def waited(pending: Uses, groups: int) -> Uses:
 def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch: Launch) -> i.Function:
     """The pass. `regions` are those of the buffers in shared memory: they may overlap."""
     waits = [c.pending for c in i.commands(function.body) if isinstance(c, i.Wait)]
-    body, _ = _Inserting(regions, launch, max(waits, default=0) + 2).go(function.body, NOTHING)
+    news = (c for c in i.commands(function.body) if isinstance(c, i.New))
+    sync = frozenset(new.name for new in news if new.layout == BARRIERS)
+    body, _ = _Inserting(regions, launch, max(waits, default=0) + 2, sync=sync).go(function.body, NOTHING)
     return replace(function, body=body)
 
 
@@ -62,6 +64,7 @@ class _Inserting:
     here: the buffers that were there before the innermost loop
     most: after so many commits less one any wait ends a copy
     found: the uses of the commands met so far
+    sync: the buffers of mbarriers, by which threads wait for each other
     met:  who has to wait between two uses, as far as it has been asked
     """
 
@@ -70,6 +73,7 @@ class _Inserting:
     most: int = 2
     around: tuple[Loop, ...] = ()
     own: frozenset[str] = frozenset()
+    sync: frozenset[str] = frozenset()
     here: frozenset[str] = frozenset()
     found: dict[tuple[int, tuple[Loop, ...]], tuple[i.Command, Uses]] = field(
         default_factory=dict, compare=False
@@ -235,7 +239,8 @@ class _Inserting:
     def _uses(self, command: i.Command) -> Uses:
         key = (id(command), self.around)
         if key not in self.found:
-            found = frozenset(use for use in uses(command, self.around) if use.buffer in self.regions)
+            seen = uses(command, self.around)
+            found = frozenset(u for u in seen if u.buffer in self.regions and u.buffer not in self.sync)
             # the command is kept, so that no other gets its number
             self.found[key] = (command, found)
         return self.found[key][1]

@@ -20,6 +20,8 @@ ABOVE: dict[i.Level, frozenset[i.Level]] = {
     i.Level.THREAD: frozenset({i.Level.BLOCK, i.Level.THREAD}),
     i.Level.WARP: frozenset({i.Level.BLOCK}),
     i.Level.LANE: frozenset({i.Level.BLOCK, i.Level.WARP}),
+    i.Level.WARPGROUP: frozenset({i.Level.BLOCK}),
+    i.Level.MEMBER: frozenset({i.Level.BLOCK, i.Level.WARPGROUP}),
 }
 
 
@@ -56,6 +58,8 @@ def _nesting(loop: i.ParallelFor, around: tuple[i.ParallelFor, ...]) -> None:
 
 def _in_warp(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
     levels = {loop.level for loop in around}
+    if i.Level.WARPGROUP in levels and i.Level.MEMBER not in levels:
+        return
     if i.Level.WARP not in levels or i.Level.LANE in levels:
         raise TranslationError(
             "R0706",

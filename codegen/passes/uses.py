@@ -122,7 +122,7 @@ def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
     written = target_of(command)
     for access in i.accesses(command):
         writes = access is written
-        copying = writes and isinstance(command, i.CopyAsync)
+        copying = writes and isinstance(command, i.CopyAsync | i.BulkCopy)
         indices, collective = elements(command, access)
         yield Use(access.buffer, indices, around, writes, collective, copying=int(copying))
     inner = (*around, loop) if (loop := loop_of(command)) else around
@@ -154,6 +154,8 @@ def target_of(command: i.Command) -> object:
     """What a command writes."""
     match command:
         case i.Assign(target) | i.CopyAsync(target) | i.MmaFragment(target) | i.LoadMatrices(target):
+            return target
+        case i.BulkCopy(target):
             return target
         case i.LoadFragment(_, target) | i.FillFragment(_, target):
             return target

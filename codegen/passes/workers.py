@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from codegen import imperative as i
-from codegen.launch import WARP, Launch, Sharing
+from codegen.launch import WARP, WARPGROUP, Launch, Sharing
 from codegen.passes.fresh import names_of
 from codegen.passes.walk import rebuild_own
 from rise.nat import Atom, Nat, NatVariable, quotient, remainder, variable
@@ -31,6 +31,10 @@ def worker(level: i.Level, dimension: int, launch: Launch) -> Nat:
             return quotient(variable("threadIdx.x"), WARP)
         case i.Level.LANE:
             return remainder(variable("threadIdx.x"), WARP)
+        case i.Level.WARPGROUP:
+            return quotient(variable("threadIdx.x"), WARPGROUP)
+        case i.Level.MEMBER:
+            return remainder(variable("threadIdx.x"), WARPGROUP)
         case i.Level.GRID:
             return block * launch.block[dimension] + thread
 
@@ -54,7 +58,8 @@ def _has_one(command: i.Command, launch: Launch) -> TypeGuard[i.ParallelFor]:
 
 def _stem(level: i.Level, dimension: int) -> str:
     """`warp`, `lane`, `thread_x`, as a program would call it."""
-    return level.value if level in (i.Level.WARP, i.Level.LANE) else f"{level.value}_{'xyz'[dimension]}"
+    within = (i.Level.WARPGROUP, i.Level.MEMBER, i.Level.WARP, i.Level.LANE)
+    return level.value if level in within else f"{level.value}_{'xyz'[dimension]}"
 
 
 def _named(

@@ -29,6 +29,7 @@ class Around:
     own:    by buffer of the kernel: the loops around it, each iteration of which has its own
     known:  scalars that are sums of loop indices
     once:   the scalars that are set in one place
+    elected: one thread of the block does it
     """
 
     loops: tuple[Loop, ...] = ()
@@ -36,6 +37,7 @@ class Around:
     own: Mapping[str, frozenset[str]] = field(default_factory=dict)
     known: Mapping[str, Nat] = field(default_factory=dict)
     once: frozenset[str] = frozenset()
+    elected: bool = False
 
     @property
     def workers(self) -> dict[Workers, str]:
@@ -65,6 +67,9 @@ def _check(command: i.Command, around: Around, launch: Launch) -> Around:
     if (loop := loop_of(command)) is not None:
         inner = replace(around, loops=(*around.loops, loop))
         _check_all(command, inner, launch)
+        return around
+    if isinstance(command, i.Elected):
+        _check_all(command, replace(around, elected=True), launch)
         return around
     if isinstance(command, i.New):
         local = around.local | ({command.name} if command.space is Space.LOCAL else set())
@@ -146,10 +151,15 @@ def _launched(
     wanted: list[tuple[i.Level, int, Extent]] = []
     if buffer not in around.own:
         wanted += [(i.Level.BLOCK, d, launch.grid[d]) for d in range(3)]
+    if around.elected:
+        return wanted
     if i.Level.WARP in around.levels or i.Level.LANE in around.levels:
         if i.Level.WARP not in around.levels:
             wanted.append((i.Level.WARP, 0, launch.workers(i.Level.WARP, 0)))
         if not isinstance(command, i.StoreFragment):
             wanted.append((i.Level.LANE, 0, 32))
+        return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in (1, 2)]
+    if i.Level.WARPGROUP in around.levels:
+        wanted.append((i.Level.MEMBER, 0, 128))
         return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in (1, 2)]
     return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in range(3)]

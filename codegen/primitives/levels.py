@@ -31,6 +31,7 @@ LEVELS = {
     "mapGlobal": Level.GRID,
     "mapBlock": Level.BLOCK,
     "mapThreads": Level.THREAD,
+    "mapWarpGroup": Level.WARPGROUP,
     "mapWarp": Level.WARP,
     "mapLane": Level.LANE,
 }
@@ -110,10 +111,10 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     """con xs λx. parFor(level) i < n. acc(f x[i])(A[i])"""
     function, xs = call.arguments
     level = LEVELS[call.name]
-    dimension = 0 if level in (Level.WARP, Level.LANE) else call.nat("d").value or 0
+    whole = level in (Level.WARPGROUP, Level.WARP, Level.LANE)
+    dimension = 0 if whole else call.nat("d").value or 0
 
     def body(element: Element) -> i.Command:
-        whole = level in (Level.WARP, Level.LANE)
         index = translator.name(level.value if whole else f"{level.value}_{'xyz'[dimension]}")
         written = element(
             index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from codegen import imperative as i
+from codegen.passes.allocate import BARRIERS, bytes_of
 from codegen.paths import READING
 from codegen.primitives.carried import FETCH, at_index, carried
 from codegen.primitives.levels import Element, elements, in_place, parameter_name, start_of, step_of
@@ -31,10 +32,11 @@ from codegen.translate import (
 )
 from rise.errors import TranslationError
 from rise.expr import Expr, Lambda
-from rise.nat import Nat, at_least, constant, remainder, variable
-from rise.types import ROW_MAJOR, Array, Data, Layout, Space
+from rise.nat import Nat, at_least, constant, quotient, remainder, variable
+from rise.types import ROW_MAJOR, Array, Data, Layout, Scalar, Space
 
-COPIES = ("copyAsync", "copyThreads")
+COPIES = ("copyAsync", "copyThreads", "bulkCopy")
+MBARRIER = Scalar("u64")  # what an mbarrier takes in memory
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Ring:
     layout: Layout
     asynchronous: bool
     space: Space = Space.SHARED
+    bulk: bool = False
 
     @property
     def type(self) -> Data:
@@ -117,6 +120,8 @@ class _Pipeline:
             message = "the load of a pipeline stores nothing in Shared memory, nor in registers"
             hint = "`copyAsync`, `copyThreads` or `toMem(Local)` says what is stored"
             raise TranslationError("R0725", message, self.call.origin, hint)
+        if any(ring.bulk for ring in rings):
+            return self._bulk(loaded, rings, stages, count, step)
         ahead = self._ahead(stages.value, rings)
         copying = any(ring.asynchronous for ring in rings)
         body = i.sequence(
@@ -145,7 +150,8 @@ class _Pipeline:
         if inner is not None and inner.name in COPIES:
             name = self.translator.name("ring", inner.type)
             asynchronous = inner.name == "copyAsync"
-            return Ring(name, stages, inner.arguments[0], layout_of(inner), asynchronous)
+            bulk = inner.name == "bulkCopy"
+            return Ring(name, stages, inner.arguments[0], layout_of(inner), asynchronous, bulk=bulk)
         if inner is not None and inner.name == "toMem" and inner.size("a") is Space.LOCAL:
             name = self.translator.name(stem(inner.type, Space.LOCAL), inner.type)
             return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL)
@@ -218,6 +224,71 @@ class _Pipeline:
             body = i.New(Space.LOCAL, registers.name, registers.type, body, self.call.origin)
         # registers have no run-time index
         return i.For(name, count, body, _in_registers(rings), pattern=self.call.name)
+
+    # --- bulk copies ----------------------------------------------------------------------------------
+
+    def _bulk(
+        self,
+        loaded: Loaded,
+        rings: list[Ring],
+        stages: Nat,
+        count: Nat,
+        step: Callable[[i.Expression], i.Command],
+    ) -> i.Command:
+        """One thread starts the copies, and every slot has an mbarrier to which their bytes come.
+
+        The products of a step may go on while the next one is started; when those of step k - 1 are over,
+        its slot is filled with element k + S - 1.
+        """
+        number = stages.value or 0
+        if number < 2 or not all(ring.bulk for ring in rings):
+            message = "a pipeline of bulk copies has 2 stages or more, and bulk copies only"
+            raise TranslationError("R0731", message, self.call.origin)
+        type_ = Array(stages, MBARRIER)
+        full = i.AcceptVariable(self.translator.name("full"), type_)
+        name = self.translator.name("k")
+        k, ahead = variable(name), number - 1
+        prologue = self.translator.name("k")
+        first = self._start(rings, full, variable(prologue), variable(prologue))
+        following = self._start(rings, full, k + ahead, remainder(k + ahead, stages))
+        use = self._with(k, lambda environment: step(self._value(loaded, remainder(k, stages), environment)))
+        body = i.sequence(
+            i.WaitBarrier(accept_at(full, remainder(k, stages)), remainder(quotient(k, stages), constant(2))),
+            use,
+            i.Elected(i.When(k + ahead, count, following)),
+        )
+        fill = _when(variable(prologue), count, first, ahead)
+        whole = i.sequence(
+            i.Elected(i.InitBarriers(full, stages)),
+            i.Barrier(i.Scope.BLOCK),
+            i.Elected(i.For(prologue, constant(ahead), fill, True, pattern="prologue")),
+            i.For(name, count, body, pattern=self.call.name),
+        )
+        for ring in reversed(rings):
+            whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
+        return i.New(Space.SHARED, full.name, type_, whole, self.call.origin, BARRIERS)
+
+    def _start(self, rings: list[Ring], full: i.AcceptVariable, index: Nat, slot: Nat) -> i.Command:
+        barrier = accept_at(full, slot)
+
+        def start(environment: Environment) -> i.Command:
+            copies = [
+                self.translator.continue_with(
+                    ring.value,
+                    lambda value, ring=ring: i.BulkCopy(  # type: ignore[misc]  # bound at once
+                        accept_at(i.AcceptVariable(ring.name, ring.type), slot),
+                        value,
+                        barrier,
+                        origin=self.call.origin,
+                    ),
+                    environment,
+                )
+                for ring in rings
+            ]
+            total = sum(bytes_of(ring.value.type) for ring in rings)  # type: ignore[arg-type, misc]
+            return i.sequence(i.Expect(barrier, total), *copies)
+
+        return self._with(index, start)
 
     def _halves(self, rings: list[Ring], index: Nat, slot: Nat) -> dict[str, Halves]:
         """The copies through registers, by ring, that can be halved."""

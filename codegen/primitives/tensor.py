@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from codegen import imperative as i
+from codegen.fragments import family_of
 from codegen.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
 from codegen.views import Path, reading, zip_path
-from rise.types import Data, Fragment
+from rise.instructions import Family
+from rise.types import Data, Fragment, FragmentKind
 
 
 def fragment_of(type_: Data) -> Fragment:
@@ -29,6 +31,19 @@ def load(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
         call.arguments,
         call.environment,
         lambda tile: i.LoadFragment(fragment_of(call.type), target, tile, call.origin),
+    )
+
+
+@continuing("asFragment")
+def seen(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """An operand of a warpgroup stays in shared memory: the fragment is a view of its tile."""
+    fragment = fragment_of(call.type)
+    if family_of(fragment) is not Family.WGMMA or fragment.kind is FragmentKind.ACCUMULATOR:
+        raise translator.unstored(call.primitive)
+    return translator.continue_with(
+        call.arguments[0],
+        lambda tile: then(i.View(call.name, call.primitive.arguments, (tile,), fragment, call.origin)),
+        call.environment,
     )
 
 

@@ -28,10 +28,13 @@ from codegen.runtime.compiling import compile_cubin
 from codegen.runtime.device import device_target, driver
 from codegen.runtime.packing import POINTER, Field, natural_offsets, packer
 from codegen.runtime.streams import as_handle, current, same
+from codegen.tensor_maps import ALIGNMENT as MAP_ALIGNMENT
+from codegen.tensor_maps import ENCODED_BYTES, encode
 from rise.interpret import dtype_of
 from rise.types import Array, Data, Scalar
 
 STATIC_SHARED_LIMIT = 48 * 1024
+MAP = Field.of(f"{ENCODED_BYTES}s", MAP_ALIGNMENT)
 REMEMBERED = 1024  # signatures, and addresses of which the GPU is known
 NO_SIZES: Mapping[str, int] = {}
 # launches what the values of a call are packed into, on a stream
@@ -120,7 +123,8 @@ class Loaded:
         function, shape = self.functions[launching.kernel.name], launching.launch
         if shape.shared_bytes > STATIC_SHARED_LIMIT:
             self.driver.allow_shared(function, shape.shared_bytes)
-        fields = [field_of(variable.type) for variable in launching.arguments]
+        maps = launching.kernel.function.maps
+        fields = [field_of(variable.type) for variable in launching.arguments] + [MAP] * len(maps)
         offsets = self.driver.parameter_offsets(function, len(fields)) or natural_offsets(fields)
         layout = packer(fields, offsets)
         buffer = ctypes.create_string_buffer(layout.size)
@@ -128,10 +132,23 @@ class Loaded:
         x, y, z = (int(extent) for extent in shape.grid)  # type: ignore[arg-type]  # numbers, by now
         grid, block, pack, lock = (x, y, z), shape.block, layout.pack_into, Lock()
         picked = [names.index(variable.name) for variable in launching.arguments]
-        everything = picked == list(range(len(names)))
+        everything = picked == list(range(len(names))) and not maps
+        encoded: dict[tuple[int, int], bytes] = {}
+
+        def tensor_map(number: int, values: Sequence[Any]) -> bytes:
+            """The map of an array that is at this address now."""
+            address = values[names.index(maps[number].buffer)]
+            if (number, address) not in encoded:
+                if len(encoded) >= REMEMBERED:
+                    encoded.clear()
+                encode_tiled = self.driver.library.cuTensorMapEncodeTiled
+                encoded[number, address] = bytes(encode(maps[number].map, address, encode_tiled))
+            return encoded[number, address]
 
         def launch(values: Sequence[Any], stream: int) -> None:
             given = values if everything else [values[position] for position in picked]
+            if maps:
+                given = [*given, *(tensor_map(number, values) for number in range(len(maps)))]
             with lock:  # threads share the buffer; the driver copies it before it returns
                 pack(buffer, 0, *given)
                 go(grid, block, stream)

@@ -20,12 +20,19 @@ def convolution(image: Array, filters: Array) -> Array:
     return np.stack(patches) @ filters.T
 
 
+def tf32(array: Array) -> Array:
+    """The nearest numbers of 11 digits, the larger one of two."""
+    significand, exponent = np.frexp(array)
+    return np.ldexp(np.copysign(np.floor(np.abs(significand) * 2**11 + 0.5), array), exponent - 11)
+
+
 GEMM: References = {
     "gemm": Reference(lambda A, B, C, alpha, beta: alpha * (A @ B) + beta * C, THREE),
     "matmul": Reference(lambda A, B: A @ B, THREE),
     "matmul_bt": Reference(lambda A, B: A @ B.T, THREE),
     "matmul_at": Reference(lambda A, B: A.T @ B, THREE),
     "gemm_f16": Reference(lambda A, B, C, alpha, beta: alpha * (A @ B) + beta * C, THREE),
+    "matmul_tf32": rounded(lambda A, B: tf32(A) @ tf32(B), THREE, A=(-4, 4), B=(-4, 4)),
 }
 
 PRODUCTS: References = {

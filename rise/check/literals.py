@@ -40,7 +40,7 @@ def _hint(type_: Type) -> str | None:
     if type_ == BOOL:
         return "write `true` or `false`"
     if type_ == TF32:
-        return "write `tf32(…)`, which rounds"
+        return "`tf32(…)` rounds a number of f32; compute with `f32(…)`"
     return "`map` applies a function to every element of an array" if isinstance(type_, Array) else None
 
 

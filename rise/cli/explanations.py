@@ -142,6 +142,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "negative for every value of its variables, and it is not certain that it is.",
     "R0730": "Swizzled memory exchanges chunks of 16 bytes within rows of 32, 64 or 128 bytes. Rows of an "
     "array are multiples of that, and WMMA, which finds elements by their distance, cannot read it.",
+    "R0731": "A bulk copy moves a box: a part of an array in global memory whose rows lie in the array's, "
+    "with 2 stages of a pipeline or more. What is computed, or lies in another order, is copied by threads.",
+    "R0732": "A warpgroup multiplies tiles in shared memory whose rows lie along k, 128 bytes, swizzled. "
+    "Transpose the operand in memory, or use fragments of `mma.sync`.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",
@@ -179,7 +183,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0840": "A kernel for run-time sizes counts with int. For a size beyond that, compile it for this size.",
     "R0841": "A grid has at most 2^31 - 1 blocks in x, and 65535 in y and in z.",
     "R0842": "A number or an array of NumPy for a parameter of type tf32 has more than its 10 bits of "
-    "fraction. Nothing is rounded silently: take it as f32, and round it where the program says so, `tf32(x)`.",
+    "fraction. Nothing is rounded silently: take it as f32, and round it in the program, `tf32(x)`.",
     "R0860": "`rise bench` names no table. Without a name it lists them; a file's name ends in `.toml`.",
     "R0861": "A table of benchmarks says something that cannot be: an unknown key, operation or baseline, "
     "sizes or settings of another form, an input without a value.",

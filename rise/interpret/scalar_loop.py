@@ -159,9 +159,9 @@ class _Writer:
 
     def _cast(self, operand: str, source: object, target: object) -> str:
         """To a float, or from an integer to one: as `astype` does, which knows no tf32."""
-        if not isinstance(source, Scalar) or not isinstance(target, Scalar) or target.name in ("bool", "tf32"):
+        if not isinstance(source, Scalar) or not isinstance(target, Scalar):
             raise Unsupported
-        if source.is_float and not target.is_float:
+        if target.name in ("bool", "tf32") or (source.is_float and not target.is_float):
             raise Unsupported
         return f"{operand}.astype({self.constant(dtype_of(target))})"
 

@@ -24,12 +24,14 @@ def rounded(array: Array) -> Array:
     bits = np.asarray(array, np.float32).view(np.uint32)
     with np.errstate(over="ignore"):
         nearest = (bits + np.uint32(1 << (DROPPED - 1))) & np.uint32(2**32 - (1 << DROPPED))
-    return np.where(np.isnan(array), np.uint32(NAN), nearest).view(np.float32)
+    result: Array = np.where(np.isnan(array), np.uint32(NAN), nearest).view(np.float32)
+    return result
 
 
 def unrounded(array: Array) -> Array:
     """Where numbers are that tf32 does not have."""
-    return np.asarray(array, np.float32).view(np.uint32) & np.uint32((1 << DROPPED) - 1) != 0
+    wrong: Array = np.asarray(array, np.float32).view(np.uint32) & np.uint32((1 << DROPPED) - 1) != 0
+    return wrong
 
 
 def first_unrounded(array: Array) -> tuple[tuple[int, ...], float] | None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rise.expr import Expr
 from rise.interpret import dtype_of, random_inputs, shape_of
-from rise.interpret.inputs import as_scalar
 from rise.interpret.evaluate import free_identifiers
-from rise.interpret.inputs import random_input
+from rise.interpret.inputs import as_scalar, random_input
 from rise.nat import constant
 from rise.testing.choose import Choose, choices
 from rise.types import F16, F32, I32, Array, Data, Fragment, Function, Pair, Scalar, Type, Vector

@@ -10,7 +10,7 @@ from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.nat import Nat, NatVariable, nat, remainder, variable
 from rise.primitives.declare import primitive
 from rise.testing.choose import Choose
-from rise.types import BOOL, F64, I32, Argument, Data, Index, NatFunction, Scalar, Variable
+from rise.types import BOOL, F32, F64, I32, TF32, Argument, Data, Index, NatFunction, Scalar, Variable
 
 Operands = Mapping[int, Expr]
 Solution = Mapping[Any, Argument]
@@ -19,6 +19,13 @@ ELEMENT = Variable("t")
 
 def literal(value: int | float | bool, type_: Scalar) -> Literal:
     return Literal(float(value) if type_.is_float else value, type_)
+
+
+def number_of(value: int | float | bool, type_: Scalar) -> Expr:
+    """A literal; of tf32, which has none, the conversion of one."""
+    if type_ == TF32:
+        return apply(Primitive(primitive("cast"), (F32, TF32)), literal(value, F32))
+    return literal(value, type_)
 
 
 def range_of(type_: Scalar) -> tuple[int | float, int | float]:
@@ -33,7 +40,7 @@ def range_of(type_: Scalar) -> tuple[int | float, int | float]:
 def _monoid(choose: Choose, solution: Solution) -> Operands | None:
     """An associative, commutative operator with its neutral element. Products of floats would round."""
     type_ = solution[ELEMENT]
-    if not isinstance(type_, Scalar) or solution.get(Variable("s"), type_) != type_:
+    if not isinstance(type_, Scalar) or type_ == TF32 or solution.get(Variable("s"), type_) != type_:
         return None
     if type_ == BOOL:
         name, neutral = choose.pick((("and", True), ("or", False)))

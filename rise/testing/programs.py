@@ -13,14 +13,15 @@ from rise.testing.choose import Choose, choices
 from rise.testing.data import SIZES, data_type
 from rise.testing.terms import Generator, Parameters, primitive_call
 from rise.testing.vocabulary import declarations, exact
-from rise.types import BOOL, F16, F32, F64, I32, SCALARS, Array, Pair, Scalar, Type, is_data
+from rise.types import BOOL, F16, F32, F64, I32, SCALARS, TF32, Array, Pair, Scalar, Type, is_data
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 FUEL = (1, 2, 3, 4, 5, 6, 7)
 PROGRAM_SCALARS = (
-    I32, F32, F16, I32, F32, BOOL, SCALARS["u8"], SCALARS["i64"], F64, SCALARS["bf16"], SCALARS["i16"], F32,
+    I32, F32, F16, I32, F32, BOOL, SCALARS["u8"], SCALARS["i64"], F64, SCALARS["bf16"], SCALARS["i16"], TF32,
+    F32,
 )  # fmt: skip
 
 

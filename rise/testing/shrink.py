@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
-from rise.expr import Expr, Identifier, Lambda, Literal, children, size, with_children
+from rise.expr import Expr, Identifier, Lambda, children, size, with_children
 from rise.interpret.evaluate import free_identifiers
 from rise.pretty import show
-from rise.types import Scalar, Type, is_data
+from rise.testing.operands import number_of
+from rise.types import BOOL, Scalar, Type, is_data
 
 Fails = Callable[[Expr], bool]
 Scope = Mapping[str, Type]
@@ -85,8 +86,7 @@ def _candidates(term: Expr, scope: Scope) -> Iterator[Expr]:
     if is_data(term.type):
         yield from (Identifier(name, t) for name, t in scope.items() if t == term.type)
     if isinstance(term.type, Scalar):
-        zero = Literal(0.0 if term.type.is_float else term.type.name != "bool" and 0, term.type)
-        yield zero
+        yield number_of(term.type != BOOL and 0, term.type)
 
 
 def _parts(term: Expr, scope: Scope) -> Iterator[Expr]:

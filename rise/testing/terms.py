@@ -13,11 +13,10 @@ from rise.primitives.declare import primitive
 from rise.testing.choose import Choose, choices
 from rise.testing.data import SCALAR_TYPES, SIZES, data_type
 from rise.testing.extent import is_small
-from rise.testing.operands import literal
+from rise.testing.operands import number_of
 from rise.testing.solve import Solution, match
 from rise.testing.vocabulary import Plan, calls, consumers, declarations, exact, form, plan
 from rise.types import (
-    BOOL,
     Argument,
     Array,
     Data,
@@ -139,7 +138,7 @@ class Generator:
             case Scalar("bool"):
                 return Literal(self.choose.below(2) == 1, type_)
             case Scalar(name):
-                return literal(self.choose.below(4) - (0 if name.startswith("u") else 1), type_)
+                return number_of(self.choose.below(4) - (0 if name.startswith("u") else 1), type_)
             case Index(size):
                 return Literal(self.choose.below(size.value or 1), type_)
             case Pair(first, second):
@@ -266,8 +265,8 @@ def _fits(made: Plan, solution: Solution) -> bool:
     """No empty array, none with very many elements; arithmetic on numbers only."""
     if made.declaration.elementwise:
         # a truth value may be converted, but not added
-        allowed = made.declaration.name == "cast"
-        return all(isinstance(t, Scalar) and (allowed or t != BOOL) for t in solution.values())
+        wanted = made.declaration.operands
+        return all(isinstance(t, Scalar) and wanted.asked(t) is None for t in solution.values())
     return all(is_small(substitute_type(t, solution)) for t in (*made.operands, made.result))
 
 

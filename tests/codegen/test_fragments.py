@@ -51,6 +51,7 @@ def elements(places: Distribution) -> dict[tuple[int, int], Element]:
 SHAPES = [
     *((m, n, k, t) for t in ("f16", "bf16") for m, n in ((16, 8), (16, 64), (32, 24)) for k in (8, 16)),
     *((m, n, 32, "i8") for m in (16, 32) for n in (8, 16)),
+    *((m, n, 8, "tf32") for m, n in ((16, 8), (16, 64), (32, 24))),
 ]
 
 
@@ -68,7 +69,7 @@ def test_every_element_is_held_once(m: int, n: int, k: int, element: str) -> Non
 
 
 def test_the_elements_are_where_the_instruction_has_them() -> None:
-    """The formulas of the PTX manual for m16n8k16 (16 bits) and m16n8k32 (8 bits)."""
+    """The formulas of the PTX manual for m16n8k16 (16 bits), m16n8k32 (8 bits) and m16n8k8 (tf32)."""
     for lane in range(LANES):
         group, thread = lane // 4, lane % 4
         for i in range(8):
@@ -85,6 +86,12 @@ def test_the_elements_are_where_the_instruction_has_them() -> None:
             row = group + (8 if i // 4 % 2 else 0)
             column = thread * 4 + (i & 3) + (16 if i >= 8 else 0)
             assert elements(known(fragment(A, 16, 8, 32, "i8")))[lane, i] == (row, column)
+        for i in range(4):
+            row, column = group + (8 if i in (1, 3) else 0), thread + (4 if i >= 2 else 0)
+            assert elements(known(fragment(A, 16, 8, 8, "tf32")))[lane, i] == (row, column)
+        for i in range(2):
+            row = thread + (4 if i else 0)
+            assert elements(known(fragment(B, 16, 8, 8, "tf32")))[lane, i] == (row, group)
 
 
 def test_neighbouring_registers_hold_neighbours() -> None:
@@ -110,6 +117,12 @@ def test_an_instruction_takes_certain_types() -> None:
     assert instruction((16, 8, 16), "bf16", "f16") is None
     assert instruction((16, 8, 32), "f16", "f32") is None
     assert instruction((16, 8, 32), "i8", "i32") is not None
+    assert instruction((16, 8, 8), "tf32", "f32") is not None
+    assert instruction((16, 8, 16), "tf32", "f32") is None
+    for element in ("f32", "i32", "i8"):
+        with pytest.raises(TranslationError, match="there are no fragments") as caught:
+            distribution(fragment(A, 16, 8, 8, element))
+        assert caught.value.code == "R0715"
 
 
 # --- products ---------------------------------------------------------------------------------------------
@@ -148,6 +161,7 @@ KINDS = {
     "f16 → f16": ("f16", "f16", {"fragment": (16, 24, 16)}),
     "bf16 → f32, k = 8": ("bf16", "f32", {"fragment": (32, 8, 8)}),
     "i8 → i32": ("i8", "i32", {"fragment": (16, 8, 32), "vector": 16, "padding": 16}),
+    "tf32 → f32": ("tf32", "f32", {"fragment": (16, 8, 8)}),
     "large fragments": ("f16", "f32", {"fragment": (32, 24, 16), "fetch": True, "epilogue": "direct"}),
 }
 
@@ -168,6 +182,17 @@ def test_a_tile_in_shared_memory_is_loaded_by_matrices_however_it_lies(a: str, b
     transposed = (a != "A") + (b == "transpose(B)")
     loads = [line for line in made.source.splitlines() if "load_matrices" in line]
     assert sum("load_matrices_transposed" in line for line in loads) == transposed and len(loads) == 2
+    assert agrees(text, made)
+
+
+@pytest.mark.parametrize(("a", "b"), LAYOUTS)
+def test_tiles_of_tf32_are_loaded_by_matrices_along_k_only(a: str, b: str) -> None:
+    """A transposing load exchanges elements of 16 bits: of the others each lane loads its own."""
+    text = product("tf32", "f32", a, b)
+    made = derived(text, fragment=(16, 24, 8), fetch=True, epilogue="direct", padding=8)
+    assert "load_matrices_transposed" not in made.source
+    assert ("load_matrices<4>(&a" in made.source) == (a == "A")
+    assert ("load_matrices<2>(&b" in made.source) == (b == "B")
     assert agrees(text, made)
 
 

@@ -53,6 +53,7 @@ SHIPPED = [
     Shipped("gemm.rise", "matmul_at", "tensor_core", {**SMALL, "split_k": "2"}, SINCE_SM_80),
     Shipped("gemm.rise", "matmul_bt", "tensor_core", {**SMALL, "fragment": "16,8,16"}, SINCE_SM_80),
     Shipped("gemm.rise", "gemm_f16", "tensor_core", {**SMALL, "stages": "0", "epilogue": "direct"}),
+    Shipped("gemm.rise", "matmul_tf32", "tensor_core", {**SMALL, "fragment": "16,8,8"}, SINCE_SM_80),
     Shipped("products.rise", "biasRelu", "tensor_core", {**SMALL, "asynchronous": "false"}),
     Shipped("products.rise", "sumOfProducts", "tensor_core", {**SMALL, "group": "2"}, SINCE_SM_80),
     Shipped("products.rise", "batchedProducts", "tensor_core", SMALL, SINCE_SM_80),

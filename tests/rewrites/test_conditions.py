@@ -109,6 +109,8 @@ REFUSALS = (
         MATRICES.format("f16", "f32(p) * f32(q)"),
         "`g` changes the type from `f16` to `f32`",
     ),
+    ("by warp", the("tensorise"), product(64, 8, 16, "f16"), "the instruction is a warpgroup's"),
+    ("by warpgroup", the("tensoriseGroup"), product(16, 8, 16, "f16"), "the instruction is a warp's"),
     (
         "has instruction",
         the("tensorise"),

@@ -92,7 +92,7 @@ def test_the_result_is_of_the_type_asked_for(program: Expr) -> None:
 
 @given(programs(primitives=views() | {"map"}))
 def test_only_the_primitives_asked_for_are_used(program: Expr) -> None:
-    plainest = {"generate", "pair", "fst", "snd"}
+    plainest = {"generate", "pair", "fst", "snd", "cast"}  # a number of tf32 is a conversion
     assert names_of(program) <= views() | {"map"} | plainest
 
 

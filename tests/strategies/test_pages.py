@@ -1,16 +1,24 @@
-"""The pages about tensor cores show what the strategy does today."""
+"""Pages that show what the compiler does show what it does today: README.md, and pages of docs/."""
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+from codegen.execute import available_backend
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+needs_backend = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
 
 
-@pytest.mark.parametrize("page", ["gemm.md", "tensor-cores.md"])
+@pytest.mark.parametrize("page", ["gemm.md", "tensor-cores.md", "codegen.md"])
 def test_a_page_is_up_to_date(page: str) -> None:
     sys.path.insert(0, str(DOCS))
     try:
@@ -18,3 +26,107 @@ def test_a_page_is_up_to_date(page: str) -> None:
     finally:
         sys.path.remove(str(DOCS))
     assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), "python docs/generate.py writes it"
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def calls(page: Path) -> Iterator[tuple[str, str]]:
+    """The commands that a page shows with what they print."""
+    for block in blocks(page, "console"):
+        for command, expected in re.findall(
+            r"^\$ rise ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE
+        ):
+            if expected.strip():
+                yield command.replace("\\\n", ""), expected
+
+
+def assert_printed(expected: str, printed: str) -> None:
+    """`…` stands for lines, or a part of a line, that are left out."""
+    parts = (re.escape(part).replace("…", ".*") for part in expected.split("…\n"))
+    assert re.fullmatch("(?:.*\n)*?".join(parts), printed), printed
+
+
+@needs_backend
+@pytest.mark.parametrize("page", ["README.md", "docs/codegen.md"])
+def test_commands_print_what_a_page_says(
+    page: str, rise: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They run beside README.md, whose program is in the file `vector.rise`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "vector.rise").write_text(blocks(ROOT / "README.md", "rise")[1])
+    ran = 0
+    for command, expected in calls(ROOT / page):
+        called = rise(*shlex.split(command))
+        assert called.status == 0, called.err
+        assert_printed(expected, called.out)
+        ran += 1
+    assert ran >= 2
+
+
+@needs_backend
+def test_the_python_of_the_readme_runs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last block; the line `# →` is what it prints."""
+    monkeypatch.chdir(ROOT)
+    code = blocks(ROOT / "README.md", "python")[-1]
+    (expected,) = re.findall(r"^# → (.*)$", code, re.MULTILINE)
+    exec(code, {"__name__": "readme"})
+    assert capsys.readouterr().out.strip() == expected
+
+
+def test_the_readme_quotes_what_is_there() -> None:
+    """Its kernel, line by line, from docs/codegen.md; its programs, rule and strategy from their files."""
+    readme = ROOT / "README.md"
+    tour = {line.strip() for line in (DOCS / "codegen.md").read_text(encoding="utf-8").splitlines()}
+    for block in (*blocks(readme, "text"), *blocks(readme, "cuda")):
+        quoted = [line.strip() for line in block.splitlines() if line.strip() != "…"]
+        assert len(quoted) > 5
+        assert not [line for line in quoted if line not in tour]
+    composed, rule, _ = blocks(readme, "python")
+    program, _ = blocks(readme, "rise")
+    assert program in (ROOT / "examples" / "gemm.rise").read_text(encoding="utf-8")
+    compose = (ROOT / "examples" / "compose.py").read_text(encoding="utf-8")
+    assert composed in compose.replace(": Strategy", "")
+    assert rule in (ROOT / "rewrites" / "algorithmic.py").read_text(encoding="utf-8")
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [ROOT / "README.md", *DOCS.glob("*.md")]
+    links = [
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(links) > 20
+    assert not [(page.name, target) for page, target in links if not (page.parent / target).exists()]
+
+
+def modules_named(package: str) -> Iterator[Path]:
+    """In the table of docs/architecture.md: `check/heads`, `scope` are two of one folder, `nat/` is all of one."""
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    section = page.split(f"## {package}:")[1].split("\n## ")[0]
+    for cell in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE):
+        folder = ROOT / package
+        for name in re.findall(r"`([^`]+)`", cell):
+            inside, _, stem = name.rpartition("/")
+            folder = ROOT / package / inside if inside else folder
+            here, above = folder / stem, ROOT / package / stem
+            yield here if here.with_suffix(".py").exists() or here.is_dir() else above
+
+
+@pytest.mark.parametrize("package", ["rise", "rewrites", "strategies", "codegen"])
+def test_the_map_of_modules_is_that_of_the_tree(package: str) -> None:
+    """Every module is named, by itself or with its folder, and whatever is named is there."""
+    named = set(modules_named(package))
+    missing = [path for path in named if not (path.is_dir() or path.with_suffix(".py").exists())]
+    assert not missing
+    unnamed = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / package).rglob("*.py")
+        if not path.stem.startswith("__") and not named & {path.with_suffix(""), *path.parents}
+    ]
+    assert not unnamed, "docs/architecture.md"

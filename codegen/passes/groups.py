@@ -1,0 +1,104 @@
+"""Products of warpgroups: when they start, and when they are waited for.
+
+A product goes on while its warpgroup does something else. Those of one step of a pipeline are a group; the
+step ends when the group before is complete, so that its operands can be overwritten, and what comes after
+the loop uses the accumulators when all are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from codegen import imperative as i
+from codegen.buffers import inner_element
+from rise.errors import TranslationError
+from rise.nat import constant
+from rise.source import Origin
+from rise.types import Layout, Scalar
+
+ROW_BYTES = 128  # of a tile in shared memory
+SWIZZLED = Layout("swizzled", constant(ROW_BYTES))
+IN_FLIGHT = 1  # groups of products under way while the next is started
+
+
+def group_products(function: i.Function) -> i.Function:
+    """The pass."""
+    news = {c.name: c for c in i.commands(function.body) if isinstance(c, i.New)}
+    for command in i.commands(function.body):
+        if isinstance(command, i.MmaFragment):
+            for operand, is_a in ((command.a, True), (command.b, False)):
+                if isinstance(operand, i.Tile):
+                    _check_operand(operand, is_a, news.get(operand.buffer), command.origin)
+    return replace(function, body=_loops(function.body))
+
+
+def _check_operand(tile: i.Tile, is_a: bool, new: i.New | None, origin: Origin) -> None:
+    """A warpgroup reads rows along k of 128 bytes, swizzled by as many."""
+    element = inner_element(new.type) if new is not None else None
+    length = ROW_BYTES // element.bytes if isinstance(element, Scalar) else 0
+    lies = new is not None and new.layout == SWIZZLED
+    if tile.row_major != is_a or tile.leading != constant(length) or not lies:
+        raise TranslationError(
+            "R0732",
+            f"`{tile.buffer}` is no operand of a warpgroup: rows along k of {ROW_BYTES} bytes, swizzled",
+            origin,
+            "copy it with `bulkCopy(swizzled(128))`, 64 elements of k at a time",
+        )
+
+
+def _loops(command: i.Command) -> i.Command:
+    if isinstance(command, i.For) and command.pattern == "reducePipelined" and _products(command):
+        return _pipeline(command)
+    if isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP and _products(command):
+        return _at_once(command)
+    return i.with_inner(command, tuple(_loops(c) for c in i.inner(command)))
+
+
+def _products(command: i.Command) -> bool:
+    return any(isinstance(c, i.MmaFragment) and isinstance(c.a, i.Tile) for c in i.commands(command))
+
+
+def _pipeline(loop: i.For) -> i.Command:
+    """fence ; for k < n. (products ; commit ; wait for those of k - 1) ; wait"""
+    found: list[i.ParallelFor] = []
+
+    def step(command: i.Command) -> i.Command:
+        if isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP and _products(command):
+            found.append(command)
+            body = i.sequence(i.GroupFence(), command.body, i.GroupCommit(), i.GroupWait(IN_FLIGHT))
+            return replace(command, body=body)
+        return i.with_inner(command, tuple(step(c) for c in i.inner(command)))
+
+    body = step(loop.body)
+    before = [replace(g, body=_each_accumulator(g.body, _fence)) for g in found]
+    after = [replace(g, body=_each_accumulator(g.body, _wait)) for g in found]
+    return i.sequence(*before, replace(loop, body=body), *after)
+
+
+def _at_once(group: i.ParallelFor) -> i.ParallelFor:
+    fence, wait = (_each_accumulator(group.body, make) for make in (_fence, _wait))
+    return replace(group, body=i.sequence(fence, group.body, i.GroupCommit(), wait))
+
+
+def _fence(accumulator: i.Acceptor) -> i.Command:
+    return i.GroupFence((accumulator,))
+
+
+def _wait(accumulator: i.Acceptor) -> i.Command:
+    return i.GroupWait(0, (accumulator,))
+
+
+def _each_accumulator(command: i.Command, make: Callable[[i.Acceptor], i.Command]) -> i.Command:
+    """make(accumulator) for each one of the products of a command, in the loops that tell them apart."""
+    match command:
+        case i.MmaFragment(target, i.Tile()):
+            return make(target)
+        case i.For(index, _, body):
+            inner = _each_accumulator(body, make)
+            used = {name for a in i.accesses_in(inner) for n in a.indices for name in n.variables}
+            return (
+                replace(command, body=inner, unroll=True, pattern="accumulators") if index in used else inner
+            )
+        case _:
+            return i.sequence(*(_each_accumulator(c, make) for c in i.inner(command)))

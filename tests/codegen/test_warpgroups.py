@@ -1,0 +1,176 @@
+"""Products of warpgroups, fed by bulk copies: derived, run in the emulator, compiled for sm_90a."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codegen import runtime
+from codegen.execute import execute
+from codegen.fragments import distribution
+from codegen.pipeline import Kernel, generate
+from codegen.runtime.compiling import compiler_report
+from rewrites.result import Success
+from rise.check.program import check_expression
+from rise.check.specialise import inputs_of
+from rise.errors import EmulationError, TranslationError
+from rise.interpret import call, random_inputs
+from rise.nat import constant
+from rise.normal import data_flow
+from rise.types import Fragment, FragmentKind, Scalar
+from strategies.tensor_core import tensor_core
+
+DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
+SMALL = {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "epilogue": "direct"}
+
+
+def product(k: int, m: int = 128, n: int = 128, operand: str = "f16", dot: str = DOT) -> str:
+    inputs = f"A: {m}.{k}.{operand}, B: {n}.{k}.{operand}"
+    return f"fun(({inputs}) => A |> map(fun(row => B |> map(fun(col => {dot})))))"
+
+
+PROGRAMS = {
+    "A·Bᵀ": product(128),
+    "bf16": product(128, operand="bf16"),
+    "f16 sums": product(128, dot="zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0)"),
+    "αA·Bᵀ + βC": "fun((A: 128.128.f16, B: 128.128.f16, C: 128.128.f32, alpha: f32, beta: f32) => "
+    "zip(A)(C) |> map(fun((row, cs) => zip(B)(cs) |> map(fun((col, c) => "
+    f"{DOT} |> fun(r => alpha * r + beta * c))))))",
+    "bias, ReLU, f16": "fun((A: 128.128.f16, B: 128.128.f16, bias: 128.f32) => A |> map(fun(row => "
+    f"zip(B)(bias) |> map(fun((col, b) => {DOT} |> fun(r => f16(max(r + b, 0.0))))))))",
+    "batched": f"fun((As: 2.128.128.f16, Bs: 2.128.128.f16) => zip(As)(Bs) |> map(fun((A, B) => "
+    f"A |> map(fun(row => B |> map(fun(col => {DOT})))))))",
+}
+
+
+@cache
+def derived(text: str, stages: int = 3, **parameters: Any) -> Kernel:
+    result = tensor_core(**{**SMALL, "stages": stages, **parameters})(data_flow(check_expression(text)))  # type: ignore[arg-type]
+    assert isinstance(result, Success), result.story()
+    return generate(result.term, "product")
+
+
+def agrees(text: str, made: Kernel, seed: int = 0) -> bool:
+    term = check_expression(text)
+    inputs = random_inputs(inputs_of(term), seed=7, exact=True)
+    return np.array_equal(execute(made, inputs, "emulate", seed=seed), call(term, *inputs))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_around_a_product_are_exact(name: str) -> None:
+    made = derived(PROGRAMS[name])
+    assert "wgmma<64, " in made.source and "bulk_load(" in made.source
+    assert agrees(PROGRAMS[name], made)
+
+
+@pytest.mark.parametrize(("stages", "tiles"), [(2, 1), (2, 5), (3, 2), (3, 3), (4, 9)])
+def test_any_number_of_tiles_goes_through_the_ring(stages: int, tiles: int) -> None:
+    """Fewer tiles than slots, as many, and so many that each mbarrier goes through several phases."""
+    text = product(64 * tiles)
+    for seed in range(3):  # copies arrive late, at once, at random
+        assert agrees(text, derived(text, stages), seed)
+
+
+@pytest.mark.parametrize(
+    "shape", [{"block": (64, 128, 64), "warp": (64, 128), "fragment": (64, 128, 16)},
+              {"block": (128, 64, 64), "warp": (64, 32), "fragment": (64, 32, 16)},
+              {"block": (128, 64, 64), "warp": (128, 64), "group": 1}]
+)  # fmt: skip
+def test_warpgroups_share_a_block_in_many_ways(shape: dict[str, Any]) -> None:
+    text = product(192)
+    assert agrees(text, derived(text, 3, **shape))
+
+
+def test_a_step_has_one_barrier_and_leaves_one_product_under_way() -> None:
+    source = derived(product(256)).source
+    loop = source[source.index("// reducePipelined") : source.index("wgmma_wait<0>")]
+    assert loop.count("__syncthreads") == 1 and loop.count("wgmma_wait<1>") == 1
+    assert Counter(re.findall(r"bulk_load|barrier_wait|wgmma_commit", loop)) == {
+        "bulk_load": 2, "barrier_wait": 1, "wgmma_commit": 1,
+    }  # fmt: skip
+
+
+def test_accumulators_are_where_the_instruction_has_them() -> None:
+    """The formula of the PTX manual for wgmma's D, over the threads of a warpgroup."""
+    sizes = map(constant, (64, 24, 16))
+    places = distribution(Fragment(*sizes, Scalar("f32"), FragmentKind.ACCUMULATOR))
+    assert places is not None and places.registers == constant(12)
+    held = Counter[tuple[int, int]]()
+    for thread in range(128):
+        for i in range(12):
+            row = 16 * (thread // 32) + thread % 32 // 4 + 8 * (i % 4 // 2)
+            column = 8 * (i // 4) + 2 * (thread % 4) + i % 2
+            assert places.at(constant(thread), constant(i)) == (constant(row), constant(column))
+            held[row, column] += 1
+    assert held == {(row, column): 1 for row in range(64) for column in range(24)}
+
+
+@pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
+def test_the_text_compiles_without_remarks() -> None:
+    text = PROGRAMS["αA·Bᵀ + βC"].replace("128.128", "256.256")
+    made = derived(text, 4, block=(128, 256, 64), warp=(64, 256), fragment=(64, 256, 16))
+    report = compiler_report(made.source, "sm_90a")
+    assert "serialized" not in report and "0 bytes spill stores" in report
+
+
+# --- faults -----------------------------------------------------------------------------------------------
+
+FAULTS = {
+    "tiles are not waited for": ("    barrier_wait(full + slot", "    // barrier_wait(full + slot"),
+    "the wrong phase is waited for": (r"barrier_wait(full + slot, ", "barrier_wait(full + slot, 1 - "),
+    "slots are filled while they are read": (
+        "    wgmma_wait<1>();\n    __syncthreads();\n", "    wgmma_wait<1>();\n"
+    ),
+    "products are not waited for": ("    wgmma_wait<1>();\n", "    wgmma_wait<2>();\n"),
+    "sums are used too early": ("  wgmma_wait<0>(xy[0].x);\n", ""),
+    "too many bytes are expected": (
+        "barrier_expect(full + slot_1, 24576)", "barrier_expect(full + slot_1, 24592)"
+    ),
+    "a copy is missing": ("        bulk_load(ring_1", "        // bulk_load(ring_1"),
+    "another box": ("k * 64 + 128, block_y", "k * 64 + 64, block_y"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_the_text_is_noticed(name: str) -> None:
+    text = product(320)
+    made = derived(text)
+    right, wrong = FAULTS[name]
+    assert right in made.source
+    faulty = replace(made, source=made.source.replace(right, wrong))
+    noticed = 0
+    for seed in range(3):
+        try:
+            noticed += not agrees(text, faulty, seed)
+        except EmulationError:
+            noticed += 1
+    assert noticed == 3
+
+
+# --- refusals ---------------------------------------------------------------------------------------------
+
+
+def test_rows_that_do_not_lie_along_k_are_refused() -> None:
+    text = product(128).replace("=> B |> map", "=> transpose(B) |> map")
+    with pytest.raises(TranslationError) as caught:
+        derived(text)
+    assert caught.value.code == "R0731" and "is no box" in caught.value.message
+
+
+def test_a_pipeline_of_one_stage_is_refused() -> None:
+    with pytest.raises(TranslationError, match="2 stages or more") as caught:
+        derived(product(128), 1)
+    assert caught.value.code == "R0731"
+
+
+def test_rows_of_other_lengths_are_refused() -> None:
+    for k, code in ((32, "R0730"), (128, "R0731")):
+        with pytest.raises(TranslationError) as caught:
+            derived(product(128), 2, block=(128, 64, k))
+        assert caught.value.code == code
