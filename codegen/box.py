@@ -6,42 +6,93 @@ innermost one. The copying unit gets the array and the box as a tensor map.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from codegen import imperative as i
 from codegen.buffers import dimensions
 from codegen.launch import number
 from codegen.paths import Resolver
 from codegen.tensor_maps import map_of
+from codegen.views import Path
 from rise.errors import LaunchError, TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable, constant, simplify, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, constant, quotient, simplify, variable
 from rise.source import Origin
-from rise.types import Layout, Scalar, shape
+from rise.types import Fragment, Layout, Scalar, shape
+
+WIDTH = 64  # of a panel: 128 bytes of 16-bit elements
 
 
-def copied(r: Resolver, command: i.BulkCopy, facts: Facts) -> i.BulkCopy:
-    """The copy, its map and the corner of its box."""
-    type_ = command.value.type  # type: ignore[union-attr]  # arrays have types
-    sizes, element = shape(type_)
-    names = [f"box_{d}" for d in range(len(sizes))]
+def copied(r: Resolver, command: i.BulkCopy, facts: Facts) -> i.Command:
+    """The copy, its map and the corner of its box; of a tile in panels, a copy for each of them."""
+    sizes, _ = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
+    for outer in range(len(sizes)):
+        panels = [r.named.fresh("panel") for _ in range(outer)]
+        try:
+            body = r.named.before(lambda panels=panels: _box(r, command, panels, facts))  # type: ignore[misc]
+        except TranslationError:
+            if outer == len(sizes) - 1 or len(sizes) == 2:
+                raise
+            continue
+        for panel, size in zip(reversed(panels), reversed(sizes[:outer]), strict=True):
+            body = i.For(panel, size, body, unroll=True, pattern="bulkCopy")
+        return body
+    raise _refused("it has no dimensions", command.origin)
+
+
+def _box(r: Resolver, command: i.BulkCopy, panels: list[str], facts: Facts) -> i.BulkCopy:
+    """The copy of one box: what is left of the tile when the indices of its panels are given."""
+    sizes, element = shape(command.value.type)  # type: ignore[union-attr]
+    names = [f"box_{d}" for d in range(len(sizes) - len(panels))]
     inside = facts
-    for name, size in zip(names, sizes, strict=True):
+    for name, size in zip([*panels, *names], sizes, strict=True):
         inside = inside.with_range(name, 0, size)
-    path = tuple(variable(name) for name in names)
+    path = tuple(variable(name) for name in [*panels, *names])
     source = r.read(command.value, path, inside)
     target = r.write(command.target, path, inside)
     if not isinstance(source, i.Access) or source.buffer in r.shared or r.named.pending:
         raise _refused("it is computed, or not in global memory", command.origin)
     zero: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in names}
-    corner = tuple(simplify(n.substitute(zero), facts) for n in source.indices)
-    box = _extents(source, corner, dict(zip(names, sizes, strict=True)), names, inside, command.origin)
+    corner = tuple(simplify(n.substitute(zero), inside) for n in source.indices)
+    extents = dict(zip(names, sizes[len(panels) :], strict=True))
+    box = _extents(source, corner, extents, names, inside, command.origin)
     name = _map(r, source.buffer, box, _swizzle(r, target.buffer), element, command.origin)
-    extents = tuple(zip(names, sizes, strict=True))
-    tile = i.Tile(
-        target.buffer, r.linear(target).substitute(zero), constant(0), True, target.indices, extents
-    )
+    start = simplify(r.linear(target).substitute(zero), inside)
+    tile = i.Tile(target.buffer, start, constant(0), True, target.indices, tuple(extents.items()))
     barrier = r.write(command.barrier, (), facts)
-    return i.BulkCopy(
-        tile, i.Access(source.buffer, corner, source.type), barrier, name, corner[::-1], command.origin
-    )
+    at_corner = i.Access(source.buffer, corner, source.type)
+    return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], command.origin)
+
+
+def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:
+    """Where an operand of a warpgroup is: a tile, or panels of 64 columns at equal distances."""
+
+    def read(path: Path, inside: Facts) -> i.Expression:
+        return r.read(tile, path, inside)
+
+    try:
+        return r.tile(read, fragment, facts, origin)
+    except TranslationError:
+        if (fragment.columns.value or 0) <= WIDTH:
+            raise
+    first = r.tile(read, replace(fragment, columns=constant(WIDTH)), facts, origin)
+    row, panel, column = "panel_row", "panel_number", "panel_column"
+    inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, WIDTH)
+    inside = inside.with_range(panel, 0, quotient(fragment.columns, constant(WIDTH)))
+    access = read((variable(row), WIDTH * variable(panel) + variable(column)), inside)
+    linear = simplify(r.linear(access), inside) if isinstance(access, i.Access) else constant(-1)
+    ones: dict[Atom, Nat] = {NatVariable(n): constant(0) for n in (row, column)}
+
+    def at_panel(number_: int) -> Nat:
+        return linear.substitute({**ones, NatVariable(panel): constant(number_)})
+
+    distance = at_panel(1) - at_panel(0)
+    expected = first.offset + first.leading * variable(row) + variable(column) + distance * variable(panel)
+    if not first.row_major or simplify(linear - expected, inside) != constant(0):
+        raise _refused("it is in no panels of 64 columns", origin)
+    whole = r.read(tile, (variable(row), variable(column)), inside)
+    extents = ((row, fragment.rows), (column, fragment.columns))
+    indices = whole.indices if isinstance(whole, i.Access) else first.indices
+    return replace(first, panel=distance, indices=indices, extents=extents)
 
 
 def _extents(

@@ -326,20 +326,24 @@ class Printer:
         return ", ".join(f"{self.expression(_read(f))}.x" for f in fragments)
 
     def _group_product(self, target: i.Acceptor, a: i.Tile, b: i.Tile) -> str:
-        """Operands are rows along k of 128 bytes, swizzled: eight of them are 1024 bytes."""
+        """Operands are rows of 128 bytes, swizzled; eight of them are 1024 bytes."""
         fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
         if not isinstance(fragment, Fragment):
             raise TranslationError("R0799", "internal: a product has no fragment")
-        operand = base(self.types[a.buffer])
-        self.instructions.append(Wgmma(known_shape(fragment)[1], operand, base(fragment.element)))
+        operand, n = base(self.types[a.buffer]), known_shape(fragment)[1]
+        majors = "K" if a.row_major else "MN", "MN" if b.row_major else "K"
+        self.instructions.append(Wgmma(n, operand, base(fragment.element), *majors))
         descriptors = ", ".join(
-            f"shared_descriptor({self._swizzled_pointer(t)}, 16, 1024, Swizzle::B128)" for t in (a, b)
+            self._descriptor(tile, major) for tile, major in zip((a, b), majors, strict=True)
         )
-        n = known_shape(fragment)[1]
-        return f"wgmma<{n}, {operand}>({self.expression(_read(target))}.x, {descriptors});"
+        flags = "" if majors == ("K", "K") else "".join(f", Major::{major}" for major in majors)
+        return f"wgmma<{n}, {operand}{flags}>({self.expression(_read(target))}.x, {descriptors});"
 
-    def _swizzled_pointer(self, tile: i.Tile) -> str:
-        return self._pointer(tile)
+    def _descriptor(self, tile: i.Tile, major: str) -> str:
+        """Of a tile across k: how far its panels are apart, in bytes."""
+        size = _bytes(self.types[tile.buffer])
+        leading = 16 if major == "K" or tile.panel is None else size * number(tile.panel, "a distance")
+        return f"shared_descriptor({self._pointer(tile)}, {leading}, 1024, Swizzle::B128)"
 
     def _library_of(self, target: i.Acceptor) -> str:
         fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
@@ -457,6 +461,11 @@ def _read(target: object) -> i.Expression:
 
 def _memory_layout(tile: object) -> str:
     return "wmma::mem_row_major" if isinstance(tile, i.Tile) and tile.row_major else "wmma::mem_col_major"
+
+
+def _bytes(type_: Data) -> int:
+    element = inner_element(type_)
+    return element.bytes if isinstance(element, Scalar) else 4
 
 
 def _library(fragment: Fragment) -> str:

@@ -149,6 +149,7 @@ class Tile:
     """A two-dimensional part of a buffer: its first element, and how far rows (columns) are apart.
 
     indices: those of an element, in terms of its row and column
+    panel:   how far panels of columns are apart, where it consists of such
     extents: the names of row and column in `indices`, and how many there are
     """
 
@@ -158,6 +159,7 @@ class Tile:
     row_major: bool
     indices: tuple[Nat, ...] = ()
     extents: tuple[tuple[str, Nat], ...] = ()
+    panel: Nat | None = None
 
 
 Expression = (

@@ -79,6 +79,8 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return new
         case i.ForFragment() | i.Elected():
             return replace(command, body=_command(r, command.body, facts))
+        case i.BulkCopy():
+            return box.copied(r, command, facts)
         case i.LoadFragment(fragment) if distribution(fragment) is not None:
             return distributed.load(r, command, facts)
         case i.StoreFragment(fragment) if (places := distribution(fragment)) is not None:
@@ -112,8 +114,6 @@ def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return i.Expect(r.write(barrier, (), facts), size)
         case i.WaitBarrier(barrier, parity):
             return i.WaitBarrier(r.write(barrier, (), facts), simplify(parity, facts))
-        case i.BulkCopy():
-            return box.copied(r, command, facts)
         case _:
             return command
 
@@ -133,6 +133,6 @@ def _operand(r: Resolver, operand: i.Expression, facts: Facts) -> i.Expression:
     """An operand in registers, or, seen as a fragment, the tile in shared memory that it is."""
     match operand:
         case i.View("asFragment", _, (tile,), Fragment() as fragment, origin):
-            return r.tile(lambda p, f: r.read(tile, p, f), fragment, facts, origin)
+            return box.operand(r, tile, fragment, facts, origin)
         case _:
             return r.read(operand, (), facts)

@@ -30,7 +30,7 @@ from rise.check.specialise import specialise  # noqa: E402
 from rise.cli.main import main  # noqa: E402
 from rise.errors import RiseError  # noqa: E402
 from rise.expr import Primitive, inline, subterms  # noqa: E402
-from rise.instructions import INSTRUCTIONS  # noqa: E402
+from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
 from strategies.tensor_core import tensor_core  # noqa: E402
@@ -156,7 +156,8 @@ def tensor_cores() -> str:
         "## Instructions",
         "The shape of a fragment, m × n × k, and the types of its elements choose the instruction. Of `wmma`"
         " it is not known which elements of a fragment a lane holds; of the others it is, so that they can be"
-        " loaded from any view, stored into any, change their type, and meet a row in the epilogue.",
+        " loaded from any view, stored into any, change their type, and meet a row in the epilogue; but the"
+        " operands of `wgmma` stay in shared memory, where bulk copies of tiles put them.",
         _instructions(),
         "## What each switch changes",
         "The low-level program of GEMM (m = n = k = 1024) with the default parameters, compared with the one"
@@ -195,7 +196,7 @@ def _instructions() -> str:
     head = ["| instruction | shapes | operands | sums | GPUs from |", "| --- | --- | --- | --- | --- |"]
     rows = (
         f"| `{i.family.value}` | {i.shapes} | {', '.join(sorted(i.operands))} |"
-        f" {', '.join(sorted(i.accumulators))} | sm_{i.target} |"
+        f" {', '.join(sorted(i.accumulators))} | sm_{i.target}{'a' if i.family is Family.WGMMA else ''} |"
         for i in INSTRUCTIONS
     )
     return "\n".join([*head, *rows])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rewrites.match import Match
 from rewrites.rule import Rule, rule
 from rise.expr import Expr, Primitive, subterms
+from rise.types import shape
 
 COPIED = "asVectorAligned(v) |> split(t) |> mapSeqUnroll(fun(c => c |> mapThreads(0)(fun(e => e)))) |> join"
 
@@ -79,6 +80,35 @@ SWIZZLE = {
     )
     for primitive in (*COPIES, "bulkCopy")
 }
+
+
+def is_matrix(match: Match) -> str | None:
+    """x is a matrix: in panels it has three dimensions."""
+    return None if len(shape(match.terms["x"].type)[0]) == 2 else "it is no matrix"
+
+
+PANELS = (
+    rule(
+        "bulkCopy, in panels of columns",
+        "x |> bulkCopy(l)",
+        "x |> map(fun(r => r |> split(w))) |> transpose |> bulkCopy(l)"
+        " |> transpose |> map(fun(r => r |> join))",
+        sizes=("w",),
+        layouts=("l",),
+        conditions=(is_matrix,),
+        meaning="A tile whose rows are longer than those of a swizzling pattern, w columns at a time.",
+    ),
+    rule(
+        "bulkCopy, in panels of rows",
+        "x |> bulkCopy(l)",
+        "x |> transpose |> map(fun(r => r |> split(w))) |> transpose |> bulkCopy(l)"
+        " |> transpose |> map(fun(r => r |> join)) |> transpose",
+        sizes=("w",),
+        layouts=("l",),
+        conditions=(is_matrix,),
+        meaning="The same of a tile whose columns lie side by side in memory.",
+    ),
+)
 KEEP_SHARED = rule(
     "keep in Shared",
     "x",

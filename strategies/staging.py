@@ -10,7 +10,8 @@ from rewrites.rule import Rule
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.contiguity import Context, Known, Lying, element, in_context, lying
-from strategies.core import Rewrite, Strategy, argument, everywhere, fail, id_, seq, top_down
+from strategies.core import Rewrite, Strategy, argument, everywhere, fail, function, id_, seq, top_down
+from strategies.places import mapped
 from strategies.products import is_fold
 
 PATTERNS = (32, 64, 128)  # bytes of the rows that can be swizzled
@@ -90,9 +91,7 @@ def stage(copies: Copies, stages: int, known: Context) -> Strategy:
         if applied is None or types is None:
             return fail
         if copies.bulk:
-            bulk = s.STAGE["bulkCopy", "bulkCopy"].with_sizes(p=copies.padding, q=copies.padding)
-            swizzled = everywhere(s.SWIZZLE["bulkCopy"].with_sizes(b=PATTERNS[-1]))
-            return seq(bulk, argument(swizzled), s.PIPELINE.with_sizes(s=stages))
+            return _bulk(copies, stages, types, element(lying(applied[2][2], context)))
         first, second = _both(element(lying(applied[2][2], context)))
         how = (copies.primitive(first), copies.primitive(second))
         return seq(
@@ -103,6 +102,30 @@ def stage(copies: Copies, stages: int, known: Context) -> Strategy:
         )
 
     return in_context(lambda term: tiles_of(term) is not None, make, known)
+
+
+def _bulk(copies: Copies, stages: int, types: Pair, tiles: Known) -> Strategy:
+    """Both tiles by bulk copies, swizzled; in panels where they lie otherwise than in rows of a pattern."""
+
+    def panels(tile: Known, type_: Type) -> Strategy:
+        sizes, scalar = shape(type_)
+        width = PATTERNS[-1] // (scalar.bytes if isinstance(scalar, Scalar) else 1)
+        columns, rows = s.PANELS
+        if _by_columns(tile):
+            return seq(rows.with_sizes(w=width))
+        return id_ if sizes[-1].value == width else seq(columns.with_sizes(w=width))
+
+    first, second = _both(tiles)
+    return seq(
+        s.STAGE["bulkCopy", "bulkCopy"].with_sizes(p=copies.padding, q=copies.padding),
+        argument(
+            mapped(
+                seq(function(argument(panels(first, types.first))), argument(panels(second, types.second)))
+            )
+        ),
+        argument(everywhere(s.SWIZZLE["bulkCopy"].with_sizes(b=PATTERNS[-1]))),
+        s.PIPELINE.with_sizes(s=stages),
+    )
 
 
 def _both(pair: Known) -> tuple[Known, Known]:

@@ -27,23 +27,23 @@ def group_products(function: i.Function) -> i.Function:
     news = {c.name: c for c in i.commands(function.body) if isinstance(c, i.New)}
     for command in i.commands(function.body):
         if isinstance(command, i.MmaFragment):
-            for operand, is_a in ((command.a, True), (command.b, False)):
+            for operand in (command.a, command.b):
                 if isinstance(operand, i.Tile):
-                    _check_operand(operand, is_a, news.get(operand.buffer), command.origin)
+                    _check_operand(operand, news.get(operand.buffer), command.origin)
     return replace(function, body=_loops(function.body))
 
 
-def _check_operand(tile: i.Tile, is_a: bool, new: i.New | None, origin: Origin) -> None:
-    """A warpgroup reads rows along k of 128 bytes, swizzled by as many."""
+def _check_operand(tile: i.Tile, new: i.New | None, origin: Origin) -> None:
+    """A warpgroup reads rows of 128 bytes, swizzled by as many: along k, or across it."""
     element = inner_element(new.type) if new is not None else None
     length = ROW_BYTES // element.bytes if isinstance(element, Scalar) else 0
     lies = new is not None and new.layout == SWIZZLED
-    if tile.row_major != is_a or tile.leading != constant(length) or not lies:
+    if tile.leading != constant(length) or not lies:
         raise TranslationError(
             "R0732",
-            f"`{tile.buffer}` is no operand of a warpgroup: rows along k of {ROW_BYTES} bytes, swizzled",
+            f"`{tile.buffer}` is no operand of a warpgroup: rows of {ROW_BYTES} bytes, swizzled",
             origin,
-            "copy it with `bulkCopy(swizzled(128))`, 64 elements of k at a time",
+            "copy it with `bulkCopy(swizzled(128))`, in panels of 64 elements",
         )
 
 

@@ -9,12 +9,11 @@ they are read is the business of the pass that computes barriers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen import imperative as i
 from codegen.passes.allocate import BARRIERS, bytes_of
-from codegen.paths import READING
 from codegen.primitives.carried import FETCH, at_index, carried
 from codegen.primitives.levels import Element, elements, in_place, parameter_name, start_of, step_of
 from codegen.primitives.memory import asynchronously, layout_of, stem
@@ -31,7 +30,7 @@ from codegen.translate import (
     continuing,
 )
 from rise.errors import TranslationError
-from rise.expr import Expr, Lambda
+from rise.expr import Expr, Identifier, Lambda, map_children
 from rise.nat import Nat, at_least, constant, quotient, remainder, variable
 from rise.types import ROW_MAJOR, Array, Data, Layout, Scalar, Space
 
@@ -62,15 +61,14 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A view of parts that may be stored."""
+class Loaded:
+    """What `load` gives, the parts that are stored being named as the rings that they are in.
 
-    view: Call
-    parts: tuple[Loaded, ...]
+    What is not stored is evaluated where it is used.
+    """
 
-
-# what is not stored is evaluated where it is used
-Loaded = Ring | Seen | Expr
+    value: Expr
+    rings: tuple[Ring, ...]
 
 
 @continuing("reducePipelined")
@@ -115,7 +113,7 @@ class _Pipeline:
         if stages.value is None or stages.value < 1:
             raise TranslationError("R0713", f"a pipeline has 1 stage or more, not {stages}", self.call.origin)
         loaded = self._loaded(self._body(), stages)
-        rings = list(_rings(loaded))
+        rings = list(loaded.rings)
         if not rings:
             message = "the load of a pipeline stores nothing in Shared memory, nor in registers"
             hint = "`copyAsync`, `copyThreads` or `toMem(Local)` says what is stored"
@@ -143,9 +141,20 @@ class _Pipeline:
         return self.load
 
     def _loaded(self, load: Lambda, stages: Nat) -> Loaded:
-        return self._part(load.body, stages)
+        rings: list[Ring] = []
 
-    def _part(self, expr: Expr, stages: Nat) -> Loaded:
+        def named(expr: Expr) -> Expr:
+            ring = self._ring(expr, stages)
+            if ring is not None:
+                rings.append(ring)
+                return Identifier(ring.name, ring.value.type, expr.origin)
+            return expr if isinstance(expr, Lambda) else map_children(expr, named)
+
+        value = named(load.body)
+        return Loaded(value, tuple(rings))
+
+    def _ring(self, expr: Expr, stages: Nat) -> Ring | None:
+        """The ring in which a part is stored, where it is."""
         inner = as_call(expr, self.call.environment)
         if inner is not None and inner.name in COPIES:
             name = self.translator.name("ring", inner.type)
@@ -155,9 +164,7 @@ class _Pipeline:
         if inner is not None and inner.name == "toMem" and inner.size("a") is Space.LOCAL:
             name = self.translator.name(stem(inner.type, Space.LOCAL), inner.type)
             return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL)
-        if inner is not None and inner.name in READING and inner.arguments:
-            return Seen(inner, tuple(self._part(part, stages) for part in inner.arguments))
-        return expr
+        return None
 
     def _with(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
         """In the environment in which load's parameter is the element with that number."""
@@ -302,25 +309,8 @@ class _Pipeline:
         return found
 
     def _value(self, loaded: Loaded, slot: Nat, environment: Environment) -> i.Expression:
-        match loaded:
-            case Ring():
-                return at(i.Variable(loaded.name, loaded.type), slot)
-            case Seen(view, parts):
-                values = tuple(self._value(part, slot, environment) for part in parts)
-                return i.View(view.name, view.primitive.arguments, values, view.type, view.origin)
-            case _:
-                return self.translator.pure(loaded, environment, self.call.origin)
-
-
-def _rings(loaded: Loaded) -> Iterator[Ring]:
-    match loaded:
-        case Ring():
-            yield loaded
-        case Seen(_, parts):
-            for part in parts:
-                yield from _rings(part)
-        case _:
-            return
+        stored = {ring.name: at(i.Variable(ring.name, ring.type), slot) for ring in loaded.rings}
+        return self.translator.pure(loaded.value, {**environment, **stored}, self.call.origin)
 
 
 def _in_registers(rings: list[Ring]) -> bool:

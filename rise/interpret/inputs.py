@@ -35,7 +35,7 @@ def dtype_of(scalar: Scalar) -> numpy.dtype[Any]:
     return np.dtype(f"{kind}{scalar.bits}")
 
 
-def as_scalar(array: Plain, scalar: Scalar) -> numpy.ndarray[Any, Any]:
+def stored_as(array: Plain, scalar: Scalar) -> numpy.ndarray[Any, Any]:
     """Numbers converted to a scalar type as NumPy does; to tf32 from f32, by a second rounding."""
     converted = np.asarray(array).astype(dtype_of(scalar))
     return tf32.rounded(converted) if scalar == TF32 else converted
@@ -191,7 +191,7 @@ def _random(wanted: Layout, generator: numpy.random.Generator, exact: bool) -> P
         below = max(number(wanted.element.size), 1)
         return np.asarray(generator.integers(0, below, wanted.shape))
     if wanted.element.is_float and not exact:
-        return as_scalar(generator.standard_normal(wanted.shape), wanted.element)
+        return stored_as(generator.standard_normal(wanted.shape), wanted.element)
     lowest = 0 if wanted.element.name.startswith(("u", "b")) and not wanted.element.is_float else -4
     highest = 1 if wanted.element.name == "bool" else 4
     return np.asarray(generator.integers(lowest, highest + 1, wanted.shape)).astype(wanted.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rise.interpret.inputs import as_scalar, dtype_of
+from rise.interpret.inputs import dtype_of, stored_as
 from rise.interpret.instance import Call
 from rise.interpret.lazily import np
 from rise.interpret.value import (
@@ -255,7 +255,7 @@ def _converted(leaf: Leaf, source: Scalar, target: Scalar) -> Leaf:
         return pointwise(lambda a: a != 0, leaf)
     if source.is_float and not target.is_float:
         return pointwise(lambda a: _to_integer(a, target), leaf)
-    return pointwise(lambda a: as_scalar(a, target), leaf)
+    return pointwise(lambda a: stored_as(a, target), leaf)
 
 
 def _to_integer(a: Numbers, target: Scalar) -> Numbers:

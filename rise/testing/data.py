@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rise.expr import Expr
 from rise.interpret import dtype_of, random_inputs, shape_of
 from rise.interpret.evaluate import free_identifiers
-from rise.interpret.inputs import as_scalar, random_input
+from rise.interpret.inputs import random_input, stored_as
 from rise.nat import constant
 from rise.testing.choose import Choose, choices
 from rise.types import F16, F32, I32, Array, Data, Fragment, Function, Pair, Scalar, Type, Vector
@@ -99,7 +99,7 @@ def _awkward(type_: Type, outer: tuple[int, ...], generator: Any) -> Any:
         return ordinary
     special = generator.choice(awkward_numbers(type_).astype(object), outer)
     chosen = np.where(generator.integers(0, 2, outer) == 1, special, ordinary.astype(object))
-    return as_scalar(chosen, type_)
+    return stored_as(chosen, type_)
 
 
 def _ordinary(type_: Type, outer: tuple[int, ...], generator: Any) -> Any:
@@ -128,4 +128,4 @@ def awkward_numbers(scalar: Scalar) -> Any:
     halfway = 1 + epsilon  # times 1 + epsilon/2, and added to small numbers, this lies between two
     special = [np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, float(about.tiny), largest, -largest]
     rounding = [halfway, 1 / epsilon + 1, epsilon / 2, 0.5, 1.5, 2.5]
-    return as_scalar(np.array(special + rounding, np.float64), scalar)
+    return stored_as(np.array(special + rounding, np.float64), scalar)

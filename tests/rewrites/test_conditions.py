@@ -133,7 +133,7 @@ def test_a_condition_refuses(condition: str, rule: Rule, text: str, reason: str)
 
 
 # these are of the tensor-core rules and of those for blocks, and are tested with them
-ELSEWHERE = {"same element", "known elements", "not yet copied", "matrix of numbers"}
+ELSEWHERE = {"same element", "known elements", "not yet copied", "matrix of numbers", "is matrix"}
 LIKEWISE = {"g: numbers": "f: numbers"}
 
 

@@ -106,7 +106,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def modules_named(package: str) -> Iterator[Path]:
-    """In the table of docs/architecture.md: `check/heads`, `scope` are two of one folder, `nat/` is all of one."""
+    """In docs/architecture.md: `check/heads`, `scope` are two of one folder, and `nat/` is all of one."""
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
     section = page.split(f"## {package}:")[1].split("\n## ")[0]
     for cell in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE):

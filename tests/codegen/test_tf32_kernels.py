@@ -70,6 +70,28 @@ def test_conversions_compile(target: str) -> None:
     assert "Global<tf32>" in source and runtime.compile_cubin(source, target).stat().st_size > 0
 
 
+MOVED = {
+    "padding": "fun(xs: 13.tf32 => xs |> padCst(1)(3)(tf32(0.5)) |> mapGlobal(fun(x => x)))",
+    "choice": "fun(xs: 13.tf32 => xs |> mapGlobal(fun(x => select(f32(x) < 1.0)(x)(tf32(2)))))",
+    "vectors": "fun(xs: 12.f32 => xs |> asVectorAligned(4)"
+    " |> mapGlobal(fun(v => v |> mapVec(fun(x => tf32(x))))) |> asScalar)",
+    "Shared, pairs": "fun(xs: 5.7.f32 => xs |> mapBlock(fun(r => r |> mapThreads(fun(x => tf32(x)))"
+    " |> toMem(Shared) |> mapThreads(fun(x => (x, i32(x)))))))",
+}
+
+
+@emulated
+@pytest.mark.parametrize("what", MOVED)
+def test_it_moves_through_memory_as_any_data(what: str) -> None:
+    term = check_expression(MOVED[what])
+    given = np.arange(-6, 5.5, 0.5, dtype=np.float32)
+    made, shape = kernel(MOVED[what]), {"Shared, pairs": (5, 7), "vectors": (12,)}.get(what, (13,))
+    xs = np.resize(given, shape)
+    found, expected = execute(made, [xs], "emulate"), call(term, xs)
+    pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+    assert "tf32" in made.source and all(np.array_equal(a, b) for a, b in pairs)
+
+
 @emulated
 def test_a_kernel_takes_no_number_with_more_digits() -> None:
     text = "fun((xs: 3.5.tf32, y: tf32) => xs |> mapGlobal(fun(r => r |> mapSeq(fun(x => f32(x) + f32(y))))))"
