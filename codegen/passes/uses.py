@@ -265,11 +265,13 @@ def same_workers(left: Use, right: Use, uniform: frozenset[str]) -> frozenset[Wo
 
     uniform: the indices that are the same in both
     """
-    equal = list(_equal_parts(left, right))
     mine, yours = left.workers(), right.workers()
+    # which block it is does not matter: memory that blocks share has no barriers
+    common = {workers for workers in mine.keys() & yours.keys() if workers[0] is not i.Level.BLOCK}
+    equal = list(_equal_parts(left, right)) if common else []
     return frozenset(
         workers
-        for workers in mine.keys() & yours.keys()
+        for workers in common
         if _determined(mine[workers], yours[workers], equal, uniform)
     )
 

@@ -40,7 +40,7 @@ def test_random_programs():
     printed: Counter[str] = Counter()
 
     @given(programs(), WIDTHS)
-    @settings(max_examples=60)
+    @settings(max_examples=120)
     def check(term, width):
         definition = Definition("it", (), term)
         printed.update(t.name for t in subterms(term) if isinstance(t, Primitive))
