@@ -58,6 +58,9 @@ CHECKED: tuple[dict[str, Any], ...] = (
     {"stages": 0, "epilogue": "direct"},
     {"fragment": (32, 8, 16)},
     {"asynchronous": False, "stages": 2, "split_k": 2},
+    {"fragment": (16, 8, 16), "swizzled": True, "fetch": True, "stages": 3},
+    {"fragment": (16, 16, 8), "epilogue": "direct", "stages": 2},
+    {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "epilogue": "direct", "stages": 3},
 )
 TILES: dict[str, Any] = {"block": (64, 64, 32), "warp": (32, 32)}
 PRODUCTS: dict[str, dict[str, int]] = {
@@ -158,7 +161,7 @@ def check_product(name: str, sizes: dict[str, int], schedule: dict[str, Any]) ->
 
 def checks(small: bool) -> None:
     """All programs; `small` for the sanitizer, which is slow."""
-    shapes = ((256, 128, 96),) if small else SHAPES
+    shapes = ((256, 128, 192),) if small else SHAPES
     for schedule in CHECKED:
         strategy = tensor_core(**{**TILES, **schedule})
         for m, n, k in shapes:
