@@ -270,9 +270,7 @@ def same_workers(left: Use, right: Use, uniform: frozenset[str]) -> frozenset[Wo
     common = {workers for workers in mine.keys() & yours.keys() if workers[0] is not i.Level.BLOCK}
     equal = list(_equal_parts(left, right)) if common else []
     return frozenset(
-        workers
-        for workers in common
-        if _determined(mine[workers], yours[workers], equal, uniform)
+        workers for workers in common if _determined(mine[workers], yours[workers], equal, uniform)
     )
 
 
