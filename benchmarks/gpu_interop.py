@@ -278,7 +278,7 @@ def torch_claims() -> dict[str, Claim]:
         refused("R0837", lambda: axpy(xs.clone().requires_grad_(), ys, 1.0))
         refused("R0805", lambda: axpy(there(inputs(200)[0])[::2], ys, 1.0))
         refused("R0803", lambda: axpy(xs.double(), ys, 1.0))
-        refused("R0804", lambda: axpy(xs[None], ys, 1.0))
+        refused("R0409", lambda: axpy(xs, ys[None], 1.0))
 
     def recorded() -> None:
         xs, ys = inputs(10007)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from codegen import runtime
+from codegen.emulator import Buffer, emulate
 from codegen.execute import execute
 from codegen.fragments import LANES, Distribution, distribution, extents
 from codegen.pipeline import Kernel, generate
@@ -204,6 +205,28 @@ def test_swizzled_tiles_are_read_as_they_were_written(a: str, b: str) -> None:
     swizzled = 1 + (b == "B")
     assert made.source.count("= swizzled_memory<half, 64>") == swizzled
     assert agrees(text, made)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "worst"),
+    [({"padding": 8}, 1), ({"swizzled": True}, 1), ({"padding": 0}, 8)],
+    ids=["padded", "swizzled", "neither"],
+)
+def test_matrices_are_loaded_without_bank_conflicts(parameters: dict[str, object], worst: int) -> None:
+    """Rows of 64 elements, 128 bytes, neither padded nor swizzled: all eight rows of a matrix in one bank."""
+    text = product("f16", "f32", b="B").replace("96", "128")
+    made = derived(text, fragment=(16, 8, 16), block=(32, 48, 64), epilogue="direct", **parameters)
+    inputs = random_inputs(inputs_of(check_expression(text)), seed=5, exact=True)
+    out = Buffer("output", np.full((64, 48), np.nan, np.float32), initialised=False)
+    x, y, z = made.launch.at({}).grid
+    found = emulate(
+        made.source, made.name, (x, y, z), made.launch.block, [out, *inputs], made.launch.shared_bytes
+    )
+    lines = made.source.splitlines()
+    loads = [c for line, c in found.conflicts.items() if "load_matrices" in lines[line - 1]]
+    assert len(loads) == 2 and max(c.wavefronts / c.phases for c in loads) == worst
+    copies = [c for line, c in found.conflicts.items() if "copy_async" in lines[line - 1]]
+    assert all(c.wavefronts == c.phases for c in copies)
 
 
 def test_without_staging_each_lane_loads_its_elements() -> None:
