@@ -21,7 +21,7 @@ import codegen
 from codegen import runtime
 from codegen.compiled import Compiled
 from rise.check.program import check_text
-from rise.errors import LaunchError
+from rise.errors import RiseError
 from strategies.default import default
 
 PROGRAMS = """
@@ -53,7 +53,7 @@ def check(holds: bool, what: str = "the result differs") -> None:
 def refused(code: str, call: Callable[[], Any]) -> None:
     try:
         call()
-    except LaunchError as error:
+    except RiseError as error:
         check(error.code == code, f"refused by {error.code}, not {code}: {error.message}")
         return
     raise ValueError(f"is not refused by {code}")

@@ -135,7 +135,9 @@ def _map(
             raise TranslationError(
                 "R0731", f"there is no bulk copy of this tile: {error.message}", origin
             ) from None
-        r.maps[key] = i.MapParameter(r.named.fresh(f"{buffer}_map"), buffer, made)
+        name = f"{buffer}_map"
+        r.maps[key] = i.MapParameter(r.named.fresh(name) if name in r.named.taken else name, buffer, made)
+        r.named.taken.add(name)
     return r.maps[key].name
 
 

@@ -29,9 +29,9 @@ def cuda_text(program: HostProgram) -> str:
     bodies = []
     for kernel in program.kernels:
         head, start, body = kernel.source.partition('extern "C"')
-        before |= dict.fromkeys(line for line in head.splitlines() if line)
+        before |= dict.fromkeys(part.strip("\n") for part in head.split("\n\n") if part.strip())
         bodies.append(start + body)
-    return "\n".join([*(f"{line}\n" for line in before), *bodies])
+    return "\n".join([*(f"{part}\n" for part in before), *bodies])
 
 
 def entries(text: str) -> dict[str, Entry]:

@@ -190,8 +190,8 @@ def tensor_core(
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
     block:     the part of the result that a block computes (m, n), and how much of k at a time
-    warp:      the part of that which a warp computes
-    fragment:  the shape (m, n, k) of an instruction
+    warp:      the part of that which a warp computes, or a warpgroup
+    fragment:  the shape (m, n, k) of an instruction, which says whose it is: 64 × n × 16 is a warpgroup's
     load_once: fragments that several instructions use are loaded once
     stages:    how many tiles of operands are in shared memory, or on their way; 0: none go through it
     padding:   elements added to rows in shared memory, so that columns lie in different banks

@@ -160,6 +160,11 @@ def _by_nvcc(command: str, source: str, target: str, kind: str) -> tuple[bytes, 
         return made.read_bytes(), result.stderr
 
 
+def _written(size: int) -> bytes:
+    """Bytes for NVRTC to write into. Python shares objects of one byte, so there are two or more."""
+    return bytes(max(size, 2))
+
+
 def _by_nvrtc(nvrtc: Any, source: str, target: str, kind: str) -> tuple[bytes, str]:
     program = None
 
@@ -173,7 +178,7 @@ def _by_nvrtc(nvrtc: Any, source: str, target: str, kind: str) -> tuple[bytes, s
         if program is None:
             return ""
         _, size = nvrtc.nvrtcGetProgramLogSize(program)
-        text = b" " * size
+        text = _written(size)
         nvrtc.nvrtcGetProgramLog(program, text)
         return text.decode(errors="replace").strip("\0 \n")
 
@@ -187,7 +192,7 @@ def _by_nvrtc(nvrtc: Any, source: str, target: str, kind: str) -> tuple[bytes, s
     try:
         checked(nvrtc.nvrtcCompileProgram(program, len(encoded), encoded))
         name = kind.upper()
-        code: bytes = b" " * checked(getattr(nvrtc, f"nvrtcGet{name}Size")(program))
+        code = _written(checked(getattr(nvrtc, f"nvrtcGet{name}Size")(program)))
         checked(getattr(nvrtc, f"nvrtcGet{name}")(program, code))
         return code, report()
     finally:

@@ -240,3 +240,13 @@ def test_spills_are_refused_unless_allowed() -> None:
     with pytest.raises(UsageError, match="R0003"):
         codegen.compile(spilling, backend="emulate", target="sm_80", spills="maybe")
     assert codegen.compile(made, backend="emulate", target="sm_80").resources[0].spill_stores == 0
+
+
+@needs_compiler
+def test_a_report_without_text_is_written_into_bytes_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of PTX the report is one byte, 0, and Python has one object for all equal bytes of length one."""
+    monkeypatch.setenv("RISE_CACHE_DIR", str(tmp_path))
+    runtime.compile_cubin('extern "C" __global__ void k(float* x) { x[0] = 1; }\n', "sm_80", ptx=True)
+    assert [n for n in range(256) if bytes([n])[0] != n] == []

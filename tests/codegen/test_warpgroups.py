@@ -14,8 +14,10 @@ import pytest
 from codegen import runtime
 from codegen.execute import execute
 from codegen.fragments import distribution
+from codegen.host import alone
 from codegen.pipeline import Kernel, generate
 from codegen.runtime.compiling import compiler_report
+from codegen.text import cuda_text
 from rewrites.result import Failure, Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
@@ -135,6 +137,13 @@ def test_the_text_compiles_without_remarks() -> None:
     made = derived(text, 4, block=(128, 256, 64), warp=(64, 256), fragment=(64, 256, 16))
     report = compiler_report(made.source, "sm_90a")
     assert "serialized" not in report and "0 bytes spill stores" in report
+
+
+def test_the_text_of_a_file_is_that_of_the_kernel() -> None:
+    """The instructions stand before the kernel, whole."""
+    made = derived(product(128))
+    assert cuda_text(alone(made)) == made.source
+    assert made.source.count("struct Wgmma<") == 1 and "TensorMap A_map, " in made.source
 
 
 # --- faults -----------------------------------------------------------------------------------------------
