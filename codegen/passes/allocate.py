@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from codegen import imperative as i
-from codegen.launch import Launch, number
+from codegen.launch import Launch, Sharing, number
 from rise.errors import TranslationError
-from rise.nat import Atom, Nat, NatVariable, ceiling_quotient, constant, quotient, variable
+from rise.nat import Atom, Nat, NatVariable, ceiling_quotient, constant, quotient, remainder, variable
 from rise.source import Origin
 from rise.types import Array, Data, Index, Layout, Scalar, Space
 
@@ -150,7 +150,7 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
                 uses = [extent(body)]
             live = Region(min((u.start for u in uses), default=0), max((u.end for u in uses), default=0))
             copies = launch.warps if warps else 1
-            warp = variable(warps[0].index) if warps else constant(0)
+            warp = _number(warps[0], launch) if warps else constant(0)
             alignment = _alignment(command.layout)
             size = -(-bytes_of(command.type, command.origin) // alignment) * alignment
             yield Buffer(command.name, size, copies, warp, live, alignment)
@@ -158,6 +158,13 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
             yield from visit(part, warps)
 
     return visit(body, ())
+
+
+def _number(loop: i.ParallelFor, launch: Launch) -> Nat:
+    """The warp that runs an iteration: its index, or, where warps take turns, that modulo their number."""
+    index = variable(loop.index)
+    in_turn = launch.sharing(loop) is Sharing.IN_TURN
+    return remainder(index, constant(launch.warps)) if in_turn else index
 
 
 def _alignment(layout: Layout) -> int:

@@ -219,6 +219,20 @@ def test_threads_take_turns_where_their_number_is_not_known() -> None:
     assert all("+= 128" in k.source for k in made.kernels)
 
 
+def test_warps_that_take_turns_keep_to_their_shared_memory() -> None:
+    """More rows than warps: a warp uses its own buffer again, and no other."""
+    text = (
+        "depFun((n: Nat) => fun(xss: n.32.i32 => xss |> mapWarp(fun(xs => "
+        "xs |> mapLane(fun(x => x + 1)) |> toMem(Shared) |> split(8) |> transpose |> join"
+        " |> mapLane(fun(x => x * 2))))))"
+    )
+    made = generate(term(text), "f")
+    for n in (1, 4, 5, 13):
+        xss = np.arange(n * 32, dtype=np.int32).reshape(n, 32)
+        turned = xss.reshape(n, 4, 8).transpose(0, 2, 1).reshape(n, 32)
+        assert np.array_equal(execute(made, [xss], "emulate"), 2 * (turned + 1))
+
+
 def test_a_grid_without_blocks_is_not_launched() -> None:
     made = compiled("rows by blocks", DEFAULT)
     sizes = ({"m": 0, "n": 3}, {"m": 3, "n": 0})
