@@ -60,7 +60,7 @@ def _box(r: Resolver, command: i.BulkCopy, panels: list[str], facts: Facts) -> i
     tile = i.Tile(target.buffer, start, constant(0), True, target.indices, tuple(extents.items()))
     barrier = r.write(command.barrier, (), facts)
     at_corner = i.Access(source.buffer, corner, source.type)
-    return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], command.origin)
+    return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], origin=command.origin)
 
 
 def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:

@@ -9,7 +9,7 @@ from math import isinf, prod
 from codegen import imperative as i
 from codegen.buffers import dimensions, flatten, inner_element
 from codegen.fragments import distribution, family_of, known_shape
-from codegen.launch import Launch, number
+from codegen.launch import WARP, WARPGROUP, Launch, number, register_budget
 from codegen.passes.allocate import BARRIERS
 from codegen.passes.workers import worker
 from codegen.resolve import several_kernels
@@ -43,6 +43,7 @@ WRAPPING: Mapping[Data, tuple[str, str]] = {
 # C computes with these as with int; the language does not
 NARROW = frozenset(map(Scalar, ("i8", "i16", "u8", "u16")))
 # bytes that an array of each thread's own may take: what all threads of a GPU have comes to some gigabytes
+CONSUMERS = 15  # the named barrier of all who compute
 LOCAL_LIMIT = 16 * 1024
 
 
@@ -77,7 +78,8 @@ class Printer:
         self.line("")
         self._foreign()
         self.line(
-            f'extern "C" __global__ void __launch_bounds__({self.launch.threads}{", 1" if hopper else ""})'
+            f'extern "C" __global__ void {self._clusters()}'
+            f"__launch_bounds__({self.launch.threads}{', 1' if hopper else ''})"
         )
         self.line(f"{self.function.name}({', '.join(self._parameters())}) {{")
         self.block(self.function.body)
@@ -87,6 +89,9 @@ class Printer:
             self.lines[includes:includes] = ["", *printed]
             self.origins[includes:includes] = [None] * (len(printed) + 1)
         return "\n".join(self.lines) + "\n"
+
+    def _clusters(self) -> str:
+        return f"__cluster_dims__({self.launch.cluster}, 1, 1) " if self.launch.cluster > 1 else ""
 
     def _foreign(self) -> None:
         """The C functions whose text the program gives, once each."""
@@ -123,8 +128,10 @@ class Printer:
         self.lines.append("  " * self.depth + text if text else "")
         self.origins.append(self.origin)
 
-    def block(self, command: i.Command) -> None:
+    def block(self, command: i.Command, *first: str) -> None:
         self.depth += 1
+        for text in first:
+            self.line(text)
         self.command(command)
         self.depth -= 1
 
@@ -182,20 +189,26 @@ class Printer:
             case i.New():
                 self._new(command)
             case i.Barrier(scope):
-                self.line("__syncthreads();" if scope is i.Scope.BLOCK else "__syncwarp();")
-            case i.Elected(body):
-                self.line("if (threadIdx.x == 0) {")
+                self.line(self._barrier(scope))
+            case i.Roles():
+                self._roles(command)
+            case i.Elected(body, thread):
+                self.line(f"if (threadIdx.x == {thread}) {{")
                 self.block(body)
                 self.line("}")
-            case i.InitBarriers(barriers, count):
+            case i.InitBarriers(barriers, count, arrivals):
                 self.line(f"for (int s = 0; s < {nat_text(count)}; s += 1)")
-                self.line(f"  barrier_init({self._pointer_to(barriers)} + s, 1);")
+                self.line(f"  barrier_init({self._pointer_to(barriers)} + s, {arrivals});")
                 self.line("fence_barrier_init();")
+            case i.Arrive(barrier, blocks):
+                self._arrive(self._pointer_to(barrier), blocks)
             case i.Expect(barrier, size):
                 self.line(f"barrier_expect({self._pointer_to(barrier)}, {size});")
-            case i.BulkCopy(i.Tile() as target, _, barrier, name, corner):
-                places = ", ".join([name, self._pointer_to(barrier), *map(nat_text, corner)])
-                self.line(f"bulk_load({self._pointer(target)}, {places});")
+            case i.BulkCopy(i.Tile() as target, _, barrier, name, corner, blocks):
+                mask = [str(2**blocks - 1)] if blocks > 1 else []
+                places = ", ".join([name, self._pointer_to(barrier), *mask, *map(nat_text, corner)])
+                how = "bulk_load_multicast" if blocks > 1 else "bulk_load"
+                self.line(f"{how}({self._pointer(target)}, {places});")
             case i.WaitBarrier(barrier, parity):
                 self.line(f"barrier_wait({self._pointer_to(barrier)}, {nat_text(parity)});")
             case i.GroupFence(fragments):
@@ -226,6 +239,34 @@ class Printer:
                 self.line(f"{self._library_of(target)}::mma_sync({operands});")
             case i.ForFragment(_, index, body):
                 self._elements(index, body)
+
+    def _barrier(self, scope: i.Scope) -> str:
+        match scope:
+            case i.Scope.CLUSTER:
+                return "cluster_sync();"
+            case i.Scope.BLOCK:
+                return "__syncthreads();"
+            case i.Scope.CONSUMERS:
+                return f"named_barrier({CONSUMERS}, {WARP * self.launch.warps});"
+            case i.Scope.WARP:
+                return "__syncwarp();"
+
+    def _roles(self, roles: i.Roles) -> None:
+        """Registers that those who load do not need go to those who compute."""
+        self.command(roles.setup)
+        low, high = register_budget(self.launch)
+        self.line(f"if (threadIdx.x >= {WARPGROUP * roles.consumers}) {{  // {roles.producers} load")
+        self.block(roles.produce, f"registers_decrease<{low}>();")
+        self.line(f"}} else {{  // {roles.consumers} compute")
+        self.block(roles.consume, f"registers_increase<{high}>();")
+        self.line("}")
+
+    def _arrive(self, barrier: str, blocks: int) -> None:
+        if blocks == 1:
+            self.line(f"if (threadIdx.x % {WARPGROUP} == 0) barrier_arrive({barrier});")
+        else:
+            member = f"threadIdx.x % {WARPGROUP}"
+            self.line(f"if ({member} < {blocks}) barrier_arrive_remote({barrier}, {member});")
 
     def _copy(self, how: str, target: i.Acceptor, value: i.Access) -> None:
         width = number(value.type.size, "the width of a vector") if isinstance(value.type, Vector) else 1

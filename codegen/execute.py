@@ -117,6 +117,7 @@ def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str
         arguments,
         launch.shared_bytes,
         seed,
+        (launch.cluster, 1, 1),
         origins=kernel.lines,
     )
 

@@ -27,6 +27,7 @@ class Level(Enum):
     """Who executes an iteration of a parallel loop."""
 
     GRID = "global"
+    CLUSTER = "cluster"
     BLOCK = "block"
     THREAD = "thread"
     WARPGROUP = "warpgroup"
@@ -38,7 +39,9 @@ class Level(Enum):
 class Scope(Enum):
     """Who waits at a barrier."""
 
+    CLUSTER = "cluster"
     BLOCK = "block"
+    CONSUMERS = "consumers"  # the warpgroups that compute, where others only load
     WARP = "warp"
 
 
@@ -263,10 +266,11 @@ class Wait:
 
 @dataclass(frozen=True)
 class InitBarriers:
-    """Makes the mbarriers of a ring, each for one arrival: by one thread."""
+    """Makes the mbarriers of a ring, whose phases end after so many arrivals: by one thread."""
 
     barriers: Acceptor
     count: Nat
+    arrivals: int = 1
 
 
 @dataclass(frozen=True)
@@ -282,6 +286,7 @@ class BulkCopy:
     """Starts to copy a tile from global into shared memory, whose bytes come to an mbarrier.
 
     map, corner: as resolved: of the tensor, and the first element of the box in it, innermost first
+    blocks:      to the same place in so many blocks of the cluster
     """
 
     target: Acceptor
@@ -289,6 +294,7 @@ class BulkCopy:
     barrier: Acceptor
     map: str = ""
     corner: tuple[Nat, ...] = ()
+    blocks: int = 1
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
@@ -301,10 +307,36 @@ class WaitBarrier:
 
 
 @dataclass(frozen=True)
+class Arrive:
+    """Each warpgroup that computes arrives once: at the mbarriers at one place of so many blocks."""
+
+    barrier: Acceptor
+    blocks: int = 1
+
+
+@dataclass(frozen=True)
 class Elected:
     """The body, by one thread of the block."""
 
     body: Command
+    thread: int = 0
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The last warpgroups of a block only load; `consumers` warpgroups do everything else.
+
+    setup: is done once in a block, before anything
+    turn:  in `produce` and `consume`, how often they were executed before (see `passes.roles`)
+    """
+
+    setup: Command
+    produce: Command
+    consume: Command
+    producers: int
+    consumers: int
+    turn: str = ""
+    origin: Origin = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -369,7 +401,10 @@ class For:
 
 @dataclass(frozen=True)
 class ParallelFor:
-    """Iterations distributed over the workers of a level, in dimension `dimension` (0 is x)."""
+    """Iterations distributed over the workers of a level, in dimension `dimension` (0 is x).
+
+    most: at most so many workers, who do several iterations in turn; 0: one for each
+    """
 
     level: Level
     dimension: int
@@ -377,6 +412,7 @@ class ParallelFor:
     count: Nat
     body: Command
     origin: Origin = field(default=None, compare=False, repr=False)
+    most: int = 0
 
 
 @dataclass(frozen=True)
@@ -473,7 +509,9 @@ Command = (
     | Expect
     | BulkCopy
     | WaitBarrier
+    | Arrive
     | Elected
+    | Roles
     | GroupFence
     | GroupCommit
     | GroupWait
@@ -495,7 +533,7 @@ Command = (
 # what has expressions and acceptors as its parts
 READING = (
     Operator, ForeignCall, Assign, CopyAsync, LoadFragment, LoadMatrices, StoreFragment, FillFragment,
-    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, GroupFence, GroupWait,
+    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, Arrive, GroupFence, GroupWait,
 )  # fmt: skip
 
 
@@ -517,6 +555,8 @@ def inner(command: Command) -> tuple[Command, ...]:
             return commands
         case For() | ParallelFor() | New() | ForFragment() | When() | Define() | Elected():
             return (command.body,)
+        case Roles(setup, produce, consume):
+            return setup, produce, consume
         case _:
             return ()
 
@@ -528,6 +568,8 @@ def with_inner(command: Command, new: tuple[Command, ...]) -> Command:
             return sequence(*new)
         case For() | ParallelFor() | New() | ForFragment() | When() | Define() | Elected():
             return replace(command, body=new[0])
+        case Roles():
+            return replace(command, setup=new[0], produce=new[1], consume=new[2])
         case _:
             return command
 

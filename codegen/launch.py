@@ -13,14 +13,17 @@ from math import ceil
 
 from codegen import imperative as i
 from rise.errors import TranslationError
-from rise.nat import Nat, ceiling_quotient, constant, evaluate, maximum, nat
+from rise.nat import Nat, ceiling_quotient, constant, evaluate, maximum, minimum, nat, quotient
 from rise.source import Origin
 
 WARP = 32
 WARPGROUP = 128
 GLOBAL_BLOCK = 128
+LARGEST_CLUSTER = 8
 # warps that share a loop whose number of iterations is not known
 SOME_WARPS = 4
+REGISTERS = 65536  # of a multiprocessor
+GRIDS = (i.Level.CLUSTER, i.Level.BLOCK, i.Level.GRID)
 # a number, or the size that it is where that is known at launch
 Extent = int | Nat
 
@@ -35,11 +38,17 @@ class Sharing(Enum):
 
 @dataclass(frozen=True)
 class Launch:
-    """Blocks of the grid and threads of a block, by dimension; bytes of dynamic shared memory."""
+    """Blocks of the grid and threads of a block, by dimension; bytes of dynamic shared memory.
+
+    cluster:   blocks of a cluster, which are neighbours in dimension 0
+    producers: the last warpgroups of a block, which only load: they are no workers at any level
+    """
 
     grid: tuple[Extent, Extent, Extent] = (1, 1, 1)
     block: tuple[int, int, int] = (1, 1, 1)
     shared_bytes: int = 0
+    cluster: int = 1
+    producers: int = 0
 
     @property
     def threads(self) -> int:
@@ -47,7 +56,12 @@ class Launch:
 
     @property
     def warps(self) -> int:
-        return self.block[0] // WARP
+        return self.block[0] // WARP - self.producers * (WARPGROUP // WARP)
+
+    @property
+    def registers(self) -> int:
+        """What each thread can have when the kernel starts, with one block on each multiprocessor."""
+        return min(248, REGISTERS // self.threads // 8 * 8)
 
     def at(self, sizes: Mapping[str, int]) -> Launch:
         """The launch at these sizes: a grid of numbers."""
@@ -57,8 +71,10 @@ class Launch:
     def workers(self, level: i.Level, dimension: int) -> Extent:
         """How many there are to share the iterations of a loop."""
         match level:
+            case i.Level.CLUSTER:
+                return _extent(quotient(nat(self.grid[dimension]), self.cluster if dimension == 0 else 1))
             case i.Level.BLOCK:
-                return self.grid[dimension]
+                return self.cluster if self.cluster > 1 and dimension == 0 else self.grid[dimension]
             case i.Level.THREAD:
                 return self.block[dimension]
             case i.Level.WARP:
@@ -66,7 +82,7 @@ class Launch:
             case i.Level.LANE:
                 return WARP
             case i.Level.WARPGROUP:
-                return self.block[0] // WARPGROUP
+                return self.block[0] // WARPGROUP - self.producers
             case i.Level.MEMBER:
                 return WARPGROUP
             case i.Level.GRID:
@@ -79,11 +95,23 @@ class Launch:
             return Sharing.ONE_EACH
         if workers.value is not None and loop.count.value is not None:
             return Sharing.AT_MOST_ONE if loop.count.value < workers.value else Sharing.IN_TURN
-        return Sharing.AT_MOST_ONE if loop.level in (i.Level.BLOCK, i.Level.GRID) else Sharing.IN_TURN
+        return Sharing.AT_MOST_ONE if loop.level in GRIDS and not loop.most else Sharing.IN_TURN
 
     def __str__(self) -> str:
         sizes = ["×".join(map(str, s)) for s in (self.grid, self.block)]
-        return f"grid {sizes[0]}, block {sizes[1]}, {self.shared_bytes} bytes of shared memory"
+        clusters = f" in clusters of {self.cluster}" if self.cluster > 1 else ""
+        return f"grid {sizes[0]}{clusters}, block {sizes[1]}, {self.shared_bytes} bytes of shared memory"
+
+
+def register_budget(launch: Launch) -> tuple[int, int]:
+    """Registers of each thread that loads, and of each that computes: the block's are handed over.
+
+    Both are multiples of 8; together they are at most what the block had when the kernel started.
+    """
+    groups = launch.threads // WARPGROUP
+    consumers = groups - launch.producers
+    low = 24 if consumers == 2 else 40 if consumers == 1 else 32
+    return low, min(248, (launch.registers * groups - low * launch.producers) // consumers // 8 * 8)
 
 
 def number(size: Nat, what: str, origin: Origin = None) -> int:
@@ -102,7 +130,10 @@ def derive(body: i.Command) -> Launch:
     """As many workers at every level as its largest loop has iterations."""
     loops = [c for c in i.commands(body) if isinstance(c, i.ParallelFor)]
     block = [_in_block(loops, i.Level.THREAD, d, GLOBAL_BLOCK if d == 0 else 1) for d in range(3)]
+    cluster = _cluster(body)
     grid = [_largest(loops, i.Level.BLOCK, d) for d in range(3)]
+    if cluster > 1:
+        grid[0] = _extent(nat(_largest(loops, i.Level.CLUSTER, 0)) * cluster)
     if any(loop.level in (i.Level.WARP, i.Level.LANE) for loop in loops):
         block[0] = max(block[0], WARP * _in_block(loops, i.Level.WARP, 0, SOME_WARPS))
         block[0] = ceil(block[0] / WARP) * WARP
@@ -115,7 +146,11 @@ def derive(body: i.Command) -> Launch:
             known = total if isinstance(total, int) else GLOBAL_BLOCK
             block[dimension] = min(known, GLOBAL_BLOCK) or 1 if dimension == 0 else 1
             grid[dimension] = _extent(ceiling_quotient(total, block[dimension]))
-    launch = Launch((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]))
+    producers = max((c.producers for c in i.commands(body) if isinstance(c, i.Roles)), default=0)
+    block[0] += producers * WARPGROUP
+    launch = Launch(
+        (grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), cluster=cluster, producers=producers
+    )
     if launch.threads > 1024:
         raise TranslationError(
             "R0714", f"a block would have {launch.threads} threads; at most 1024 are possible"
@@ -123,8 +158,28 @@ def derive(body: i.Command) -> Launch:
     return launch
 
 
+def _cluster(body: i.Command) -> int:
+    """How many blocks are in a cluster: those of the maps over blocks inside of maps over clusters."""
+    clusters = [c for c in i.commands(body) if isinstance(c, i.ParallelFor) and c.level is i.Level.CLUSTER]
+    blocks = [c for c in i.commands(body) if isinstance(c, i.ParallelFor) and c.level is i.Level.BLOCK]
+    inside = [b for c in clusters for b in i.commands(c) if isinstance(b, i.ParallelFor) and b in blocks]
+    if not clusters:
+        return 1
+    sizes = {number(b.count, "the size of a cluster", b.origin) for b in inside}
+    flat = all(loop.dimension == 0 for loop in (*clusters, *inside))
+    if len(sizes) != 1 or len(inside) != len(blocks) or not flat or max(sizes) > LARGEST_CLUSTER:
+        raise TranslationError(
+            "R0733",
+            "the blocks of this program are in no clusters of one size",
+            clusters[0].origin,
+            f"put all of mapBlock(0) into mapCluster(0), up to {LARGEST_CLUSTER} blocks each",
+        )
+    return max(sizes)
+
+
 def _counts(loops: Iterable[i.ParallelFor], level: i.Level, dimension: int) -> list[Nat]:
-    return [loop.count for loop in loops if loop.level is level and loop.dimension == dimension]
+    found = [loop for loop in loops if loop.level is level and loop.dimension == dimension]
+    return [minimum(loop.count, loop.most) if loop.most else loop.count for loop in found]
 
 
 def _in_block(loops: Sequence[i.ParallelFor], level: i.Level, dimension: int, some: int) -> int:

@@ -17,6 +17,8 @@ from codegen.passes.groups import group_products
 from codegen.passes.indices import INDEX_PASSES
 from codegen.passes.kernels import kernels
 from codegen.passes.legality import check, check_accumulators
+from codegen.passes.multicast import multicast
+from codegen.passes.roles import split_roles
 from codegen.passes.vectorise import vectorise
 from codegen.reserved import RESERVED
 from codegen.resolve import resolve, several_kernels
@@ -184,6 +186,8 @@ def _compiled(kernel: Kernel) -> Kernel:
 
     indices = index_type(kernel.function)
     function = stage("kernel", _counting_in(indices, kernel))
+    function = stage("multicast", multicast(function))
+    function = stage("roles", split_roles(function))
     function = stage("groups", group_products(function))
     function = stage("distribute", distribute(function))
     launch = derive(function.body)

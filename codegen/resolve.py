@@ -79,6 +79,8 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return new
         case i.ForFragment() | i.Elected():
             return replace(command, body=_command(r, command.body, facts))
+        case i.Roles():
+            return i.with_inner(command, tuple(_command(r, part, facts) for part in i.inner(command)))
         case i.BulkCopy():
             return box.copied(r, command, facts)
         case i.LoadFragment(fragment) if distribution(fragment) is not None:
@@ -108,8 +110,10 @@ def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.MmaFragment(target, a, b, c, origin):
             left, right = (_operand(r, x, facts) for x in (a, b))
             return i.MmaFragment(r.write(target, (), facts), left, right, r.read(c, (), facts), origin)
-        case i.InitBarriers(barriers, count):
-            return i.InitBarriers(r.write(barriers, (constant(0),), facts), count)
+        case i.InitBarriers(barriers):
+            return replace(command, barriers=r.write(barriers, (constant(0),), facts))
+        case i.Arrive(barrier):
+            return replace(command, barrier=r.write(barrier, (), facts))
         case i.Expect(barrier, size):
             return i.Expect(r.write(barrier, (), facts), size)
         case i.WaitBarrier(barrier, parity):

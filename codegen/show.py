@@ -67,6 +67,10 @@ def _lines(command: i.Command) -> Iterator[str]:
             yield from _block(f"new({space}, {name}: {show_type(type_)})", body)
         case i.When(value, bound, body):
             yield from _block(f"when({show_nat(value)} < {show_nat(bound)})", body)
+        case i.Roles(setup, produce, consume):
+            yield from _block("setup", setup)
+            yield from _block(f"produce({command.producers})", produce)
+            yield from _block(f"consume({command.consumers})", consume)
         case i.Elected(body):
             yield from _block("elected", body)
         case i.Define(name, value, body):
@@ -103,6 +107,8 @@ def _statement(command: i.Command) -> str:
             return f"expect({show_acceptor(barrier)}, {size})"
         case i.BulkCopy(target, value, barrier):
             return f"bulkCopy({show_acceptor(target)}, {show_expression(value)}, {show_acceptor(barrier)})"
+        case i.Arrive(barrier, blocks):
+            return f"arrive({show_acceptor(barrier)}{f', {blocks} blocks' if blocks > 1 else ''})"
         case i.WaitBarrier(barrier, parity):
             return f"waitBarrier({show_acceptor(barrier)}, {show_nat(parity)})"
         case i.GroupFence(fragments):

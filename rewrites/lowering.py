@@ -24,6 +24,27 @@ MAP_CLUSTER = rule(
     sizes=("d",),
     meaning="Over the clusters of blocks of dimension d.",
 )
+BLOCKS_IN_CLUSTERS = rule(
+    "mapBlock → mapCluster",
+    "xs |> mapBlock(d)(f)",
+    "xs |> split(c) |> mapCluster(d)(fun(ys => ys |> mapBlock(d)(f))) |> join",
+    sizes=("d", "c"),
+    meaning="Blocks in clusters of c, which reach each other's shared memory.",
+)
+BLOCKS_PERSIST = rule(
+    "mapBlock → mapBlockPersistent",
+    "xs |> mapBlock(d)(f)",
+    "xs |> mapBlockPersistent(d, p)(f)",
+    sizes=("d", "p"),
+    meaning="p blocks stay, and take one element after the other.",
+)
+CLUSTERS_PERSIST = rule(
+    "mapCluster → mapClusterPersistent",
+    "xs |> mapCluster(d)(f)",
+    "xs |> mapClusterPersistent(d, p)(f)",
+    sizes=("d", "p"),
+    meaning="p clusters stay, and take one element after the other.",
+)
 MAP_WARP_GROUP = rule(
     "map → mapWarpGroup", "xs |> map(f)", "xs |> mapWarpGroup(f)", meaning="Over the warpgroups of a block."
 )

@@ -86,6 +86,9 @@ class Parameters:
     split_k: int = 1
     swizzled: bool = False
     fetch: bool = False
+    roles: bool = False
+    blocks: int = 0
+    cluster: int = 1
 
     @property
     def by_groups(self) -> bool:
@@ -186,6 +189,9 @@ def tensor_core(
     swizzled: bool = False,
     fetch: bool = False,
     split_k_blocks: int = 1,
+    roles: bool = False,
+    blocks: int = 0,
+    cluster: int = 1,
 ) -> Strategy:
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
@@ -203,6 +209,9 @@ def tensor_core(
     swizzled:  rows in shared memory of 32, 64 or 128 bytes are swizzled instead of padded
     asynchronous: tiles are copied past the registers (sm_80 and later); else they are prefetched into them
     split_k_blocks: among how many blocks the sums of a tile are shared out; a second kernel adds them
+    roles:     a further warpgroup only loads, for those that compute
+    blocks:    so many blocks stay and compute one tile after the other; 0: a block for each tile
+    cluster:   so many neighbours in the order of tiles load together what they have in common
     """
     p = Parameters(
         block,
@@ -218,6 +227,9 @@ def tensor_core(
         split_k,
         swizzled,
         fetch,
+        roles,
+        blocks,
+        cluster,
     )
     validate(p)
     if split_k_blocks < 1:
@@ -247,12 +259,23 @@ def validate(p: Parameters) -> None:
         ("padding", p.padding, 0),
         ("vector", p.vector, 1),
         ("group", p.group, 0),
+        ("blocks", p.blocks, 0),
+        ("cluster", p.cluster, 1),
     ):
         if value < least:
             raise StrategyError("R0609", f"tensor_core: {name} is {value}, and must be at least {least}")
     if p.split_k > 1 and p.epilogue != "shared":
         message = f"tensor_core: split_k is {p.split_k}: partial sums are added in shared memory"
         raise StrategyError("R0609", message, hint="use `epilogue=shared`")
+    if (p.blocks or p.cluster > 1) and not p.group:
+        message = "tensor_core: blocks and clusters take tiles from one list"
+        raise StrategyError("R0609", message, hint="use `group=1` or more")
+    if p.blocks % p.cluster:
+        message = f"tensor_core: blocks is {p.blocks}, no multiple of cluster, {p.cluster}"
+        raise StrategyError("R0609", message)
+    if p.roles and not p.by_groups:
+        message = "tensor_core: roles are for warpgroups"
+        raise StrategyError("R0609", message, hint="use fragments of 64 × n × 16")
     if p.padding % 8:
         message = f"tensor_core: padding is {p.padding}; rows of tiles start at multiples of 8 elements"
         raise StrategyError("R0609", message)
@@ -286,7 +309,7 @@ def without_prologue(p: Parameters, computed: list[Expr], columns: Nat) -> Strat
     def make(hidden: Mapping[str, Expr]) -> Strategy:
         known = {name: lying(matrix, {}) for name, matrix in hidden.items()}
         staged = stage(p.copies, p.stages, known) if p.stages else id_
-        return seq(_schedule(p, columns), staged)
+        return seq(_schedule(p, columns), staged, roles_of(p))
 
     return hiding(lambda part: any(part is matrix for matrix in computed), make)
 
@@ -299,10 +322,25 @@ def _schedule(p: Parameters, columns: Nat) -> Strategy:
             tile_output_flat(p.block[0], p.block[1], across),
             arguments(4, mapped(in_block)),
             arguments(4, RASTERISE.with_sizes(g=p.group, c=across)),
-            arguments(5, low.MAP_BLOCK.with_sizes(d=0)),
+            arguments(5, seq(low.MAP_BLOCK.with_sizes(d=0), workers_of_grid(p))),
         )
     blocks = seq(low.MAP_BLOCK.with_sizes(d=1), mapped(low.MAP_BLOCK.with_sizes(d=0)))
     return seq(tile_output(p.block[0], p.block[1]), arguments(3, seq(mapped(mapped(in_block)), blocks)))
+
+
+def workers_of_grid(p: Parameters) -> Strategy:
+    """The blocks of a map over tiles: in clusters, and fewer than tiles."""
+    persist = low.CLUSTERS_PERSIST if p.cluster > 1 else low.BLOCKS_PERSIST
+    clusters = low.BLOCKS_IN_CLUSTERS.with_sizes(d=0, c=p.cluster) if p.cluster > 1 else id_
+    staying = top_down(persist.with_sizes(d=0, p=p.blocks // p.cluster)) if p.blocks else id_
+    return seq(clusters, staying)
+
+
+def roles_of(p: Parameters) -> Strategy:
+    """One warpgroup loads, the others compute."""
+    consumers = (p.block[0] // p.warp[0]) * (p.block[1] // p.warp[1])
+    roles = low.REDUCE_ROLES.with_sizes(s=p.stages, p=1, c=consumers)
+    return everywhere(roles) if p.roles else id_
 
 
 def direct_epilogue(p: Parameters) -> Strategy:

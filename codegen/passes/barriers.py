@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from codegen import imperative as i
-from codegen.launch import Launch, Sharing
+from codegen.launch import GRIDS, Launch, Sharing
 from codegen.passes.allocate import BARRIERS, Region
 from codegen.passes.uses import EARLIER, Loop, Use, loop_of, meeting, target_of, uses
 from rise.errors import TranslationError
@@ -51,7 +51,7 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
     """The pass. `regions` are those of the buffers in shared memory: they may overlap."""
     waits = [c.pending for c in i.commands(function.body) if isinstance(c, i.Wait)]
     news = (c for c in i.commands(function.body) if isinstance(c, i.New))
-    sync = frozenset(new.name for new in news if new.layout == BARRIERS)
+    sync = frozenset(new.name for new in news if new.layout == BARRIERS) | _rings_of_roles(function.body)
     body, _ = _Inserting(regions, launch, max(waits, default=0) + 2, sync=sync).go(function.body, NOTHING)
     return replace(function, body=body)
 
@@ -64,7 +64,7 @@ class _Inserting:
     here: the buffers that were there before the innermost loop
     most: after so many commits less one any wait ends a copy
     found: the uses of the commands met so far
-    sync: the buffers of mbarriers, by which threads wait for each other
+    sync: the buffers of mbarriers, by which threads wait for each other, and those that they guard
     met:  who has to wait between two uses, as far as it has been asked
     """
 
@@ -102,6 +102,9 @@ class _Inserting:
                     inner = replace(inner, own=self.own | {name})
                 body, after = inner.go(command.body, before)
                 return replace(command, body=body), after
+            case i.Roles():
+                consume, after = self.go(command.consume, before)
+                return replace(command, consume=i.rebuild(consume, i.Barrier, _of_consumers)), after
             case i.Commit():
                 return command, committed(before, self.most)
             case i.Wait(groups):
@@ -110,7 +113,7 @@ class _Inserting:
                 return command, passed
             case i.For():
                 return self._for(command, before)
-            case i.ParallelFor(level) if level in (i.Level.BLOCK, i.Level.WARP, i.Level.GRID):
+            case i.ParallelFor(level) if level in (*GRIDS, i.Level.WARP):
                 return self._workers(command, before)
             case _:
                 return self._command(command, before)
@@ -244,6 +247,22 @@ class _Inserting:
             # the command is kept, so that no other gets its number
             self.found[key] = (command, found)
         return self.found[key][1]
+
+
+def _rings_of_roles(body: i.Command) -> frozenset[str]:
+    """What some warpgroups load and others read: mbarriers say when."""
+    loads = (c.produce for c in i.commands(body) if isinstance(c, i.Roles))
+    return frozenset(
+        c.target.buffer
+        for load in loads
+        for c in i.commands(load)
+        if isinstance(c, i.BulkCopy) and isinstance(c.target, i.Tile)
+    )
+
+
+def _of_consumers(barrier: i.Barrier) -> i.Barrier:
+    """Those who load do not wait with those who compute."""
+    return i.Barrier(i.Scope.CONSUMERS) if barrier.scope is i.Scope.BLOCK else barrier
 
 
 def _light(loop: i.For | i.ParallelFor) -> Loop:

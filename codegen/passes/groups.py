@@ -13,12 +13,13 @@ from dataclasses import replace
 from codegen import imperative as i
 from codegen.buffers import inner_element
 from rise.errors import TranslationError
-from rise.nat import constant
+from rise.nat import Atom, Nat, NatVariable, constant, variable
 from rise.source import Origin
 from rise.types import Layout, Scalar
 
 ROW_BYTES = 128  # of a tile in shared memory
 SWIZZLED = Layout("swizzled", constant(ROW_BYTES))
+PIPELINES = ("reducePipelined", "reduceRoleSplit")
 IN_FLIGHT = 1  # groups of products under way while the next is started
 
 
@@ -48,7 +49,7 @@ def _check_operand(tile: i.Tile, new: i.New | None, origin: Origin) -> None:
 
 
 def _loops(command: i.Command) -> i.Command:
-    if isinstance(command, i.For) and command.pattern == "reducePipelined" and _products(command):
+    if isinstance(command, i.For) and command.pattern in PIPELINES and _products(command):
         return _pipeline(command)
     if isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP and _products(command):
         return _at_once(command)
@@ -70,10 +71,28 @@ def _pipeline(loop: i.For) -> i.Command:
             return replace(command, body=body)
         return i.with_inner(command, tuple(step(c) for c in i.inner(command)))
 
-    body = step(loop.body)
+    body, released = _released_late(step(loop.body), loop)
     before = [replace(g, body=_each_accumulator(g.body, _fence)) for g in found]
     after = [replace(g, body=_each_accumulator(g.body, _wait)) for g in found]
-    return i.sequence(*before, replace(loop, body=body), *after)
+    return i.sequence(*before, replace(loop, body=body), *after, released)
+
+
+def _released_late(step: i.Command, loop: i.For) -> tuple[i.Command, i.Command]:
+    """The slot of step k is empty when its products are over: after step k + 1 has started, or the loop."""
+    k = NatVariable(loop.index)
+    last: list[i.Command] = []
+
+    def before(command: i.Command) -> i.Command:
+        if isinstance(command, i.Arrive):
+            last.append(_at(command, {k: loop.count - 1}))
+            return i.When(constant(0), variable(loop.index), _at(command, {k: variable(loop.index) - 1}))
+        return i.with_inner(command, tuple(before(part) for part in i.inner(command)))
+
+    return before(step), i.sequence(*last)
+
+
+def _at(command: i.Command, values: dict[Atom, Nat]) -> i.Command:
+    return i.rebuild(command, Nat, lambda n: n.substitute(values))
 
 
 def _at_once(group: i.ParallelFor) -> i.ParallelFor:

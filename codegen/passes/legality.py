@@ -14,14 +14,16 @@ from rise.errors import TranslationError
 from rise.nat import Nat
 from rise.source import Origin
 
+BLOCKS = frozenset({i.Level.CLUSTER, i.Level.BLOCK})
 ABOVE: dict[i.Level, frozenset[i.Level]] = {
     i.Level.GRID: frozenset({i.Level.GRID}),
-    i.Level.BLOCK: frozenset({i.Level.BLOCK}),
-    i.Level.THREAD: frozenset({i.Level.BLOCK, i.Level.THREAD}),
-    i.Level.WARP: frozenset({i.Level.BLOCK}),
-    i.Level.LANE: frozenset({i.Level.BLOCK, i.Level.WARP}),
-    i.Level.WARPGROUP: frozenset({i.Level.BLOCK}),
-    i.Level.MEMBER: frozenset({i.Level.BLOCK, i.Level.WARPGROUP}),
+    i.Level.CLUSTER: frozenset({i.Level.CLUSTER}),
+    i.Level.BLOCK: BLOCKS,
+    i.Level.THREAD: BLOCKS | {i.Level.THREAD},
+    i.Level.WARP: BLOCKS,
+    i.Level.LANE: BLOCKS | {i.Level.WARP},
+    i.Level.WARPGROUP: BLOCKS,
+    i.Level.MEMBER: BLOCKS | {i.Level.WARPGROUP},
 }
 
 

@@ -38,6 +38,7 @@ ROW = "element of a row"
 OTHER = "other "
 
 Workers = tuple[i.Level, int]
+OUTSIDE = (i.Level.CLUSTER, i.Level.BLOCK)
 WARPS, LANES = (i.Level.WARP, 0), (i.Level.LANE, 0)
 
 
@@ -103,7 +104,7 @@ class Use:
         """The indices that are the same for all threads of a scope that run the use together."""
         names: set[str] = set()
         for loop in self.around:
-            outside = loop.workers is None or loop.workers[0] is i.Level.BLOCK
+            outside = loop.workers is None or loop.workers[0] in OUTSIDE
             if not outside and (loop.workers != WARPS or scope is i.Scope.BLOCK):
                 break
             names |= {loop.index, EARLIER + loop.index}
@@ -267,7 +268,7 @@ def same_workers(left: Use, right: Use, uniform: frozenset[str]) -> frozenset[Wo
     """
     mine, yours = left.workers(), right.workers()
     # which block it is does not matter: memory that blocks share has no barriers
-    common = {workers for workers in mine.keys() & yours.keys() if workers[0] is not i.Level.BLOCK}
+    common = {workers for workers in mine.keys() & yours.keys() if workers[0] not in OUTSIDE}
     equal = list(_equal_parts(left, right)) if common else []
     return frozenset(
         workers for workers in common if _determined(mine[workers], yours[workers], equal, uniform)

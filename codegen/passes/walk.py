@@ -19,7 +19,8 @@ def rebuild_own(command: i.Command, kind: type[N], change: Callable[[N], N]) -> 
     inside = i.inner(command)
     if isinstance(command, i.Sequence) or not inside:
         return command if isinstance(command, i.Sequence) else i.rebuild(command, kind, change)
-    return i.with_inner(i.rebuild(i.with_inner(command, (i.Skip(),)), kind, change), inside)
+    hollow = i.with_inner(command, (i.Skip(),) * len(inside))
+    return i.with_inner(i.rebuild(hollow, kind, change), inside)
 
 
 def own_nats(command: i.Command) -> list[Nat]:

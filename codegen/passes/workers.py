@@ -22,9 +22,12 @@ def worker(level: i.Level, dimension: int, launch: Launch) -> Nat:
     """The number of the worker at a level, in the names that CUDA has."""
     axis = "xyz"[dimension]
     thread, block = variable(f"threadIdx.{axis}"), variable(f"blockIdx.{axis}")
+    clusters = launch.cluster > 1 and dimension == 0
     match level:
+        case i.Level.CLUSTER:
+            return quotient(block, launch.cluster) if clusters else block
         case i.Level.BLOCK:
-            return block
+            return remainder(block, launch.cluster) if clusters else block
         case i.Level.THREAD:
             return thread
         case i.Level.WARP:

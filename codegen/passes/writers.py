@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from codegen import imperative as i
 from codegen.launch import Extent, Launch
 from codegen.passes.places import natural, same_place
-from codegen.passes.uses import Loop, Use, Workers, elements, loop_of, target_of
+from codegen.passes.uses import OUTSIDE, Loop, Use, Workers, elements, loop_of, target_of
 from rise.errors import TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable
 from rise.types import Space
@@ -104,6 +104,8 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
     use = _use(command, target, around)
     private = around.own.get(target.buffer, frozenset())
     several = {w for w, index in use.workers().items() if index not in private}
+    if target.buffer in around.own:
+        several = {w for w in several if w[0] not in OUTSIDE}  # each block has one
     several -= {loop.workers for loop in use.around if loop.workers and loop.count.value == 1}
     mentioned = {name for n in use.indices for name in n.variables}
     for level, dimension in sorted(several, key=str):
@@ -150,7 +152,8 @@ def _launched(
         return [(i.Level.GRID, d, launch.workers(i.Level.GRID, d)) for d in range(3)]
     wanted: list[tuple[i.Level, int, Extent]] = []
     if buffer not in around.own:
-        wanted += [(i.Level.BLOCK, d, launch.grid[d]) for d in range(3)]
+        levels = (i.Level.CLUSTER, i.Level.BLOCK) if launch.cluster > 1 else (i.Level.BLOCK,)
+        wanted += [(level, d, launch.workers(level, d)) for level in levels for d in range(3)]
     if around.elected:
         return wanted
     if i.Level.WARP in around.levels or i.Level.LANE in around.levels:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from codegen import imperative as i
 from codegen.buffers import dimensions
 from codegen.imperative import Level
+from codegen.launch import number
 from codegen.paths import Resolver
 from codegen.resolve import resolved
 from codegen.translate import (
@@ -29,7 +30,10 @@ from rise.types import Array, Data, Pair, Space
 
 LEVELS = {
     "mapGlobal": Level.GRID,
+    "mapCluster": Level.CLUSTER,
+    "mapClusterPersistent": Level.CLUSTER,
     "mapBlock": Level.BLOCK,
+    "mapBlockPersistent": Level.BLOCK,
     "mapThreads": Level.THREAD,
     "mapWarpGroup": Level.WARPGROUP,
     "mapWarp": Level.WARP,
@@ -113,13 +117,16 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     level = LEVELS[call.name]
     whole = level in (Level.WARPGROUP, Level.WARP, Level.LANE)
     dimension = 0 if whole else call.nat("d").value or 0
+    most = (
+        number(call.nat("p"), "the number of workers", call.origin) if call.name.endswith("Persistent") else 0
+    )
 
     def body(element: Element) -> i.Command:
         index = translator.name(level.value if whole else f"{level.value}_{'xyz'[dimension]}")
         written = element(
             index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
         )
-        return i.ParallelFor(level, dimension, index, call.nat("n"), written, call.origin)
+        return i.ParallelFor(level, dimension, index, call.nat("n"), written, call.origin, most)
 
     return elements(translator, xs, call.environment, body)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen import imperative as i
+from codegen.launch import WARPGROUP, number
 from codegen.passes.allocate import BARRIERS, bytes_of
 from codegen.primitives.carried import FETCH, at_index, carried
 from codegen.primitives.levels import Element, elements, in_place, parameter_name, start_of, step_of
@@ -71,7 +72,7 @@ class Loaded:
     rings: tuple[Ring, ...]
 
 
-@continuing("reducePipelined")
+@continuing("reducePipelined", "reduceRoleSplit")
 def pipelined(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """new acc, rings. acc(z)(acc) ; prologue ; for k < n. (wait ; load k+S-1 ; acc(f acc k)(acc)) ; C(acc)"""
     _, step, initial, _ = call.arguments
@@ -93,7 +94,7 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
     return elements(translator, xs, call.environment, loops)
 
 
-@accepting("reducePipelined")
+@accepting("reducePipelined", "reduceRoleSplit")
 def pipelined_result(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     updated = in_place(translator, call, call.arguments[2], target, _update)
     if updated is not None:
@@ -118,6 +119,8 @@ class _Pipeline:
             message = "the load of a pipeline stores nothing in Shared memory, nor in registers"
             hint = "`copyAsync`, `copyThreads` or `toMem(Local)` says what is stored"
             raise TranslationError("R0725", message, self.call.origin, hint)
+        if self.call.name == "reduceRoleSplit":
+            return self._roles(loaded, rings, stages, count, step)
         if any(ring.bulk for ring in rings):
             return self._bulk(loaded, rings, stages, count, step)
         ahead = self._ahead(stages.value, rings)
@@ -274,6 +277,61 @@ class _Pipeline:
         for ring in reversed(rings):
             whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
         return i.New(Space.SHARED, full.name, type_, whole, self.call.origin, BARRIERS)
+
+    def _roles(
+        self,
+        loaded: Loaded,
+        rings: list[Ring],
+        stages: Nat,
+        count: Nat,
+        step: Callable[[i.Expression], i.Command],
+    ) -> i.Command:
+        """Who loads waits until a slot is empty, who computes until it is full.
+
+        The element in slot p % S is the p-th that went through the ring, before this time's too.
+        """
+        if not all(ring.bulk for ring in rings):
+            message = "a pipeline with roles loads by bulk copies only"
+            raise TranslationError("R0731", message, self.call.origin)
+        producers, consumers = (
+            number(self.call.nat(name), f"the number of {name}", self.call.origin)
+            for name in ("producers", "consumers")
+        )
+        type_ = Array(stages, MBARRIER)
+        full, empty = (i.AcceptVariable(self.translator.name(name), type_) for name in ("full", "empty"))
+        turn, k, filled = (self.translator.name(name) for name in ("turn", "k", "k"))
+
+        def slot(index: str) -> Nat:
+            return remainder(count * variable(turn) + variable(index), stages)
+
+        def lap(index: str) -> Nat:
+            return quotient(count * variable(turn) + variable(index), stages)
+
+        load = i.sequence(
+            i.WaitBarrier(accept_at(empty, slot(filled)), remainder(lap(filled) + 1, constant(2))),
+            self._start(rings, full, variable(filled), slot(filled)),
+        )
+        use = self._with(variable(k), lambda e: step(self._value(loaded, slot(k), e)))
+        compute = i.sequence(
+            i.WaitBarrier(accept_at(full, slot(k)), remainder(lap(k), constant(2))),
+            use,
+            i.Arrive(accept_at(empty, slot(k))),
+        )
+        setup = i.sequence(i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers))
+        whole: i.Command = i.Roles(
+            i.Elected(setup),
+            i.Elected(i.For(filled, count, load, pattern="load"), WARPGROUP * consumers),
+            i.For(k, count, compute, pattern=self.call.name),
+            producers,
+            consumers,
+            turn,
+            self.call.origin,
+        )
+        for barriers in (empty, full):
+            whole = i.New(Space.SHARED, barriers.name, type_, whole, self.call.origin, BARRIERS)
+        for ring in reversed(rings):
+            whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
+        return whole
 
     def _start(self, rings: list[Ring], full: i.AcceptVariable, index: Nat, slot: Nat) -> i.Command:
         barrier = accept_at(full, slot)

@@ -146,6 +146,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "with 2 stages of a pipeline or more. What is computed, or lies in another order, is copied by threads.",
     "R0732": "A warpgroup multiplies tiles in shared memory whose rows lie along k, 128 bytes, swizzled. "
     "Transpose the operand in memory, or use fragments of `mma.sync`.",
+    "R0733": "Blocks of a cluster run together and reach each other's shared memory. All blocks of a kernel "
+    "are in clusters of one size, at most 8, in dimension 0: mapBlock(0) inside of mapCluster(0).",
+    "R0734": "A pipeline with roles says how many warpgroups load and how many compute. Those who compute are "
+    "the ones that the kernel's mapWarpGroup is over, and the same in all pipelines of a kernel.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",

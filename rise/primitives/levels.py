@@ -37,9 +37,20 @@ def _map_in_dimension(name: str, meaning: str) -> None:
 
 _map("mapSeq", "A loop.")
 _map("mapSeqUnroll", "A loop, unrolled.")
+
+
+def _map_persistent(name: str, meaning: str) -> None:
+    scheme = "(d: Nat, p: Nat) -> " + MAP
+    declare_map(name, scheme, meaning, example=(f"{name}(0, 2){NEXT}", "[2, 3, 4]"))
+
+
 _map_in_dimension("mapGlobal", "Over all threads of the grid, in dimension d (0 is x).")
 _map_in_dimension("mapCluster", "Over the clusters of blocks of the grid, in dimension d.")
 _map_in_dimension("mapBlock", "Over the blocks of the grid, or of a cluster, in dimension d.")
+_map_persistent(
+    "mapClusterPersistent", "Over at most p clusters in dimension d, several elements each in turn."
+)
+_map_persistent("mapBlockPersistent", "Over at most p blocks in dimension d, several elements each in turn.")
 _map_in_dimension("mapThreads", "Over the threads of a block, in dimension d.")
 _map("mapWarpGroup", "Over the warpgroups of a block: four warps each.")
 _map("mapWarp", "Over the warps of a block.")

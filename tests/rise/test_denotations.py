@@ -116,7 +116,14 @@ def pattern_claims(n: int, m: int) -> list[Claim]:
     f32, xs, xss = "f32", f"{n}.f32", f"{n}.{m}.f32"
     plus = "fun((a, x) => a + x)"
     maps = ("map", "mapSeq", "mapSeqUnroll", "mapWarpGroup", "mapWarp", "mapLane")
-    levels = ("mapGlobal", "mapCluster", "mapBlock(1)", "mapThreads(2)")
+    levels = (
+        "mapGlobal",
+        "mapCluster",
+        "mapBlock(1)",
+        "mapThreads(2)",
+        "mapBlockPersistent(1, 2)",
+        "mapClusterPersistent(0, 3)",
+    )
     folds = ("reduce", "reduceSeq", "reduceSeqUnroll(Shared)")
     pipelines = ("reducePipelined(3)", "reduceRoleSplit(3, 1, 2)")
     copies = ("toMem(Shared)", "toMem(Shared, padded(3))", "copyThreads", "copyAsync(padded(1))")
