@@ -17,7 +17,7 @@ from codegen.sizes import nat_text
 from codegen.wgmma import Wgmma, print_wgmma
 from rise.errors import TranslationError
 from rise.instructions import Family
-from rise.nat import NatVariable, constant, nat
+from rise.nat import Nat, NatVariable, constant, nat
 from rise.source import Origin
 from rise.types import I32, Array, Data, Fragment, FragmentKind, Index, Layout, Scalar, Space, Vector
 
@@ -217,8 +217,8 @@ class Printer:
                 self.line("wgmma_commit();")
             case i.GroupWait(pending, fragments):
                 self.line(f"wgmma_wait<{pending}>({self._registers(fragments)});")
-            case i.MmaFragment(target, i.Tile() as a, i.Tile() as b, _):
-                self.line(self._group_product(target, a, b))
+            case i.MmaFragment(target, i.Tile() as a, i.Tile() as b):
+                self.line(self._group_product(target, a, b, command.before))
             case i.LoadMatrices(target, source, count, transposed):
                 how = "load_matrices_transposed" if transposed else "load_matrices"
                 places = f"&{self.expression(_read(target))}, &{self.expression(source)}"
@@ -366,7 +366,7 @@ class Printer:
     def _registers(self, fragments: tuple[i.Acceptor, ...]) -> str:
         return ", ".join(f"{self.expression(_read(f))}.x" for f in fragments)
 
-    def _group_product(self, target: i.Acceptor, a: i.Tile, b: i.Tile) -> str:
+    def _group_product(self, target: i.Acceptor, a: i.Tile, b: i.Tile, before: Nat | None) -> str:
         """Operands are rows of 128 bytes, swizzled; eight of them are 1024 bytes."""
         fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
         if not isinstance(fragment, Fragment):
@@ -378,7 +378,8 @@ class Printer:
             self._descriptor(tile, major) for tile, major in zip((a, b), majors, strict=True)
         )
         flags = "" if majors == ("K", "K") else "".join(f", Major::{major}" for major in majors)
-        return f"wgmma<{n}, {operand}{flags}>({self.expression(_read(target))}.x, {descriptors});"
+        scale = f", {nat_text(before)} > 0" if before is not None else ""
+        return f"wgmma<{n}, {operand}{flags}>({self.expression(_read(target))}.x, {descriptors}{scale});"
 
     def _descriptor(self, tile: i.Tile, major: str) -> str:
         """Of a tile across k: how far its panels are apart, in bytes."""

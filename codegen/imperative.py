@@ -480,13 +480,17 @@ class FillFragment:
 
 @dataclass(frozen=True)
 class MmaFragment:
-    """target = a * b + c, by all threads of a warp together."""
+    """target = a * b + c, by all threads of a warp together.
+
+    before: where it is 0, c counts as zeros
+    """
 
     target: Acceptor
     a: Expression
     b: Expression
     c: Expression
     origin: Origin = field(default=None, compare=False, repr=False)
+    before: Nat | None = None
 
 
 @dataclass(frozen=True)

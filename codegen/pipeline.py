@@ -13,6 +13,7 @@ from codegen.launch import Launch, derive
 from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
 from codegen.passes.distribute import distribute
+from codegen.passes.first_products import first_products
 from codegen.passes.groups import group_products
 from codegen.passes.indices import INDEX_PASSES
 from codegen.passes.kernels import kernels
@@ -188,6 +189,7 @@ def _compiled(kernel: Kernel) -> Kernel:
     function = stage("kernel", _counting_in(indices, kernel))
     function = stage("multicast", multicast(function))
     function = stage("roles", split_roles(function))
+    function = stage("first products", first_products(function))
     function = stage("groups", group_products(function))
     function = stage("distribute", distribute(function))
     launch = derive(function.body)

@@ -116,6 +116,11 @@ def test_a_step_has_one_barrier_and_leaves_one_product_under_way() -> None:
     }  # fmt: skip
 
 
+def test_the_first_product_replaces_what_is_in_the_registers() -> None:
+    source = derived(product(256)).source
+    assert "fill_fragment" not in source and "k + k_1 > 0);" in source.replace("k_1 + k ", "k + k_1 ")
+
+
 def test_accumulators_are_where_the_instruction_has_them() -> None:
     """The formula of the PTX manual for wgmma's D, over the threads of a warpgroup."""
     sizes = map(constant, (64, 24, 16))
@@ -160,6 +165,7 @@ FAULTS = {
         "barrier_expect(full + slot_1, 24576)", "barrier_expect(full + slot_1, 24592)"
     ),
     "a copy is missing": ("        bulk_load(ring_1", "        // bulk_load(ring_1"),
+    "the first products add": (" > 0);", " >= 0);"),
     "another box": ("k * 64 + 128, block_y", "k * 64 + 64, block_y"),
 }  # fmt: skip
 
