@@ -200,6 +200,9 @@ class Printer:
                 self.line(f"for (int s = 0; s < {nat_text(count)}; s += 1)")
                 self.line(f"  barrier_init({self._pointer_to(barriers)} + s, {arrivals});")
                 self.line("fence_barrier_init();")
+            case i.FollowKernel():
+                self.line("start_next_kernel();")
+                self.line("await_previous_kernel();")
             case i.Arrive(barrier, blocks):
                 self._arrive(self._pointer_to(barrier), blocks)
             case i.Expect(barrier, size):

@@ -30,6 +30,7 @@ and of text that includes `hopper.cuh`:
     R0922  an operand that an instruction does not have: a descriptor, a tensor map, a box
     R0923  setmaxnreg in the wrong direction; beyond the pool it is a deadlock
     R0924  a block that may end while another one, or a copy, still uses its shared memory
+    R0925  global memory used before the kernel before is waited for, in a kernel that overlaps with it
 
 A `CompilationError` is R0801, no compiler on this machine, or R0802, the text is no C++.
 """

@@ -307,6 +307,11 @@ class WaitBarrier:
 
 
 @dataclass(frozen=True)
+class FollowKernel:
+    """The next kernel of the stream may start; what the one before has written is there from here on."""
+
+
+@dataclass(frozen=True)
 class Arrive:
     """Each warpgroup that computes arrives once: at the mbarriers at one place of so many blocks."""
 
@@ -513,6 +518,7 @@ Command = (
     | Expect
     | BulkCopy
     | WaitBarrier
+    | FollowKernel
     | Arrive
     | Elected
     | Roles

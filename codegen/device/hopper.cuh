@@ -249,6 +249,15 @@ __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
+// The next kernel of the stream may start, as far as there is room for its blocks, if it was launched to
+// overlap with this one; and this one goes on when the kernels before have ended.
+__device__ __forceinline__ void start_next_kernel() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+__device__ __forceinline__ void await_previous_kernel() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
 // --- stores of matrices -----------------------------------------------------------------------
 
 // Stores `count` matrices of 8 rows of 8 elements of 16 bits; lane 8j + i says where row i of matrix j

@@ -33,6 +33,7 @@ enum Fault : int {
   IllegalOperand = 22,
   RegisterPool = 23,
   EarlyExit = 24,
+  TooEarly = 25,
 };
 
 struct Report {

@@ -6,7 +6,8 @@ kept; everything that is in no pipeline is for those who compute. So the loop ov
 
     for t. (a ; roles(p, c) ; b)   =   roles(for t. p, for t. (a ; c ; b))
 
-What they share, the rings and their mbarriers, is there before both, and made once.
+What they share, the rings and their mbarriers, is there before both, and made once: while the kernel before
+in the stream still runs, since nothing of that is in global memory.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def split_roles(function: i.Function) -> i.Function:
     meet = i.Scope.CLUSTER if launch.cluster > 1 else i.Scope.BLOCK
     whole: i.Command = replace(
         first,
-        setup=i.sequence(_emptied_by_all(setup, consume, launch.cluster), i.Barrier(meet)),
+        setup=i.sequence(_emptied_by_all(setup, consume, launch.cluster), i.Barrier(meet), i.FollowKernel()),
         produce=produce,
         consume=i.rebuild(consume, i.Arrive, lambda arrive: replace(arrive, blocks=launch.cluster)),
         turn="",

@@ -23,6 +23,27 @@ CU_MEMORYTYPE_HOST = 1
 CU_EVENT_DISABLE_TIMING = 2
 CUDA_ERROR_INVALID_CONTEXT = 201
 
+CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6
+
+
+class LaunchAttribute(ctypes.Structure):
+    """CUlaunchAttribute; its value is a union of 64 bytes."""
+
+    _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_char * 4), ("value", ctypes.c_int * 16))
+
+
+class LaunchConfig(ctypes.Structure):
+    """CUlaunchConfig: grid, block, bytes of shared memory, stream, attributes and their number."""
+
+    _fields_ = (
+        *((f"{which}_{axis}", ctypes.c_uint) for which in ("grid", "block") for axis in "xyz"),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(LaunchAttribute)),
+        ("count", ctypes.c_uint),
+    )
+
+
 Triple = tuple[int, int, int]
 
 
@@ -99,8 +120,13 @@ class Driver:
 
     # --- launching ------------------------------------------------------------------------------------
 
-    def launcher(self, function: int, shared: int, buffer: Any) -> Callable[[Triple, Triple, int], None]:
-        """Launches with what the buffer holds at that moment: of a grid, a block, on a stream."""
+    def launcher(
+        self, function: int, shared: int, buffer: Any, *, early: bool = False
+    ) -> Callable[[Triple, Triple, int], None]:
+        """Launches with what the buffer holds at that moment: of a grid, a block, on a stream.
+
+        early: the kernel may start before those in front of it have ended, for which it waits itself
+        """
         launch = self._launch
         size = ctypes.c_size_t(len(buffer))
         extra = (ctypes.c_void_p * 5)(
@@ -110,6 +136,17 @@ class Driver:
             ctypes.addressof(size),
             None,
         )
+
+        overlapping = (LaunchAttribute * 1)(LaunchAttribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION))
+        overlapping[0].value[0] = 1
+
+        def go_early(grid: Triple, block: Triple, stream: int) -> None:
+            config = LaunchConfig(*grid, *block, shared, stream, overlapping, 1)
+            self._do("cuLaunchKernelEx", ctypes.byref(config), ctypes.c_void_p(function), None, extra)
+
+        go_early.keeps = buffer, size  # type: ignore[attr-defined]  # `extra` has their addresses only
+        if early:
+            return go_early
 
         def go(grid: Triple, block: Triple, stream: int) -> None:
             status = launch(function, *grid, *block, shared, stream, None, extra)

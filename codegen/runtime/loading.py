@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 from weakref import finalize
 
+from codegen import imperative as i
 from codegen.host import HostProgram, Launching, alone
 from codegen.parameters import without_loss
 from codegen.pipeline import Kernel
@@ -128,7 +129,8 @@ class Loaded:
         offsets = self.driver.parameter_offsets(function, len(fields)) or natural_offsets(fields)
         layout = packer(fields, offsets)
         buffer = ctypes.create_string_buffer(layout.size)
-        go = self.driver.launcher(function, shape.shared_bytes, buffer)
+        early = any(isinstance(c, i.FollowKernel) for c in i.commands(launching.kernel.function.body))
+        go = self.driver.launcher(function, shape.shared_bytes, buffer, early=early)
         x, y, z = (int(extent) for extent in shape.grid)  # type: ignore[arg-type]  # numbers, by now
         grid, block, pack, lock = (x, y, z), shape.block, layout.pack_into, Lock()
         picked = [names.index(variable.name) for variable in launching.arguments]

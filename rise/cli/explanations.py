@@ -229,4 +229,6 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0922": "In the emulator: an operand that does not fit, as a descriptor of another swizzle.",
     "R0923": "In the emulator: setmaxnreg in the wrong direction.",
     "R0924": "In the emulator: a block that may end while a copy, or another one, uses its shared memory.",
+    "R0925": "In the emulator: a kernel that overlaps with the one before it in the stream uses global memory "
+    "before it has waited for that one.",
 }

@@ -105,6 +105,7 @@ template <class T>
 static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank, const Pointer<Barrier>& bar,
                              unsigned receivers, const char* operation, int line) {
   count_step(line);
+  check_following(line);
   check_box(box, target, rank, operation, line);
   if (!receivers || receivers >> block_count)
     RISE_FAULT(IllegalOperand, line, "%s to the blocks of mask %#x of a cluster of %d", operation, receivers,

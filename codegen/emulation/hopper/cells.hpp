@@ -3,6 +3,7 @@
 #pragma once
 
 #include "blocks.hpp"
+#include "kernels.hpp"
 
 namespace rise_emulation {
 
@@ -223,6 +224,7 @@ static inline void for_cells(const Access& access, Check check) {
 
 
 static void watch_read(const Access& access) {
+  if (!access.memory->shared) check_following(access.line);
   Actor actor = running_thread(access.thread, access.line);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {
     check_written(actor, memory, byte, cell);
@@ -233,6 +235,7 @@ static void watch_read(const Access& access) {
 }
 
 static void watch_write(const Access& access) {
+  if (!access.memory->shared) check_following(access.line);
   Actor actor = running_thread(access.thread, access.line);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {
     check_no_barrier(actor, memory, byte, cell);

@@ -57,6 +57,7 @@ static inline void start_in_cluster(int rank, unsigned number) {
 static inline void start_cluster(const dim3& cluster, const uint3& at) {
   turn++;
   start_clocks();
+  start_following();
   at_cluster_barrier = 0;
   loads_under_way = stores_under_way = 0;
   for (int rank = 0; rank < block_count; rank++)

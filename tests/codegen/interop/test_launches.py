@@ -227,3 +227,23 @@ def test_numpy_in_and_out(backend: str, monkeypatch: pytest.MonkeyPatch) -> None
         for wrong in (np.zeros(8, np.float32), np.zeros((31, 2), np.float32)[:, 0], [0.0], np.zeros(31)):
             with pytest.raises(LaunchError):
                 f(*inputs, out=wrong)
+
+
+def test_a_kernel_that_waits_itself_may_start_early() -> None:
+    """The attribute of the launch is programmatic stream serialization; all else is as always."""
+    gpu = Gpu(axpy(9))
+    seen: list[tuple[Any, ...]] = []
+
+    def launched(config: Any, function: Any, parameters: Any, extra: Any) -> int:
+        given = config._obj
+        grid = (given.grid_x, given.grid_y, given.grid_z)
+        block = (given.block_x, given.block_y, given.block_z)
+        attribute = given.attributes[0]
+        seen.append((grid, block, given.shared, given.stream, given.count, attribute.id, attribute.value[0]))
+        return 0
+
+    gpu.cuLaunchKernelEx = launched  # type: ignore[attr-defined]  # as the driver has it
+    buffer = ctypes.create_string_buffer(8)
+    Driver(gpu, 1, 0).launcher(101, 4096, buffer, early=True)((132, 1, 1), (384, 1, 1), 7)
+    assert seen == [((132, 1, 1), (384, 1, 1), 4096, 7, 1, 6, 1)]
+    assert not gpu.streams

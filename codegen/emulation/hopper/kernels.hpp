@@ -1,0 +1,39 @@
+// Kernels of a stream that overlap: until a thread has waited for the kernel before, nothing in global
+// memory is there. What the threads of a cluster have done so far is kept here.
+#pragma once
+
+#include "blocks.hpp"
+
+namespace rise_emulation {
+
+enum class Following : uint8_t { Nothing, Used, Awaited };
+
+static Following following[most_cluster * most_threads];
+static bool kernel_follows;  // some thread has waited: this kernel may overlap with the one before
+
+static inline void start_following() {
+  __builtin_memset(following, 0, sizeof following);
+  kernel_follows = false;
+}
+
+static inline void check_following(int line) {
+  Following& mine = following[running_agent()];
+  if (mine == Following::Awaited) return;
+  mine = Following::Used;
+  if (kernel_follows)
+    RISE_FAULT(TooEarly, line, "%s uses global memory without await_previous_kernel",
+               place_name(machine.current).characters);
+}
+
+static inline void await_previous_kernel(int line = __builtin_LINE()) {
+  Following& mine = following[running_agent()];
+  if (mine == Following::Used)
+    RISE_FAULT(TooEarly, line, "%s has used global memory before await_previous_kernel",
+               place_name(machine.current).characters);
+  mine = Following::Awaited;
+  kernel_follows = true;
+}
+
+static inline void start_next_kernel() {}
+
+}  // namespace rise_emulation
