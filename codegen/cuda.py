@@ -200,6 +200,8 @@ class Printer:
                 self.line(f"for (int s = 0; s < {nat_text(count)}; s += 1)")
                 self.line(f"  barrier_init({self._pointer_to(barriers)} + s, {arrivals});")
                 self.line("fence_barrier_init();")
+            case i.PrefetchMap(name):
+                self.line(f"prefetch_map({name});")
             case i.FollowKernel():
                 self.line("start_next_kernel();")
                 self.line("await_previous_kernel();")

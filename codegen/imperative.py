@@ -307,6 +307,13 @@ class WaitBarrier:
 
 
 @dataclass(frozen=True)
+class PrefetchMap:
+    """Brings a tensor map, which is a parameter, close to the copying unit."""
+
+    map: str
+
+
+@dataclass(frozen=True)
 class FollowKernel:
     """The next kernel of the stream may start; what the one before has written is there from here on."""
 
@@ -518,6 +525,7 @@ Command = (
     | Expect
     | BulkCopy
     | WaitBarrier
+    | PrefetchMap
     | FollowKernel
     | Arrive
     | Elected

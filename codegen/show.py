@@ -109,6 +109,8 @@ def _statement(command: i.Command) -> str:
             return f"bulkCopy({show_acceptor(target)}, {show_expression(value)}, {show_acceptor(barrier)})"
         case i.Arrive(barrier, blocks):
             return f"arrive({show_acceptor(barrier)}{f', {blocks} blocks' if blocks > 1 else ''})"
+        case i.PrefetchMap(name):
+            return f"prefetchMap({name})"
         case i.FollowKernel():
             return "followKernel"
         case i.WaitBarrier(barrier, parity):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from codegen import imperative as i
-from codegen.launch import Launch, derive
+from codegen.launch import WARPGROUP, Launch, derive
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, quotient, variable
 from rise.types import Space
@@ -36,7 +36,8 @@ def split_roles(function: i.Function) -> i.Function:
     names = {new.name for new in shared}
     produce = _project(body, lambda roles: roles.produce, False, names)
     consume = _project(body, lambda roles: roles.consume, True, names)
-    setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.Roles)))
+    maps = i.Elected(i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), WARPGROUP * first.consumers)
+    setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.Roles)), maps)
     meet = i.Scope.CLUSTER if launch.cluster > 1 else i.Scope.BLOCK
     whole: i.Command = replace(
         first,
