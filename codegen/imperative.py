@@ -320,10 +320,14 @@ class FollowKernel:
 
 @dataclass(frozen=True)
 class Arrive:
-    """Each warpgroup that computes arrives once: at the mbarriers at one place of so many blocks."""
+    """Each warpgroup arrives once: at the mbarriers at one place of so many blocks.
+
+    release: when the products that it has started are over
+    """
 
     barrier: Acceptor
     blocks: int = 1
+    release: bool = False
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,13 @@ BLOCKS_PERSIST = rule(
     sizes=("d", "p"),
     meaning="p blocks stay, and take one element after the other.",
 )
+WARPGROUPS_IN_TURN = rule(
+    "mapBlock → mapWarpGroup",
+    "xs |> mapBlock(d)(f)",
+    "xs |> split(w) |> mapBlock(d)(fun(ys => ys |> mapWarpGroup(f))) |> join",
+    sizes=("d", "w"),
+    meaning="Each warpgroup of a block computes an element of its own.",
+)
 CLUSTERS_PERSIST = rule(
     "mapCluster → mapClusterPersistent",
     "xs |> mapCluster(d)(f)",

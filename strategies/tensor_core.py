@@ -89,6 +89,7 @@ class Parameters:
     roles: bool = False
     blocks: int = 0
     cluster: int = 1
+    in_turn: int = 1
 
     @property
     def by_groups(self) -> bool:
@@ -192,6 +193,7 @@ def tensor_core(
     roles: bool = False,
     blocks: int = 0,
     cluster: int = 1,
+    in_turn: int = 1,
 ) -> Strategy:
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
@@ -212,6 +214,7 @@ def tensor_core(
     roles:     a further warpgroup only loads, for those that compute
     blocks:    so many blocks stay and compute one tile after the other; 0: a block for each tile
     cluster:   so many neighbours in the order of tiles load together what they have in common
+    in_turn:   so many warpgroups compute a tile each; one multiplies while another finishes its tile
     """
     p = Parameters(
         block,
@@ -230,6 +233,7 @@ def tensor_core(
         roles,
         blocks,
         cluster,
+        in_turn,
     )
     validate(p)
     if split_k_blocks < 1:
@@ -261,6 +265,7 @@ def validate(p: Parameters) -> None:
         ("group", p.group, 0),
         ("blocks", p.blocks, 0),
         ("cluster", p.cluster, 1),
+        ("in_turn", p.in_turn, 1),
     ):
         if value < least:
             raise StrategyError("R0609", f"tensor_core: {name} is {value}, and must be at least {least}")
@@ -273,6 +278,9 @@ def validate(p: Parameters) -> None:
     if p.blocks % p.cluster:
         message = f"tensor_core: blocks is {p.blocks}, no multiple of cluster, {p.cluster}"
         raise StrategyError("R0609", message)
+    if p.in_turn > 1 and not (p.roles and p.group and p.warp == p.block[:2]):
+        message = "tensor_core: warpgroups that compute in turn have a tile each, and others that load"
+        raise StrategyError("R0609", message, hint="`roles=true`, `group=1` or more, and warp is block")
     if p.roles and not p.by_groups:
         message = "tensor_core: roles are for warpgroups"
         raise StrategyError("R0609", message, hint="use fragments of 64 × n × 16")
@@ -333,7 +341,8 @@ def workers_of_grid(p: Parameters) -> Strategy:
     persist = low.CLUSTERS_PERSIST if p.cluster > 1 else low.BLOCKS_PERSIST
     clusters = low.BLOCKS_IN_CLUSTERS.with_sizes(d=0, c=p.cluster) if p.cluster > 1 else id_
     staying = top_down(persist.with_sizes(d=0, p=p.blocks // p.cluster)) if p.blocks else id_
-    return seq(clusters, staying)
+    groups = low.WARPGROUPS_IN_TURN.with_sizes(d=0, w=p.in_turn) if p.in_turn > 1 else id_
+    return seq(groups, top_down(clusters), staying)
 
 
 def roles_of(p: Parameters) -> Strategy:
@@ -392,9 +401,12 @@ def to_level(name: str, rule: Rule) -> Strategy:
 
 to_warps = to_level("to_warps", low.MAP_WARP)
 to_warpgroups = to_level("to_warpgroups", low.MAP_WARP_GROUP)
+by_itself = to_level("by_itself", low.MAP_SEQ_UNROLL)  # there is one tile for each worker
 
 
 def to_workers(p: Parameters) -> Strategy:
+    if p.in_turn > 1:
+        return by_itself
     return to_warpgroups if p.by_groups else to_warps
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeGuard
 
 from codegen import imperative as i
 from codegen.buffers import inner_element
@@ -49,11 +50,26 @@ def _check_operand(tile: i.Tile, new: i.New | None, origin: Origin) -> None:
 
 
 def _loops(command: i.Command) -> i.Command:
-    if isinstance(command, i.For) and command.pattern in PIPELINES and _products(command):
+    if _is_pipeline(command):
         return _pipeline(command)
-    if isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP and _products(command):
-        return _at_once(command)
+    if _of_warpgroups(command) and _products(command) and not any(map(_is_pipeline, i.commands(command))):
+        return _around(command, _at_once)
     return i.with_inner(command, tuple(_loops(c) for c in i.inner(command)))
+
+
+def _is_pipeline(command: i.Command) -> TypeGuard[i.For]:
+    return isinstance(command, i.For) and command.pattern in PIPELINES and _products(command)
+
+
+def _of_warpgroups(command: i.Command) -> bool:
+    return isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP
+
+
+def _around(command: i.Command, change: Callable[[i.Command], i.Command]) -> i.Command:
+    """A change of what each warpgroup does: of the body of a map over warpgroups, or inside of one."""
+    return (
+        replace(command, body=change(command.body)) if isinstance(command, i.ParallelFor) else change(command)
+    )
 
 
 def _products(command: i.Command) -> bool:
@@ -62,18 +78,22 @@ def _products(command: i.Command) -> bool:
 
 def _pipeline(loop: i.For) -> i.Command:
     """fence ; for k < n. (products ; commit ; wait for those of k - 1) ; wait"""
-    found: list[i.ParallelFor] = []
+    found: list[i.Command] = []
+    shared_out = any(map(_of_warpgroups, i.commands(loop)))
+
+    def started(products: i.Command) -> i.Command:
+        return i.sequence(i.GroupFence(), products, i.GroupCommit(), i.GroupWait(IN_FLIGHT))
 
     def step(command: i.Command) -> i.Command:
-        if isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP and _products(command):
+        one = _of_warpgroups(command) if shared_out else not isinstance(command, i.Sequence | i.New)
+        if one and _products(command):
             found.append(command)
-            body = i.sequence(i.GroupFence(), command.body, i.GroupCommit(), i.GroupWait(IN_FLIGHT))
-            return replace(command, body=body)
+            return _around(command, started)
         return i.with_inner(command, tuple(step(c) for c in i.inner(command)))
 
     body, released = _released_late(step(loop.body), loop)
-    before = [replace(g, body=_each_accumulator(g.body, _fence)) for g in found]
-    after = [replace(g, body=_each_accumulator(g.body, _wait)) for g in found]
+    before = [_around(c, lambda b: _each_accumulator(b, _fence)) for c in found]
+    after = [_around(c, lambda b: _each_accumulator(b, _wait)) for c in found]
     return i.sequence(*before, replace(loop, body=body), *after, released)
 
 
@@ -83,7 +103,7 @@ def _released_late(step: i.Command, loop: i.For) -> tuple[i.Command, i.Command]:
     last: list[i.Command] = []
 
     def before(command: i.Command) -> i.Command:
-        if isinstance(command, i.Arrive):
+        if isinstance(command, i.Arrive) and command.release:
             last.append(_at(command, {k: loop.count - 1}))
             return i.When(constant(0), variable(loop.index), _at(command, {k: variable(loop.index) - 1}))
         return i.with_inner(command, tuple(before(part) for part in i.inner(command)))
@@ -95,9 +115,9 @@ def _at(command: i.Command, values: dict[Atom, Nat]) -> i.Command:
     return i.rebuild(command, Nat, lambda n: n.substitute(values))
 
 
-def _at_once(group: i.ParallelFor) -> i.ParallelFor:
-    fence, wait = (_each_accumulator(group.body, make) for make in (_fence, _wait))
-    return replace(group, body=i.sequence(fence, group.body, i.GroupCommit(), wait))
+def _at_once(products: i.Command) -> i.Command:
+    fence, wait = (_each_accumulator(products, make) for make in (_fence, _wait))
+    return i.sequence(fence, products, i.GroupCommit(), wait)
 
 
 def _fence(accumulator: i.Acceptor) -> i.Command:

@@ -6,6 +6,11 @@ kept; everything that is in no pipeline is for those who compute. So the loop ov
 
     for t. (a ; roles(p, c) ; b)   =   roles(for t. p, for t. (a ; c ; b))
 
+Warpgroups that compute one tile each take turns at the ring: what is loaded for one follows what is loaded
+for the one before, so one multiplies while another finishes its tile.
+
+    parFor(warpgroup) g. roles(p, c)   =   roles(for g. p, parFor(warpgroup) g. c)
+
 What they share, the rings and their mbarriers, is there before both, and made once: while the kernel before
 in the stream still runs, since nothing of that is in global memory.
 """
@@ -16,10 +21,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from codegen import imperative as i
-from codegen.launch import WARPGROUP, Launch, derive
+from codegen.launch import WARP, WARPGROUP, Launch, derive
+from codegen.passes.allocate import BARRIERS
+from codegen.passes.fresh import names_of
 from rise.errors import TranslationError
-from rise.nat import Atom, Nat, NatVariable, constant, quotient, variable
-from rise.types import Space
+from rise.nat import Atom, Nat, NatVariable, constant, quotient, remainder, variable
+from rise.types import Array, Scalar, Space
+
+BARRIER = Scalar("u64")  # what an mbarrier takes in memory
 
 
 def split_roles(function: i.Function) -> i.Function:
@@ -30,20 +39,23 @@ def split_roles(function: i.Function) -> i.Function:
     launch = derive(function.body)
     first = found[0]
     for roles in found:
-        _check(roles, first, launch)
-    body = _counting_turns(function.body, constant(0), launch)
+        _check(roles, first, launch, _taking_turns(function.body))
+    consumers = launch.warps // (WARPGROUP // WARP)
+    body = _passing_on(function, _taking_turns(function.body))
+    body = _counting_turns(body, constant(0), launch)
     shared = list(_shared(body))
     names = {new.name for new in shared}
-    produce = _project(body, lambda roles: roles.produce, False, names)
+    produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names)
     consume = _project(body, lambda roles: roles.consume, True, names)
-    maps = i.Elected(i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), WARPGROUP * first.consumers)
+    maps = i.Elected(i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), WARPGROUP * consumers)
     setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.Roles)), maps)
     meet = i.Scope.CLUSTER if launch.cluster > 1 else i.Scope.BLOCK
     whole: i.Command = replace(
         first,
+        consumers=consumers,
         setup=i.sequence(_emptied_by_all(setup, consume, launch.cluster), i.Barrier(meet), i.FollowKernel()),
         produce=produce,
-        consume=i.rebuild(consume, i.Arrive, lambda arrive: replace(arrive, blocks=launch.cluster)),
+        consume=i.rebuild(consume, i.Arrive, lambda a: replace(a, blocks=launch.cluster if a.release else 1)),
         turn="",
     )
     if launch.cluster > 1:
@@ -54,14 +66,61 @@ def split_roles(function: i.Function) -> i.Function:
     return replace(function, body=whole)
 
 
-def _check(roles: i.Roles, first: i.Roles, launch: Launch) -> None:
-    consumers = launch.warps // 4
-    if consumers != roles.consumers or launch.block[1:] != (1, 1):
-        message = f"{consumers} warpgroups compute, and the pipeline says {roles.consumers}"
+def _taking_turns(command: i.Command) -> int:
+    """How many warpgroups have a pipeline of their own: those of the map around it."""
+    around = [c for c in i.commands(command) if _of_warpgroups(c) and _has_roles(c)]
+    return max((c.count.value or 1 for c in around if isinstance(c, i.ParallelFor)), default=1)
+
+
+def _of_warpgroups(command: i.Command) -> bool:
+    return isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP
+
+
+def _check(roles: i.Roles, first: i.Roles, launch: Launch, taking_turns: int) -> None:
+    together = launch.warps // 4 // taking_turns
+    if together != roles.consumers or launch.block[1:] != (1, 1):
+        message = f"{together} warpgroups compute together, and the pipeline says {roles.consumers}"
         raise TranslationError("R0734", message, roles.origin, "`consumers` is what mapWarpGroup is over")
     if (roles.producers, roles.consumers) != (first.producers, first.consumers):
         message = "the pipelines of a kernel have different roles"
         raise TranslationError("R0734", message, roles.origin)
+
+
+def _passing_on(function: i.Function, groups: int) -> i.Command:
+    """Each of the warpgroups that take turns starts when the one before has waited for its last element.
+
+    A phase of an mbarrier is known by its parity only: who waits must not be two phases ahead. The p-th turn
+    waits for phase (p + groups - 1) / groups - 1 of its mbarrier, which the turn before ends.
+    """
+    if groups == 1:
+        return function.body
+    names = names_of(function)
+
+    def go(command: i.Command) -> i.Command:
+        if not isinstance(command, i.Roles):
+            return i.with_inner(command, tuple(go(part) for part in i.inner(command)))
+        name, p = names.fresh("baton"), variable(command.turn)
+        mine, next_ = (i.Access(name, (remainder(p + ahead, groups),), BARRIER) for ahead in (0, 1))
+        phase = quotient(p + groups - 1, groups)
+        consume = i.sequence(
+            i.WaitBarrier(mine, remainder(phase + 1, 2)), _when_last(command.consume, i.Arrive(next_))
+        )
+        first = i.Access(name, (constant(0),), BARRIER)
+        setup = i.sequence(command.setup, i.Elected(i.InitBarriers(first, constant(groups))))
+        made = replace(command, setup=setup, consume=consume)
+        return i.New(Space.SHARED, name, Array(constant(groups), BARRIER), made, layout=BARRIERS)
+
+    return go(function.body)
+
+
+def _when_last(consume: i.Command, then: i.Command) -> i.Command:
+    """Behind the first command, a wait, of a loop's last iteration."""
+    match consume:
+        case i.For(index, count, i.Sequence((i.WaitBarrier() as wait, *rest))):
+            last = i.When(count - 1, variable(index) + 1, then)
+            return replace(consume, body=i.sequence(wait, last, *rest))
+        case _:
+            raise TranslationError("R0799", "internal: a pipeline with roles is no loop that waits")
 
 
 def _counting_turns(command: i.Command, turn: Nat, launch: Launch) -> i.Command:
@@ -75,6 +134,8 @@ def _counting_turns(command: i.Command, turn: Nat, launch: Launch) -> i.Command:
         case i.ParallelFor(level, dimension, index, count):
             workers = launch.workers(level, dimension)
             rounds = -(-(count.value or 0) // workers) if isinstance(workers, int) else 1
+            if level is i.Level.WARPGROUP:
+                rounds, workers = count.value or 1, 1  # who loads does it for one after the other
             if rounds > 1:
                 turn = turn * rounds + quotient(variable(index), workers)
         case _:
@@ -106,12 +167,20 @@ def _project(
         return command if everything else i.Skip()
     if isinstance(command, i.New) and (command.name in shared or not everything):
         return _project(command.body, role, everything, shared)
-    return i.with_inner(command, tuple(_project(c, role, everything, shared) for c in i.inner(command)))
+    inside = tuple(_project(c, role, everything, shared) for c in i.inner(command))
+    if isinstance(command, i.ParallelFor) and _of_warpgroups(command) and not everything:
+        return i.For(command.index, command.count, inside[0], pattern="in turn")
+    return i.with_inner(command, inside)
+
+
+def _elected(produce: i.Command, consumers: int) -> i.Command:
+    """The first thread behind those who compute loads."""
+    return i.Elected(produce, WARPGROUP * consumers)
 
 
 def _emptied_by_all(setup: i.Command, consume: i.Command, blocks: int) -> i.Command:
     """A slot is empty when those of all blocks of the cluster have read it: loads may go to all of them."""
-    emptied = {_buffer(c.barrier) for c in i.commands(consume) if isinstance(c, i.Arrive)}
+    emptied = {_buffer(c.barrier) for c in i.commands(consume) if isinstance(c, i.Arrive) and c.release}
 
     def init(command: i.InitBarriers) -> i.InitBarriers:
         times = blocks if _buffer(command.barriers) in emptied else 1

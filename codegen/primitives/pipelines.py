@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen import imperative as i
-from codegen.launch import WARPGROUP, number
+from codegen.launch import number
 from codegen.passes.allocate import BARRIERS, bytes_of
 from codegen.primitives.carried import FETCH, at_index, carried
 from codegen.primitives.levels import Element, elements, in_place, parameter_name, start_of, step_of
@@ -315,12 +315,12 @@ class _Pipeline:
         compute = i.sequence(
             i.WaitBarrier(accept_at(full, slot(k)), remainder(lap(k), constant(2))),
             use,
-            i.Arrive(accept_at(empty, slot(k))),
+            i.Arrive(accept_at(empty, slot(k)), release=True),
         )
         setup = i.sequence(i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers))
         whole: i.Command = i.Roles(
             i.Elected(setup),
-            i.Elected(i.For(filled, count, load, pattern="load"), WARPGROUP * consumers),
+            i.For(filled, count, load, pattern="load"),
             i.For(k, count, compute, pattern=self.call.name),
             producers,
             consumers,

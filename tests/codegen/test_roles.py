@@ -54,6 +54,30 @@ def test_blocks_of_a_cluster_load_for_each_other(cluster: int, blocks: int, grou
         assert agrees(text, made, seed)
 
 
+@pytest.mark.parametrize(
+    ("stages", "tiles", "parameters"),
+    [(2, 1, {}), (3, 5, {"blocks": 3}), (3, 2, {"blocks": 2, "cluster": 2}), (4, 4, {"in_turn": 3})],
+)
+def test_warpgroups_take_turns(stages: int, tiles: int, parameters: dict[str, Any]) -> None:
+    """A tile each; the next one's products start when the last element of this one's is there."""
+    text = product(64 * tiles, 768, 64)
+    shape = {**ROLES, "block": (64, 64, 64), "in_turn": 2, "group": 12, **parameters}
+    made = derived(text, stages, **shape)
+    assert "Shared<Barrier> baton" in made.source
+    for seed in range(3):
+        assert agrees(text, made, seed)
+
+
+def test_who_does_not_wait_for_his_turn_is_two_phases_ahead() -> None:
+    text = product(128, 512, 64)
+    made = derived(text, 3, **{**ROLES, "block": (64, 64, 64), "in_turn": 2, "group": 8}, blocks=2)
+    wrong = re.sub(r"barrier_wait\(baton[^;]*;", ";", made.source)
+    assert wrong != made.source
+    with pytest.raises(EmulationError):
+        for seed in range(4):
+            agrees(text, replace(made, source=wrong), seed)
+
+
 @pytest.mark.parametrize("a", ["A", "transpose(A)"])
 @pytest.mark.parametrize("b", ["B", "transpose(B)"])
 def test_operands_lie_along_k_or_across(a: str, b: str) -> None:
@@ -133,6 +157,7 @@ def test_registers_are_no_more_than_the_block_has(producers: int, consumers: int
 
 REFUSED = {
     "roles of warps": ({"roles": True, "fragment": (16, 16, 16)}, "R0609"),
+    "turns of parts of a tile": ({**ROLES, "in_turn": 2}, "R0609"),
     "blocks without a list of tiles": ({"blocks": 3, "group": 0}, "R0609"),
     "blocks that make no clusters": ({"blocks": 3, "cluster": 2, "group": 1}, "R0609"),
 }
