@@ -40,11 +40,11 @@ struct Elements<accumulator, m, n, k> {
   enum { number = m * n / 32 };
 };
 
-// What a lane holds of a tile.
+// What a lane holds of a tile. 6 halves, of n = 24 and k = 8, are 12 bytes: aligned to 4.
 template <class Use, int m, int n, int k, class T>
 struct fragment {
-  enum { num_elements = Elements<Use, m, n, k>::number };
-  alignas(num_elements * sizeof(T) < 16 ? num_elements * sizeof(T) : 16) T x[num_elements];
+  enum { num_elements = Elements<Use, m, n, k>::number, bytes = num_elements * sizeof(T) };
+  alignas(bytes < 16 ? bytes & -bytes : 16) T x[num_elements];
 };
 
 template <class Use, int m, int n, int k, class T>
