@@ -291,17 +291,13 @@ __device__ __forceinline__ void store_matrices_transposed(T* row, const T* regis
 
 namespace group {
 
+using ::fill_fragment;
+
 // What a thread holds of 64 × n accumulators.
 template <int n, class T>
 struct fragment {
   enum { num_elements = n / 2 };
   T x[num_elements];
 };
-
-template <int n, class T>
-__device__ __forceinline__ void fill_fragment(fragment<n, T>& target, T number) {
-#pragma unroll
-  for (int i = 0; i < target.num_elements; i += 1) target.x[i] = number;
-}
 
 }  // namespace group

@@ -45,7 +45,16 @@ __device__ __forceinline__ tf32 to_tf32(float number) {
 }
 __device__ __forceinline__ float from_tf32(tf32 number) { return number.number; }
 
+// All elements that a lane holds of a fragment whose elements' places are known.
+template <class Fragment, class T>
+__device__ __forceinline__ void fill_fragment(Fragment& target, T number) {
+#pragma unroll
+  for (int i = 0; i < target.num_elements; i += 1) target.x[i] = number;
+}
+
 namespace mma {
+
+using ::fill_fragment;
 
 struct matrix_a;
 struct matrix_b;
@@ -72,12 +81,6 @@ struct fragment {
   enum { num_elements = Elements<Use, m, n, k>::number, bytes = num_elements * sizeof(T) };
   alignas(bytes < 16 ? bytes & -bytes : 16) T x[num_elements];
 };
-
-template <class Use, int m, int n, int k, class T>
-__device__ __forceinline__ void fill_fragment(fragment<Use, m, n, k, T>& target, T number) {
-#pragma unroll
-  for (int i = 0; i < target.num_elements; i += 1) target.x[i] = number;
-}
 
 // One instruction: d, a, b, c are the lane's registers.
 template <int k, class D, class S>

@@ -4,6 +4,8 @@
 
 namespace volta {
 
+using ::fill_fragment;
+
 struct matrix_a;
 struct matrix_b;
 struct accumulator;
@@ -31,12 +33,6 @@ struct fragment {
   enum { num_elements = Elements<Use, m, n>::number };
   alignas(16) T x[num_elements];
 };
-
-template <class Use, int m, int n, int k, class T, class Layout>
-__device__ __forceinline__ void fill_fragment(fragment<Use, m, n, k, T, Layout>& target, T number) {
-#pragma unroll
-  for (int i = 0; i < target.num_elements; i += 1) target.x[i] = number;
-}
 
 template <class D, class A, class B>
 struct Product;
