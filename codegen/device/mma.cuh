@@ -128,7 +128,7 @@ __device__ __forceinline__ void mma_sync(fragment<accumulator, m, n, k, D>& d,
   template <int count, class T>                                                                          \
   __device__ __forceinline__ void name(T* registers, const T* row) {                                     \
     unsigned* target = reinterpret_cast<unsigned*>(registers);                                           \
-    const unsigned place = static_cast<unsigned>(__cvta_generic_to_shared(row));                         \
+    const unsigned place = shared_address(row);                                                          \
     if constexpr (count == 4)                                                                            \
       asm volatile("ldmatrix.sync.aligned.m8n8.x4" form ".shared.b16 {%0,%1,%2,%3}, [%4];"               \
                    : RISE_REGISTERS_4("=r", target) : "r"(place));                                       \
