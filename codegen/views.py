@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from codegen import imperative as i
-from rise.expr import Apply, Expr, Identifier, Primitive, spine
+from rise.expr import Expr, Identifier, Lambda, Primitive, spine
 from rise.nat import Facts, Nat
 from rise.types import Argument, NatFunction
 
@@ -60,28 +59,29 @@ class Choice:
 
 # into which operand, and where in it
 Reading = tuple[int, Path] | Choice
-READING: dict[str, Callable[[Sizes, Path], Reading]] = {}
-WRITING: dict[str, Callable[[Sizes, Path, int], Path]] = {}
-T = TypeVar("T", bound=Callable[..., object])
+Reader = Callable[[Sizes, Path], Reading]
+Writer = Callable[[Sizes, Path, int], Path]
+READING: dict[str, Reader] = {}
+WRITING: dict[str, Writer] = {}
 
 
-def reading(*names: str) -> Callable[[T], T]:
+def reading(*names: str) -> Callable[[Reader], Reader]:
     """Registers how views turn a path into their result into one into an operand."""
 
-    def register(function: T) -> T:
+    def register(function: Reader) -> Reader:
         for name in names:
-            READING[name] = function  # type: ignore[assignment]
+            READING[name] = function
         return function
 
     return register
 
 
-def writing(*names: str) -> Callable[[T], T]:
+def writing(*names: str) -> Callable[[Writer], Writer]:
     """Registers how the acceptor of an operand turns its path into one of the result's acceptor."""
 
-    def register(function: T) -> T:
+    def register(function: Writer) -> Writer:
         for name in names:
-            WRITING[name] = function  # type: ignore[assignment]
+            WRITING[name] = function
         return function
 
     return register
@@ -103,10 +103,10 @@ def fed(body: Expr, parameter: str, target: i.Acceptor) -> i.Acceptor:
     head, applications = spine(body)
     if isinstance(head, Primitive) and head.name == "map" and len(applications) == 2:
         function, xs = applications[0].argument, applications[1].argument
-        inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[union-attr, arg-type]
+        inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[union-attr, arg-type]  # see `rearranges`
         return fed(xs, parameter, inner)
     operand = applications[-1].argument
-    view = i.AcceptView(head.name, head.arguments, target, operand.type)  # type: ignore[union-attr, arg-type]
+    view = i.AcceptView(head.name, head.arguments, target, operand.type)  # type: ignore[union-attr, arg-type]  # likewise
     return fed(operand, parameter, view)
 
 
@@ -119,10 +119,9 @@ def rearranges(body: Expr, parameter: str) -> bool:
         return False
     if head.name == "map" and len(applications) == 2:
         function = applications[0].argument
-        inside = not isinstance(function, Apply) and hasattr(function, "parameter")
         return (
-            inside
-            and rearranges(function.body, function.parameter.name)  # type: ignore[union-attr]
+            isinstance(function, Lambda)
+            and rearranges(function.body, function.parameter.name)
             and rearranges(applications[1].argument, parameter)
         )
     return head.name in WRITING and len(applications) == 1 and rearranges(applications[0].argument, parameter)

@@ -222,7 +222,7 @@ def read_padded(sizes: Sizes, path: Path) -> Reading:
 def read_clamped(sizes: Sizes, path: Path) -> Reading:
     """i is i - l, or the nearest index that there is"""
     index, *rest = path
-    return 0, (sizes.clamped(nat(index) - sizes["l"], sizes["n"] + 1), *rest)  # type: ignore[arg-type]
+    return 0, (sizes.clamped(nat(index) - sizes["l"], sizes["n"] + 1), *rest)  # type: ignore[arg-type]  # a number
 
 
 @reading("padEmpty")
@@ -298,7 +298,7 @@ def write_only_element(translator: Translator, call: Call, target: i.Acceptor) -
     if call.nat("n") != constant(1) or not _is_written(xs):
         element = apply(call.primitive, *call.arguments, origin=call.origin)
         return translator.accept_value(element, target, call.environment)
-    whole = i.AcceptView("idx", call.primitive.arguments, target, xs.type)  # type: ignore[arg-type]
+    whole = i.AcceptView("idx", call.primitive.arguments, target, xs.type)  # type: ignore[arg-type]  # data
     return translator.accept(xs, whole, call.environment)
 
 
@@ -337,10 +337,10 @@ def write_member(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
         for member, (name, part) in enumerate(zip(("mapFst", "mapSnd"), members_of(value), strict=True)):
             if name == call.name:
                 expr, inner = translator.apply(function, (part,), call.environment)
-                place = i.AcceptView("pair", (), target, expr.type, member)  # type: ignore[arg-type]
+                place = i.AcceptView("pair", (), target, expr.type, member)  # type: ignore[arg-type]  # data
                 parts.append(translator.accept(expr, place, inner))
             else:
-                place = i.AcceptView("pair", (), target, part.type, member)  # type: ignore[union-attr]
+                place = i.AcceptView("pair", (), target, part.type, member)  # type: ignore[union-attr]  # a member
                 parts.append(translator.copy(place, part, call.origin))
         return i.sequence(*parts)
 
