@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from codegen import imperative as i
 from rise.expr import Expr, Identifier, Lambda, Primitive, spine
-from rise.nat import Facts, Nat
+from rise.nat import Facts, Nat, quotient, remainder
 from rise.types import Argument, NatFunction
 
 Member = str
@@ -85,6 +85,26 @@ def writing(*names: str) -> Callable[[Writer], Writer]:
         return function
 
     return register
+
+
+def index_of(part: Nat | Member) -> Nat:
+    """A part of a path into an array: its types see to it that this is an index."""
+    if isinstance(part, Member):
+        raise TypeError(part)
+    return part
+
+
+def flattened(width: Nat, path: Path) -> Path:
+    """i :: j :: p as width*i + j :: p"""
+    row, column, *rest = path
+    return (width * index_of(row) + index_of(column), *rest)
+
+
+def divided(width: Nat, path: Path, facts: Facts) -> Path:
+    """i :: p as i/width :: i%width :: p"""
+    part, *rest = path
+    index = index_of(part)
+    return (quotient(index, width, facts), remainder(index, width, facts), *rest)
 
 
 def zip_path(path: Path) -> tuple[int, Path]:
