@@ -1,4 +1,4 @@
-"""On a machine with a GPU: checks, sanitizes and times derived GEMM kernels; a short table last.
+"""On a machine with a GPU: checks and sanitizes derived kernels. `rise bench` times them.
 
 python benchmarks/gpu_check.py              everything
 python benchmarks/gpu_check.py --only check what compute-sanitizer runs
@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from codegen import runtime
-from codegen.bench import gemm
 from codegen.pipeline import Kernel, generate
 from rewrites.result import Failure
 from rise.check.program import check_text, load
@@ -29,27 +28,11 @@ from rise.interpret import random_inputs
 from rise.normal import data_flow
 from strategies.core import Strategy
 from strategies.default import default
-from strategies.tensor_core import Parameters, tensor_core
+from strategies.tensor_core import tensor_core
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
-RESULTS = ROOT / "benchmarks" / "results" / "gemm.csv"
 SHAPES = ((1024, 1024, 1024), (512, 1536, 768))
-# the schedules that are timed, and of which the best is recorded for each size
-SCHEDULES: tuple[dict[str, Any], ...] = (
-    {},
-    {"group": 8},
-    {"epilogue": "direct"},
-    {"load_once": False},
-    {"block": (128, 128, 32), "stages": 4},
-    {"block": (128, 64, 64), "warp": (64, 32), "stages": 4},
-    {"block": (64, 64, 64), "warp": (32, 32), "stages": 4},
-    {"block": (64, 64, 64), "warp": (32, 32), "stages": 4, "split_k": 2},
-    {"block": (32, 64, 64), "warp": (16, 32), "stages": 4, "split_k": 2},
-    {"block": (32, 32, 64), "warp": (16, 16), "stages": 4, "split_k": 4},
-    {"asynchronous": False, "stages": 2},
-    {"stages": 0, "epilogue": "direct", "block": (128, 128, 32)},
-)
 # the schedules that are checked: every path that operands and results take
 CHECKED: tuple[dict[str, Any], ...] = (
     {},
@@ -207,31 +190,9 @@ def sanitize() -> None:
             print("\n".join(lines[:20]), flush=True)
 
 
-def bench(sizes: Sequence[tuple[int, int, int]]) -> None:
-    rows = []
-    for m, n, k in sizes:
-        best = None
-        for schedule in SCHEDULES:
-            block = schedule.get("block", Parameters().block)
-            if m % block[0] or n % block[1] or k % block[2] or m // block[0] % schedule.get("group", 1):
-                continue
-            kernel = derive("gemm", {"m": m, "n": n, "k": k}, tensor_core(**schedule))
-            written = " ".join(f"{n}={v}" for n, v in schedule.items()) or "defaults"
-            row = gemm.measure(kernel, m, n, k, written)
-            loaded = runtime.load(kernel)
-            resources = f"{loaded.registers} registers, {loaded.local_bytes} bytes spilled"
-            timing = f"{row.ours_us:.1f} µs, ratio {row.ratio:.3f}"
-            print(f"{m}×{n}×{k} {row.schedule}: {timing}, {resources}", flush=True)
-            best = row if best is None or row.ratio > best.ratio else best
-        if best is not None:
-            rows.append(best)
-    gemm.append(rows, RESULTS)
-    print(gemm.table(rows))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("check", "small", "sanitize", "bench"))
+    parser.add_argument("--only", choices=("check", "small", "sanitize"))
     only = parser.parse_args().only
     if only == "small":
         checks(small=True)
@@ -239,8 +200,6 @@ def main() -> None:
         checks(small=False)
     if only in (None, "sanitize"):
         sanitize()
-    if only in (None, "bench"):
-        bench([(s, s, s) for s in (256, 512, 1024, 2048, 4096, 8192)] + [(512, 1536, 768)])
 
 
 if __name__ == "__main__":

@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 
 from codegen import runtime
-from codegen.passes.allocate import bytes_of
-from codegen.pipeline import generate
+from codegen.host import Launching
+from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import specialise
 from rise.normal import data_flow
-from strategies.kernels import cut
 from strategies.registry import find
 
 TARGET = "sm_90a"
@@ -277,17 +276,26 @@ CASES: Mapping[str, Case] = {
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel as it is launched."""
+    """A kernel as it is launched, and its arguments by name."""
 
     name: str
     cubin: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared: int
-    result: int  # bytes
+    arguments: tuple[str, ...]
 
 
-def compiled(case: str, number: int) -> tuple[Compiled, ...]:
+@dataclass(frozen=True)
+class Host:
+    """The kernels in order; the names of the result and the inputs, the bytes of each temporary."""
+
+    kernels: tuple[Compiled, ...]
+    names: tuple[str, ...]
+    temporaries: Mapping[str, int]
+
+
+def compiled(case: str, number: int) -> Host:
     """The kernels of a case with one of its strategies."""
     made = CASES[case]
     strategy, settings = made.strategies[number]
@@ -295,26 +303,26 @@ def compiled(case: str, number: int) -> tuple[Compiled, ...]:
     derived = find(strategy).factory(**settings)(data_flow(specialise(check_text(text)["program"], {})))
     if isinstance(derived, Failure):
         raise derived.error(strategy)
-    kernels = [generate(part, "program") for part in cut(derived.term)]
-    return tuple(
-        Compiled(
-            k.name,
-            str(runtime.compile_cubin(k.source, TARGET)),
-            _three(k.launch.grid),
-            _three(k.launch.block),
-            k.launch.shared_bytes,
-            bytes_of(k.output),
-        )
-        for k in kernels
+    program = assemble(derived.term, "program").at({})
+    return Host(
+        tuple(map(_kernel, program.launches)),
+        tuple(v.name for v in (*program.outputs, *program.parameters)),
+        {placed.name: placed.bytes.end - placed.bytes.start for placed in program.temporaries},
     )
 
 
-def _three(sizes: Sequence[Any]) -> tuple[int, int, int]:
-    x, y, z = (size if isinstance(size, int) else size.value for size in sizes)
-    return x, y, z
+def _kernel(made: Launching) -> Compiled:
+    return Compiled(
+        made.kernel.name,
+        str(runtime.compile_cubin(made.kernel.source, TARGET)),
+        made.grid,
+        made.launch.block,
+        made.launch.shared_bytes,
+        tuple(argument.name for argument in made.arguments),
+    )
 
 
-def compile_all(names: Sequence[str]) -> Mapping[tuple[str, int], tuple[Compiled, ...]]:
+def compile_all(names: Sequence[str]) -> Mapping[tuple[str, int], Host]:
     """All of them, in processes of their own, before the GPU is used."""
     wanted = [(name, number) for name in names for number in range(len(CASES[name].strategies))]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
@@ -356,28 +364,20 @@ class Device:
             times.append(start.time_till(end) / 1e3)
         return float(median(times))
 
-    def launcher(
-        self, kernels: Sequence[Compiled], case: Case, inputs: Sequence[Any], result: Any
-    ) -> Callable[[], None]:
-        """All kernels one after the other; each takes the inputs and what those before it gave."""
-        calls: list[Callable[[], None]] = []
-        given = list(inputs)
-        for position, kernel in enumerate(kernels):
-            last = position == len(kernels) - 1
-            out = result if last else self.cuda.mem_alloc(kernel.result)
+    def launcher(self, host: Host, case: Case, inputs: Sequence[Any], result: Any) -> Callable[[], None]:
+        """All kernels one after the other; each takes what it uses."""
+        given = dict(zip(host.names, (result, *case.scalars, *inputs), strict=True))
+        given |= {name: self.cuda.mem_alloc(size) for name, size in host.temporaries.items()}
+        functions = []
+        for kernel in host.kernels:
             function = self.cuda.module_from_file(kernel.cubin).get_function(kernel.name)
-            function.prepare("P" + "f" * len(case.scalars) + "P" * len(given))
-            arguments = (out, *case.scalars, *given)
-            calls.append(
-                lambda f=function, k=kernel, a=arguments: f.prepared_call(  # type: ignore[misc]
-                    k.grid, k.block, *a, shared_size=k.shared
-                )
-            )
-            given.append(out)
+            arguments = [given[name] for name in kernel.arguments]
+            function.prepare("".join("f" if isinstance(a, float) else "P" for a in arguments))
+            functions.append((function, kernel, arguments))
 
         def run() -> None:
-            for call in calls:
-                call()
+            for function, kernel, arguments in functions:
+                function.prepared_call(kernel.grid, kernel.block, *arguments, shared_size=kernel.shared)
 
         return run
 
@@ -391,7 +391,7 @@ class Row:
     error: float
 
 
-def measured(device: Device, name: str, all_kernels: Mapping[tuple[str, int], Any]) -> list[Row]:
+def measured(device: Device, name: str, hosts: Mapping[tuple[str, int], Host]) -> list[Row]:
     case = CASES[name]
     inputs = [device.filled(given) for given in case.inputs]
     count, dtype = case.result
@@ -405,7 +405,7 @@ def measured(device: Device, name: str, all_kernels: Mapping[tuple[str, int], An
 
     for number, (strategy, settings) in enumerate(case.strategies):
         device.cuda.memset_d8(result, 0xFF, count * dtype.itemsize)  # NaN, so that a gap shows
-        run = device.launcher(all_kernels[name, number], case, inputs, result)
+        run = device.launcher(hosts[name, number], case, inputs, result)
         seconds = device.seconds(run)
         shown = ", ".join(f"{k}={v}" for k, v in settings.items()) or "as it is"
         error = case.check(case, read)
@@ -427,13 +427,13 @@ def driver_copy(device: Device) -> float:
 
 def main(names: Sequence[str]) -> int:
     chosen = names or list(CASES)
-    kernels = compile_all(chosen)
+    hosts = compile_all(chosen)
     import pycuda.autoinit  # noqa: F401  # late: it takes the GPU
     import pycuda.driver as cuda
 
     device = Device(cuda)
     copied = driver_copy(device)
-    rows = [row for name in chosen for row in measured(device, name, kernels)]
+    rows = [row for name in chosen for row in measured(device, name, hosts)]
     ours = max((row.bandwidth for row in rows if row.case == "copy"), default=0.0)
     reference = max(copied, ours)
     print(f"{cuda.Device(0).name()}; copy: driver {copied / 1e9:.0f} GB/s, ours {ours / 1e9:.0f} GB/s")

@@ -28,7 +28,7 @@ def copied(r: Resolver, command: i.BulkCopy, facts: Facts) -> i.Command:
     for outer in range(len(sizes)):
         panels = [r.named.fresh("panel") for _ in range(outer)]
         try:
-            body = r.named.before(lambda panels=panels: _box(r, command, panels, facts))  # type: ignore[misc]
+            body = r.named.before(lambda panels=panels: _box(r, command, panels, facts))  # type: ignore[misc]  # by value
         except TranslationError:
             if outer == len(sizes) - 1 or len(sizes) == 2:
                 raise
@@ -41,7 +41,7 @@ def copied(r: Resolver, command: i.BulkCopy, facts: Facts) -> i.Command:
 
 def _box(r: Resolver, command: i.BulkCopy, panels: list[str], facts: Facts) -> i.BulkCopy:
     """The copy of one box: what is left of the tile when the indices of its panels are given."""
-    sizes, element = shape(command.value.type)  # type: ignore[union-attr]
+    sizes, element = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
     names = [f"box_{d}" for d in range(len(sizes) - len(panels))]
     inside = facts
     for name, size in zip([*panels, *names], sizes, strict=True):

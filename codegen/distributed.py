@@ -14,6 +14,7 @@ from codegen import imperative as i
 from codegen.fragments import HOLDERS, LANES, Distribution, distribution, family_of
 from codegen.paths import Resolver
 from codegen.translate import VECTOR
+from codegen.views import Path
 from rise.errors import TranslationError
 from rise.instructions import Family
 from rise.nat import Facts, Nat, constant, divides, quotient, remainder, simplify, variable
@@ -149,8 +150,10 @@ def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:
     """What is loaded, if it is a tile in memory."""
     found: list[i.Tile] = []
 
+    def read(path: Path, inside: Facts) -> i.Expression:
+        return r.read(command.tile, path, inside)
+
     def probe() -> i.Command:
-        read: Callable[..., i.Expression] = lambda path, inside: r.read(command.tile, path, inside)  # noqa: E731
         found.append(r.tile(read, command.fragment, facts, command.origin))
         return i.Skip()
 

@@ -40,7 +40,7 @@ class Distribution:
 
     def at(self, lane: Nat, register: Nat) -> tuple[Nat, Nat]:
         places = {NatVariable("lane"): lane, NatVariable("r"): register}
-        return self.row.substitute(places), self.column.substitute(places)  # type: ignore[arg-type]
+        return self.row.substitute(places), self.column.substitute(places)  # type: ignore[arg-type]  # variables are atoms
 
     def for_shape(self, rows: int, columns: int, holders: int = LANES) -> Distribution:
         """Of a fragment with so many rows and columns of tiles, held by so many threads."""
@@ -49,7 +49,7 @@ class Distribution:
         facts = Facts().with_range("lane", 0, holders).with_range("r", 0, registers)
 
         def known(value: Nat) -> Nat:
-            return simplify(value.substitute(sizes), facts)  # type: ignore[arg-type]
+            return simplify(value.substitute(sizes), facts)  # type: ignore[arg-type]  # variables are atoms
 
         return Distribution(registers, known(self.row), known(self.column), self.run, self.along_row)
 

@@ -65,7 +65,7 @@ class HostProgram:
         solution: dict[Atom, Nat] = {NatVariable(n): constant(v) for n, v in values.items()}
 
         def concrete(variable: i.Variable) -> i.Variable:
-            return replace(variable, type=substitute_type(variable.type, solution))  # type: ignore[arg-type]
+            return replace(variable, type=substitute_type(variable.type, solution))  # type: ignore[arg-type]  # data
 
         launches = tuple(_launch(kernel, values, concrete) for kernel in self.kernels)
         temporaries = [replace(t, variable=concrete(t.variable)) for t in self.temporaries]

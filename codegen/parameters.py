@@ -57,10 +57,10 @@ def members(type_: Type) -> tuple[Data | None, Data | None]:
         case Pair(first, second):
             return first, second
         case Array(size, element):
-            first, second = members(element)  # type: ignore[assignment]
-            if first is None or second is None:
+            left, right = members(element)
+            if left is None or right is None:
                 return None, None
-            return Array(size, first), Array(size, second)
+            return Array(size, left), Array(size, right)
         case _:
             return None, None
 

@@ -137,8 +137,8 @@ def index_type(function: i.Function) -> Scalar:
     for type_ in _types(function):
         for size in dimensions(type_):
             see(size)
-    known = (total for _, total in totals(function) if total.value is not None)
-    return Scalar("i64" if fractions or any(t.value > LARGEST_INT for t in known) else "i32")  # type: ignore[operator]
+    known = (total.value for _, total in totals(function) if total.value is not None)
+    return Scalar("i64" if fractions or any(value > LARGEST_INT for value in known) else "i32")
 
 
 def _types(function: i.Function) -> Iterator[Data]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from codegen import imperative as i
 from codegen.buffers import members
@@ -60,26 +59,25 @@ Accepting = Callable[["Translator", Call, i.Acceptor], i.Command]
 Continuing = Callable[["Translator", Call, Continuation], i.Command]
 ACCEPTING: dict[str, Accepting] = {}
 CONTINUING: dict[str, Continuing] = {}
-T = TypeVar("T", bound=Callable[..., object])
 
 
-def accepting(*names: str) -> Callable[[T], T]:
+def accepting(*names: str) -> Callable[[Accepting], Accepting]:
     """Registers accT of primitives."""
 
-    def register(function: T) -> T:
+    def register(function: Accepting) -> Accepting:
         for name in names:
-            ACCEPTING[name] = function  # type: ignore[assignment]
+            ACCEPTING[name] = function
         return function
 
     return register
 
 
-def continuing(*names: str) -> Callable[[T], T]:
+def continuing(*names: str) -> Callable[[Continuing], Continuing]:
     """Registers conT of primitives."""
 
-    def register(function: T) -> T:
+    def register(function: Continuing) -> Continuing:
         for name in names:
-            CONTINUING[name] = function  # type: ignore[assignment]
+            CONTINUING[name] = function
         return function
 
     return register

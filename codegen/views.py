@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from codegen import imperative as i
-from rise.expr import Apply, Expr, Identifier, Primitive, spine
-from rise.nat import Facts, Nat
+from rise.expr import Expr, Identifier, Lambda, Primitive, spine
+from rise.nat import Facts, Nat, quotient, remainder
 from rise.types import Argument, NatFunction
 
 Member = str
@@ -60,31 +59,52 @@ class Choice:
 
 # into which operand, and where in it
 Reading = tuple[int, Path] | Choice
-READING: dict[str, Callable[[Sizes, Path], Reading]] = {}
-WRITING: dict[str, Callable[[Sizes, Path, int], Path]] = {}
-T = TypeVar("T", bound=Callable[..., object])
+Reader = Callable[[Sizes, Path], Reading]
+Writer = Callable[[Sizes, Path, int], Path]
+READING: dict[str, Reader] = {}
+WRITING: dict[str, Writer] = {}
 
 
-def reading(*names: str) -> Callable[[T], T]:
+def reading(*names: str) -> Callable[[Reader], Reader]:
     """Registers how views turn a path into their result into one into an operand."""
 
-    def register(function: T) -> T:
+    def register(function: Reader) -> Reader:
         for name in names:
-            READING[name] = function  # type: ignore[assignment]
+            READING[name] = function
         return function
 
     return register
 
 
-def writing(*names: str) -> Callable[[T], T]:
+def writing(*names: str) -> Callable[[Writer], Writer]:
     """Registers how the acceptor of an operand turns its path into one of the result's acceptor."""
 
-    def register(function: T) -> T:
+    def register(function: Writer) -> Writer:
         for name in names:
-            WRITING[name] = function  # type: ignore[assignment]
+            WRITING[name] = function
         return function
 
     return register
+
+
+def index_of(part: Nat | Member) -> Nat:
+    """A part of a path into an array: its types see to it that this is an index."""
+    if isinstance(part, Member):
+        raise TypeError(part)
+    return part
+
+
+def flattened(width: Nat, path: Path) -> Path:
+    """i :: j :: p as width*i + j :: p"""
+    row, column, *rest = path
+    return (width * index_of(row) + index_of(column), *rest)
+
+
+def divided(width: Nat, path: Path, facts: Facts) -> Path:
+    """i :: p as i/width :: i%width :: p"""
+    part, *rest = path
+    index = index_of(part)
+    return (quotient(index, width, facts), remainder(index, width, facts), *rest)
 
 
 def zip_path(path: Path) -> tuple[int, Path]:
@@ -103,10 +123,10 @@ def fed(body: Expr, parameter: str, target: i.Acceptor) -> i.Acceptor:
     head, applications = spine(body)
     if isinstance(head, Primitive) and head.name == "map" and len(applications) == 2:
         function, xs = applications[0].argument, applications[1].argument
-        inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[union-attr, arg-type]
+        inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[union-attr, arg-type]  # see `rearranges`
         return fed(xs, parameter, inner)
     operand = applications[-1].argument
-    view = i.AcceptView(head.name, head.arguments, target, operand.type)  # type: ignore[union-attr, arg-type]
+    view = i.AcceptView(head.name, head.arguments, target, operand.type)  # type: ignore[union-attr, arg-type]  # likewise
     return fed(operand, parameter, view)
 
 
@@ -119,10 +139,9 @@ def rearranges(body: Expr, parameter: str) -> bool:
         return False
     if head.name == "map" and len(applications) == 2:
         function = applications[0].argument
-        inside = not isinstance(function, Apply) and hasattr(function, "parameter")
         return (
-            inside
-            and rearranges(function.body, function.parameter.name)  # type: ignore[union-attr]
+            isinstance(function, Lambda)
+            and rearranges(function.body, function.parameter.name)
             and rearranges(applications[1].argument, parameter)
         )
     return head.name in WRITING and len(applications) == 1 and rearranges(applications[0].argument, parameter)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from textwrap import dedent
 
 from codegen.execute import available_backend, execute
-from codegen.pipeline import generate
+from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.compare import compare, tolerance
 from rise.check.program import check_text
@@ -24,7 +24,6 @@ from rise.pretty import show
 from strategies import tvm_gemm as schedules
 from strategies.blocks import Block
 from strategies.core import Strategy
-from strategies.kernels import cut
 from strategies.loops import show_nest
 from strategies.reduction import reduction
 
@@ -66,12 +65,9 @@ def product(version: str) -> tuple[Expr, Expr]:
 def outcome(program: Expr, low_level: Expr, backend: str) -> tuple[bool, str]:
     """Whether the kernels compute what the program means, and in words; packing is the first of two."""
     inputs = random_inputs(inputs_of(program), seed=0, exact=True)
-    values = list(inputs)
-    kernels = cut(low_level)
-    for kernel in kernels:
-        values.append(execute(generate(kernel, "scheduled"), values, backend))
-    verdict = compare(values[-1], call(program, *inputs), tolerance(program))
-    count = "one kernel" if len(kernels) == 1 else f"{len(kernels)} kernels"
+    made = assemble(low_level, "scheduled")
+    verdict = compare(execute(made, inputs, backend), call(program, *inputs), tolerance(program))
+    count = "one kernel" if len(made.kernels) == 1 else f"{len(made.kernels)} kernels"
     return verdict.agrees, f"{backend}, {count}: {verdict}"
 
 
@@ -107,7 +103,6 @@ A program's loops have numbers, 1 is the outermost. What changes their nest is c
 | `vectorize(n)` | the innermost map on vectors | `asVector >> asScalar` moved inward |
 | `pack(n, v)` | transpose(B) in memory, by n columns | `toMem`, and `toMem, hoisted` |
 | `unroll`, `parallel(level)` | how a loop is executed | `mapSeqUnroll`, `reduceSeqUnroll`, `mapGlobal(d)` … |
-| `cut` | a program as those of its kernels, in order | the value of a `let` that is in `Global` |
 | `to_loops`, `to_threads` | all else as loops; the outermost over a grid | `mapSeq`, `mapGlobal` |
 
 Each change of a map's loop is an identity around the whole result, `x → x |> v |> v⁻¹`. The view v is moved
@@ -121,7 +116,7 @@ costs nothing. What does not divide, and a loop that is not there, is refused by
 """
 PAR = """
 Packing is a kernel of its own, since all threads of a grid read what it writes, and a grid has no barrier:
-one kernel for both is refused. `strategies.kernels.cut` makes two programs of such a one, to be run in order.
+one kernel for both is refused. `codegen.pipeline.assemble` makes two, which the host launches in order.
 """
 TREE = """
 ## Reductions of rows

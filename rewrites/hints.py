@@ -35,7 +35,6 @@ SHAPES = {
     4: ((16, 8, 8), (32, 24, 8)),
 }
 SHAPES_OF_GROUPS = ((64, 8, 16), (64, 24, 16))
-SHAPES_OF_GROUPS = ((64, 8, 16), (64, 24, 16))
 ANY = Hint()
 
 

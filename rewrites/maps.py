@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
+from rewrites.match import replace_term
 from rewrites.rule import Computed, computed, rule
 from rise.expr import (
     Apply,
@@ -18,10 +19,8 @@ from rise.expr import (
     call,
     children,
     fresh_name,
-    renamed,
     size,
     substitute,
-    with_children,
 )
 from rise.normal import is_view
 from rise.primitives.declare import primitive
@@ -145,7 +144,7 @@ def share(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ...],
         if repeated is None:
             return "nothing is computed more than once"
         y = Identifier(fresh_name("shared", term.free), repeated.type, term.origin)
-        function = Lambda(y, _replaced(term, repeated, y), term.origin)
+        function = Lambda(y, replace_term(term, repeated, y), term.origin)
         let = Primitive(primitive("let"), (repeated.type, term.type), term.origin)  # type: ignore[arg-type]
         return apply(let, repeated, function, origin=term.origin)
 
@@ -157,16 +156,6 @@ def _closed_parts(term: Expr, bound: frozenset[str], wanted: Callable[[Expr], bo
     below = bound | {term.parameter.name} if isinstance(term, Lambda) else bound
     found = [part for child in children(term) for part in _closed_parts(child, below, wanted)]
     return [term, *found] if is_data(term.type) and term.free.isdisjoint(bound) and wanted(term) else found
-
-
-def _replaced(term: Expr, old: Expr, new: Identifier) -> Expr:
-    if alpha_equal(term, old):
-        return new
-    if isinstance(term, Lambda):
-        if term.parameter.name in old.free:
-            return term
-        term = renamed(term, {new.name})
-    return with_children(term, tuple(_replaced(c, old, new) for c in children(term)))
 
 
 def computes(term: Expr) -> bool:

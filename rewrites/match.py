@@ -355,10 +355,10 @@ def _name_of(term: Expr) -> str:
 
 
 def replace_term(term: Expr, old: Expr, new: Identifier) -> Expr:
-    """Replaces old, an identifier or a projection of one, wherever it occurs free."""
+    """Replaces old wherever it occurs, none of its variables being bound around it."""
     if isinstance(old, Identifier):
         return substitute(term, {old.name: new})
-    if term.free.isdisjoint(old.free):
+    if not old.free <= term.free:
         return term
     if alpha_equal(term, old):
         return new

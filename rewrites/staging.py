@@ -43,30 +43,28 @@ PIPELINE = rule(
 )
 
 
-def _copies(primitive: str) -> tuple[Rule, Rule]:
-    rows = rule(
-        f"{primitive}, rows",
+def _copy(primitive: str, along: str, view: str, meaning: str) -> Rule:
+    """`view` turns what lies in memory along something into rows, and back."""
+    return rule(
+        f"{primitive}, {along}",
         f"x |> {primitive}(l)",
-        f"x |> join |> {COPIED} |> asScalar |> split(m) |> {primitive}(l)",
+        f"x{view} |> join |> {COPIED} |> asScalar |> split(m) |> {primitive}(l){view}",
         sizes=("v", "t", "m"),
         layouts=("l",),
         conditions=(not_yet_copied,),
-        meaning="A tile is copied by all threads of a block, v elements at once, along its rows.",
+        meaning=meaning,
     )
-    columns = rule(
-        f"{primitive}, columns",
-        f"x |> {primitive}(l)",
-        f"x |> transpose |> join |> {COPIED} |> asScalar |> split(m) |> {primitive}(l) |> transpose",
-        sizes=("v", "t", "m"),
-        layouts=("l",),
-        conditions=(not_yet_copied,),
-        meaning="The same along its columns.",
-    )
-    return rows, columns
 
 
+BY_ALL_THREADS = "A tile is copied by all threads of a block, v elements at once, along its rows."
 # by primitive, then along rows and along columns
-COPY = {primitive: _copies(primitive) for primitive in COPIES}
+COPY = {
+    primitive: (
+        _copy(primitive, "rows", "", BY_ALL_THREADS),
+        _copy(primitive, "columns", " |> transpose", "The same along its columns."),
+    )
+    for primitive in COPIES
+}
 
 # by primitive
 SWIZZLE = {

@@ -43,5 +43,5 @@ def APPLIED_AS_LET(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
         return "expected a function that is applied"
     if not is_data(term.argument.type) or not is_data(term.type):
         return "a let names data, in data"
-    let = Primitive(primitive("let"), (term.argument.type, term.type), term.origin)  # type: ignore[arg-type]
+    let = Primitive(primitive("let"), (term.argument.type, term.type), term.origin)  # type: ignore[arg-type]  # data
     return apply(let, term.argument, term.function, origin=term.origin)

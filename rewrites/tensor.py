@@ -6,8 +6,18 @@ from rewrites.algorithmic import changes
 from rewrites.match import Match
 from rewrites.rule import Condition, Rule, rule
 from rise.expr import Lambda
-from rise.instructions import Family, family, instruction
+from rise.instructions import Family, Shape, family, instruction
+from rise.nat import Nat
 from rise.types import Fragment, Scalar, shape
+
+
+def _shape(m: Nat, n: Nat, k: Nat) -> Shape | None:
+    """As numbers; None where one of them is not known."""
+    match m.value, n.value, k.value:
+        case int(rows), int(columns), int(depth):
+            return rows, columns, depth
+        case _:
+            return None
 
 
 def has_instruction(match: Match) -> str | None:
@@ -15,11 +25,10 @@ def has_instruction(match: Match) -> str | None:
     (m, k), operand = shape(match.terms["a"].type)
     (n, _), _ = shape(match.terms["b"].type)
     _, accumulator = shape(match.terms["c"].type)
-    sizes = m.value, n.value, k.value
+    sizes = _shape(m, n, k)
     if not isinstance(operand, Scalar) or not isinstance(accumulator, Scalar):
         return "the elements are no numbers"
-    found = None if None in sizes else instruction(sizes, operand.name, accumulator.name)  # type: ignore[arg-type]
-    if found is None:
+    if sizes is None or instruction(sizes, operand.name, accumulator.name) is None:
         return (
             f"there is no tensor-core instruction for {m}×{n}×{k}, operands of type `{operand}` and sums in"
             f" `{accumulator}`"
@@ -38,59 +47,49 @@ def by_warpgroup(match: Match) -> str | None:
 
 
 def _of_group(match: Match) -> bool:
-    sizes, _ = shape(match.terms["c"].type)
+    (m, n), _ = shape(match.terms["c"].type)
     (_, k), _ = shape(match.terms["a"].type)
-    values = sizes[0].value, sizes[1].value, k.value
-    return None not in values and family(values) is Family.WGMMA  # type: ignore[arg-type]
+    sizes = _shape(m, n, k)
+    return sizes is not None and family(sizes) is Family.WGMMA
 
 
-TENSORISE = rule(
+def _tensorise(name: str, product: str, meaning: str, executes: Condition, exact: bool = False) -> Rule:
+    """c + a·bᵀ, where `product` is one of two elements. Warps load operands, warpgroups leave them."""
+    load = " |> toMem(Local)" if executes is by_warp else ""
+    return rule(
+        name,
+        "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
+        f"x + (zip(r)(col) |> map(fun((p, q) => {product})) |> reduce(+, 0))))))",
+        f"tensorMatMulAdd(a |> asFragment{load})(b |> transpose |> asFragment{load})"
+        "(c |> asFragment) |> asMatrix",
+        meaning=meaning,
+        exact=exact,
+        conditions=(has_instruction, executes),
+    )
+
+
+SAME_TYPE = "The same where operands and accumulator have one type."
+TENSORISE = _tensorise(
     "tensorise",
-    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
-    "x + (zip(r)(col) |> map(fun((p, q) => f32(p) * f32(q))) |> reduce(+, 0))))))",
-    "tensorMatMulAdd(a |> asFragment |> toMem(Local))(b |> transpose |> asFragment |> toMem(Local))"
-    "(c |> asFragment) |> asMatrix",
-    meaning="A product of two tiles, added to a third, as one tensor-core instruction.",
-    exact=False,
-    conditions=(has_instruction, by_warp),
+    "f32(p) * f32(q)",
+    "A product of two tiles, added to a third, as one tensor-core instruction.",
+    by_warp,
 )
-TENSORISE_SAME = rule(
-    "tensoriseSame",
-    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
-    "x + (zip(r)(col) |> map(fun((p, q) => p * q)) |> reduce(+, 0))))))",
-    "tensorMatMulAdd(a |> asFragment |> toMem(Local))(b |> transpose |> asFragment |> toMem(Local))"
-    "(c |> asFragment) |> asMatrix",
-    meaning="The same where operands and accumulator have one type.",
-    exact=False,
-    conditions=(has_instruction, by_warp),
-)
-TENSORISE_WHOLE = rule(
+TENSORISE_SAME = _tensorise("tensoriseSame", "p * q", SAME_TYPE, by_warp)
+TENSORISE_WHOLE = _tensorise(
     "tensoriseWhole",
-    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
-    "x + (zip(r)(col) |> map(fun((p, q) => i32(p) * i32(q))) |> reduce(+, 0))))))",
-    "tensorMatMulAdd(a |> asFragment |> toMem(Local))(b |> transpose |> asFragment |> toMem(Local))"
-    "(c |> asFragment) |> asMatrix",
-    meaning="A product of two tiles of bytes, added to a third of whole numbers.",
-    conditions=(has_instruction, by_warp),
+    "i32(p) * i32(q)",
+    "A product of two tiles of bytes, added to a third of whole numbers.",
+    by_warp,
+    exact=True,
 )
-TENSORISE_GROUP = rule(
+TENSORISE_GROUP = _tensorise(
     "tensoriseGroup",
-    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
-    "x + (zip(r)(col) |> map(fun((p, q) => f32(p) * f32(q))) |> reduce(+, 0))))))",
-    "tensorMatMulAdd(a |> asFragment)(b |> transpose |> asFragment)(c |> asFragment) |> asMatrix",
-    meaning="A product by a warpgroup, whose operands stay where they are: in shared memory.",
-    exact=False,
-    conditions=(has_instruction, by_warpgroup),
+    "f32(p) * f32(q)",
+    "A product by a warpgroup, whose operands stay where they are: in shared memory.",
+    by_warpgroup,
 )
-TENSORISE_GROUP_SAME = rule(
-    "tensoriseGroupSame",
-    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
-    "x + (zip(r)(col) |> map(fun((p, q) => p * q)) |> reduce(+, 0))))))",
-    "tensorMatMulAdd(a |> asFragment)(b |> transpose |> asFragment)(c |> asFragment) |> asMatrix",
-    meaning="The same where operands and accumulator have one type.",
-    exact=False,
-    conditions=(has_instruction, by_warpgroup),
-)
+TENSORISE_GROUP_SAME = _tensorise("tensoriseGroupSame", "p * q", SAME_TYPE, by_warpgroup)
 LOAD_ONCE = rule(
     "loadOnce",
     "zip(c)(a) |> map(fun(r => zip(fst(r))(b) |> map(fun(p => "
@@ -128,8 +127,8 @@ FRAGMENT_OF_CONSTANT = rule(
 
 def _family(fragment: Fragment) -> Family | None:
     """Of an accumulator."""
-    sizes = fragment.rows.value, fragment.columns.value, fragment.other.value
-    return None if None in sizes else family(sizes)  # type: ignore[arg-type]
+    sizes = _shape(fragment.rows, fragment.columns, fragment.other)
+    return None if sizes is None else family(sizes)
 
 
 def _known_elements(match: Match) -> str | None:

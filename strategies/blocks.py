@@ -15,6 +15,7 @@ from rewrites import lowering as low
 from rewrites import memory
 from rewrites import reductions as r
 from rewrites.result import Failure
+from rewrites.rule import Rule
 from rise.errors import StrategyError
 from rise.expr import Expr, call
 from rise.nat import Nat
@@ -80,7 +81,7 @@ class Block:
         """An array in registers, each thread its elements."""
         return self._whole(b.KEEP_IN_TURN, b.KEEP_IN_TURN_VECTORS)
 
-    def _whole(self, scalars: Rewrite, vectors: Rewrite) -> Strategy:
+    def _whole(self, scalars: Rule, vectors: Rule) -> Strategy:
         def chosen(term: Expr) -> Rewrite:
             size = length(term)
             if size is None:
@@ -91,10 +92,10 @@ class Block:
 
         return depending(chosen)
 
-    def _sized(self, scalars: Rewrite, vectors: Rewrite) -> Rewrite:
+    def _sized(self, scalars: Rule, vectors: Rule) -> Rule:
         if self.vector == 1:
-            return scalars.with_sizes(t=self.threads)  # type: ignore[attr-defined, no-any-return]  # a rule
-        return vectors.with_sizes(t=self.threads, v=self.vector)  # type: ignore[attr-defined, no-any-return]
+            return scalars.with_sizes(t=self.threads)
+        return vectors.with_sizes(t=self.threads, v=self.vector)
 
     # --- reductions ---------------------------------------------------------------------------------------
 

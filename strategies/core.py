@@ -6,8 +6,9 @@ A strategy takes a term to a `Success` or a `Failure`. `a >> b` is sequence, `a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rewrites.result import Failure, Result, Step, Success
 from rise.expr import Apply, Expr, Lambda, Primitive, alpha_equal, children, spine, with_children
@@ -228,6 +229,14 @@ def _lifted(term: Expr, index: int, result: Success) -> Success:
     return Success(new, tuple(step.below(index) for step in result.steps), missed)
 
 
+def at_children(indices: Iterable[int], s: Rewrite, term: Expr) -> Result:
+    """s applied to some of the children, one after the other; fails if it fails at one."""
+    result: Result = Success(term)
+    for index in indices:
+        result = _then(result, partial(at_child, index, s))
+    return result
+
+
 def one(s: Rewrite) -> Strategy:
     """s at the first child where it succeeds."""
 
@@ -246,14 +255,7 @@ def one(s: Rewrite) -> Strategy:
 
 def all_(s: Rewrite) -> Strategy:
     """s at every child; fails if it fails at one."""
-
-    def run(term: Expr) -> Result:
-        result: Result = Success(term)
-        for index in range(len(children(term))):
-            result = _then(result, lambda t, i=index: at_child(i, s, t))  # type: ignore[misc]
-        return result
-
-    return Strategy("all", run)
+    return Strategy("all", lambda term: at_children(range(len(children(term))), s, term))
 
 
 def some(s: Rewrite) -> Strategy:
@@ -263,7 +265,7 @@ def some(s: Rewrite) -> Strategy:
         result, closest = Success(term), Failure("some", term, "the term has no parts", -2)
         applied = False
         for index in range(len(children(term))):
-            following = _then(result, lambda t, i=index: at_child(i, s, t))  # type: ignore[misc]
+            following = _then(result, partial(at_child, index, s))
             if isinstance(following, Success):
                 result, applied = following, True
             else:

@@ -123,7 +123,7 @@ def written(level: Rewrite) -> Strategy:
         return seq(storing.PAIR_OF_MEMBERS, run)(term)
 
     def _array(term: Expr, name: str) -> Result:
-        if name == "zip" or name == "concat" or (name == "makeArray" and has_array(term.type.element)):  # type: ignore[union-attr]
+        if name == "zip" or name == "concat" or (name == "makeArray" and has_array(term.type.element)):  # type: ignore[union-attr]  # an array
             return each_operand(run)(term)
         if name == "makeArray":
             return each_operand(readable)(term)

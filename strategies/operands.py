@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewrites.result import Result, Success
-from rise.expr import Apply, Expr, call
+from rise.expr import Expr, call
 from strategies.core import Rewrite, Strategy, at_child, seq
 
 
@@ -36,8 +36,9 @@ def each_operand(s: Rewrite) -> Strategy:
     """In every argument that is data."""
 
     def run(term: Expr) -> Result:
-        if not isinstance(term, Apply):
+        applied = call(term)
+        if applied is None or not applied[2]:
             return Success(term)
-        return seq(*(nth_operand(n, s) for n in range(len(call(term)[2]))))(term)  # type: ignore[index]
+        return seq(*(nth_operand(n, s) for n in range(len(applied[2]))))(term)
 
     return Strategy("each_operand", run)

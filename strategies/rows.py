@@ -14,11 +14,11 @@ from dataclasses import replace
 from rewrites import blocks as b
 from rewrites import lowering as low
 from rewrites.loops import HOIST_STORED
-from rewrites.result import Failure, Result, Success
+from rewrites.result import Result, Success
 from rise.expr import Apply, Expr, Identifier, Lambda, call, children
-from rise.types import Array, Scalar, Type
+from rise.types import Array, Pair, Scalar, Type
 from strategies.blocks import THREADS, Block, reduced_length, refuse
-from strategies.core import Rewrite, Strategy, argument, at_child, depending, id_, seq, try_
+from strategies.core import Rewrite, Strategy, all_, argument, at_children, depending, id_, seq, try_
 from strategies.loops import nearest
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
@@ -62,9 +62,9 @@ def _lengths(type_: Type) -> Iterator[int]:
     match type_:
         case Array(size, _) if size.value is not None:
             yield size.value
-        case _ if hasattr(type_, "first") and hasattr(type_, "second"):
-            yield from _lengths(type_.first)
-            yield from _lengths(type_.second)
+        case Pair(first, second):
+            yield from _lengths(first)
+            yield from _lengths(second)
 
 
 # --- what a block computes --------------------------------------------------------------------------------
@@ -99,15 +99,8 @@ def reductions(block: Block) -> Strategy:
     def run(term: Expr) -> Result:
         if reduced_length(term) is not None:
             return block.reduce()(term)
-        result = Success(term)
-        for index, child in enumerate(children(term)):
-            if isinstance(child, Lambda) and not _is_let(term):
-                continue
-            below = at_child(index, run, result.term)
-            if isinstance(below, Failure):
-                return below
-            result = Success(below.term, result.steps + below.steps)
-        return result
+        inside = [n for n, c in enumerate(children(term)) if _is_let(term) or not isinstance(c, Lambda)]
+        return at_children(inside, run, term)
 
     return Strategy("reductions", run)
 
@@ -146,15 +139,7 @@ def _each(parts: set[Expr], name: str, s: Rewrite) -> Strategy:
     def run(term: Expr) -> Result:
         if _is_part(term, name):
             return s(term) if term in parts else Success(term)
-        result = Success(term)
-        if _is_element(term):
-            return result
-        for index in range(len(children(term))):
-            below = at_child(index, run, result.term)
-            if isinstance(below, Failure):
-                return below
-            result = Success(below.term, result.steps + below.steps)
-        return result
+        return Success(term) if _is_element(term) else all_(run)(term)
 
     return Strategy("each", run)
 

@@ -62,6 +62,7 @@ from strategies.products import (
     rank,
     separate_prologue,
 )
+from strategies.settings import taking
 from strategies.split_k import over_blocks
 from strategies.staging import Copies, stage
 
@@ -86,6 +87,7 @@ class Parameters:
     split_k: int = 1
     swizzled: bool = False
     fetch: bool = False
+    split_k_blocks: int = 1
     roles: bool = False
     blocks: int = 0
     cluster: int = 1
@@ -175,26 +177,8 @@ def at_step(s: Rewrite) -> Strategy:
     return Strategy("at_step", run)
 
 
-def tensor_core(
-    block: tuple[int, int, int] = (128, 128, 64),
-    warp: tuple[int, int] = (64, 64),
-    fragment: tuple[int, int, int] = (16, 16, 16),
-    load_once: bool = True,
-    stages: int = 3,
-    padding: int = 8,
-    vector: int = 8,
-    group: int = 0,
-    epilogue: str = "shared",
-    asynchronous: bool = True,
-    split_k: int = 1,
-    swizzled: bool = False,
-    fetch: bool = False,
-    split_k_blocks: int = 1,
-    roles: bool = False,
-    blocks: int = 0,
-    cluster: int = 1,
-    in_turn: int = 1,
-) -> Strategy:
+@taking(Parameters)
+def tensor_core(p: Parameters) -> Strategy:
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
     block:     the part of the result that a block computes (m, n), and how much of k at a time
@@ -216,30 +200,9 @@ def tensor_core(
     cluster:   so many neighbours in the order of tiles load together what they have in common
     in_turn:   so many warpgroups compute a tile each; one multiplies while another finishes its tile
     """
-    p = Parameters(
-        block,
-        warp,
-        fragment,
-        load_once,
-        stages,
-        padding,
-        vector,
-        group,
-        epilogue,
-        asynchronous,
-        split_k,
-        swizzled,
-        fetch,
-        roles,
-        blocks,
-        cluster,
-        in_turn,
-    )
     validate(p)
-    if split_k_blocks < 1:
-        message = f"tensor_core: split_k_blocks is {split_k_blocks}, and must be at least 1"
-        raise StrategyError("R0609", message)
-    split = schedule(p) if split_k_blocks == 1 else over_blocks(split_k_blocks, schedule(p), in_tiles)
+    whole = schedule(p)
+    split = whole if p.split_k_blocks == 1 else over_blocks(p.split_k_blocks, whole, in_tiles)
     return Strategy("tensor_core", in_inputs(split))
 
 
@@ -266,6 +229,7 @@ def validate(p: Parameters) -> None:
         ("blocks", p.blocks, 0),
         ("cluster", p.cluster, 1),
         ("in_turn", p.in_turn, 1),
+        ("split_k_blocks", p.split_k_blocks, 1),
     ):
         if value < least:
             raise StrategyError("R0609", f"tensor_core: {name} is {value}, and must be at least {least}")

@@ -5,10 +5,6 @@
 
 #include "rise.cuh"
 
-__device__ __forceinline__ unsigned shared_address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
 // --- mbarriers --------------------------------------------------------------------------------
 
 using Barrier = unsigned long long;
@@ -264,43 +260,37 @@ __device__ __forceinline__ void await_previous_kernel() {
 
 // Stores `count` matrices of 8 rows of 8 elements of 16 bits; lane 8j + i says where row i of matrix j
 // goes, and has two elements of row lane / 4 of each.
-template <int count, class T>
-__device__ __forceinline__ void store_matrices(T* row, const T* registers) {
-  const unsigned* source = reinterpret_cast<const unsigned*>(registers);
-  const unsigned place = shared_address(row);
-  if constexpr (count == 4)
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(place),
-                 "r"(source[0]), "r"(source[1]), "r"(source[2]), "r"(source[3])
-                 : "memory");
-  else if constexpr (count == 2)
-    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(place), "r"(source[0]),
-                 "r"(source[1])
-                 : "memory");
-  else
-    asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(place), "r"(source[0]) : "memory");
-}
+#define RISE_STORE_MATRICES(name, form)                                                                  \
+  template <int count, class T>                                                                          \
+  __device__ __forceinline__ void name(T* row, const T* registers) {                                     \
+    const unsigned* source = reinterpret_cast<const unsigned*>(registers);                               \
+    const unsigned place = shared_address(row);                                                          \
+    if constexpr (count == 4)                                                                            \
+      asm volatile("stmatrix.sync.aligned.m8n8.x4" form ".shared.b16 [%0], {%1, %2, %3, %4};"           \
+                   ::"r"(place),                                                                         \
+                   RISE_REGISTERS_4("r", source)                                                         \
+                   : "memory");                                                                          \
+    else if constexpr (count == 2)                                                                       \
+      asm volatile("stmatrix.sync.aligned.m8n8.x2" form ".shared.b16 [%0], {%1, %2};" ::"r"(place),      \
+                   RISE_REGISTERS_2("r", source)                                                         \
+                   : "memory");                                                                          \
+    else                                                                                                 \
+      asm volatile("stmatrix.sync.aligned.m8n8.x1" form ".shared.b16 [%0], {%1};" ::"r"(place),          \
+                   RISE_REGISTERS_1("r", source)                                                         \
+                   : "memory");                                                                          \
+  }
 
-// The same with rows and columns of each matrix exchanged.
-template <int count, class T>
-__device__ __forceinline__ void store_matrices_transposed(T* row, const T* registers) {
-  const unsigned* source = reinterpret_cast<const unsigned*>(registers);
-  const unsigned place = shared_address(row);
-  if constexpr (count == 4)
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(place),
-                 "r"(source[0]), "r"(source[1]), "r"(source[2]), "r"(source[3])
-                 : "memory");
-  else if constexpr (count == 2)
-    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(place), "r"(source[0]),
-                 "r"(source[1])
-                 : "memory");
-  else
-    asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(place), "r"(source[0])
-                 : "memory");
-}
+RISE_STORE_MATRICES(store_matrices, "")
+// the same with rows and columns of each matrix exchanged
+RISE_STORE_MATRICES(store_matrices_transposed, ".trans")
+
+#undef RISE_STORE_MATRICES
 
 // --- accumulators of a warpgroup ----------------------------------------------------------------
 
 namespace group {
+
+using ::fill_fragment;
 
 // What a thread holds of 64 × n accumulators.
 template <int n, class T>
@@ -308,11 +298,5 @@ struct fragment {
   enum { num_elements = n / 2 };
   T x[num_elements];
 };
-
-template <int n, class T>
-__device__ __forceinline__ void fill_fragment(fragment<n, T>& target, T number) {
-#pragma unroll
-  for (int i = 0; i < target.num_elements; i += 1) target.x[i] = number;
-}
 
 }  // namespace group

@@ -30,6 +30,11 @@ __device__ __forceinline__ Shared<T> shared_memory(int offset) {
   return reinterpret_cast<T*>(rise_shared_bytes + offset);
 }
 
+// Where in shared memory, as instructions take it.
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
 // An array in shared memory whose chunks of 16 bytes change places within each row of `bytes`: rows
 // of the same chunk lie in different banks. It starts at a multiple of 8 * bytes.
 template <class T, int bytes>
@@ -81,7 +86,7 @@ template <int count, class T>
 __device__ __forceinline__ void copy_async(T* target, const T* source) {
   constexpr int bytes = count * sizeof(T);
 #if __CUDA_ARCH__ >= 800
-  unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(target));
+  const unsigned shared = shared_address(target);
   if constexpr (bytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(source) : "memory");
   else

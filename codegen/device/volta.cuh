@@ -4,6 +4,8 @@
 
 namespace volta {
 
+using ::fill_fragment;
+
 struct matrix_a;
 struct matrix_b;
 struct accumulator;
@@ -32,42 +34,17 @@ struct fragment {
   alignas(16) T x[num_elements];
 };
 
-template <class Use, int m, int n, int k, class T, class Layout>
-__device__ __forceinline__ void fill_fragment(fragment<Use, m, n, k, T, Layout>& target, T number) {
-#pragma unroll
-  for (int i = 0; i < target.num_elements; i += 1) target.x[i] = number;
-}
-
 template <class D, class A, class B>
 struct Product;
 
-#define RISE_VOLTA(A, a_layout, B, b_layout)                                                            \
-  template <>                                                                                           \
-  struct Product<float, A, B> {                                                                         \
-    static __device__ __forceinline__ void run(float* d, const unsigned* a, const unsigned* b,          \
-                                               const float* c) {                                        \
-      asm volatile("mma.sync.aligned.m8n8k4." a_layout "." b_layout ".f32.f16.f16.f32 "                 \
-                   "{%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9}, {%10,%11}, "                                    \
-                   "{%12,%13,%14,%15,%16,%17,%18,%19};"                                                 \
-                   : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]), "=f"(d[4]), "=f"(d[5]),            \
-                     "=f"(d[6]), "=f"(d[7])                                                             \
-                   : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]),       \
-                     "f"(c[3]), "f"(c[4]), "f"(c[5]), "f"(c[6]), "f"(c[7]));                            \
-    }                                                                                                   \
-  };                                                                                                    \
-  template <>                                                                                           \
-  struct Product<half, A, B> {                                                                          \
-    static __device__ __forceinline__ void run(half* target, const unsigned* a, const unsigned* b,      \
-                                               const half* sum) {                                       \
-      unsigned* d = reinterpret_cast<unsigned*>(target);                                                \
-      const unsigned* c = reinterpret_cast<const unsigned*>(sum);                                       \
-      asm volatile("mma.sync.aligned.m8n8k4." a_layout "." b_layout ".f16.f16.f16.f16 "                 \
-                   "{%0,%1,%2,%3}, {%4,%5}, {%6,%7}, {%8,%9,%10,%11};"                                  \
-                   : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])                                     \
-                   : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), "r"(c[2]),       \
-                     "r"(c[3]));                                                                        \
-    }                                                                                                   \
+#define RISE_PRODUCT(D, A, a_layout, B, b_layout, types, ...)                                              \
+  template <>                                                                                              \
+  struct Product<D, A, B> {                                                                                \
+    RISE_MMA(D, unsigned, "mma.sync.aligned.m8n8k4." a_layout "." b_layout "." types, __VA_ARGS__)         \
   };
+#define RISE_VOLTA(...)                                                      \
+  RISE_PRODUCT(float, __VA_ARGS__, "f32.f16.f16.f32", float, "f", 8, 2, 2)   \
+  RISE_PRODUCT(half, __VA_ARGS__, "f16.f16.f16.f16", unsigned, "r", 4, 2, 2)
 
 RISE_VOLTA(row_major, "row", row_major, "row")
 RISE_VOLTA(row_major, "row", col_major, "col")
@@ -75,6 +52,7 @@ RISE_VOLTA(col_major, "col", row_major, "row")
 RISE_VOLTA(col_major, "col", col_major, "col")
 
 #undef RISE_VOLTA
+#undef RISE_PRODUCT
 
 // d = a * b + c, by all lanes of a warp: 16×16 tiles, each in two steps of k.
 template <int m, int n, class D, class A, class B>

@@ -1,34 +1,9 @@
-// The collectives of tensor cores: each lane brings its operands, the last to arrive does the work
-// of all. What the hardware asks of the operands is checked.
+// Fragments whose elements' places are left open: loads, stores, products.
 #pragma once
 
-#include "fragment.hpp"
-#include "scheduler.hpp"
+#include "products.hpp"
 
 namespace rise_emulation {
-
-static inline void check_whole_warp(const char* operation, int line) {
-  int lanes = machine.warps[machine.current / lanes_per_warp].lanes;
-  if (lanes != lanes_per_warp)
-    RISE_FAULT(DivergentCollective, line, "%s calls %s (line %d) in a warp of only %d threads",
-               place_name(machine.current).characters, operation, line, lanes);
-}
-
-__attribute__((noinline, cold)) static void not_uniform(const char* what, int lane, int line) {
-  RISE_FAULT(DivergentCollective, line,
-             "divergent collective: %s passes another %s than %s of its warp",
-             place_name(first_lane() + lane).characters, what,
-             thread_name(first_lane()).characters);
-}
-
-// All lanes pass the same variable: it is at the same place in the stacks of all.
-static inline void check_same_variable(int lane, const void* first, const void* other, int line) {
-  size_t thread = static_cast<size_t>(first_lane());
-  ptrdiff_t expected = static_cast<const char*>(first) - machine.stacks[thread];
-  ptrdiff_t found = static_cast<const char*>(other) -
-                    machine.stacks[thread + static_cast<size_t>(lane)];
-  if (expected != found) not_uniform("fragment", lane, line);
-}
 
 // What a lane passes to a load or store; `T` is const for a load.
 template <class F, class T>
@@ -114,71 +89,12 @@ static void load(F& fragment, Pointer<const Type<F>> source, unsigned stride, la
   meet("load_matrix_sync", line, perform_load<F>, &tile);
 }
 
-// What a lane passes to mma_sync.
-template <class D, class A, class B, class C>
-struct Product {
-  D* d;
-  A* a;
-  B* b;
-  C* c;
-};
-
-// Products of 16-bit numbers are exact in float; a sum is rounded to the accumulator at its end.
-template <int m, int n, int k, class Number>
-static inline void multiply(const Number* a, const Number* b, Number* sum) {
-  for (int row = 0; row < m; row++)
-    for (int step = 0; step < k; step++)
-      for (int column = 0; column < n; column++)
-        sum[row * n + column] += a[row * k + step] * b[step * n + column];
-}
-
-template <class F>
-static void gather_floats(F* const* lanes, float* numbers, int line) {
-  Type<F> matrix[F::rows * F::columns];
-  gather(lanes, matrix, "mma_sync", line);
-  for (int element = 0; element < F::rows * F::columns; element++)
-    numbers[element] = matrix[element];
-}
-
-template <class D, class A, class B, class C>
-static void perform_product(void** operands, int line) {
-  using Operands = Product<D, A, B, C>;
-  D* d[lanes_per_warp];
-  A* a[lanes_per_warp];
-  B* b[lanes_per_warp];
-  C* c[lanes_per_warp];
-  const Operands& first = *static_cast<const Operands*>(operands[0]);
-  for (int lane = 0; lane < lanes_per_warp; lane++) {
-    const Operands& own = *static_cast<const Operands*>(operands[lane]);
-    check_same_variable(lane, first.d, d[lane] = own.d, line);
-    check_same_variable(lane, first.a, a[lane] = own.a, line);
-    check_same_variable(lane, first.b, b[lane] = own.b, line);
-    check_same_variable(lane, first.c, c[lane] = own.c, line);
-  }
-  float left[A::rows * A::columns], right[B::rows * B::columns], sum[D::rows * D::columns];
-  gather_floats(a, left, line);
-  gather_floats(b, right, line);
-  gather_floats(c, sum, line);
-  multiply<A::rows, B::columns, A::columns>(left, right, sum);
-  Type<D> rounded[D::rows * D::columns];
-  for (int element = 0; element < D::rows * D::columns; element++)
-    rounded[element] = Type<D>(sum[element]);
-  scatter(d, rounded);
-}
-
 }  // namespace rise_emulation
 
 namespace nvcuda {
 namespace wmma {
 
-template <class Use, int m, int n, int k, class T, class Layout>
-static inline void fill_fragment(fragment<Use, m, n, k, T, Layout>& target,
-                                 typename std::common_type<T>::type number) {
-  for (int i = 0; i < target.num_elements; i++) {
-    target.x.values[i] = number;
-    target.x.written[i] = true;
-  }
-}
+using rise_emulation::fill_fragment;
 
 template <class Use, int m, int n, int k, class T, class Layout>
 static inline void load_matrix_sync(
@@ -218,13 +134,7 @@ static inline void mma_sync(fragment<accumulator, m, n, k, Result>& d,
   static_assert(std::is_same<T, half>::value || (std::is_same<Sum, float>::value &&
                                                  std::is_same<Result, float>::value),
                 "bfloat16 accumulates in float");
-  using A = const fragment<matrix_a, m, n, k, T, ALayout>;
-  using B = const fragment<matrix_b, m, n, k, T, BLayout>;
-  using C = const fragment<accumulator, m, n, k, Sum>;
-  using D = fragment<accumulator, m, n, k, Result>;
-  rise_emulation::check_whole_warp("mma_sync", line);
-  rise_emulation::Product<D, A, B, C> operands{&d, &a, &b, &c};
-  rise_emulation::meet("mma_sync", line, rise_emulation::perform_product<D, A, B, C>, &operands);
+  rise_emulation::mma_sync(d, a, b, c, line);
 }
 
 }  // namespace wmma

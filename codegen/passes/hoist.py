@@ -107,7 +107,7 @@ class Walk:
 
     def _moved(self, command: i.Define, place: Place) -> i.Command:
         """A definition stands where its value is known first, once for each value."""
-        value: Nat = self.own(replace(command, body=i.Skip()), place).value  # type: ignore[union-attr, assignment]
+        value: Nat = self.own(replace(command, body=i.Skip()), place).value  # type: ignore[union-attr, assignment]  # a Define, too
         name = self.define(place.home(command.value), value, lambda: command.name)
         body = command.body
         if name != command.name:

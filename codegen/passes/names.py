@@ -155,7 +155,7 @@ class _Starts:
                 self.buffers.setdefault(key, set()).add(access.buffer)
             return access
 
-        return rebuild_own(command, i.Access | i.Tile, see)  # type: ignore[arg-type]
+        return rebuild_own(command, i.Access | i.Tile, see)  # type: ignore[arg-type]  # two kinds
 
     def renamed(self, command: i.Command, place: Place) -> i.Command:
         def rename(access: i.Access | i.Tile) -> i.Access | i.Tile:
@@ -167,7 +167,7 @@ class _Starts:
                 case i.Access(indices=indices):
                     return replace(access, indices=tuple(self._address(n, place) for n in indices))
 
-        return rebuild_own(command, i.Access | i.Tile, rename)  # type: ignore[arg-type]
+        return rebuild_own(command, i.Access | i.Tile, rename)  # type: ignore[arg-type]  # two kinds
 
     def _address(self, value: Nat, place: Place) -> Nat:
         start = _start(value, place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +43,15 @@ def same_place(
     if _too_many(use):
         return None if views else unknown[0]
     indices = _iterations(use)
-    places = np.stack([_numbers(n, indices) for n in (*use.indices, *_same(uniform, indices))])
+    if not all(numbers.size for numbers in indices.values()):
+        return None  # nothing is ever written
+    at, size = _as_numbers([_numbers(n, indices) for n in (*use.indices, *_same(uniform, indices))])
     names = use.workers()
     for worker in unknown:
-        number = indices[names[worker]]
-        order = np.lexsort((number, *places))
-        at, by = places[:, order], number[order]
-        if np.any((at[:, 1:] == at[:, :-1]).all(axis=0) & (by[1:] != by[:-1])):
+        number, place = np.broadcast_arrays(indices[names[worker]], at)
+        writer = np.empty(size, np.int64)
+        writer[place] = number  # of each place, one of those that write it
+        if np.any(writer[place] != number):
             return worker
     return None
 
@@ -64,10 +66,28 @@ def _too_many(use: Use) -> bool:
 
 
 def _iterations(use: Use) -> dict[str, Numbers]:
-    """The indices of all loops, in all iterations."""
+    """The indices of all loops, in all iterations: each varies along a dimension of its own."""
     loops = (*use.around, *use.collective)
-    grid = np.indices([loop.count.value or 0 for loop in loops]).reshape(len(loops), -1)
+    grid = np.indices([loop.count.value or 0 for loop in loops], np.int64, sparse=True)
     return {loop.index: numbers for loop, numbers in zip(loops, grid, strict=True)}
+
+
+def _as_numbers(places: Sequence[Numbers]) -> tuple[Numbers, int]:
+    """Places in several dimensions as numbers below a bound, few more than can be tried."""
+    total, size = np.zeros((), np.int64), 1
+    for place in places:
+        low, high = int(place.min()), int(place.max())
+        number, extent = (place - low, high - low + 1) if high - low < 4 * MOST else _ranks(place)
+        total, size = total * extent + number, size * extent
+        if size > 4 * MOST:
+            total, size = _ranks(total)
+    return total, size
+
+
+def _ranks(numbers: Numbers) -> tuple[Numbers, int]:
+    """Equal numbers as equal ones from 0 on, and how many there are."""
+    different, ranks = np.unique(numbers, return_inverse=True)
+    return ranks.reshape(numbers.shape), len(different)
 
 
 def _same(uniform: frozenset[str], indices: Mapping[str, Numbers]) -> list[Nat]:
@@ -76,9 +96,9 @@ def _same(uniform: frozenset[str], indices: Mapping[str, Numbers]) -> list[Nat]:
 
 def _numbers(value: Nat, indices: Mapping[str, Numbers]) -> Numbers:
     """A number in all iterations."""
-    total = np.zeros(len(next(iter(indices.values()))), np.int64)
+    total = np.zeros((), np.int64)
     for monomial, coefficient in value.terms:
-        product = np.ones_like(total)
+        product = np.ones((), np.int64)
         for base, exponent in monomial:
             product = product * _of_atom(base, indices) ** exponent
         total = total + product * coefficient.numerator // coefficient.denominator

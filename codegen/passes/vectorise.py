@@ -85,13 +85,13 @@ class _Vectorising:
         if lanes is None:
             return None
         place = lanes.assigned.target
-        whole = None if _mentions(place, lanes.varying) else self._vector(place, loop, facts)  # type: ignore[arg-type]
+        whole = None if _mentions(place, lanes.varying) else self._vector(place, loop, facts)  # type: ignore[arg-type]  # resolved
         loaded = self._loaded(loop, lanes, facts)
         complete = whole is not None and all(load is not None for load in loaded.values())
         if not complete:
             if loop.pattern == ALIGNED:
                 return None
-            whole = whole if place.buffer not in self.own else None  # type: ignore[union-attr]
+            whole = whole if place.buffer not in self.own else None  # type: ignore[union-attr]  # resolved
             loaded = {access: v for access, v in loaded.items() if access.buffer not in self.own}
         loads = {access: load for access, load in loaded.items() if load is not None}
         return self._computed(loop, lanes, whole, loads) if whole or loads else None

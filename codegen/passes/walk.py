@@ -61,7 +61,9 @@ def inside(command: i.Command, facts: Facts) -> Facts:
             return assuming_less(facts, value, bound)
         case i.Define(name, value):
             lowest, highest = lower_bound(value, facts), upper_bound(value, facts)
-            return facts if None in (lowest, highest) else facts.with_range(name, lowest, highest + 1)  # type: ignore[arg-type, operator]
+            if lowest is None or highest is None:
+                return facts
+            return facts.with_range(name, lowest, highest + 1)
         case i.New(_, name, Index(size)):
             return facts.with_range(name, 0, size)
         case _:

@@ -17,10 +17,22 @@ from codegen.translate import (
     accepting,
     continuing,
 )
-from codegen.views import Choice, Path, Reading, Sizes, reading, rearranges, writing, zip_path
+from codegen.views import (
+    Choice,
+    Path,
+    Reading,
+    Sizes,
+    divided,
+    flattened,
+    index_of,
+    reading,
+    rearranges,
+    writing,
+    zip_path,
+)
 from rise.errors import TranslationError
 from rise.expr import DependentLambda, Expr, Lambda, Primitive, apply, spine, substitute_sizes
-from rise.nat import Atom, Nat, NatVariable, constant, nat, quotient, remainder, variable
+from rise.nat import Atom, Nat, NatVariable, constant, nat, variable
 from rise.types import Argument, Data, Function, Index, Pair, Space, Unknown, Variable
 
 # --- reading ----------------------------------------------------------------------------------------------
@@ -166,16 +178,13 @@ def read_snd(_: Sizes, path: Path) -> tuple[int, Path]:
 @reading("split")
 def read_split(sizes: Sizes, path: Path) -> tuple[int, Path]:
     """i :: j is n*i + j"""
-    i_, j, *rest = path
-    return 0, (sizes["n"] * nat(i_) + nat(j), *rest)  # type: ignore[arg-type]  # arrays are indexed by numbers
+    return 0, flattened(sizes["n"], path)
 
 
 @reading("join")
 def read_join(sizes: Sizes, path: Path) -> tuple[int, Path]:
     """i is i/m :: i%m"""
-    index, *rest = path
-    m = sizes["m"]
-    return 0, (quotient(index, m, sizes.facts), remainder(index, m, sizes.facts), *rest)  # type: ignore[arg-type]
+    return 0, divided(sizes["m"], path, sizes.facts)
 
 
 @reading("transpose")
@@ -187,8 +196,7 @@ def read_transpose(_: Sizes, path: Path) -> tuple[int, Path]:
 @reading("slide")
 def read_slide(sizes: Sizes, path: Path) -> tuple[int, Path]:
     """i :: j is i*step + j"""
-    i_, j, *rest = path
-    return 0, (nat(i_) * sizes["sp"] + nat(j), *rest)  # type: ignore[arg-type]
+    return 0, flattened(sizes["sp"], path)
 
 
 @reading("take")
@@ -199,37 +207,38 @@ def read_take(_: Sizes, path: Path) -> tuple[int, Path]:
 @reading("drop")
 def read_drop(sizes: Sizes, path: Path) -> tuple[int, Path]:
     index, *rest = path
-    return 0, (nat(index) + sizes["n"], *rest)  # type: ignore[arg-type]
+    return 0, (index_of(index) + sizes["n"], *rest)
 
 
 @reading("concat")
 def read_concat(sizes: Sizes, path: Path) -> Reading:
     """i is i of the first below its size n, else i - n of the second"""
     index, *rest = path
-    return Choice(nat(index), sizes["n"], (0, path), (1, (nat(index) - sizes["n"], *rest)))  # type: ignore[arg-type]
+    place = index_of(index)
+    return Choice(place, sizes["n"], (0, path), (1, (place - sizes["n"], *rest)))
 
 
 @reading("padCst")
 def read_padded(sizes: Sizes, path: Path) -> Reading:
     """i is i - l of the array, operand 1, where there is such an element"""
     index, *rest = path
-    value, inner = (0, tuple(rest)), nat(index) - sizes["l"]  # type: ignore[arg-type]
+    value, inner = (0, tuple(rest)), index_of(index) - sizes["l"]
     behind = Choice(inner, sizes["n"], (1, (inner, *rest)), value)
-    return Choice(nat(index), sizes["l"], value, behind)  # type: ignore[arg-type]
+    return Choice(index_of(index), sizes["l"], value, behind)
 
 
 @reading("padClamp")
 def read_clamped(sizes: Sizes, path: Path) -> Reading:
     """i is i - l, or the nearest index that there is"""
     index, *rest = path
-    return 0, (sizes.clamped(nat(index) - sizes["l"], sizes["n"] + 1), *rest)  # type: ignore[arg-type]
+    return 0, (sizes.clamped(index_of(index) - sizes["l"], sizes["n"] + 1), *rest)
 
 
 @reading("padEmpty")
 def read_extended(sizes: Sizes, path: Path) -> Reading:
     """What is behind the end is any value: the last one is one that can be read."""
     index, *rest = path
-    return 0, (sizes.clamped(nat(index), sizes["n"]), *rest)  # type: ignore[arg-type]
+    return 0, (sizes.clamped(index_of(index), sizes["n"]), *rest)
 
 
 @reading("gather")
@@ -253,7 +262,7 @@ def read_listed(sizes: Sizes, path: Path) -> Reading:
         if end - start == 1:
             return start, tuple(rest)
         middle = (start + end) // 2
-        return Choice(nat(index), nat(middle), among(start, middle), among(middle, end))  # type: ignore[arg-type]
+        return Choice(index_of(index), nat(middle), among(start, middle), among(middle, end))
 
     return among(0, sizes.operands)
 
@@ -262,7 +271,7 @@ def read_listed(sizes: Sizes, path: Path) -> Reading:
 def read_reorder(sizes: Sizes, path: Path) -> tuple[int, Path]:
     """i is f(i)"""
     index, *rest = path
-    return 0, (sizes.function("f")(index), *rest)  # type: ignore[arg-type]
+    return 0, (sizes.function("f")(index_of(index)), *rest)
 
 
 # --- writing ----------------------------------------------------------------------------------------------
@@ -298,7 +307,7 @@ def write_only_element(translator: Translator, call: Call, target: i.Acceptor) -
     if call.nat("n") != constant(1) or not _is_written(xs):
         element = apply(call.primitive, *call.arguments, origin=call.origin)
         return translator.accept_value(element, target, call.environment)
-    whole = i.AcceptView("idx", call.primitive.arguments, target, xs.type)  # type: ignore[arg-type]
+    whole = i.AcceptView("idx", call.primitive.arguments, target, xs.type)  # type: ignore[arg-type]  # data
     return translator.accept(xs, whole, call.environment)
 
 
@@ -337,10 +346,10 @@ def write_member(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
         for member, (name, part) in enumerate(zip(("mapFst", "mapSnd"), members_of(value), strict=True)):
             if name == call.name:
                 expr, inner = translator.apply(function, (part,), call.environment)
-                place = i.AcceptView("pair", (), target, expr.type, member)  # type: ignore[arg-type]
+                place = i.AcceptView("pair", (), target, expr.type, member)  # type: ignore[arg-type]  # data
                 parts.append(translator.accept(expr, place, inner))
             else:
-                place = i.AcceptView("pair", (), target, part.type, member)  # type: ignore[union-attr]
+                place = i.AcceptView("pair", (), target, part.type, member)  # type: ignore[union-attr]  # a member
                 parts.append(translator.copy(place, part, call.origin))
         return i.sequence(*parts)
 
@@ -479,15 +488,12 @@ def at_size(function: Expr, size: Nat, call: Call) -> Expr:
 @writing("split")
 def write_split(sizes: Sizes, path: Path, _: int) -> Path:
     """The operand's i is i/n :: i%n of the result."""
-    index, *rest = path
-    n = sizes["n"]
-    return (quotient(index, n, sizes.facts), remainder(index, n, sizes.facts), *rest)  # type: ignore[arg-type]
+    return divided(sizes["n"], path, sizes.facts)
 
 
 @writing("join")
 def write_join(sizes: Sizes, path: Path, _: int) -> Path:
-    i_, j, *rest = path
-    return (nat(i_) * sizes["m"] + nat(j), *rest)  # type: ignore[arg-type]
+    return flattened(sizes["m"], path)
 
 
 @writing("transpose")
@@ -518,7 +524,7 @@ def write_scatter(sizes: Sizes, path: Path, _: int) -> Path:
 @writing("concat")
 def write_concat(sizes: Sizes, path: Path, operand: int) -> Path:
     index, *rest = path
-    return (nat(index) + operand * sizes["n"], *rest)  # type: ignore[arg-type]
+    return (index_of(index) + operand * sizes["n"], *rest)
 
 
 @writing("makeArray")

@@ -102,4 +102,4 @@ def _of_worker(command: i.Command, types: Mapping[str, Data], worker: Nat, worke
         return i.AcceptAt(worker, whole, acceptor.type)
 
     command = i.rebuild(command, i.Variable, read)  # type: ignore[arg-type]  # another kind of expression
-    return i.rebuild(command, i.AcceptVariable, write)  # type: ignore[arg-type]
+    return i.rebuild(command, i.AcceptVariable, write)  # type: ignore[arg-type]  # or acceptor

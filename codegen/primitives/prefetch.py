@@ -55,7 +55,7 @@ def _into(command: i.Command, name: str, type_: Data, indices: tuple[str, ...]) 
     if isinstance(command, i.Assign):
         target: i.Acceptor = i.AcceptVariable(name, type_)
         for index in indices:
-            target = i.AcceptAt(variable(index), target, target.type.element)  # type: ignore[union-attr]
+            target = i.AcceptAt(variable(index), target, target.type.element)  # type: ignore[union-attr]  # an array
         return i.Assign(target, command.value, command.origin)
     inner = _below(command, indices)
     return i.with_inner(command, tuple(_into(c, name, type_, inner) for c in i.inner(command)))
@@ -65,7 +65,7 @@ def _out_of(command: i.Command, name: str, type_: Data, indices: tuple[str, ...]
     if isinstance(command, i.Assign):
         value: i.Expression = i.Variable(name, type_)
         for index in indices:
-            value = i.At(variable(index), value, value.type.element)  # type: ignore[union-attr]
+            value = i.At(variable(index), value, value.type.element)  # type: ignore[union-attr]  # an array
         return i.Assign(command.target, value, command.origin)
     inner = _below(command, indices)
     return i.with_inner(command, tuple(_out_of(c, name, type_, inner) for c in i.inner(command)))

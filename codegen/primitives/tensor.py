@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen import imperative as i
 from codegen.fragments import family_of
 from codegen.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
-from codegen.views import Path, reading, zip_path
+from codegen.views import Path, Sizes, reading, zip_path
 from rise.instructions import Family
 from rise.types import Data, Fragment, FragmentKind
 
@@ -89,5 +89,5 @@ def together(translator: Translator, call: Call, then: Continuation) -> i.Comman
 
 
 @reading("zipFragment")
-def zip_fragment(view: i.View, path: Path) -> tuple[int, Path]:
+def zip_fragment(sizes: Sizes, path: Path) -> tuple[int, Path]:
     return zip_path(path)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from codegen import imperative as i
 from codegen.primitives.arrays import view, write_view
 from codegen.translate import Call, Continuation, Translator, accepting, continuing
-from codegen.views import Path, Sizes, reading, writing
+from codegen.views import Path, Sizes, divided, flattened, reading, writing
 from rise.expr import Lambda
-from rise.nat import nat, quotient, remainder
 
 VIEWS = ("asVector", "asVectorAligned", "asScalar", "vectorFromScalar")
 
@@ -32,16 +31,13 @@ def each_lane(translator: Translator, call: Call, then: Continuation) -> i.Comma
 @reading("asVector", "asVectorAligned")
 def read_as_vector(sizes: Sizes, path: Path) -> tuple[int, Path]:
     """i :: l is n*i + l"""
-    index, lane, *rest = path
-    return 0, (sizes["n"] * nat(index) + nat(lane), *rest)  # type: ignore[arg-type]  # indices are numbers
+    return 0, flattened(sizes["n"], path)
 
 
 @reading("asScalar")
 def read_as_scalar(sizes: Sizes, path: Path) -> tuple[int, Path]:
     """i is i/n :: i%n"""
-    index, *rest = path
-    n = sizes["n"]
-    return 0, (quotient(index, n, sizes.facts), remainder(index, n, sizes.facts), *rest)  # type: ignore[arg-type]
+    return 0, divided(sizes["n"], path, sizes.facts)
 
 
 @reading("vectorFromScalar")
@@ -51,12 +47,9 @@ def read_repeated(_: Sizes, path: Path) -> tuple[int, Path]:
 
 @writing("asScalar")
 def write_as_scalar(sizes: Sizes, path: Path, _: int) -> Path:
-    index, lane, *rest = path
-    return (nat(index) * sizes["n"] + nat(lane), *rest)  # type: ignore[arg-type]
+    return flattened(sizes["n"], path)
 
 
 @writing("asVector", "asVectorAligned")
 def write_as_vector(sizes: Sizes, path: Path, _: int) -> Path:
-    index, *rest = path
-    n = sizes["n"]
-    return (quotient(index, n, sizes.facts), remainder(index, n, sizes.facts), *rest)  # type: ignore[arg-type]
+    return divided(sizes["n"], path, sizes.facts)

@@ -148,8 +148,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "Transpose the operand in memory, or use fragments of `mma.sync`.",
     "R0733": "Blocks of a cluster run together and reach each other's shared memory. All blocks of a kernel "
     "are in clusters of one size, at most 8, in dimension 0: mapBlock(0) inside of mapCluster(0).",
-    "R0734": "A pipeline with roles says how many warpgroups load and how many compute. Those who compute are "
-    "the ones that the kernel's mapWarpGroup is over, and the same in all pipelines of a kernel.",
+    "R0734": "A pipeline with roles says how many warpgroups load and how many compute. Those who compute "
+    "are the ones that the kernel's mapWarpGroup is over, and the same in all pipelines of a kernel.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",
@@ -229,6 +229,6 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0922": "In the emulator: an operand that does not fit, as a descriptor of another swizzle.",
     "R0923": "In the emulator: setmaxnreg in the wrong direction.",
     "R0924": "In the emulator: a block that may end while a copy, or another one, uses its shared memory.",
-    "R0925": "In the emulator: a kernel that overlaps with the one before it in the stream uses global memory "
-    "before it has waited for that one.",
+    "R0925": "In the emulator: a kernel that overlaps with the one before it in the stream uses global "
+    "memory before it has waited for that one.",
 }

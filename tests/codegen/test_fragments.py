@@ -161,6 +161,7 @@ KINDS = {
     "f16 → f32": ("f16", "f32", {"fragment": (16, 8, 16)}),
     "f16 → f16": ("f16", "f16", {"fragment": (16, 24, 16)}),
     "bf16 → f32, k = 8": ("bf16", "f32", {"fragment": (32, 8, 8)}),
+    "12 bytes of B a lane": ("f16", "f32", {"fragment": (32, 24, 8)}),
     "i8 → i32": ("i8", "i32", {"fragment": (16, 8, 32), "vector": 16, "padding": 16}),
     "tf32 → f32": ("tf32", "f32", {"fragment": (16, 8, 8)}),
     "large fragments": ("f16", "f32", {"fragment": (32, 24, 16), "fetch": True, "epilogue": "direct"}),

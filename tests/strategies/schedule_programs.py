@@ -7,15 +7,16 @@ from functools import cache
 import numpy as np
 
 from codegen.execute import execute
-from codegen.pipeline import generate
+from codegen.pipeline import assemble
 from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
-from rise.expr import Expr
+from rise.expr import Apply, Expr, Lambda
+from rise.expr import call as call_of
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
+from rise.types import Space
 from strategies.core import Strategy
-from strategies.kernels import cut
 from strategies.loops import loop_nest
 from strategies.places import in_inputs
 
@@ -48,10 +49,8 @@ def runs_as_it_should(text: str | Expr, s: Strategy) -> None:
     """The kernels compute, in the emulator, what the program means, bit by bit."""
     term = program(text) if isinstance(text, str) else text
     inputs = random_inputs(inputs_of(term), 0, exact=True)
-    values = list(inputs)
-    for kernel in cut(derived(s, term)):
-        values.append(execute(generate(kernel, "scheduled"), values, "emulate"))
-    assert np.array_equal(np.ravel(values[-1]), np.ravel(call(term, *inputs)))
+    result = execute(assemble(derived(s, term), "scheduled"), inputs, "emulate")
+    assert np.array_equal(np.ravel(result), np.ravel(call(term, *inputs)))
 
 
 # m, n, k = 8, 18, 6 in tiles of 4 × 6, blocks of 3, vectors of 3
@@ -82,3 +81,40 @@ def at_size(version: str) -> str:
         "cache_blocks": f"{packing}{tiles} {unrolled}",
         "par": f"mapGlobal{packing[6:]}mapGlobal{tiles[6:]} {unrolled}",
     }[version]
+
+
+# --- the programs of kernels ------------------------------------------------------------------------------
+
+
+def cut(program: Expr) -> tuple[Expr, ...]:
+    """The programs of the kernels, in order: one, where nothing is stored in global memory on the way.
+
+    Of fun(inputs => let y = e |> toMem(Global) in f(y)): first fun(inputs => e), which gives y, and then
+    fun(inputs => fun(y => f(y))), cut further. So each kernel has all inputs, and after them what the kernels
+    before it gave.
+    """
+    inputs, body = [], program
+    while isinstance(body, Lambda):
+        inputs.append(body)
+        body = body.body
+    applied = call_of(body)
+    if applied is None or applied[0] != "let" or len(applied[2]) != 2:
+        return (program,)
+    value, function = _without_memory(applied[2][0]), applied[2][1]
+    if value is None or not isinstance(function, Lambda):
+        return (program,)
+    return _under(inputs, value), *cut(_under(inputs, function))
+
+
+def _without_memory(stored: Expr) -> Expr | None:
+    """e of e |> toMem(Global): the result of a kernel is there anyway; None for what is stored elsewhere."""
+    applied = call_of(stored)
+    if applied is None or applied[0] != "toMem" or not isinstance(stored, Apply):
+        return None
+    return stored.argument if Space.GLOBAL in applied[1].arguments else None
+
+
+def _under(inputs: list[Lambda], body: Expr) -> Expr:
+    for function in reversed(inputs):
+        body = Lambda(function.parameter, body, function.origin)
+    return body

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from schedule_programs import runs_as_it_should
+from schedule_programs import cut, runs_as_it_should
 
 from codegen import runtime
 from codegen.execute import execute
@@ -21,7 +21,6 @@ from rise.normal import data_flow
 from rise.testing import assert_preserves, assert_structure
 from strategies.core import Strategy
 from strategies.elementwise import elementwise
-from strategies.kernels import cut
 from strategies.reduction import reduction
 from strategies.rows import rows
 from strategies.stencil import stencil

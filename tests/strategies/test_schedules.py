@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from schedule_programs import TVM, at_size, derived, matmul, nest, program, runs_as_it_should
+from schedule_programs import TVM, at_size, cut, derived, matmul, nest, program, runs_as_it_should
 
 from codegen.execute import execute
 from codegen.pipeline import generate
@@ -23,7 +23,6 @@ from rise.interpret import random_inputs
 from rise.normal import data_flow
 from rise.testing import assert_equivalent, assert_preserves, assert_structure
 from strategies.core import Strategy, argument, body, seq, strategy
-from strategies.kernels import cut
 from strategies.loops import (
     at_innermost_fold,
     fused,

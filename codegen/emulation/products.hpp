@@ -1,0 +1,115 @@
+// Products by a warp: each lane brings its operands, the last to arrive does the work of all. What the
+// hardware asks of the operands is checked.
+#pragma once
+
+#include "known.hpp"
+#include "scheduler.hpp"
+
+namespace rise_emulation {
+
+static inline void check_whole_warp(const char* operation, int line) {
+  int lanes = machine.warps[machine.current / lanes_per_warp].lanes;
+  if (lanes != lanes_per_warp)
+    RISE_FAULT(DivergentCollective, line, "%s calls %s (line %d) in a warp of only %d threads",
+               place_name(machine.current).characters, operation, line, lanes);
+}
+
+__attribute__((noinline, cold)) static void not_uniform(const char* what, int lane, int line) {
+  RISE_FAULT(DivergentCollective, line,
+             "divergent collective: %s passes another %s than %s of its warp",
+             place_name(first_lane() + lane).characters, what,
+             thread_name(first_lane()).characters);
+}
+
+// All lanes pass the same variable: it is at the same place in the stacks of all.
+static inline void check_same_variable(int lane, const void* first, const void* other, int line) {
+  size_t thread = static_cast<size_t>(first_lane());
+  ptrdiff_t expected = static_cast<const char*>(first) - machine.stacks[thread];
+  ptrdiff_t found = static_cast<const char*>(other) -
+                    machine.stacks[thread + static_cast<size_t>(lane)];
+  if (expected != found) not_uniform("fragment", lane, line);
+}
+
+// What a lane passes to mma_sync.
+template <class D, class A, class B, class C>
+struct Product {
+  D* d;
+  A* a;
+  B* b;
+  C* c;
+};
+
+// Products of 16-bit numbers are exact in float; a sum is rounded to the accumulator at its end.
+template <int m, int n, int k, class Number>
+static inline void multiply(const Number* a, const Number* b, Number* sum) {
+  for (int row = 0; row < m; row++)
+    for (int step = 0; step < k; step++)
+      for (int column = 0; column < n; column++)
+        sum[row * n + column] += a[row * k + step] * b[step * n + column];
+}
+
+template <class F, class Number>
+static void gather_numbers(F* const* lanes, Number* numbers, int line) {
+  if constexpr (is_known<F>) {
+    gather_known(lanes, numbers, line);
+  } else {
+    Type<F> matrix[F::rows * F::columns];
+    gather(lanes, matrix, "mma_sync", line);
+    for (int element = 0; element < F::rows * F::columns; element++)
+      numbers[element] = matrix[element];
+  }
+}
+
+template <class F, class Number>
+static void scatter_numbers(F* const* lanes, const Number* numbers) {
+  Type<F> rounded[F::rows * F::columns];
+  for (int element = 0; element < F::rows * F::columns; element++)
+    rounded[element] = Type<F>(numbers[element]);
+  if constexpr (is_known<F>)
+    scatter_known(lanes, rounded);
+  else
+    scatter(lanes, rounded);
+}
+
+template <class D, class A, class B, class C>
+static void perform_product(void** operands, int line) {
+  using Operands = Product<D, A, B, C>;
+  D* d[lanes_per_warp];
+  A* a[lanes_per_warp];
+  B* b[lanes_per_warp];
+  C* c[lanes_per_warp];
+  const Operands& first = *static_cast<const Operands*>(operands[0]);
+  for (int lane = 0; lane < lanes_per_warp; lane++) {
+    const Operands& own = *static_cast<const Operands*>(operands[lane]);
+    check_same_variable(lane, first.d, d[lane] = own.d, line);
+    check_same_variable(lane, first.a, a[lane] = own.a, line);
+    check_same_variable(lane, first.b, b[lane] = own.b, line);
+    check_same_variable(lane, first.c, c[lane] = own.c, line);
+  }
+  // sums of whole numbers are exact in double
+  using Number = typename std::conditional<std::is_same<Type<D>, int>::value, double, float>::type;
+  Number left[A::rows * A::columns], right[B::rows * B::columns], sum[D::rows * D::columns];
+  gather_numbers(a, left, line);
+  gather_numbers(b, right, line);
+  gather_numbers(c, sum, line);
+  multiply<A::rows, B::columns, A::columns>(left, right, sum);
+  scatter_numbers(d, sum);
+}
+
+// d = a * b + c, by all lanes of a warp.
+template <class D, class A, class B, class C>
+static inline void mma_sync(D& d, const A& a, const B& b, const C& c, int line) {
+  check_whole_warp("mma_sync", line);
+  Product<D, const A, const B, const C> operands{&d, &a, &b, &c};
+  meet("mma_sync", line, perform_product<D, const A, const B, const C>, &operands);
+}
+
+template <class F>
+static inline void fill_fragment(F& target, Type<F> number) {
+  for (int i = 0; i < target.num_elements; i++) {
+    target.x.values[i] = number;
+    target.x.written[i] = true;
+  }
+}
+
+}  // namespace rise_emulation
