@@ -56,7 +56,21 @@ def _loops(command: i.Command) -> i.Command:
 
 
 def _products(command: i.Command) -> bool:
-    return any(isinstance(c, i.MmaFragment) and isinstance(c.a, i.Tile) for c in i.commands(command))
+    return any(isinstance(c, i.MmaFragment) and isinstance(c.b, i.Tile) for c in i.commands(command))
+
+
+def _registers(command: i.Command) -> bool:
+    """Whether products take their first operand from registers."""
+    return any(isinstance(c, i.MmaFragment) and isinstance(c.a, i.Access) for c in i.commands(command))
+
+
+def _fenced(command: i.Command) -> i.Command:
+    """Registers that are operands are ready before each product."""
+    match command:
+        case i.MmaFragment(_, i.Access(buffer, indices, type_)):
+            return i.sequence(i.GroupFence((i.Access(buffer, indices, type_),)), command)
+        case _:
+            return i.with_inner(command, tuple(_fenced(c) for c in i.inner(command)))
 
 
 def _pipeline(loop: i.For) -> i.Command:
@@ -66,7 +80,9 @@ def _pipeline(loop: i.For) -> i.Command:
     def step(command: i.Command) -> i.Command:
         if isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP and _products(command):
             found.append(command)
-            body = i.sequence(i.GroupFence(), command.body, i.GroupCommit(), i.GroupWait(IN_FLIGHT))
+            # operands in registers are written again in the next step
+            pending = 0 if _registers(command) else IN_FLIGHT
+            body = i.sequence(i.GroupFence(), _fenced(command.body), i.GroupCommit(), i.GroupWait(pending))
             return replace(command, body=body)
         return i.with_inner(command, tuple(step(c) for c in i.inner(command)))
 
@@ -78,7 +94,7 @@ def _pipeline(loop: i.For) -> i.Command:
 
 def _at_once(group: i.ParallelFor) -> i.ParallelFor:
     fence, wait = (_each_accumulator(group.body, make) for make in (_fence, _wait))
-    return replace(group, body=i.sequence(fence, group.body, i.GroupCommit(), wait))
+    return replace(group, body=i.sequence(fence, _fenced(group.body), i.GroupCommit(), wait))
 
 
 def _fence(accumulator: i.Acceptor) -> i.Command:
@@ -92,7 +108,7 @@ def _wait(accumulator: i.Acceptor) -> i.Command:
 def _each_accumulator(command: i.Command, make: Callable[[i.Acceptor], i.Command]) -> i.Command:
     """make(accumulator) for each one of the products of a command, in the loops that tell them apart."""
     match command:
-        case i.MmaFragment(target, i.Tile()):
+        case i.MmaFragment(target, _, i.Tile()):
             return make(target)
         case i.For(index, _, body):
             inner = _each_accumulator(body, make)

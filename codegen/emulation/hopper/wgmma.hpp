@@ -261,7 +261,8 @@ static void issue_wgmma(void** operands, int line) {
   Flights& own = own_flights();
   if (own.count == most_flights)
     RISE_FAULT(LaunchLimits, line, "more than %d wgmma of a warpgroup are under way", most_flights);
-  bool continues = false;
+  // registers that no wait has named may be those of a product that is over
+  bool continues = own.count == 0;
   for (int i = 0; i < own.count; i++)
     continues = continues || (own.queue[i].d == issue.d && own.queue[i].n == n);
   hold_registers<Accumulators>(issue.d, n / 2, issue.scale, continues, line);
@@ -271,7 +272,8 @@ static void issue_wgmma(void** operands, int line) {
     check_descriptor(issue.a, line);
     hold_operand(Operand(issue.a, a_major), 64, size, "A", line);
   } else {
-    bool again = in_flight(own, issue.registers) && issue.registers != issue.d;
+    bool over = own.count == 0;
+    bool again = issue.registers != issue.d && (over || in_flight(own, issue.registers));
     hold_registers<Registers>(issue.registers, 16 / size, true, again, line);
   }
   own.queue[own.count++] = {perform_wgmma<n, T, a_major, b_major, D, Accumulators, Registers>,
