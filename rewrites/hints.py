@@ -34,8 +34,16 @@ SHAPES = {
     2: ((16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 8, 16), (16, 24, 8)),
     4: ((16, 8, 8), (32, 24, 8)),
 }
-SHAPES_OF_GROUPS = ((64, 8, 16), (64, 24, 16))
-SHAPES_OF_GROUPS = ((64, 8, 16), (64, 24, 16))
+SHAPES_OF_GROUPS = {
+    1: ((64, 8, 32), (64, 24, 32)),
+    2: ((64, 8, 16), (64, 24, 16)),
+    4: ((64, 8, 8), (64, 24, 8)),
+}
+SHAPES_OF_GROUPS = {
+    1: ((64, 8, 32), (64, 24, 32)),
+    2: ((64, 8, 16), (64, 24, 16)),
+    4: ((64, 8, 8), (64, 24, 8)),
+}
 ANY = Hint()
 
 
@@ -52,13 +60,21 @@ def monoid(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
 REDUCTION = Hint(lambda choose: {"z": choose.pick((I32, F32))}, monoid)
 
 
-def tiles(*combinations: tuple[Scalar, Scalar], of: tuple[tuple[int, int, int], ...] | None = None) -> Hint:
-    """Operands of one type and an accumulator of another, in a shape of tensor cores."""
+Shapes = Mapping[int, tuple[tuple[int, int, int], ...]]
+
+
+def tiles(*combinations: tuple[Scalar, Scalar], of: Shapes = SHAPES) -> Hint:
+    """Operands of one type and an accumulator of another, in a shape of tensor cores; g keeps the type."""
 
     def types(choose: Choose) -> Mapping[str, Type]:
         operand, accumulator = choose.pick(combinations)
-        m, n, k = choose.pick(of or SHAPES[operand.bytes])
-        return {"a": array(m, k, operand), "b": array(n, k, operand), "c": array(m, n, accumulator)}
+        m, n, k = choose.pick(of[operand.bytes])
+        return {
+            "a": array(m, k, operand),
+            "b": array(n, k, operand),
+            "c": array(m, n, accumulator),
+            "g": Function(operand, operand),
+        }
 
     return Hint(types)
 
@@ -117,8 +133,14 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(("zip(*f, )", "zip(, *f)", "mapViewFusion"), RESHAPES),
     "tensorise": tiles((F16, F32), (SCALARS["bf16"], F32), (TF32, F32)),
     "tensoriseSame": tiles((F16, F16)),
-    "tensoriseGroup": tiles((F16, F32), (SCALARS["bf16"], F32), of=SHAPES_OF_GROUPS),
-    "tensoriseGroupSame": tiles((F16, F16), of=SHAPES_OF_GROUPS),
+    **dict.fromkeys(
+        ("tensoriseGroup", "tensoriseRegisters"),
+        tiles((F16, F32), (SCALARS["bf16"], F32), (TF32, F32), of=SHAPES_OF_GROUPS),
+    ),
+    **dict.fromkeys(("tensoriseGroupSame", "tensoriseRegistersSame"), tiles((F16, F16), of=SHAPES_OF_GROUPS)),
+    **dict.fromkeys(
+        ("tensoriseGroupWhole", "tensoriseRegistersWhole"), tiles((SCALARS["i8"], I32), of=SHAPES_OF_GROUPS)
+    ),
     "tensoriseWhole": tiles((SCALARS["i8"], I32)),
     "asMatrix >> **g": endofunction("g"),
     "zip(asMatrix, row) >> **g": Hint(accumulators),

@@ -41,6 +41,11 @@ TENSORISE_REGISTERS_SAME = rule(
     exact=False,
     conditions=CONDITIONS,
 )
+TENSORISE_REGISTERS_WHOLE = rule(
+    *_tensorise("tensoriseRegistersWhole", "i32(g(p)) * i32(q)"),
+    meaning="The same of bytes, and sums of whole numbers.",
+    conditions=CONDITIONS,
+)
 LOAD_FIRST = rule(
     "loadFirst",
     "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(g(x)) |> map(fun(r => zip(fst(r))(h(x)) |> map(fun(p => "

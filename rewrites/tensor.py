@@ -91,6 +91,14 @@ TENSORISE_GROUP_SAME = rule(
     exact=False,
     conditions=(has_instruction, by_warpgroup),
 )
+TENSORISE_GROUP_WHOLE = rule(
+    "tensoriseGroupWhole",
+    "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
+    "x + (zip(r)(col) |> map(fun((p, q) => i32(p) * i32(q))) |> reduce(+, 0))))))",
+    "tensorMatMulAdd(a |> asFragment)(b |> transpose |> asFragment)(c |> asFragment) |> asMatrix",
+    meaning="A product of two tiles of bytes by a warpgroup, added to a third of whole numbers.",
+    conditions=(has_instruction, by_warpgroup),
+)
 LOAD_ONCE = rule(
     "loadOnce",
     "zip(c)(a) |> map(fun(r => zip(fst(r))(b) |> map(fun(p => "

@@ -17,7 +17,12 @@ from rewrites import staging as s
 from rewrites import tensor as t
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
-from rewrites.registers import LOAD_FIRST, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME
+from rewrites.registers import (
+    LOAD_FIRST,
+    TENSORISE_REGISTERS,
+    TENSORISE_REGISTERS_SAME,
+    TENSORISE_REGISTERS_WHOLE,
+)
 from rewrites.result import Failure, Result
 from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
@@ -335,7 +340,7 @@ def shared_epilogue(p: Parameters) -> Strategy:
 
 INSTRUCTIONS = (
     t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME,
-    TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME,
+    t.TENSORISE_GROUP_WHOLE, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME, TENSORISE_REGISTERS_WHOLE,
 )  # fmt: skip
 
 

@@ -29,11 +29,12 @@ def group_products(function: i.Function) -> i.Function:
         if isinstance(command, i.MmaFragment):
             for operand in (command.a, command.b):
                 if isinstance(operand, i.Tile):
-                    _check_operand(operand, news.get(operand.buffer), command.origin)
+                    along_k = operand.row_major == (operand is command.a)
+                    _check_operand(operand, news.get(operand.buffer), along_k, command.origin)
     return replace(function, body=_loops(function.body))
 
 
-def _check_operand(tile: i.Tile, new: i.New | None, origin: Origin) -> None:
+def _check_operand(tile: i.Tile, new: i.New | None, along_k: bool, origin: Origin) -> None:
     """A warpgroup reads rows of 128 bytes, swizzled by as many: along k, or across it."""
     element = inner_element(new.type) if new is not None else None
     length = ROW_BYTES // element.bytes if isinstance(element, Scalar) else 0
@@ -43,7 +44,15 @@ def _check_operand(tile: i.Tile, new: i.New | None, origin: Origin) -> None:
             "R0732",
             f"`{tile.buffer}` is no operand of a warpgroup: rows of {ROW_BYTES} bytes, swizzled",
             origin,
-            "copy it with `bulkCopy(swizzled(128))`, in panels of 64 elements",
+            f"copy it with `bulkCopy(swizzled(128))`, in panels of {ROW_BYTES} bytes a row",
+        )
+    if not along_k and length != ROW_BYTES // 2:
+        raise TranslationError(
+            "R0732",
+            f"`{tile.buffer}` is no operand of a warpgroup: its rows do not lie along k, as those of `{element}`"
+            " have to",
+            origin,
+            "store the matrix transposed; only elements of 16 bits can lie the other way",
         )
 
 

@@ -22,6 +22,7 @@ struct Tensor<tf32> {
   using Storage = float;
   using Number = float;
   static float number(float value) { return bit_cast<float>(bit_cast<uint32_t>(value) & 0xffffe000u); }
+  static float number(tf32 value) { return number(value.number); }
 };
 template <>
 struct Tensor<e4m3> {
@@ -295,7 +296,8 @@ template <int n, class T, Major b_major = Major::K, class D, int count, Fault fa
 static inline void wgmma(LocalArray<D, count, fault>& d, LocalArray<R, length, other>& a, Descriptor b,
                          bool scale = true, int line = __builtin_LINE()) {
   static_assert(wgmma_exists<n, T, D, Major::K, b_major>, "there is no such wgmma");
-  static_assert(std::is_same<R, typename Tensor<T>::Storage>::value && length * sizeof(R) == 16,
+  static_assert((std::is_same<R, typename Tensor<T>::Storage>::value || std::is_same<R, T>::value) &&
+                    length * sizeof(R) == 16,
                 "a thread has 16 bytes of A");
   static_assert(count == n / 2, "64 x n accumulators are n / 2 for each thread");
   Issue issue{place_in_stack(&d, machine.current), place_in_stack(&a, machine.current), 0, b, scale};
