@@ -6,8 +6,9 @@ A hint names the types of free names, terms for them, or functions that must onl
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from rise.expr import Expr, Literal, Primitive, apply
+from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.nat import constant
 from rise.primitives.declare import primitive
 from rise.testing.choose import Choose
@@ -63,8 +64,11 @@ REDUCTION = Hint(lambda choose: {"z": choose.pick((I32, F32))}, monoid)
 Shapes = Mapping[int, tuple[tuple[int, int, int], ...]]
 
 
-def tiles(*combinations: tuple[Scalar, Scalar], of: Shapes = SHAPES) -> Hint:
-    """Operands of one type and an accumulator of another, in a shape of tensor cores; g keeps the type."""
+def tiles(*combinations: tuple[Scalar, Scalar], of: Shapes = SHAPES, changed: tuple[str, ...] = ()) -> Hint:
+    """Operands of one type and an accumulator of another, in a shape of tensor cores.
+
+    changed: the names of functions of elements of an operand
+    """
 
     def types(choose: Choose) -> Mapping[str, Type]:
         operand, accumulator = choose.pick(combinations)
@@ -73,10 +77,24 @@ def tiles(*combinations: tuple[Scalar, Scalar], of: Shapes = SHAPES) -> Hint:
             "a": array(m, k, operand),
             "b": array(n, k, operand),
             "c": array(m, n, accumulator),
-            "g": Function(operand, operand),
+            **dict.fromkeys(changed, Function(operand, operand)),
         }
 
     return Hint(types)
+
+
+def of_groups(*combinations: tuple[Scalar, Scalar], changed: tuple[str, ...] = ()) -> Hint:
+    return tiles(*combinations, of=SHAPES_OF_GROUPS, changed=changed)
+
+
+def _small(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
+    """A function under which numbers stay small: sums in f16 are exact up to 2048."""
+    type_ = types["g"]
+    if not isinstance(type_, Function):
+        raise TypeError(str(type_))
+    x = Identifier("x", type_.parameter)
+    function = Primitive(primitive(choose.pick(("neg", "abs"))), (type_.parameter,))
+    return {"g": Lambda(x, apply(function, x))}
 
 
 def endofunction(*names: str, arguments: int = 1) -> Hint:
@@ -133,14 +151,12 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(("zip(*f, )", "zip(, *f)", "mapViewFusion"), RESHAPES),
     "tensorise": tiles((F16, F32), (SCALARS["bf16"], F32), (TF32, F32)),
     "tensoriseSame": tiles((F16, F16)),
-    **dict.fromkeys(
-        ("tensoriseGroup", "tensoriseRegisters"),
-        tiles((F16, F32), (SCALARS["bf16"], F32), (TF32, F32), of=SHAPES_OF_GROUPS),
-    ),
-    **dict.fromkeys(("tensoriseGroupSame", "tensoriseRegistersSame"), tiles((F16, F16), of=SHAPES_OF_GROUPS)),
-    **dict.fromkeys(
-        ("tensoriseGroupWhole", "tensoriseRegistersWhole"), tiles((SCALARS["i8"], I32), of=SHAPES_OF_GROUPS)
-    ),
+    "tensoriseGroup": of_groups((F16, F32), (SCALARS["bf16"], F32), (TF32, F32)),
+    "tensoriseGroupSame": of_groups((F16, F16)),
+    "tensoriseGroupWhole": of_groups((SCALARS["i8"], I32)),
+    "tensoriseRegisters": of_groups((F16, F32), (SCALARS["bf16"], F32), (TF32, F32), changed=("g",)),
+    "tensoriseRegistersSame": replace(of_groups((F16, F16), changed=("g",)), values=_small),
+    "tensoriseRegistersWhole": of_groups((SCALARS["i8"], I32), changed=("g",)),
     "tensoriseWhole": tiles((SCALARS["i8"], I32)),
     "asMatrix >> **g": endofunction("g"),
     "zip(asMatrix, row) >> **g": Hint(accumulators),
