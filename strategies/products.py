@@ -108,9 +108,7 @@ def bulk_operands(term: Expr) -> bool:
     """
     separated = separate_prologue(term)
     changed = separated.term if isinstance(separated, Success) else term
-    return not computed_operands(term) and not any(
-        computes(second) for _, second in operands(changed)
-    )
+    return not computed_operands(term) and not any(computes(second) for _, second in operands(changed))
 
 
 # what is done with operands point by point, from where they are to where their tiles are loaded

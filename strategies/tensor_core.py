@@ -276,7 +276,9 @@ def schedule(p: Parameters) -> Strategy:
         check(lambda term: rank(term) == 2, "tensor_core", NO_MATRIX),
         view_inward,
         outline,
-        seq(first_inside, check(bulk_operands, "tensor_core", NOT_IN_BULK)) if p.by_groups else separate_prologue,
+        seq(first_inside, check(bulk_operands, "tensor_core", NOT_IN_BULK))
+        if p.by_groups
+        else separate_prologue,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
         depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
         bring_prologue,

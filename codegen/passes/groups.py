@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from codegen import imperative as i
 from codegen.buffers import inner_element
+from codegen.passes.uses import target_of
 from rise.errors import TranslationError
 from rise.nat import constant
 from rise.source import Origin
@@ -68,18 +69,22 @@ def _products(command: i.Command) -> bool:
     return any(isinstance(c, i.MmaFragment) and isinstance(c.b, i.Tile) for c in i.commands(command))
 
 
-def _registers(command: i.Command) -> bool:
-    """Whether products take their first operand from registers."""
-    return any(isinstance(c, i.MmaFragment) and isinstance(c.a, i.Access) for c in i.commands(command))
+def _registers(command: i.Command) -> set[str]:
+    """The buffers from which products take their first operand, if that is in registers."""
+    products = (c for c in i.commands(command) if isinstance(c, i.MmaFragment))
+    return {product.a.buffer for product in products if isinstance(product.a, i.Access)}
 
 
 def _fenced(command: i.Command) -> i.Command:
-    """Registers that are operands are ready before each product."""
-    match command:
-        case i.MmaFragment(_, i.Access(buffer, indices, type_)):
-            return i.sequence(i.GroupFence((i.Access(buffer, indices, type_),)), command)
-        case _:
-            return i.with_inner(command, tuple(_fenced(c) for c in i.inner(command)))
+    """Operands in registers are ready, once they are written, before the first product that they are in."""
+    if isinstance(command, i.Sequence):
+        parts = command.commands
+        first = next((n for n, part in enumerate(parts) if _registers(part)), 0)
+        written = {getattr(target_of(c), "buffer", "") for part in parts[:first] for c in i.commands(part)}
+        if _registers(command) & written:
+            fence = _for_each(i.sequence(*parts[first:]), lambda product: i.GroupFence((product.a,)))
+            return i.sequence(*parts[:first], fence, *parts[first:])
+    return i.with_inner(command, tuple(_fenced(c) for c in i.inner(command)))
 
 
 def _pipeline(loop: i.For) -> i.Command:
@@ -96,34 +101,34 @@ def _pipeline(loop: i.For) -> i.Command:
         return i.with_inner(command, tuple(step(c) for c in i.inner(command)))
 
     body = step(loop.body)
-    before = [replace(g, body=_each_accumulator(g.body, _fence)) for g in found]
-    after = [replace(g, body=_each_accumulator(g.body, _wait)) for g in found]
+    before = [replace(g, body=_for_each(g.body, _fence)) for g in found]
+    after = [replace(g, body=_for_each(g.body, _wait)) for g in found]
     return i.sequence(*before, replace(loop, body=body), *after)
 
 
 def _at_once(group: i.ParallelFor) -> i.ParallelFor:
-    fence, wait = (_each_accumulator(group.body, make) for make in (_fence, _wait))
+    fence, wait = (_for_each(group.body, make) for make in (_fence, _wait))
     return replace(group, body=i.sequence(fence, _fenced(group.body), i.GroupCommit(), wait))
 
 
-def _fence(accumulator: i.Acceptor) -> i.Command:
-    return i.GroupFence((accumulator,))
+def _fence(product: i.MmaFragment) -> i.Command:
+    return i.GroupFence((product.target,))
 
 
-def _wait(accumulator: i.Acceptor) -> i.Command:
-    return i.GroupWait(0, (accumulator,))
+def _wait(product: i.MmaFragment) -> i.Command:
+    return i.GroupWait(0, (product.target,))
 
 
-def _each_accumulator(command: i.Command, make: Callable[[i.Acceptor], i.Command]) -> i.Command:
-    """make(accumulator) for each one of the products of a command, in the loops that tell them apart."""
+def _for_each(command: i.Command, make: Callable[[i.MmaFragment], i.Command]) -> i.Command:
+    """make(product) for the products of a command, in the loops that tell what it names apart."""
     match command:
-        case i.MmaFragment(target, _, i.Tile()):
-            return make(target)
+        case i.MmaFragment(_, _, i.Tile()):
+            return make(command)
         case i.For(index, _, body):
-            inner = _each_accumulator(body, make)
+            inner = _for_each(body, make)
             used = {name for a in i.accesses_in(inner) for n in a.indices for name in n.variables}
             return (
                 replace(command, body=inner, unroll=True, pattern="accumulators") if index in used else inner
             )
         case _:
-            return i.sequence(*(_each_accumulator(c, make) for c in i.inner(command)))
+            return i.sequence(*(_for_each(c, make) for c in i.inner(command)))

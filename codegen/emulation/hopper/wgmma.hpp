@@ -57,6 +57,7 @@ struct Flight {
   void (*perform)(const Flight& flight, int first);
   Descriptor a, b;
   ptrdiff_t d, registers;  // places in a stack; -1: A is in shared memory
+  ptrdiff_t d_end, registers_end;
   bool scale;
   int n, line;
   unsigned commit;
@@ -89,6 +90,17 @@ static inline Array& in_stack(ptrdiff_t place, int thread) {
 static inline bool in_flight(const Flights& own, ptrdiff_t place) {
   for (int i = 0; i < own.count; i++)
     if (own.queue[i].d == place || own.queue[i].registers == place) return true;
+  return false;
+}
+
+// Whether a wgmma under way works on any of the bytes.
+static inline bool works_on(const Flights& own, ptrdiff_t place, size_t bytes) {
+  ptrdiff_t end = place + static_cast<ptrdiff_t>(bytes);
+  for (int i = 0; i < own.count; i++) {
+    const Flight& flight = own.queue[i];
+    if ((flight.d < end && place < flight.d_end) || (flight.registers < end && place < flight.registers_end))
+      return true;
+  }
   return false;
 }
 
@@ -263,7 +275,8 @@ static void issue_wgmma(void** operands, int line) {
   if (own.count == most_flights)
     RISE_FAULT(LaunchLimits, line, "more than %d wgmma of a warpgroup are under way", most_flights);
   // registers that no wait has named may be those of a product that is over
-  bool continues = own.count == 0;
+  bool continues = !works_on(own, issue.d, sizeof(Accumulators));
+  ptrdiff_t d_end = issue.d + static_cast<ptrdiff_t>(sizeof(Accumulators)), registers_end = -1;
   for (int i = 0; i < own.count; i++)
     continues = continues || (own.queue[i].d == issue.d && own.queue[i].n == n);
   hold_registers<Accumulators>(issue.d, n / 2, issue.scale, continues, line);
@@ -273,12 +286,13 @@ static void issue_wgmma(void** operands, int line) {
     check_descriptor(issue.a, line);
     hold_operand(Operand(issue.a, a_major), 64, size, "A", line);
   } else {
-    bool over = own.count == 0;
+    registers_end = issue.registers + static_cast<ptrdiff_t>(sizeof(Registers));
+    bool over = !works_on(own, issue.registers, sizeof(Registers));
     bool again = issue.registers != issue.d && (over || in_flight(own, issue.registers));
     hold_registers<Registers>(issue.registers, 16 / size, true, again, line);
   }
   own.queue[own.count++] = {perform_wgmma<n, T, a_major, b_major, D, Accumulators, Registers>,
-                            issue.a, issue.b, issue.d, issue.registers, issue.scale, n, line, own.committed};
+                            issue.a, issue.b, issue.d, issue.registers, d_end, registers_end, issue.scale, n, line, own.committed};
 }
 
 template <int n, class T, Major a_major = Major::K, Major b_major = Major::K, class D, int count, Fault fault>
