@@ -335,7 +335,8 @@ class Printer:
             raise TranslationError("R0799", "internal: a product has no fragment")
         operand, n = base(self.types[b.buffer]), known_shape(fragment)[1]
         in_registers = not isinstance(a, i.Tile)
-        majors = "K" if in_registers or a.row_major else "MN", "MN" if b.row_major else "K"
+        along_k = not isinstance(a, i.Tile) or a.row_major
+        majors = "K" if along_k else "MN", "MN" if b.row_major else "K"
         self.instructions.append(Wgmma(n, operand, base(fragment.element), *majors, in_registers))
         first = self._descriptor(a, majors[0]) if isinstance(a, i.Tile) else f"{self.expression(a)}.x"
         operands = f"{self.expression(_read(target))}.x, {first}, {self._descriptor(b, majors[1])}"

@@ -90,7 +90,7 @@ def of_groups(*combinations: tuple[Scalar, Scalar], changed: tuple[str, ...] = (
 def _small(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
     """A function under which numbers stay small: sums in f16 are exact up to 2048."""
     type_ = types["g"]
-    if not isinstance(type_, Function):
+    if not isinstance(type_, Function) or not isinstance(type_.parameter, Scalar):
         raise TypeError(str(type_))
     x = Identifier("x", type_.parameter)
     function = Primitive(primitive(choose.pick(("neg", "abs"))), (type_.parameter,))

@@ -12,7 +12,8 @@ from rewrites.tensor import by_warpgroup, has_instruction
 
 FIRST_INSIDE = rule(
     "prologue, inside",
-    "a |> map(fun(r => r |> map(g))) |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(f) |> reduce(+, 0)))))",
+    "a |> map(fun(r => r |> map(g)))"
+    " |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(f) |> reduce(+, 0)))))",
     "a |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(fun((p, q) => f((g(p), q)))) |> reduce(+, 0)))))",
     meaning="What is done with the first operand of a product is done where its elements are multiplied.",
 )

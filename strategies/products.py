@@ -28,9 +28,9 @@ NO_PRODUCT = (
     "does not depend on the outer element"
 )
 NOT_IN_BULK = (
-    "an operand of a warpgroup's product is computed: bulk copies bring numbers as they are, and only the first "
-    "operand can go through registers, by a function of each element; write the product transposed if it is the "
-    "second, or use fragments of 16×8×16"
+    "an operand of a warpgroup's product is computed: bulk copies bring numbers as they are, and only the"
+    " first operand can go through registers, by a function of each element; write the product transposed"
+    " if it is the second, or use fragments of 16×8×16"
 )
 
 
@@ -102,7 +102,7 @@ first_inside = normalize(FIRST_INSIDE)
 
 
 def bulk_operands(term: Expr) -> bool:
-    """Whether the copying unit can bring the operands of all products: what it brings are numbers as they are.
+    """Whether the copying unit can bring the operands of all products: it brings numbers as they are.
 
     A function of single elements of the first operand is left to the product.
     """

@@ -50,8 +50,7 @@ def _check_operand(tile: i.Tile, new: i.New | None, along_k: bool, origin: Origi
     if not along_k and length != ROW_BYTES // 2:
         raise TranslationError(
             "R0732",
-            f"`{tile.buffer}` is no operand of a warpgroup: its rows do not lie along k, as those of `{element}`"
-            " have to",
+            f"`{tile.buffer}` is no operand of a warpgroup: rows of `{element}` have to lie along k",
             origin,
             "store the matrix transposed; only elements of 16 bits can lie the other way",
         )
@@ -82,7 +81,7 @@ def _fenced(command: i.Command) -> i.Command:
         first = next((n for n, part in enumerate(parts) if _registers(part)), 0)
         written = {getattr(target_of(c), "buffer", "") for part in parts[:first] for c in i.commands(part)}
         if _registers(command) & written:
-            fence = _for_each(i.sequence(*parts[first:]), lambda product: i.GroupFence((product.a,)))
+            fence = _for_each(i.sequence(*parts[first:]), _ready)
             return i.sequence(*parts[:first], fence, *parts[first:])
     return i.with_inner(command, tuple(_fenced(c) for c in i.inner(command)))
 
@@ -113,6 +112,10 @@ def _at_once(group: i.ParallelFor) -> i.ParallelFor:
 
 def _fence(product: i.MmaFragment) -> i.Command:
     return i.GroupFence((product.target,))
+
+
+def _ready(product: i.MmaFragment) -> i.Command:
+    return i.GroupFence((product.a,)) if isinstance(product.a, i.Access) else i.Skip()
 
 
 def _wait(product: i.MmaFragment) -> i.Command:

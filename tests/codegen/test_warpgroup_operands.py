@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -17,11 +18,11 @@ from codegen.fragments import distribution
 from codegen.host import HostProgram
 from codegen.pipeline import assemble
 from codegen.runtime.compiling import compiler_report
+from codegen.tensor_maps import TensorBuffer
 from rewrites.result import Failure, Result, Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
-from rise.errors import EmulationError, StrategyError, TranslationError
-from rise.expr import Primitive, subterms
+from rise.errors import EmulationError, StrategyError
 from rise.interpret import call, random_inputs
 from rise.nat import constant
 from rise.normal import data_flow
@@ -70,7 +71,7 @@ def compiles(made: HostProgram) -> bool:
     return "serialized" not in report and "0 bytes spill stores" in report
 
 
-# --- a function of the first operand --------------------------------------------------------------------------
+# --- a function of the first operand ------------------------------------------------------------------------
 
 TRANSPOSED = product(192, x=RELU).replace("A: 128.192", "A: 192.128").replace("=> A |>", "=> transpose(A) |>")
 MAPPED = product(256, type_="bf16").replace("A |>", f"A |> map(map(fun(x => {RELU}))) |>")
@@ -107,8 +108,6 @@ def test_matrices_of_the_first_operand_are_loaded_without_bank_conflicts() -> No
 
 def execute_counting(made: Any, inputs: Any) -> Any:
     """The bank conflicts of a kernel, by line."""
-    from codegen.tensor_maps import TensorBuffer
-
     memory = {name: np.ascontiguousarray(array) for (name, _), array in zip(made.inputs, inputs, strict=True)}
     out = Buffer("output", np.full((128, 128), np.nan, np.float32), initialised=False)
     maps = [TensorBuffer(m.name, memory[m.buffer], m.map) for m in made.function.maps]
@@ -150,13 +149,11 @@ def test_a_fault_of_the_text_is_noticed(name: str) -> None:
     right, wrong = FAULTS[name]
     assert right in made.kernels[0].source
     kernel = replace(made.kernels[0], source=made.kernels[0].source.replace(right, wrong))
-    try:
+    with suppress(EmulationError):
         assert not agrees(text, replace(made, kernels=(kernel,)))
-    except EmulationError:
-        pass
 
 
-# --- elements of four bytes and of one ------------------------------------------------------------------------
+# --- elements of four bytes and of one ----------------------------------------------------------------------
 
 SIZES: dict[str, tuple[str, dict[str, Any]]] = {
     "tf32, one of them changed": (product(160, 72, "tf32", x="tf32(max(f32(x), 0.0))"), TF32),
@@ -172,7 +169,7 @@ def test_operands_of_other_sizes_are_multiplied(name: str) -> None:
     assert all(agrees(text, made, seed) for seed in range(3))
 
 
-# --- slices of the sums, several products ---------------------------------------------------------------------
+# --- slices of the sums, several products -------------------------------------------------------------------
 
 SUM = f"""fun((A: 128.192.f16, B: 128.192.f16, P: 128.128.f16, Q: 128.128.f16) =>
     zip(A)(P) |> map(fun((row, ps) => zip(B)(Q) |> map(fun((col, qs) =>
@@ -197,7 +194,7 @@ def test_several_products_are_one_kernel() -> None:
     assert all(agrees(SUM, made, seed) for seed in range(3))
 
 
-# --- for a GPU ------------------------------------------------------------------------------------------------
+# --- for a GPU ----------------------------------------------------------------------------------------------
 
 BIG: dict[str, dict[str, Any]] = {
     "f16": {"block": (128, 256, 64), "warp": (64, 256), "fragment": (64, 256, 16)},
@@ -214,7 +211,7 @@ def test_the_text_compiles_without_remarks(type_: str) -> None:
     assert compiles(derived(product(512, 256, type_, dot, x=changed), 4, **BIG[type_]))
 
 
-# --- refusals -------------------------------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "the second operand is computed": (product(128, y="max(y, 0.0)"), {}, "only the first operand can go"),
