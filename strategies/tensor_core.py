@@ -200,7 +200,7 @@ def tensor_core(
 
     block:     the part of the result that a block computes (m, n), and how much of k at a time
     warp:      the part of that which a warp computes, or a warpgroup
-    fragment:  the shape (m, n, k) of an instruction, which says whose it is: 64 × n × 16 is a warpgroup's
+    fragment:  the shape (m, n, k) of an instruction, which says whose it is: 64 × n is a warpgroup's
     load_once: fragments that several instructions use are loaded once
     stages:    how many tiles of operands are in shared memory, or on their way; 0: none go through it
     padding:   elements added to rows in shared memory, so that columns lie in different banks
@@ -414,7 +414,7 @@ def fragments(p: Parameters) -> Strategy:
 
 def load_once(p: Parameters) -> Strategy:
     if p.by_groups:
-        return everywhere(LOAD_FIRST)
+        return everywhere(LOAD_FIRST) if p.load_once else id_
     if p.fetch:
         return everywhere(t.FETCH)
     return everywhere(t.LOAD_ONCE) if p.load_once else id_

@@ -74,16 +74,21 @@ def _registers(command: i.Command) -> set[str]:
     return {product.a.buffer for product in products if isinstance(product.a, i.Access)}
 
 
-def _fenced(command: i.Command) -> i.Command:
-    """Operands in registers are ready, once they are written, before the first product that they are in."""
+def _fenced(command: i.Command, again: bool = False) -> i.Command:
+    """Operands in registers are ready, once they are written, before the first product that they are in.
+
+    again: a loop around writes them for every product, so each is waited for
+    """
     if isinstance(command, i.Sequence):
         parts = command.commands
         first = next((n for n, part in enumerate(parts) if _registers(part)), 0)
         written = {getattr(target_of(c), "buffer", "") for part in parts[:first] for c in i.commands(part)}
         if _registers(command) & written:
             fence = _for_each(i.sequence(*parts[first:]), _ready)
-            return i.sequence(*parts[:first], fence, *parts[first:])
-    return i.with_inner(command, tuple(_fenced(c) for c in i.inner(command)))
+            over = (i.GroupCommit(), i.GroupWait(0)) if again else ()
+            return i.sequence(*parts[:first], fence, *parts[first:], *over)
+    again = again or isinstance(command, i.For)
+    return i.with_inner(command, tuple(_fenced(c, again) for c in i.inner(command)))
 
 
 def _pipeline(loop: i.For) -> i.Command:
