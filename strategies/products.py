@@ -29,7 +29,7 @@ NO_PRODUCT = (
 )
 NOT_IN_BULK = (
     "an operand of a warpgroup's product is computed: bulk copies bring numbers as they are, and only the"
-    " first operand can go through registers, by a function of each element; write the product transposed"
+    " first operand can go through registers, by a function of each element; compute the transposed result"
     " if it is the second, or use fragments of 16×8×16"
 )
 
