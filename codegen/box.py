@@ -19,7 +19,7 @@ from rise.nat import Atom, Facts, Nat, NatVariable, constant, quotient, simplify
 from rise.source import Origin
 from rise.types import Fragment, Layout, Scalar, shape
 
-WIDTH = 64  # of a panel: 128 bytes of 16-bit elements
+WIDTH = 128  # of a panel, in bytes
 
 
 def copied(r: Resolver, command: i.BulkCopy, facts: Facts) -> i.Command:
@@ -64,7 +64,8 @@ def _box(r: Resolver, command: i.BulkCopy, panels: list[str], facts: Facts) -> i
 
 
 def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:
-    """Where an operand of a warpgroup is: a tile, or panels of 64 columns at equal distances."""
+    """Where an operand of a warpgroup is: a tile, or panels of 128 bytes a row at equal distances."""
+    width = WIDTH // fragment.element.bytes if isinstance(fragment.element, Scalar) else 0
 
     def read(path: Path, inside: Facts) -> i.Expression:
         return r.read(tile, path, inside)
@@ -72,13 +73,13 @@ def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, o
     try:
         return r.tile(read, fragment, facts, origin)
     except TranslationError:
-        if (fragment.columns.value or 0) <= WIDTH:
+        if (fragment.columns.value or 0) <= width:
             raise
-    first = r.tile(read, replace(fragment, columns=constant(WIDTH)), facts, origin)
+    first = r.tile(read, replace(fragment, columns=constant(width)), facts, origin)
     row, panel, column = "panel_row", "panel_number", "panel_column"
-    inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, WIDTH)
-    inside = inside.with_range(panel, 0, quotient(fragment.columns, constant(WIDTH)))
-    access = read((variable(row), WIDTH * variable(panel) + variable(column)), inside)
+    inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, width)
+    inside = inside.with_range(panel, 0, quotient(fragment.columns, constant(width)))
+    access = read((variable(row), width * variable(panel) + variable(column)), inside)
     linear = simplify(r.linear(access), inside) if isinstance(access, i.Access) else constant(-1)
     ones: dict[Atom, Nat] = {NatVariable(n): constant(0) for n in (row, column)}
 
@@ -88,7 +89,7 @@ def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, o
     distance = at_panel(1) - at_panel(0)
     expected = first.offset + first.leading * variable(row) + variable(column) + distance * variable(panel)
     if not first.row_major or simplify(linear - expected, inside) != constant(0):
-        raise _refused("it is in no panels of 64 columns", origin)
+        raise _refused(f"it is in no panels of {WIDTH} bytes a row", origin)
     whole = r.read(tile, (variable(row), variable(column)), inside)
     extents = ((row, fragment.rows), (column, fragment.columns))
     indices = whole.indices if isinstance(whole, i.Access) else first.indices
@@ -145,6 +146,7 @@ NUMPY = {
     "f16": "float16",
     "bf16": "bfloat16",
     "f32": "float32",
+    "tf32": "float32",
     "f64": "float64",
     "i8": "int8",
     "i32": "int32",

@@ -60,6 +60,7 @@ class Printer:
     types: dict[str, Data] = field(default_factory=dict)
     layouts: dict[str, bool] = field(default_factory=dict)
     depth: int = 0
+    swizzled: set[str] = field(default_factory=set)
     instructions: list[Wgmma] = field(default_factory=list)
 
     def text(self) -> str:
@@ -222,7 +223,7 @@ class Printer:
                 self.line("wgmma_commit();")
             case i.GroupWait(pending, fragments):
                 self.line(f"wgmma_wait<{pending}>({self._registers(fragments)});")
-            case i.MmaFragment(target, i.Tile() as a, i.Tile() as b):
+            case i.MmaFragment(target, a, i.Tile() as b):
                 self.line(self._group_product(target, a, b, command.before))
             case i.LoadMatrices(target, source, count, transposed):
                 how = "load_matrices_transposed" if transposed else "load_matrices"
@@ -316,6 +317,7 @@ class Printer:
             elif new.layout.name == "swizzled" and not self._of_warpgroups(new.name):
                 shared, memory = "Swizzled", "swizzled_memory"
                 element_type += f", {new.layout.amount}"
+                self.swizzled.add(new.name)
             self.line(f"{shared}<{element_type}> {new.name} = {memory}<{element_type}>({offset});")
         elif sizes:
             size = prod(sizes) * element.bytes if isinstance(element, Scalar) else 4 * prod(sizes)
@@ -342,7 +344,8 @@ class Printer:
         m, n, k = known_shape(type_)
         kind = KINDS[type_.kind]  # type: ignore[index]  # kinds are known by now
         if family_of(type_) is Family.WGMMA:
-            return f"group::fragment<{n}, {base(type_.element)}>"
+            width = k if type_.kind is FragmentKind.A else n
+            return f"group::fragment<{width}, {base(type_.element)}>"
         if distribution(type_) is not None:
             library = _library(type_)
             layout = {"rowMajor": f", {library}::row_major", "columnMajor": f", {library}::col_major"}[
@@ -371,20 +374,22 @@ class Printer:
     def _registers(self, fragments: tuple[i.Acceptor, ...]) -> str:
         return ", ".join(f"{self.expression(_read(f))}.x" for f in fragments)
 
-    def _group_product(self, target: i.Acceptor, a: i.Tile, b: i.Tile, before: Nat | None) -> str:
-        """Operands are rows of 128 bytes, swizzled; eight of them are 1024 bytes."""
+    def _group_product(self, target: i.Acceptor, a: i.Expression, b: i.Tile, before: Nat | None) -> str:
+        """Operands are rows of 128 bytes, swizzled, eight of them 1024 bytes; or, the first, registers."""
         fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
         if not isinstance(fragment, Fragment):
             raise TranslationError("R0799", "internal: a product has no fragment")
-        operand, n = base(self.types[a.buffer]), known_shape(fragment)[1]
-        majors = "K" if a.row_major else "MN", "MN" if b.row_major else "K"
-        self.instructions.append(Wgmma(n, operand, base(fragment.element), *majors))
-        descriptors = ", ".join(
-            self._descriptor(tile, major) for tile, major in zip((a, b), majors, strict=True)
-        )
-        flags = "" if majors == ("K", "K") else "".join(f", Major::{major}" for major in majors)
+        operand, n = base(self.types[b.buffer]), known_shape(fragment)[1]
+        in_registers = not isinstance(a, i.Tile)
+        along_k = not isinstance(a, i.Tile) or a.row_major
+        majors = "K" if along_k else "MN", "MN" if b.row_major else "K"
+        self.instructions.append(Wgmma(n, operand, base(fragment.element), *majors, in_registers))
+        first = self._descriptor(a, majors[0]) if isinstance(a, i.Tile) else f"{self.expression(a)}.x"
+        operands = f"{self.expression(_read(target))}.x, {first}, {self._descriptor(b, majors[1])}"
+        said = majors[1:] if in_registers else majors
+        flags = "".join(f", Major::{major}" for major in said) if "MN" in said else ""
         scale = f", {nat_text(before)} > 0" if before is not None else ""
-        return f"wgmma<{n}, {operand}{flags}>({self.expression(_read(target))}.x, {descriptors}{scale});"
+        return f"wgmma<{n}, {operand}{flags}>({operands}{scale});"
 
     def _descriptor(self, tile: i.Tile, major: str) -> str:
         """Of a tile across k: how far its panels are apart, in bytes."""
@@ -442,7 +447,8 @@ class Printer:
 
     def _pointer(self, tile: i.Tile) -> str:
         offset = nat_text(tile.offset)
-        return tile.buffer if offset == "0" else f"{tile.buffer} + ({offset})"
+        first = f"{tile.buffer}.first" if tile.buffer in self.swizzled else tile.buffer
+        return first if offset == "0" else f"{first} + ({offset})"
 
     def _operator(self, expr: i.Operator) -> str:
         operands = [self.expression(o) for o in expr.operands]

@@ -76,22 +76,26 @@ def _each_element(
     """make(register, row, column, facts) for every register of every lane, neighbours together."""
     group, neighbour = r.named.fresh("g"), r.named.fresh("h")
     groups, run = quotient(places.registers, constant(places.run)), constant(places.run)
-    family = family_of(fragment)
-    holders = HOLDERS.get(family, LANES) if family is not None else LANES
-    lane = LANE if holders == LANES else MEMBER
+    lane, holders = _holders(fragment)
     inside = facts.with_range(lane, 0, holders).with_range(group, 0, groups).with_range(neighbour, 0, run)
     register = places.run * variable(group) + variable(neighbour)
     row, column = (simplify(n, inside) for n in places.at(variable(lane), register))
     body = r.named.before(lambda: make(register, row, column, inside))
     neighbours = i.For(neighbour, run, body, unroll=True, pattern=VECTOR)
-    body = i.For(group, groups, neighbours, unroll=True, pattern=pattern)
-    if holders != LANES:
-        return i.ParallelFor(i.Level.MEMBER, 0, MEMBER, constant(holders), body)
-    return _by_lanes(body)
+    return _by_holders(i.For(group, groups, neighbours, unroll=True, pattern=pattern), fragment)
 
 
-def _by_lanes(body: i.Command) -> i.Command:
-    return i.ParallelFor(i.Level.LANE, 0, LANE, constant(LANES), body)
+def _holders(fragment: Fragment) -> tuple[str, int]:
+    """What those who hold a fragment are called, and how many they are."""
+    family = family_of(fragment)
+    holders = HOLDERS.get(family, LANES) if family is not None else LANES
+    return (LANE if holders == LANES else MEMBER), holders
+
+
+def _by_holders(body: i.Command, fragment: Fragment) -> i.Command:
+    name, holders = _holders(fragment)
+    level = i.Level.LANE if holders == LANES else i.Level.MEMBER
+    return i.ParallelFor(level, 0, name, constant(holders), body)
 
 
 # --- ldmatrix -----------------------------------------------------------------------------------------------
@@ -108,7 +112,7 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
     """The load by matrices; None where the tile does not lie so that it can be."""
     element = command.fragment.element
     size = element.bytes if isinstance(element, Scalar) else 0
-    if family_of(command.fragment) is not Family.MMA or size * places.run != 4:
+    if family_of(command.fragment) not in (Family.MMA, Family.WGMMA) or size * places.run != 4:
         return None
     stored = _stored_rows(r, command, size, facts)
     # a transposing load exchanges elements of 16 bits
@@ -117,10 +121,12 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
     matrices = quotient(places.registers, constant(places.run)).value or 0
     count = next(c for c in (4, 2, 1) if matrices % c == 0)
     group = r.named.fresh("g")
-    inside = facts.with_range(LANE, 0, LANES).with_range(group, 0, matrices // count)
-    lane = variable(LANE)
+    holder, holders = _holders(command.fragment)
+    inside = facts.with_range(holder, 0, holders).with_range(group, 0, matrices // count)
+    lane = simplify(remainder(variable(holder), constant(LANES)), inside)
     matrix = count * variable(group) + remainder(quotient(lane, constant(ROWS)), constant(count))
-    row, column = places.at(constant(0), places.run * matrix)
+    first_lane = LANES * quotient(variable(holder), constant(LANES))
+    row, column = places.at(first_lane, places.run * matrix)
     across = remainder(lane, constant(ROWS))
     row, column = (row + across, column) if stored.are_rows else (row, column + across)
     path = (simplify(row, inside), simplify(column, inside))
@@ -134,7 +140,8 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
 
     body = r.named.before(make)
     groups = constant(matrices // count)
-    return _by_lanes(i.For(group, groups, body, unroll=True, pattern="asFragment"))
+    loop = i.For(group, groups, body, unroll=True, pattern="asFragment")
+    return _by_holders(loop, command.fragment)
 
 
 def _stored_rows(r: Resolver, command: i.LoadFragment, size: int, facts: Facts) -> _Rows | None:

@@ -7,13 +7,13 @@ the macro-MMAs of paper 000, put together from m8n8k4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.buffers import dimensions, inner_element
 from codegen.sizes import nat_text
 from rise.errors import TranslationError
 from rise.instructions import Family, Shape, family, takes
-from rise.nat import Facts, Nat, NatVariable, constant, quotient, remainder, simplify, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, constant, quotient, remainder, simplify, variable
 from rise.types import Data, Fragment, FragmentKind, Scalar
 
 LANES = 32
@@ -144,6 +144,14 @@ def _group_accumulator() -> Distribution:
     return Distribution(4 * COLUMNS, row, column, 2, along_row=True)
 
 
+def _group_operand(run: int, depth: int) -> Distribution:
+    """A in registers: each warp has 16 rows, as A of `mma.sync`; `lane` is one of the 128 threads."""
+    places = _operand(run, depth, first=True)
+    lane: dict[Atom, Nat] = {NatVariable("lane"): _mod(LANE, LANES)}
+    row = places.row.substitute(lane) + 16 * _div(LANE, LANES)
+    return replace(places, row=row, column=places.column.substitute(lane))
+
+
 TABLE: dict[Key, Distribution] = {
     **{
         Key(Family.MMA, kind, size, k): _operand(4 // size, k, kind is FragmentKind.A)
@@ -152,6 +160,10 @@ TABLE: dict[Key, Distribution] = {
     },
     Key(Family.MMA, FragmentKind.ACCUMULATOR): _accumulator(),
     Key(Family.WGMMA, FragmentKind.ACCUMULATOR): _group_accumulator(),
+    **{
+        Key(Family.WGMMA, FragmentKind.A, size, k): _group_operand(4 // size, k)
+        for size, k in ((2, 16), (1, 32), (4, 8))
+    },
     **{
         Key(Family.VOLTA, kind, 2, 8, row_major): _volta_operand(kind is FragmentKind.A, row_major)
         for kind in (FragmentKind.A, FragmentKind.B)
@@ -203,7 +215,7 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
             rows, columns = TILES[found]
             return general.for_shape(m // rows, n // columns, HOLDERS.get(found, LANES))
     if found is Family.WGMMA:
-        return None  # operands stay in shared memory
+        return None  # B stays in shared memory
     raise TranslationError("R0715", f"there are no fragments `{fragment}`")
 
 

@@ -6,8 +6,9 @@ A hint names the types of free names, terms for them, or functions that must onl
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from rise.expr import Expr, Literal, Primitive, apply
+from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.nat import constant
 from rise.primitives.declare import primitive
 from rise.testing.choose import Choose
@@ -34,7 +35,11 @@ SHAPES = {
     2: ((16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 8, 16), (16, 24, 8)),
     4: ((16, 8, 8), (32, 24, 8)),
 }
-SHAPES_OF_GROUPS = ((64, 8, 16), (64, 24, 16))
+SHAPES_OF_GROUPS = {
+    1: ((64, 8, 32), (64, 24, 32)),
+    2: ((64, 8, 16), (64, 24, 16)),
+    4: ((64, 8, 8), (64, 24, 8)),
+}
 ANY = Hint()
 
 
@@ -51,15 +56,40 @@ def monoid(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
 REDUCTION = Hint(lambda choose: {"z": choose.pick((I32, F32))}, monoid)
 
 
-def tiles(*combinations: tuple[Scalar, Scalar], of: tuple[tuple[int, int, int], ...] | None = None) -> Hint:
-    """Operands of one type and an accumulator of another, in a shape of tensor cores."""
+Shapes = Mapping[int, tuple[tuple[int, int, int], ...]]
+
+
+def tiles(*combinations: tuple[Scalar, Scalar], of: Shapes = SHAPES, changed: tuple[str, ...] = ()) -> Hint:
+    """Operands of one type and an accumulator of another, in a shape of tensor cores.
+
+    changed: the names of functions of elements of an operand
+    """
 
     def types(choose: Choose) -> Mapping[str, Type]:
         operand, accumulator = choose.pick(combinations)
-        m, n, k = choose.pick(of or SHAPES[operand.bytes])
-        return {"a": array(m, k, operand), "b": array(n, k, operand), "c": array(m, n, accumulator)}
+        m, n, k = choose.pick(of[operand.bytes])
+        return {
+            "a": array(m, k, operand),
+            "b": array(n, k, operand),
+            "c": array(m, n, accumulator),
+            **dict.fromkeys(changed, Function(operand, operand)),
+        }
 
     return Hint(types)
+
+
+def of_groups(*combinations: tuple[Scalar, Scalar], changed: tuple[str, ...] = ()) -> Hint:
+    return tiles(*combinations, of=SHAPES_OF_GROUPS, changed=changed)
+
+
+def _small(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
+    """A function under which numbers stay small: sums in f16 are exact up to 2048."""
+    type_ = types["g"]
+    if not isinstance(type_, Function) or not isinstance(type_.parameter, Scalar):
+        raise TypeError(str(type_))
+    x = Identifier("x", type_.parameter)
+    function = Primitive(primitive(choose.pick(("neg", "abs"))), (type_.parameter,))
+    return {"g": Lambda(x, apply(function, x))}
 
 
 def endofunction(*names: str, arguments: int = 1) -> Hint:
@@ -116,8 +146,12 @@ HINTS: Mapping[str, Hint] = {
     **dict.fromkeys(("zip(*f, )", "zip(, *f)", "mapViewFusion"), RESHAPES),
     "tensorise": tiles((F16, F32), (SCALARS["bf16"], F32), (TF32, F32)),
     "tensoriseSame": tiles((F16, F16)),
-    "tensoriseGroup": tiles((F16, F32), (SCALARS["bf16"], F32), of=SHAPES_OF_GROUPS),
-    "tensoriseGroupSame": tiles((F16, F16), of=SHAPES_OF_GROUPS),
+    "tensoriseGroup": of_groups((F16, F32), (SCALARS["bf16"], F32), (TF32, F32)),
+    "tensoriseGroupSame": of_groups((F16, F16)),
+    "tensoriseGroupWhole": of_groups((SCALARS["i8"], I32)),
+    "tensoriseRegisters": of_groups((F16, F32), (SCALARS["bf16"], F32), (TF32, F32), changed=("g",)),
+    "tensoriseRegistersSame": replace(of_groups((F16, F16), changed=("g",)), values=_small),
+    "tensoriseRegistersWhole": of_groups((SCALARS["i8"], I32), changed=("g",)),
     "tensoriseWhole": tiles((SCALARS["i8"], I32)),
     "asMatrix >> **g": endofunction("g"),
     "zip(asMatrix, row) >> **g": Hint(accumulators),

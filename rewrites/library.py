@@ -15,7 +15,7 @@ from rewrites.rule import COMPUTED, RULES, Computed, Rule
 ORDER = (
     "algorithmic", "maps", "reductions", "loops", "unused", "movement", "views", "zips", "slicing",
     "sliding", "padding", "orders", "rasterise", "selection", "vectors", "memory", "staging", "prologue",
-    "tensor", "lowering",
+    "tensor", "registers", "lowering",
 )  # fmt: skip
 
 

@@ -11,23 +11,24 @@ from rise.types import Function
 PRODUCTS = "zip(r)(c) |> map(fun((p, q) => {} * {})) |> reduce(+, 0)"
 
 
+def _same(match: Match, name: str) -> bool:
+    """Whether a function is the identity, or there is none of that name."""
+    function = match.terms.get(name)
+    return function is None or (
+        isinstance(function, Lambda)
+        and isinstance(function.body, Identifier)
+        and function.body.name == function.parameter.name
+    )
+
+
 def changes_an_operand(match: Match) -> str | None:
     """g or h is not the identity."""
-
-    def same(name: str) -> bool:
-        function = match.terms[name]
-        return (
-            isinstance(function, Lambda)
-            and isinstance(function.body, Identifier)
-            and function.body.name == function.parameter.name
-        )
-
-    return "the operands are used as they are" if same("g") and same("h") else None
+    return "the operands are used as they are" if _same(match, "g") and _same(match, "h") else None
 
 
 def keeps_types(match: Match) -> str | None:
     """A conversion belongs to the product: it is what multiplies with more precision."""
-    for name in ("g", "h"):
+    for name in sorted(match.terms.keys() & {"g", "h"}):
         function = match.terms[name].type
         if isinstance(function, Function) and function.parameter != function.result:
             return f"`{name}` changes the type from `{function.parameter}` to `{function.result}`"

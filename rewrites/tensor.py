@@ -90,6 +90,13 @@ TENSORISE_GROUP = _tensorise(
     by_warpgroup,
 )
 TENSORISE_GROUP_SAME = _tensorise("tensoriseGroupSame", "p * q", SAME_TYPE, by_warpgroup)
+TENSORISE_GROUP_WHOLE = _tensorise(
+    "tensoriseGroupWhole",
+    "i32(p) * i32(q)",
+    "A product of two tiles of bytes by a warpgroup, added to a third of whole numbers.",
+    by_warpgroup,
+    exact=True,
+)
 LOAD_ONCE = rule(
     "loadOnce",
     "zip(c)(a) |> map(fun(r => zip(fst(r))(b) |> map(fun(p => "

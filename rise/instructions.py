@@ -54,9 +54,14 @@ def _tiled(*depths: int) -> Callable[[Shape], bool]:
     return exists
 
 
-def _of_warpgroup(shape: Shape) -> bool:
-    m, n, k = shape
-    return m == 64 and n in range(8, 257, 8) and k == 16
+def _of_warpgroup(depth: int, *columns: range) -> Callable[[Shape], bool]:
+    """64 rows, and 32 bytes of k."""
+
+    def exists(shape: Shape) -> bool:
+        m, n, k = shape
+        return m == 64 and any(n in some for some in columns) and k == depth
+
+    return exists
 
 
 def _named(*names: str) -> frozenset[str]:
@@ -65,7 +70,13 @@ def _named(*names: str) -> frozenset[str]:
 
 _WMMA = (WMMA_SHAPES.__contains__, "16×16×16, 32×8×16, 8×32×16")
 _MMA = "m = 16 or 32, n = 8, 16, …, 64, k = {}"
-_WGMMA = (_of_warpgroup, "m = 64, n = 8, 16, …, 256, k = 16")
+_COLUMNS = range(8, 257, 8)
+_WGMMA = (_of_warpgroup(16, _COLUMNS), "m = 64, n = 8, 16, …, 256, k = 16")
+_WGMMA_TF32 = (_of_warpgroup(8, _COLUMNS), "m = 64, n = 8, 16, …, 256, k = 8")
+_WGMMA_BYTES = (
+    _of_warpgroup(32, range(8, 33, 8), range(48, 257, 16)),
+    "m = 64, n = 8, 16, 24, 32, 48, 64, …, 256, k = 32",
+)
 INSTRUCTIONS = (
     Instruction(Family.WMMA, _named("f16"), _named("f16", "f32"), *_WMMA, 70),
     Instruction(
@@ -78,6 +89,8 @@ INSTRUCTIONS = (
     ),
     Instruction(Family.WGMMA, _named("f16"), _named("f16", "f32"), *_WGMMA, 90),
     Instruction(Family.WGMMA, _named("bf16"), _named("f32"), *_WGMMA, 90),
+    Instruction(Family.WGMMA, _named("tf32"), _named("f32"), *_WGMMA_TF32, 90),
+    Instruction(Family.WGMMA, _named("i8"), _named("i32"), *_WGMMA_BYTES, 90),
     Instruction(Family.WMMA, _named("bf16"), _named("f32"), *_WMMA, 80),
     Instruction(
         Family.MMA, _named("f16"), _named("f16", "f32"), _tiled(8, 16), _MMA.format("8 or 16"), 80

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rewrites import algorithmic as a
 from rewrites import movement as m
@@ -15,6 +15,7 @@ from rewrites.prologue import (
     ZIP_MAP_OUT_FIRST,
     ZIP_MAP_OUT_SECOND,
 )
+from rewrites.registers import FIRST_INSIDE
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Lambda, call, children
 from rise.types import shape
@@ -25,6 +26,11 @@ from strategies.places import computes, outermost_part
 NO_PRODUCT = (
     "there is no product of two matrices: a sum (reduce) of products under two maps, whose inner array "
     "does not depend on the outer element"
+)
+NOT_IN_BULK = (
+    "an operand of a warpgroup's product is computed: bulk copies bring numbers as they are, and only the"
+    " first operand can go through registers, by a function of each element; compute the transposed result"
+    " if it is the second, or use fragments of 16×8×16"
 )
 
 
@@ -70,15 +76,18 @@ def at_products(s: Rewrite) -> Strategy:
     return Strategy("at_products", run)
 
 
-def computed_operands(term: Expr) -> list[Expr]:
-    """The operands of products that are computed, not only rearranged."""
-    found: list[Expr] = []
+def operands(term: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """Both operands of every outermost product."""
     for product in outermost_parts(term, is_product):
         applied = call(product)
         function, rows = applied[2]  # type: ignore[index]  # it is a map
         inner = call(function.body)  # type: ignore[union-attr]  # of a function
-        found += [matrix for matrix in (rows, inner[2][1]) if computes(matrix)]  # type: ignore[index]
-    return found
+        yield rows, inner[2][1]  # type: ignore[index]
+
+
+def computed_operands(term: Expr) -> list[Expr]:
+    """The operands of products that are computed, not only rearranged."""
+    return [matrix for both in operands(term) for matrix in both if computes(matrix)]
 
 
 # each product is a matrix of its own, everything else a map over it
@@ -88,6 +97,20 @@ outline = seq(
 )
 # what is done with the operands is a map over them
 separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_SAME, a.MAP_IDENTITY))
+# what is done with the first operand is done inside of the product
+first_inside = normalize(FIRST_INSIDE)
+
+
+def bulk_operands(term: Expr) -> bool:
+    """Whether the copying unit can bring the operands of all products: it brings numbers as they are.
+
+    A function of single elements of the first operand is left to the product.
+    """
+    separated = separate_prologue(term)
+    changed = separated.term if isinstance(separated, Success) else term
+    return not computed_operands(term) and not any(computes(second) for _, second in operands(changed))
+
+
 # what is done with operands point by point, from where they are to where their tiles are loaded
 bring_prologue = normalize(
     choice(

@@ -10,11 +10,14 @@ from rewrites.rule import Rule
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.contiguity import Context, Known, Lying, element, in_context, lying
-from strategies.core import Rewrite, Strategy, argument, everywhere, fail, function, id_, seq, top_down
+from strategies.core import Rewrite, Strategy, argument, check, everywhere, fail, function, id_, seq, top_down
 from strategies.places import mapped
 from strategies.products import is_fold
 
 PATTERNS = (32, 64, 128)  # bytes of the rows that can be swizzled
+NOT_ALONG_K = (
+    "warpgroups read operands along k, unless their elements have 16 bits: store the matrix transposed"
+)
 WIDEST = 16  # bytes that a thread moves at once
 
 
@@ -116,6 +119,8 @@ def _bulk(copies: Copies, stages: int, types: Pair, tiles: Known) -> Strategy:
         return id_ if sizes[-1].value == width else seq(columns.with_sizes(w=width))
 
     first, second = _both(tiles)
+    if not all(_along_k(tile, type_) for tile, type_ in ((first, types.first), (second, types.second))):
+        return check(lambda _: False, "stage", NOT_ALONG_K)
     return seq(
         s.STAGE["bulkCopy", "bulkCopy"].with_sizes(p=copies.padding, q=copies.padding),
         argument(
@@ -126,6 +131,12 @@ def _bulk(copies: Copies, stages: int, types: Pair, tiles: Known) -> Strategy:
         argument(everywhere(s.SWIZZLE["bulkCopy"].with_sizes(b=PATTERNS[-1]))),
         s.PIPELINE.with_sizes(s=stages),
     )
+
+
+def _along_k(tile: Known, type_: Type) -> bool:
+    """Whether warpgroups can read a tile that lies so: of elements of 16 bits, any."""
+    _, scalar = shape(type_)
+    return not _by_columns(tile) or (isinstance(scalar, Scalar) and scalar.bytes == 2)
 
 
 def _both(pair: Known) -> tuple[Known, Known]:

@@ -17,6 +17,12 @@ from rewrites import staging as s
 from rewrites import tensor as t
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
+from rewrites.registers import (
+    LOAD_FIRST,
+    TENSORISE_REGISTERS,
+    TENSORISE_REGISTERS_SAME,
+    TENSORISE_REGISTERS_WHOLE,
+)
 from rewrites.result import Failure, Result
 from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
@@ -52,10 +58,13 @@ from strategies.normal_forms import form_outward, fuse_once, view_inward
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.products import (
     NO_PRODUCT,
+    NOT_IN_BULK,
     at_products,
     bring_prologue,
+    bulk_operands,
     computed_operands,
     contains,
+    first_inside,
     is_fold,
     is_product,
     outline,
@@ -183,7 +192,7 @@ def tensor_core(p: Parameters) -> Strategy:
 
     block:     the part of the result that a block computes (m, n), and how much of k at a time
     warp:      the part of that which a warp computes, or a warpgroup
-    fragment:  the shape (m, n, k) of an instruction, which says whose it is: 64 × n × 16 is a warpgroup's
+    fragment:  the shape (m, n, k) of an instruction, which says whose it is: 64 × n is a warpgroup's
     load_once: fragments that several instructions use are loaded once
     stages:    how many tiles of operands are in shared memory, or on their way; 0: none go through it
     padding:   elements added to rows in shared memory, so that columns lie in different banks
@@ -262,7 +271,9 @@ def schedule(p: Parameters) -> Strategy:
         check(lambda term: rank(term) == 2, "tensor_core", NO_MATRIX),
         view_inward,
         outline,
-        separate_prologue,
+        seq(first_inside, check(bulk_operands, "tensor_core", NOT_IN_BULK))
+        if p.by_groups
+        else separate_prologue,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
         depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
         bring_prologue,
@@ -341,7 +352,8 @@ def shared_epilogue(p: Parameters) -> Strategy:
 
 
 INSTRUCTIONS = (
-    t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME
+    t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME,
+    t.TENSORISE_GROUP_WHOLE, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME, TENSORISE_REGISTERS_WHOLE,
 )  # fmt: skip
 
 
@@ -415,6 +427,8 @@ def fragments(p: Parameters) -> Strategy:
 
 
 def load_once(p: Parameters) -> Strategy:
+    if p.by_groups:
+        return everywhere(LOAD_FIRST) if p.load_once else id_
     if p.fetch:
         return everywhere(t.FETCH)
     return everywhere(t.LOAD_ONCE) if p.load_once else id_

@@ -154,8 +154,7 @@ __device__ __forceinline__ Descriptor shared_descriptor(const T* pointer, int le
          static_cast<Descriptor>(swizzle) << 62;
 }
 
-// Types of operands that are no types of C++: float with 10 bits of fraction, and one byte.
-struct tf32;
+// A type of operands that is no type of C++, of one byte.
 struct e4m3;
 
 // One instruction: codegen/wgmma.py prints those that a kernel uses.
@@ -175,16 +174,15 @@ __device__ __forceinline__ void wgmma(D (&d)[n / 2], R (&a)[16 / sizeof(R)], Des
 }
 
 // Keeps the compiler from moving uses of registers past this place.
+__device__ __forceinline__ void pin_register(float& number) { asm volatile("" : "+f"(number)::"memory"); }
+__device__ __forceinline__ void pin_register(tf32& number) { pin_register(number.number); }
+__device__ __forceinline__ void pin_register(int& number) { asm volatile("" : "+r"(number)::"memory"); }
+__device__ __forceinline__ void pin_register(unsigned& number) { asm volatile("" : "+r"(number)::"memory"); }
 template <class T, int count>
 __device__ __forceinline__ void pin_registers(T (&registers)[count]) {
   if constexpr (sizeof(T) == 4) {
 #pragma unroll
-    for (int i = 0; i < count; i += 1) {
-      if constexpr (static_cast<T>(0.5f) == static_cast<T>(0))
-        asm volatile("" : "+r"(registers[i])::"memory");
-      else
-        asm volatile("" : "+f"(registers[i])::"memory");
-    }
+    for (int i = 0; i < count; i += 1) pin_register(registers[i]);
   } else {
     unsigned* packed = reinterpret_cast<unsigned*>(registers);
 #pragma unroll

@@ -7,13 +7,13 @@
 namespace rise_emulation {
 
 // What a lane passes to ldmatrix.
-template <class T>
+template <class T, Fault fault>
 struct Rows {
-  LocalPointer<T, UninitialisedFragment> registers;
+  LocalPointer<T, fault> registers;
   Pointer<T> row;
 };
 
-template <class T, int count, bool transposed>
+template <class T, int count, bool transposed, Fault fault>
 static void perform_matrices(void** operands, int line) {
   constexpr int chunk = 16 / static_cast<int>(sizeof(T)), run = 4 / static_cast<int>(sizeof(T));
   static_assert(!transposed || sizeof(T) == 2, "elements of 16 bits are transposed");
@@ -22,7 +22,7 @@ static void perform_matrices(void** operands, int line) {
     uint32_t rows[8];
     for (int i = 0; i < 8; i++) {
       int lane = number * 8 + i;
-      const Rows<T>& own = *static_cast<const Rows<T>*>(operands[lane]);
+      const Rows<T, fault>& own = *static_cast<const Rows<T, fault>*>(operands[lane]);
       Access start = own.row.at(0, first_lane() + lane, line);
       if (!start.memory || !start.memory->shared)
         RISE_FAULT(Undefined, line, "load_matrices goes from shared memory into registers");
@@ -34,7 +34,7 @@ static void perform_matrices(void** operands, int line) {
     count_conflicts(rows, line);
   }
   for (int lane = 0; lane < lanes_per_warp; lane++) {
-    const Rows<T>& own = *static_cast<const Rows<T>*>(operands[lane]);
+    const Rows<T, fault>& own = *static_cast<const Rows<T, fault>*>(operands[lane]);
     for (int number = 0; number < count; number++)
       for (int e = 0; e < run; e++) {
         int row = lane / 4, column = run * (lane % 4) + e;
@@ -44,24 +44,24 @@ static void perform_matrices(void** operands, int line) {
   }
 }
 
-template <int count, bool transposed, class T>
-static inline void load_matrices_of(const LocalPointer<T, UninitialisedFragment>& registers,
-                                    Pointer<T> row, const char* name, int line) {
+template <int count, bool transposed, class T, Fault fault>
+static inline void load_matrices_of(const LocalPointer<T, fault>& registers, Pointer<T> row,
+                                    const char* name, int line) {
   check_whole_warp(name, line);
-  Rows<T> own{registers, row};
-  meet(name, line, perform_matrices<T, count, transposed>, &own);
+  Rows<T, fault> own{registers, row};
+  meet(name, line, perform_matrices<T, count, transposed, fault>, &own);
 }
 
-template <int count, class T>
-static inline void load_matrices(const LocalPointer<T, UninitialisedFragment>& registers,
+template <int count, class T, Fault fault>
+static inline void load_matrices(const LocalPointer<T, fault>& registers,
                                  typename std::common_type<Pointer<T>>::type row,
                                  int line = __builtin_LINE()) {
   load_matrices_of<count, false>(registers, row, "load_matrices", line);
 }
 
-template <int count, class T>
+template <int count, class T, Fault fault>
 static inline void load_matrices_transposed(
-    const LocalPointer<T, UninitialisedFragment>& registers,
+    const LocalPointer<T, fault>& registers,
     typename std::common_type<Pointer<T>>::type row, int line = __builtin_LINE()) {
   load_matrices_of<count, true>(registers, row, "load_matrices_transposed", line);
 }

@@ -13,6 +13,7 @@ from typing import TypeGuard
 
 from codegen import imperative as i
 from codegen.buffers import inner_element
+from codegen.passes.uses import target_of
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, variable
 from rise.source import Origin
@@ -31,11 +32,12 @@ def group_products(function: i.Function) -> i.Function:
         if isinstance(command, i.MmaFragment):
             for operand in (command.a, command.b):
                 if isinstance(operand, i.Tile):
-                    _check_operand(operand, news.get(operand.buffer), command.origin)
+                    along_k = operand.row_major == (operand is command.a)
+                    _check_operand(operand, news.get(operand.buffer), along_k, command.origin)
     return replace(function, body=_loops(function.body))
 
 
-def _check_operand(tile: i.Tile, new: i.New | None, origin: Origin) -> None:
+def _check_operand(tile: i.Tile, new: i.New | None, along_k: bool, origin: Origin) -> None:
     """A warpgroup reads rows of 128 bytes, swizzled by as many: along k, or across it."""
     element = inner_element(new.type) if new is not None else None
     length = ROW_BYTES // element.bytes if isinstance(element, Scalar) else 0
@@ -45,7 +47,14 @@ def _check_operand(tile: i.Tile, new: i.New | None, origin: Origin) -> None:
             "R0732",
             f"`{tile.buffer}` is no operand of a warpgroup: rows of {ROW_BYTES} bytes, swizzled",
             origin,
-            "copy it with `bulkCopy(swizzled(128))`, in panels of 64 elements",
+            f"copy it with `bulkCopy(swizzled(128))`, in panels of {ROW_BYTES} bytes a row",
+        )
+    if not along_k and length != ROW_BYTES // 2:
+        raise TranslationError(
+            "R0732",
+            f"`{tile.buffer}` is no operand of a warpgroup: rows of `{element}` have to lie along k",
+            origin,
+            "store the matrix transposed; only elements of 16 bits can lie the other way",
         )
 
 
@@ -73,7 +82,30 @@ def _around(command: i.Command, change: Callable[[i.Command], i.Command]) -> i.C
 
 
 def _products(command: i.Command) -> bool:
-    return any(isinstance(c, i.MmaFragment) and isinstance(c.a, i.Tile) for c in i.commands(command))
+    return any(isinstance(c, i.MmaFragment) and isinstance(c.b, i.Tile) for c in i.commands(command))
+
+
+def _registers(command: i.Command) -> set[str]:
+    """The buffers from which products take their first operand, if that is in registers."""
+    products = (c for c in i.commands(command) if isinstance(c, i.MmaFragment))
+    return {product.a.buffer for product in products if isinstance(product.a, i.Access)}
+
+
+def _fenced(command: i.Command, again: bool = False) -> i.Command:
+    """Operands in registers are ready, once they are written, before the first product that they are in.
+
+    again: a loop around writes them for every product, so each is waited for
+    """
+    if isinstance(command, i.Sequence):
+        parts = command.commands
+        first = next((n for n, part in enumerate(parts) if _registers(part)), 0)
+        written = {getattr(target_of(c), "buffer", "") for part in parts[:first] for c in i.commands(part)}
+        if _registers(command) & written:
+            fence = _for_each(i.sequence(*parts[first:]), _ready)
+            over = (i.GroupCommit(), i.GroupWait(0)) if again else ()
+            return i.sequence(*parts[:first], fence, *parts[first:], *over)
+    again = again or isinstance(command, i.For)
+    return i.with_inner(command, tuple(_fenced(c, again) for c in i.inner(command)))
 
 
 def _pipeline(loop: i.For) -> i.Command:
@@ -82,18 +114,22 @@ def _pipeline(loop: i.For) -> i.Command:
     shared_out = any(map(_of_warpgroups, i.commands(loop)))
 
     def started(products: i.Command) -> i.Command:
-        return i.sequence(i.GroupFence(), products, i.GroupCommit(), i.GroupWait(IN_FLIGHT))
+        # operands in registers are written again in the next step
+        pending = 0 if _registers(products) else IN_FLIGHT
+        return i.sequence(i.GroupFence(), _fenced(products), i.GroupCommit(), i.GroupWait(pending))
 
     def step(command: i.Command) -> i.Command:
-        one = _of_warpgroups(command) if shared_out else not isinstance(command, i.Sequence | i.New)
+        one = _of_warpgroups(command) if shared_out else not isinstance(command, i.Sequence)
         if one and _products(command):
             found.append(command)
             return _around(command, started)
         return i.with_inner(command, tuple(step(c) for c in i.inner(command)))
 
-    body, released = _released_late(step(loop.body), loop)
-    before = [_around(c, lambda b: _each_accumulator(b, _fence)) for c in found]
-    after = [_around(c, lambda b: _each_accumulator(b, _wait)) for c in found]
+    body, released = step(loop.body), i.sequence()
+    if not _registers(loop):
+        body, released = _released_late(body, loop)
+    before = [_around(c, lambda b: _for_each(b, _fence)) for c in found]
+    after = [_around(c, lambda b: _for_each(b, _wait)) for c in found]
     return i.sequence(*before, replace(loop, body=body), *after, released)
 
 
@@ -116,28 +152,32 @@ def _at(command: i.Command, values: dict[Atom, Nat]) -> i.Command:
 
 
 def _at_once(products: i.Command) -> i.Command:
-    fence, wait = (_each_accumulator(products, make) for make in (_fence, _wait))
-    return i.sequence(fence, products, i.GroupCommit(), wait)
+    fence, wait = (_for_each(products, make) for make in (_fence, _wait))
+    return i.sequence(fence, _fenced(products), i.GroupCommit(), wait)
 
 
-def _fence(accumulator: i.Acceptor) -> i.Command:
-    return i.GroupFence((accumulator,))
+def _fence(product: i.MmaFragment) -> i.Command:
+    return i.GroupFence((product.target,))
 
 
-def _wait(accumulator: i.Acceptor) -> i.Command:
-    return i.GroupWait(0, (accumulator,))
+def _ready(product: i.MmaFragment) -> i.Command:
+    return i.GroupFence((product.a,)) if isinstance(product.a, i.Access) else i.Skip()
 
 
-def _each_accumulator(command: i.Command, make: Callable[[i.Acceptor], i.Command]) -> i.Command:
-    """make(accumulator) for each one of the products of a command, in the loops that tell them apart."""
+def _wait(product: i.MmaFragment) -> i.Command:
+    return i.GroupWait(0, (product.target,))
+
+
+def _for_each(command: i.Command, make: Callable[[i.MmaFragment], i.Command]) -> i.Command:
+    """make(product) for the products of a command, in the loops that tell what it names apart."""
     match command:
-        case i.MmaFragment(target, i.Tile()):
-            return make(target)
+        case i.MmaFragment(_, _, i.Tile()):
+            return make(command)
         case i.For(index, _, body):
-            inner = _each_accumulator(body, make)
+            inner = _for_each(body, make)
             used = {name for a in i.accesses_in(inner) for n in a.indices for name in n.variables}
             return (
                 replace(command, body=inner, unroll=True, pattern="accumulators") if index in used else inner
             )
         case _:
-            return i.sequence(*(_each_accumulator(c, make) for c in i.inner(command)))
+            return i.sequence(*(_for_each(c, make) for c in i.inner(command)))

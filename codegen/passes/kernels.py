@@ -215,7 +215,14 @@ def _kernel(
         tuple(v for v in known if v.name in written),
         tuple(v for v in known if v.name in read - written),
         _nested(group, 0),
+        _maps(function, group),
     )
+
+
+def _maps(function: i.Function, group: Sequence[Step]) -> tuple[i.MapParameter, ...]:
+    """The tensor maps that the commands of a kernel name."""
+    named = {getattr(command, "map", None) for step in group for command in i.commands(step.command)}
+    return tuple(one for one in function.maps if one.name in named)
 
 
 def _sizes(known: Iterable[i.Variable], group: Sequence[Step]) -> set[str]:

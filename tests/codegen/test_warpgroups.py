@@ -25,6 +25,7 @@ from rise.errors import EmulationError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.nat import constant
 from rise.normal import data_flow
+from rise.pretty import show
 from rise.types import Fragment, FragmentKind, Scalar
 from strategies.tensor_core import tensor_core
 
@@ -190,9 +191,14 @@ def test_a_fault_of_the_text_is_noticed(name: str) -> None:
 
 
 def test_what_is_computed_on_the_way_is_refused() -> None:
-    text = product(128).replace("A |> map", "A |> map(map(fun(x => max(x, 0.0)))) |> map")
+    """By a program that says it: a schedule leaves a function of the first operand to its fragments."""
+    made = tensor_core(**SMALL)(data_flow(check_expression(product(128))))  # type: ignore[arg-type]
+    assert isinstance(made, Success)
+    right, wrong = "fst(acc) |> bulkCopy(", "fst(acc) |> map(map(fun(x => max(x, 0.0)))) |> bulkCopy("
+    text = show(made.term, annotate=True)
+    assert right in text
     with pytest.raises(TranslationError, match="it is computed, or not in global memory") as caught:
-        derived(text)
+        generate(data_flow(check_expression(text.replace(right, wrong))), "product")
     assert caught.value.code == "R0731"
 
 

@@ -22,6 +22,7 @@ struct Tensor<tf32> {
   using Storage = float;
   using Number = float;
   static float number(float value) { return bit_cast<float>(bit_cast<uint32_t>(value) & 0xffffe000u); }
+  static float number(tf32 value) { return number(value.number); }
 };
 template <>
 struct Tensor<e4m3> {
@@ -56,6 +57,7 @@ struct Flight {
   void (*perform)(const Flight& flight, int first);
   Descriptor a, b;
   ptrdiff_t d, registers;  // places in a stack; -1: A is in shared memory
+  ptrdiff_t d_end, registers_end;
   bool scale;
   int n, line;
   unsigned commit;
@@ -88,6 +90,17 @@ static inline Array& in_stack(ptrdiff_t place, int thread) {
 static inline bool in_flight(const Flights& own, ptrdiff_t place) {
   for (int i = 0; i < own.count; i++)
     if (own.queue[i].d == place || own.queue[i].registers == place) return true;
+  return false;
+}
+
+// Whether a wgmma under way works on any of the bytes.
+static inline bool works_on(const Flights& own, ptrdiff_t place, size_t bytes) {
+  ptrdiff_t end = place + static_cast<ptrdiff_t>(bytes);
+  for (int i = 0; i < own.count; i++) {
+    const Flight& flight = own.queue[i];
+    if ((flight.d < end && place < flight.d_end) || (flight.registers < end && place < flight.registers_end))
+      return true;
+  }
   return false;
 }
 
@@ -261,7 +274,9 @@ static void issue_wgmma(void** operands, int line) {
   Flights& own = own_flights();
   if (own.count == most_flights)
     RISE_FAULT(LaunchLimits, line, "more than %d wgmma of a warpgroup are under way", most_flights);
-  bool continues = false;
+  // registers that no wait has named may be those of a product that is over
+  bool continues = !works_on(own, issue.d, sizeof(Accumulators));
+  ptrdiff_t d_end = issue.d + static_cast<ptrdiff_t>(sizeof(Accumulators)), registers_end = -1;
   for (int i = 0; i < own.count; i++)
     continues = continues || (own.queue[i].d == issue.d && own.queue[i].n == n);
   hold_registers<Accumulators>(issue.d, n / 2, issue.scale, continues, line);
@@ -271,11 +286,13 @@ static void issue_wgmma(void** operands, int line) {
     check_descriptor(issue.a, line);
     hold_operand(Operand(issue.a, a_major), 64, size, "A", line);
   } else {
-    bool again = in_flight(own, issue.registers) && issue.registers != issue.d;
+    registers_end = issue.registers + static_cast<ptrdiff_t>(sizeof(Registers));
+    bool over = !works_on(own, issue.registers, sizeof(Registers));
+    bool again = issue.registers != issue.d && (over || in_flight(own, issue.registers));
     hold_registers<Registers>(issue.registers, 16 / size, true, again, line);
   }
   own.queue[own.count++] = {perform_wgmma<n, T, a_major, b_major, D, Accumulators, Registers>,
-                            issue.a, issue.b, issue.d, issue.registers, issue.scale, n, line, own.committed};
+                            issue.a, issue.b, issue.d, issue.registers, d_end, registers_end, issue.scale, n, line, own.committed};
 }
 
 template <int n, class T, Major a_major = Major::K, Major b_major = Major::K, class D, int count, Fault fault>
@@ -293,7 +310,8 @@ template <int n, class T, Major b_major = Major::K, class D, int count, Fault fa
 static inline void wgmma(LocalArray<D, count, fault>& d, LocalArray<R, length, other>& a, Descriptor b,
                          bool scale = true, int line = __builtin_LINE()) {
   static_assert(wgmma_exists<n, T, D, Major::K, b_major>, "there is no such wgmma");
-  static_assert(std::is_same<R, typename Tensor<T>::Storage>::value && length * sizeof(R) == 16,
+  static_assert((std::is_same<R, typename Tensor<T>::Storage>::value || std::is_same<R, T>::value) &&
+                    length * sizeof(R) == 16,
                 "a thread has 16 bytes of A");
   static_assert(count == n / 2, "64 x n accumulators are n / 2 for each thread");
   Issue issue{place_in_stack(&d, machine.current), place_in_stack(&a, machine.current), 0, b, scale};
