@@ -9,7 +9,7 @@ from math import isinf, prod
 from codegen import imperative as i
 from codegen.buffers import dimensions, flatten, inner_element
 from codegen.fragments import distribution, family_of, known_shape
-from codegen.launch import Launch, number
+from codegen.launch import WARP, WARPGROUP, Launch, number
 from codegen.passes.allocate import BARRIERS
 from codegen.passes.workers import worker
 from codegen.resolve import several_kernels
@@ -42,6 +42,13 @@ WRAPPING: Mapping[Data, tuple[str, str]] = {
 }
 # C computes with these as with int; the language does not
 NARROW = frozenset(map(Scalar, ("i8", "i16", "u8", "u16")))
+# threads of a scope smaller than a block, and how all of a scope meet; barrier 0 is the block's
+WORKERS = {i.Scope.WARPGROUP: WARPGROUP, i.Scope.WARP: WARP}
+BARRIER = {
+    i.Scope.BLOCK: "__syncthreads();",
+    i.Scope.WARPGROUP: f"named_barrier(threadIdx.x / {WARPGROUP} + 1, {WARPGROUP});",
+    i.Scope.WARP: "__syncwarp();",
+}
 # bytes that an array of each thread's own may take: what all threads of a GPU have comes to some gigabytes
 LOCAL_LIMIT = 16 * 1024
 
@@ -58,6 +65,7 @@ class Printer:
     origin: Origin = None
     types: dict[str, Data] = field(default_factory=dict)
     layouts: dict[str, bool] = field(default_factory=dict)
+    swizzled: set[str] = field(default_factory=set)
     depth: int = 0
     instructions: list[Wgmma] = field(default_factory=list)
 
@@ -70,7 +78,7 @@ class Printer:
             if isinstance(command, i.LoadFragment):
                 self._layout(command)
         hopper = bool(self.function.maps) or any(
-            isinstance(c, i.WaitBarrier | i.GroupFence) for c in i.commands(self.function.body)
+            isinstance(c, i.WaitBarrier | i.GroupFence | i.FenceAsync) for c in i.commands(self.function.body)
         )
         self.line(f'#include "{"hopper" if hopper else "rise"}.cuh"')
         includes = len(self.lines)
@@ -182,11 +190,21 @@ class Printer:
             case i.New():
                 self._new(command)
             case i.Barrier(scope):
-                self.line("__syncthreads();" if scope is i.Scope.BLOCK else "__syncwarp();")
-            case i.Elected(body):
-                self.line("if (threadIdx.x == 0) {")
+                self.line(BARRIER[scope])
+            case i.Elected(body, scope):
+                number_ = "threadIdx.x" if scope is i.Scope.BLOCK else f"threadIdx.x % {WORKERS[scope]}"
+                self.line(f"if ({number_} == 0) {{")
                 self.block(body)
                 self.line("}")
+            case i.BulkStore(_, i.Tile() as tile, name, corner):
+                places = ", ".join([name, self._memory(tile), *map(nat_text, corner)])
+                self.line(f"bulk_store({places});")
+            case i.BulkCommit():
+                self.line("bulk_commit();")
+            case i.BulkWait(pending):
+                self.line(f"bulk_wait_read<{pending}>();")
+            case i.FenceAsync():
+                self.line("fence_async_shared();")
             case i.InitBarriers(barriers, count):
                 self.line(f"for (int s = 0; s < {nat_text(count)}; s += 1)")
                 self.line(f"  barrier_init({self._pointer_to(barriers)} + s, 1);")
@@ -209,6 +227,10 @@ class Printer:
             case i.LoadMatrices(target, source, count, transposed):
                 how = "load_matrices_transposed" if transposed else "load_matrices"
                 places = f"&{self.expression(_read(target))}, &{self.expression(source)}"
+                self.line(f"{how}<{count}>({places});")
+            case i.StoreMatrices(target, value, count, transposed):
+                how = "store_matrices_transposed" if transposed else "store_matrices"
+                places = f"&{self.expression(_read(target))}, &{self.expression(value)}"
                 self.line(f"{how}<{count}>({places});")
             case i.LoadFragment(fragment, target, tile):
                 layout = "" if fragment.kind is not FragmentKind.ACCUMULATOR else f", {_memory_layout(tile)}"
@@ -269,6 +291,7 @@ class Printer:
                 element_type = "Barrier"
             elif new.layout.name == "swizzled" and not self._of_warpgroups(new.name):
                 shared, memory = "Swizzled", "swizzled_memory"
+                self.swizzled.add(new.name)
                 element_type += f", {new.layout.amount}"
             self.line(f"{shared}<{element_type}> {new.name} = {memory}<{element_type}>({offset});")
         elif sizes:
@@ -312,7 +335,7 @@ class Printer:
     def _of_warpgroups(self, name: str) -> bool:
         """Whether copying unit and warpgroups, which know the pattern, are all that use a buffer."""
         using = [c for c in i.commands(self.function.body) if any(a.buffer == name for a in i.accesses(c))]
-        return all(isinstance(c, i.BulkCopy | i.MmaFragment) for c in using)
+        return all(isinstance(c, i.BulkCopy | i.BulkStore | i.MmaFragment) for c in using)
 
     def _pointer_to(self, barrier: i.Acceptor) -> str:
         """The address of an mbarrier."""
@@ -396,6 +419,12 @@ class Printer:
     def _pointer(self, tile: i.Tile) -> str:
         offset = nat_text(tile.offset)
         return tile.buffer if offset == "0" else f"{tile.buffer} + ({offset})"
+
+    def _memory(self, tile: i.Tile) -> str:
+        """The address of a tile for the copying unit, which knows the pattern."""
+        pointer = self._pointer(tile)
+        swizzled = tile.buffer in self.swizzled
+        return f"{tile.buffer}.first{pointer.removeprefix(tile.buffer)}" if swizzled else pointer
 
     def _operator(self, expr: i.Operator) -> str:
         operands = [self.expression(o) for o in expr.operands]

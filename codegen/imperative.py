@@ -39,6 +39,7 @@ class Scope(Enum):
     """Who waits at a barrier."""
 
     BLOCK = "block"
+    WARPGROUP = "warpgroup"
     WARP = "warp"
 
 
@@ -302,9 +303,41 @@ class WaitBarrier:
 
 @dataclass(frozen=True)
 class Elected:
-    """The body, by one thread of the block."""
+    """The body, by one thread: of the block, or of each warpgroup (see `stores`)."""
 
     body: Command
+    scope: Scope = Scope.BLOCK
+
+
+@dataclass(frozen=True)
+class BulkStore:
+    """Starts to copy a tile from shared into global memory; what lies outside of the array is left out.
+
+    map, corner: as resolved: of the tensor, and the first element of the box in it, innermost first
+    """
+
+    target: Acceptor
+    value: Expression
+    map: str = ""
+    corner: tuple[Nat, ...] = ()
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class BulkCommit:
+    """The bulk stores that the thread started since the last commit become a group."""
+
+
+@dataclass(frozen=True)
+class BulkWait:
+    """Until at most `pending` groups of the thread's bulk stores have not read their tiles."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
+class FenceAsync:
+    """What the thread wrote to shared memory is seen by the copying unit and by products."""
 
 
 @dataclass(frozen=True)
@@ -428,6 +461,20 @@ class LoadMatrices:
 
 
 @dataclass(frozen=True)
+class StoreMatrices:
+    """stmatrix: `count` 8×8 matrices of 16-bit elements from the registers of a fragment from `value` on.
+
+    target: of lane 8j + i where row i of matrix j goes
+    """
+
+    target: Acceptor
+    value: Expression
+    count: int
+    transposed: bool
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class StoreFragment:
     fragment: Fragment
     tile: Acceptor
@@ -474,6 +521,10 @@ Command = (
     | BulkCopy
     | WaitBarrier
     | Elected
+    | BulkStore
+    | BulkCommit
+    | BulkWait
+    | FenceAsync
     | GroupFence
     | GroupCommit
     | GroupWait
@@ -485,6 +536,7 @@ Command = (
     | Barrier
     | LoadFragment
     | LoadMatrices
+    | StoreMatrices
     | StoreFragment
     | FillFragment
     | MmaFragment
@@ -495,7 +547,7 @@ Command = (
 # what has expressions and acceptors as its parts
 READING = (
     Operator, ForeignCall, Assign, CopyAsync, LoadFragment, LoadMatrices, StoreFragment, FillFragment,
-    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, GroupFence, GroupWait,
+    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, GroupFence, GroupWait, BulkStore, StoreMatrices,
 )  # fmt: skip
 
 

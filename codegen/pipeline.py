@@ -17,6 +17,7 @@ from codegen.passes.groups import group_products
 from codegen.passes.indices import INDEX_PASSES
 from codegen.passes.kernels import kernels
 from codegen.passes.legality import check, check_accumulators
+from codegen.passes.stores import elect_in_groups
 from codegen.passes.vectorise import vectorise
 from codegen.reserved import RESERVED
 from codegen.resolve import resolve, several_kernels
@@ -184,7 +185,7 @@ def _compiled(kernel: Kernel) -> Kernel:
 
     indices = index_type(kernel.function)
     function = stage("kernel", _counting_in(indices, kernel))
-    function = stage("groups", group_products(function))
+    function = stage("groups", elect_in_groups(group_products(function)))
     function = stage("distribute", distribute(function))
     launch = derive(function.body)
     check(function, launch)

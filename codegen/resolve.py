@@ -79,7 +79,7 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return new
         case i.ForFragment() | i.Elected():
             return replace(command, body=_command(r, command.body, facts))
-        case i.BulkCopy():
+        case i.BulkCopy() | i.BulkStore():
             return box.copied(r, command, facts)
         case i.LoadFragment(fragment) if distribution(fragment) is not None:
             return distributed.load(r, command, facts)

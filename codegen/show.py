@@ -67,8 +67,9 @@ def _lines(command: i.Command) -> Iterator[str]:
             yield from _block(f"new({space}, {name}: {show_type(type_)})", body)
         case i.When(value, bound, body):
             yield from _block(f"when({show_nat(value)} < {show_nat(bound)})", body)
-        case i.Elected(body):
-            yield from _block("elected", body)
+        case i.Elected(body, scope):
+            one = "elected" if scope is i.Scope.BLOCK else f"elected({scope.value})"
+            yield from _block(one, body)
         case i.Define(name, value, body):
             yield f"let {name} = {show_nat(value)}"
             yield from _lines(body)
@@ -103,6 +104,14 @@ def _statement(command: i.Command) -> str:
             return f"expect({show_acceptor(barrier)}, {size})"
         case i.BulkCopy(target, value, barrier):
             return f"bulkCopy({show_acceptor(target)}, {show_expression(value)}, {show_acceptor(barrier)})"
+        case i.BulkStore(target, value):
+            return f"bulkStore({show_acceptor(target)}, {show_expression(value)})"
+        case i.BulkCommit():
+            return "bulkCommit"
+        case i.BulkWait(pending):
+            return f"bulkWait({pending})"
+        case i.FenceAsync():
+            return "fenceAsync"
         case i.WaitBarrier(barrier, parity):
             return f"waitBarrier({show_acceptor(barrier)}, {show_nat(parity)})"
         case i.GroupFence(fragments):
@@ -114,6 +123,9 @@ def _statement(command: i.Command) -> str:
         case i.LoadMatrices(target, source, count, transposed):
             how = f"loadMatrices{'Transposed' if transposed else ''}<{count}>"
             return f"{how}({show_acceptor(target)}, {show_expression(source)})"
+        case i.StoreMatrices(target, value, count, transposed):
+            how = f"storeMatrices{'Transposed' if transposed else ''}<{count}>"
+            return f"{how}({show_acceptor(target)}, {show_expression(value)})"
         case i.StoreFragment(_, tile, value):
             return f"storeFragment({show_acceptor(tile)}, {show_expression(value)})"
         case i.FillFragment(_, target, value):
