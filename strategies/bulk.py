@@ -1,4 +1,4 @@
-"""Fragments' tiles stored as bulk copies, from shared memory: in panels and swizzled as their rows ask for."""
+"""Fragments' tiles stored as bulk copies from shared memory: in panels, swizzled as their rows ask for."""
 
 from __future__ import annotations
 

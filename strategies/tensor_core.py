@@ -26,8 +26,8 @@ from rise.expr import Expr, call
 from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
 from rise.types import shape
-from strategies.contiguity import lying
 from strategies.bulk import stored_in_bulk
+from strategies.contiguity import lying
 from strategies.core import (
     Rewrite,
     Strategy,

@@ -128,9 +128,7 @@ def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
         copying = writes and isinstance(command, i.CopyAsync | i.BulkCopy)
         indices, collective = elements(command, access)
         storing = not writes and isinstance(command, i.BulkStore)
-        yield Use(
-            access.buffer, indices, around, writes, collective, copying=int(copying), storing=storing
-        )
+        yield Use(access.buffer, indices, around, writes, collective, copying=int(copying), storing=storing)
     inner = (*around, loop) if (loop := loop_of(command)) else around
     for part in i.inner(command):
         yield from uses(part, inner)

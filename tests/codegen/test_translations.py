@@ -17,7 +17,7 @@ COPY = "mapSeq(fun(x => x))"
 SUM = "reduceSeq(Local)(fun((a, x) => a + x), 0)"
 # the levels and copies of Hopper, and what rules have to lower first
 UNTRANSLATED = {
-    "mapCluster", "reduceRoleSplit", "bulkCopy", "bulkStore", "reduce", "scan",
+    "mapCluster", "reduceRoleSplit", "bulkCopy", "reduce", "scan",
 }  # fmt: skip
 
 HALVE = """depFun((l: Nat) => fun(ys: (2*l).i32 =>
