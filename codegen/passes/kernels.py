@@ -210,11 +210,14 @@ def _kernel(
     found = [uses(step.command, names) for step in group]
     written = {name for _, names_written in found for name in names_written}
     read = {name for names_read, _ in found for name in names_read} | _sizes(known, group)
+    parts = [part for step in group for part in i.commands(step.command)]
+    maps = {part.map for part in parts if isinstance(part, i.BulkCopy | i.BulkStore)}
     return i.Function(
         f"{function.name}_{number}",
         tuple(v for v in known if v.name in written),
         tuple(v for v in known if v.name in read - written),
         _nested(group, 0),
+        tuple(m for m in function.maps if m.name in maps),
     )
 
 

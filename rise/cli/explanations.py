@@ -146,7 +146,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "with 2 stages of a pipeline or more. What is computed, or lies in another order, is copied by threads.",
     "R0732": "A warpgroup multiplies tiles in shared memory whose rows lie along k, 128 bytes, swizzled. "
     "Transpose the operand in memory, or use fragments of `mma.sync`.",
-    "R0733": "One thread starts a bulk store: of the block, or of each warpgroup or warp in a map over these. "
+    "R0733": "One thread starts a bulk store: of the block, or of each warpgroup or warp in a map over them. "
     "In a map over threads or lanes each would start it. Use `bulkStore` outside of these maps.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",

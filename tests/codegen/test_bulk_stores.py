@@ -14,14 +14,17 @@ from test_warpgroups import DOT, SMALL, agrees, derived, product
 from codegen import imperative as i
 from codegen import runtime
 from codegen.emulator import Buffer, Emulation, emulate
+from codegen.execute import execute
 from codegen.imperative import Scope
-from codegen.pipeline import Kernel, generate
+from codegen.pipeline import Kernel, assemble, generate
 from codegen.runtime.compiling import compiler_report
 from codegen.tensor_maps import TensorBuffer
+from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
 from rise.errors import EmulationError, StrategyError, TranslationError
 from rise.interpret import call, random_inputs
+from rise.normal import data_flow
 from strategies.tensor_core import tensor_core
 
 SAME = "zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0)"
@@ -107,6 +110,20 @@ def test_a_second_operand_is_read_directly() -> None:
     )
     made = derived(text, 2, **wide(64))
     assert "bulk_store(output_map" in made.source and agrees(text, made)
+
+
+def test_partial_sums_are_stored_so_for_another_kernel() -> None:
+    """Of several kernels each has the maps that it uses."""
+    text = product(128, m=64, n=64)
+    schedule = tensor_core(
+        **{**SMALL, "block": (64, 64, 64), "stages": 2, "epilogue": "bulk", "split_k_blocks": 2}
+    )  # type: ignore[arg-type]
+    result = schedule(data_flow(check_expression(text)))
+    assert isinstance(result, Success), result.story()
+    made = assemble(result.term, "product")
+    inputs = random_inputs(inputs_of(check_expression(text)), seed=7, exact=True)
+    assert "bulk_store(" in made.kernels[0].source and not made.kernels[1].function.maps
+    assert np.array_equal(execute(made, inputs, "emulate"), call(check_expression(text), *inputs))
 
 
 # --- who waits for whom -----------------------------------------------------------------------------------
