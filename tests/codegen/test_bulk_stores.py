@@ -160,6 +160,19 @@ def test_the_tile_takes_the_place_of_the_operands() -> None:
     assert bulk.source.count("__syncthreads") == direct.source.count("__syncthreads") + 1
 
 
+def test_a_tile_keeps_its_memory_until_it_is_read() -> None:
+    """In a loop it would be written by the next iteration: the operands' tile lies elsewhere."""
+    text = """fun(xs: 3.2.64.64.f16 => xs |> mapSeq(fun(t =>
+      t |> mapSeq(mapSeq(mapThreads(0)(fun(x => x)))) |> toMem(Shared)
+      |> mapWarpGroup(fun(t => t |> asFragment |> fun((f: Fragment[64, 64, 16, f16, Accum]) => f)))
+      |> toMem(Local)
+      |> mapWarpGroup(fun(f => f |> asMatrix |> toMem(Shared, swizzled(128)) |> bulkStore)))))"""
+    made = by_hand(text)
+    assert made.launch.shared_bytes == 2 * 16384
+    for seed in range(3):
+        emulated(text, made, seed)
+
+
 def test_a_block_stores_what_its_threads_wrote() -> None:
     """Rows that are an odd number of chunks of 16 bytes."""
     text = """fun(xs: 3.5.24.f16 => xs |> mapBlock(0)(fun(t =>
