@@ -155,9 +155,11 @@ def test_one_tile_is_not_waited_for_before_it_is_written() -> None:
 
 def test_the_tile_takes_the_place_of_the_operands() -> None:
     """Not before all warpgroups have multiplied with them: there the block meets."""
-    bulk, direct = (derived(biased(64), 4, **wide(64, epilogue=e)) for e in ("bulk", "direct"))
+    text = biased(64).replace(".64.f16", ".320.f16")
+    bulk, direct = (derived(text, 4, **wide(64, epilogue=e)) for e in ("bulk", "direct"))
     assert bulk.launch.shared_bytes == direct.launch.shared_bytes
     assert bulk.source.count("__syncthreads") == direct.source.count("__syncthreads") + 1
+    assert agrees(text, bulk)
 
 
 def test_a_tile_keeps_its_memory_until_it_is_read() -> None:
