@@ -1,4 +1,4 @@
-"""Bulk copies: the proof, from the index path, that a tile is a box of an array in global memory.
+"""Bulk copies and stores: the proof, from the index path, that a tile is a box of an array in global memory.
 
 A box has extents in some of the array's dimensions, and one element in the others; its rows lie along the
 innermost one. The copying unit gets the array and the box as a tensor map.
@@ -22,9 +22,10 @@ from rise.types import Fragment, Layout, Scalar, shape
 WIDTH = 128  # of a panel, in bytes
 
 
-def copied(r: Resolver, command: i.BulkCopy, facts: Facts) -> i.Command:
+def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Command:
     """The copy, its map and the corner of its box; of a tile in panels, a copy for each of them."""
     sizes, _ = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
+    pattern = "bulkCopy" if isinstance(command, i.BulkCopy) else "bulkStore"
     for outer in range(len(sizes)):
         panels = [r.named.fresh("panel") for _ in range(outer)]
         try:
@@ -34,12 +35,14 @@ def copied(r: Resolver, command: i.BulkCopy, facts: Facts) -> i.Command:
                 raise
             continue
         for panel, size in zip(reversed(panels), reversed(sizes[:outer]), strict=True):
-            body = i.For(panel, size, body, unroll=True, pattern="bulkCopy")
+            body = i.For(panel, size, body, unroll=True, pattern=pattern)
         return body
     raise _refused("it has no dimensions", command.origin)
 
 
-def _box(r: Resolver, command: i.BulkCopy, panels: list[str], facts: Facts) -> i.BulkCopy:
+def _box(
+    r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], facts: Facts
+) -> i.BulkCopy | i.BulkStore:
     """The copy of one box: what is left of the tile when the indices of its panels are given."""
     sizes, element = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
     names = [f"box_{d}" for d in range(len(sizes) - len(panels))]
@@ -47,20 +50,37 @@ def _box(r: Resolver, command: i.BulkCopy, panels: list[str], facts: Facts) -> i
     for name, size in zip([*panels, *names], sizes, strict=True):
         inside = inside.with_range(name, 0, size)
     path = tuple(variable(name) for name in [*panels, *names])
-    source = r.read(command.value, path, inside)
-    target = r.write(command.target, path, inside)
-    if not isinstance(source, i.Access) or source.buffer in r.shared or r.named.pending:
+    value, target = r.read(command.value, path, inside), r.write(command.target, path, inside)
+    shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
+    if not isinstance(array, i.Access) or array.buffer in r.shared or r.named.pending:
         raise _refused("it is computed, or not in global memory", command.origin)
+    if not isinstance(shared, i.Access) or shared.buffer not in r.shared:
+        raise _refused("it is copied from or to something that is not in shared memory", command.origin)
     zero: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in names}
-    corner = tuple(simplify(n.substitute(zero), inside) for n in source.indices)
     extents = dict(zip(names, sizes[len(panels) :], strict=True))
-    box = _extents(source, corner, extents, names, inside, command.origin)
-    name = _map(r, source.buffer, box, _swizzle(r, target.buffer), element, command.origin)
-    start = simplify(r.linear(target).substitute(zero), inside)
-    tile = i.Tile(target.buffer, start, constant(0), True, target.indices, tuple(extents.items()))
-    barrier = r.write(command.barrier, (), facts)
-    at_corner = i.Access(source.buffer, corner, source.type)
-    return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], origin=command.origin)
+    tile = _dense(r, shared, extents, inside, command.origin)
+    corner = tuple(simplify(n.substitute(zero), inside) for n in array.indices)
+    box = _extents(array, corner, extents, names, inside, command.origin)
+    name = _map(r, array.buffer, box, _swizzle(r, shared.buffer), element, command.origin)
+    if isinstance(command, i.BulkCopy):
+        at_corner = i.Access(array.buffer, corner, array.type)
+        barrier = r.write(command.barrier, (), facts)
+        return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], origin=command.origin)
+    start = simplify(r.linear(array).substitute(zero), inside)
+    written = i.Tile(array.buffer, start, constant(0), True, array.indices, tuple(extents.items()))
+    return i.BulkStore(written, tile, name, corner[::-1], command.origin)
+
+
+def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts, origin: Origin) -> i.Tile:
+    """The box in shared memory, where its elements lie one after the other."""
+    linear = simplify(r.linear(access), facts)
+    start = simplify(linear.substitute({NatVariable(name): constant(0) for name in extents}), facts)
+    expected, size = start, constant(1)
+    for name, extent in reversed(extents.items()):
+        expected, size = expected + size * variable(name), size * extent
+    if simplify(linear - expected, facts) != constant(0):
+        raise _refused("in shared memory its elements do not lie one after the other", origin)
+    return i.Tile(access.buffer, start, constant(0), True, access.indices, tuple(extents.items()))
 
 
 def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:
@@ -166,5 +186,5 @@ def _refused(why: str, origin: Origin) -> TranslationError:
         "R0731",
         f"this tile is no box of an array in global memory: {why}",
         origin,
-        "copy it with `copyAsync`",
+        "copy it with `copyAsync`, or store it without `bulkStore`",
     )

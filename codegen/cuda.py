@@ -42,8 +42,16 @@ WRAPPING: Mapping[Data, tuple[str, str]] = {
 }
 # C computes with these as with int; the language does not
 NARROW = frozenset(map(Scalar, ("i8", "i16", "u8", "u16")))
+# threads of a scope smaller than a block, and how all of a scope meet; barrier 0 is the block's
+WORKERS = {i.Scope.WARPGROUP: WARPGROUP, i.Scope.WARP: WARP}
+BARRIER = {
+    i.Scope.CLUSTER: "cluster_sync();",
+    i.Scope.BLOCK: "__syncthreads();",
+    i.Scope.WARPGROUP: f"named_barrier(threadIdx.x / {WARPGROUP} + 1, {WARPGROUP});",
+    i.Scope.WARP: "__syncwarp();",
+}
+CONSUMERS = 15  # the named barrier of all who compute, where others load
 # bytes that an array of each thread's own may take: what all threads of a GPU have comes to some gigabytes
-CONSUMERS = 15  # the named barrier of all who compute
 LOCAL_LIMIT = 16 * 1024
 
 
@@ -59,8 +67,8 @@ class Printer:
     origin: Origin = None
     types: dict[str, Data] = field(default_factory=dict)
     layouts: dict[str, bool] = field(default_factory=dict)
-    depth: int = 0
     swizzled: set[str] = field(default_factory=set)
+    depth: int = 0
     instructions: list[Wgmma] = field(default_factory=list)
 
     def text(self) -> str:
@@ -72,7 +80,7 @@ class Printer:
             if isinstance(command, i.LoadFragment):
                 self._layout(command)
         hopper = bool(self.function.maps) or any(
-            isinstance(c, i.WaitBarrier | i.GroupFence) for c in i.commands(self.function.body)
+            isinstance(c, i.WaitBarrier | i.GroupFence | i.FenceAsync) for c in i.commands(self.function.body)
         )
         self.line(f'#include "{"hopper" if hopper else "rise"}.cuh"')
         includes = len(self.lines)
@@ -193,10 +201,20 @@ class Printer:
                 self.line(self._barrier(scope))
             case i.Roles():
                 self._roles(command)
-            case i.Elected(body, thread):
-                self.line(f"if (threadIdx.x == {thread}) {{")
+            case i.Elected(body, scope, thread):
+                number_ = "threadIdx.x" if scope is i.Scope.BLOCK else f"threadIdx.x % {WORKERS[scope]}"
+                self.line(f"if ({number_} == {thread}) {{")
                 self.block(body)
                 self.line("}")
+            case i.BulkStore(_, i.Tile() as tile, name, corner):
+                places = ", ".join([name, self._pointer(tile), *map(nat_text, corner)])
+                self.line(f"bulk_store({places});")
+            case i.BulkCommit():
+                self.line("bulk_commit();")
+            case i.BulkWait(pending):
+                self.line(f"bulk_wait_read<{pending}>();")
+            case i.FenceAsync():
+                self.line("fence_async_shared();")
             case i.InitBarriers(barriers, count, arrivals):
                 self.line(f"for (int s = 0; s < {nat_text(count)}; s += 1)")
                 self.line(f"  barrier_init({self._pointer_to(barriers)} + s, {arrivals});")
@@ -229,6 +247,10 @@ class Printer:
                 how = "load_matrices_transposed" if transposed else "load_matrices"
                 places = f"&{self.expression(_read(target))}, &{self.expression(source)}"
                 self.line(f"{how}<{count}>({places});")
+            case i.StoreMatrices(target, value, count, transposed):
+                how = "store_matrices_transposed" if transposed else "store_matrices"
+                places = f"&{self.expression(_read(target))}, &{self.expression(value)}"
+                self.line(f"{how}<{count}>({places});")
             case i.LoadFragment(fragment, target, tile):
                 layout = "" if fragment.kind is not FragmentKind.ACCUMULATOR else f", {_memory_layout(tile)}"
                 self.line(
@@ -247,15 +269,9 @@ class Printer:
                 self._elements(index, body)
 
     def _barrier(self, scope: i.Scope) -> str:
-        match scope:
-            case i.Scope.CLUSTER:
-                return "cluster_sync();"
-            case i.Scope.BLOCK:
-                return "__syncthreads();"
-            case i.Scope.CONSUMERS:
-                return f"named_barrier({CONSUMERS}, {WARP * self.launch.warps});"
-            case i.Scope.WARP:
-                return "__syncwarp();"
+        if scope is i.Scope.CONSUMERS:
+            return f"named_barrier({CONSUMERS}, {WARP * self.launch.warps});"
+        return BARRIER[scope]
 
     def _roles(self, roles: i.Roles) -> None:
         """Registers that those who load do not need go to those who compute."""
@@ -316,8 +332,8 @@ class Printer:
                 element_type = "Barrier"
             elif new.layout.name == "swizzled" and not self._of_warpgroups(new.name):
                 shared, memory = "Swizzled", "swizzled_memory"
-                element_type += f", {new.layout.amount}"
                 self.swizzled.add(new.name)
+                element_type += f", {new.layout.amount}"
             self.line(f"{shared}<{element_type}> {new.name} = {memory}<{element_type}>({offset});")
         elif sizes:
             size = prod(sizes) * element.bytes if isinstance(element, Scalar) else 4 * prod(sizes)
@@ -361,7 +377,7 @@ class Printer:
     def _of_warpgroups(self, name: str) -> bool:
         """Whether copying unit and warpgroups, which know the pattern, are all that use a buffer."""
         using = [c for c in i.commands(self.function.body) if any(a.buffer == name for a in i.accesses(c))]
-        return all(isinstance(c, i.BulkCopy | i.MmaFragment) for c in using)
+        return all(isinstance(c, i.BulkCopy | i.BulkStore | i.MmaFragment) for c in using)
 
     def _pointer_to(self, barrier: i.Acceptor) -> str:
         """The address of an mbarrier."""

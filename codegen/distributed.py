@@ -2,7 +2,8 @@
 
 From shared memory whole 8×8 matrices of 16-bit elements (8×16 bytes) are loaded at once (`ldmatrix`),
 where rows or columns of the tile are contiguous and aligned; from anywhere else, and of what is computed,
-element by element. So such a fragment can be loaded from any view, and stored into any.
+element by element. So such a fragment can be loaded from any view, and stored into any. Warpgroups store
+such matrices at once as well (`stmatrix`).
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ def _load_elements(r: Resolver, command: i.LoadFragment, places: Distribution, f
 
 
 def store(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts) -> i.Command:
+    matrices = _matrices_out(r, command, places, facts)
+    return matrices if matrices is not None else _store_elements(r, command, places, facts)
+
+
+def _store_elements(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts) -> i.Command:
     def element(register: Nat, row: Nat, column: Nat, inside: Facts) -> i.Command:
         target = r.write(command.tile, (row, column), inside)
         return i.Assign(target, r.read(command.value, (register,), inside), command.origin)
@@ -169,3 +175,57 @@ def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:
     except TranslationError:
         return None
     return found[0] if isinstance(made, i.Skip) else None
+
+
+# --- stmatrix -----------------------------------------------------------------------------------------------
+
+
+def _matrices_out(
+    r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts
+) -> i.Command | None:
+    """The store by matrices; None where the tile does not lie so that it can be."""
+    fragment = command.fragment
+    size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 0
+    if family_of(fragment) is not Family.WGMMA or size * places.run != 4:
+        return None
+    matrices = quotient(places.registers, constant(places.run)).value or 0
+    count = next(c for c in (4, 2, 1) if matrices % c == 0)
+    group, inside = r.named.fresh("g"), facts.with_range(MEMBER, 0, HOLDERS[Family.WGMMA])
+    inside = inside.with_range(group, 0, matrices // count)
+    member = variable(MEMBER)
+    matrix = count * variable(group) + remainder(quotient(member, constant(ROWS)), constant(count))
+    # the place of the warp's first lane
+    first = places.at(LANES * quotient(member, constant(LANES)), places.run * matrix)
+    row, column = (simplify(n, inside) for n in first)
+    stored = _rows_at(r, command.tile, row, column, inside)
+    if stored is None:
+        return None
+    across = remainder(member, constant(ROWS))
+    row, column = (row + across, column) if stored.are_rows else (row, column + across)
+
+    def make() -> i.Command:
+        target = r.write(command.tile, (simplify(row, inside), simplify(column, inside)), inside)
+        value = r.read(command.value, (simplify(places.run * count * variable(group), inside),), inside)
+        transposed = stored.are_rows != places.along_row
+        return i.StoreMatrices(target, value, count, transposed, command.origin)
+
+    body = r.named.before(make)
+    groups = constant(matrices // count)
+    loop = i.For(group, groups, body, unroll=True, pattern="asMatrix")
+    return i.ParallelFor(i.Level.MEMBER, 0, MEMBER, constant(HOLDERS[Family.WGMMA]), loop)
+
+
+def _rows_at(r: Resolver, tile: i.Acceptor, row: Nat, column: Nat, facts: Facts) -> _Rows | None:
+    """How 8×8 elements of 16 bits from there on lie in shared memory, if in aligned rows or columns."""
+    down, along = "matrix_row", "matrix_column"
+    inside = facts.with_range(down, 0, ROWS).with_range(along, 0, ROWS)
+    path = tuple(simplify(n, inside) for n in (row + variable(down), column + variable(along)))
+    access = r.write(tile, path, inside)
+    if access.buffer not in r.shared:
+        return None
+    linear = simplify(r.linear(access), inside)
+    for name, are_rows in ((along, True), (down, False)):
+        start = simplify(linear - variable(name), inside)
+        if name not in start.variables and divides(ROWS, start, inside):
+            return _Rows(are_rows)
+    return None

@@ -42,6 +42,7 @@ class Scope(Enum):
     CLUSTER = "cluster"
     BLOCK = "block"
     CONSUMERS = "consumers"  # the warpgroups that compute, where others only load
+    WARPGROUP = "warpgroup"
     WARP = "warp"
 
 
@@ -332,9 +333,10 @@ class Arrive:
 
 @dataclass(frozen=True)
 class Elected:
-    """The body, by one thread of the block."""
+    """The body, by one thread: of the block, that with a number, or of each warpgroup (see `stores`)."""
 
     body: Command
+    scope: Scope = Scope.BLOCK
     thread: int = 0
 
 
@@ -353,6 +355,37 @@ class Roles:
     consumers: int
     turn: str = ""
     origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class BulkStore:
+    """Starts to copy a tile from shared into global memory; what lies outside of the array is left out.
+
+    map, corner: as resolved: of the tensor, and the first element of the box in it, innermost first
+    """
+
+    target: Acceptor
+    value: Expression
+    map: str = ""
+    corner: tuple[Nat, ...] = ()
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class BulkCommit:
+    """The bulk stores that the thread started since the last commit become a group."""
+
+
+@dataclass(frozen=True)
+class BulkWait:
+    """Until at most `pending` groups of the thread's bulk stores have not read their tiles."""
+
+    pending: int
+
+
+@dataclass(frozen=True)
+class FenceAsync:
+    """What the thread wrote to shared memory is seen by the copying unit and by products."""
 
 
 @dataclass(frozen=True)
@@ -480,6 +513,20 @@ class LoadMatrices:
 
 
 @dataclass(frozen=True)
+class StoreMatrices:
+    """stmatrix: `count` 8×8 matrices of 16-bit elements from the registers of a fragment from `value` on.
+
+    target: of lane 8j + i where row i of matrix j goes
+    """
+
+    target: Acceptor
+    value: Expression
+    count: int
+    transposed: bool
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class StoreFragment:
     fragment: Fragment
     tile: Acceptor
@@ -534,6 +581,10 @@ Command = (
     | Arrive
     | Elected
     | Roles
+    | BulkStore
+    | BulkCommit
+    | BulkWait
+    | FenceAsync
     | GroupFence
     | GroupCommit
     | GroupWait
@@ -545,6 +596,7 @@ Command = (
     | Barrier
     | LoadFragment
     | LoadMatrices
+    | StoreMatrices
     | StoreFragment
     | FillFragment
     | MmaFragment
@@ -555,7 +607,8 @@ Command = (
 # what has expressions and acceptors as its parts
 READING = (
     Operator, ForeignCall, Assign, CopyAsync, LoadFragment, LoadMatrices, StoreFragment, FillFragment,
-    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, Arrive, GroupFence, GroupWait,
+    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, Arrive, GroupFence, GroupWait, BulkStore,
+    StoreMatrices,
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from codegen.passes.kernels import kernels
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.multicast import multicast
 from codegen.passes.roles import split_roles
+from codegen.passes.stores import elect_in_groups
 from codegen.passes.vectorise import vectorise
 from codegen.reserved import RESERVED
 from codegen.resolve import resolve, several_kernels
@@ -190,7 +191,7 @@ def _compiled(kernel: Kernel) -> Kernel:
     function = stage("multicast", multicast(function))
     function = stage("roles", split_roles(function))
     function = stage("first products", first_products(function))
-    function = stage("groups", group_products(function))
+    function = stage("groups", elect_in_groups(group_products(function)))
     function = stage("distribute", distribute(function))
     launch = derive(function.body)
     check(function, launch)

@@ -81,7 +81,7 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return replace(command, body=_command(r, command.body, facts))
         case i.Roles():
             return i.with_inner(command, tuple(_command(r, part, facts) for part in i.inner(command)))
-        case i.BulkCopy():
+        case i.BulkCopy() | i.BulkStore():
             return box.copied(r, command, facts)
         case i.LoadFragment(fragment) if distribution(fragment) is not None:
             return distributed.load(r, command, facts)

@@ -71,8 +71,9 @@ def _lines(command: i.Command) -> Iterator[str]:
             yield from _block("setup", setup)
             yield from _block(f"produce({command.producers})", produce)
             yield from _block(f"consume({command.consumers})", consume)
-        case i.Elected(body):
-            yield from _block("elected", body)
+        case i.Elected(body, scope):
+            one = "elected" if scope is i.Scope.BLOCK else f"elected({scope.value})"
+            yield from _block(one, body)
         case i.Define(name, value, body):
             yield f"let {name} = {show_nat(value)}"
             yield from _lines(body)
@@ -113,6 +114,14 @@ def _statement(command: i.Command) -> str:
             return f"prefetchMap({name})"
         case i.FollowKernel():
             return "followKernel"
+        case i.BulkStore(target, value):
+            return f"bulkStore({show_acceptor(target)}, {show_expression(value)})"
+        case i.BulkCommit():
+            return "bulkCommit"
+        case i.BulkWait(pending):
+            return f"bulkWait({pending})"
+        case i.FenceAsync():
+            return "fenceAsync"
         case i.WaitBarrier(barrier, parity):
             return f"waitBarrier({show_acceptor(barrier)}, {show_nat(parity)})"
         case i.GroupFence(fragments):
@@ -124,6 +133,9 @@ def _statement(command: i.Command) -> str:
         case i.LoadMatrices(target, source, count, transposed):
             how = f"loadMatrices{'Transposed' if transposed else ''}<{count}>"
             return f"{how}({show_acceptor(target)}, {show_expression(source)})"
+        case i.StoreMatrices(target, value, count, transposed):
+            how = f"storeMatrices{'Transposed' if transposed else ''}<{count}>"
+            return f"{how}({show_acceptor(target)}, {show_expression(value)})"
         case i.StoreFragment(_, tile, value):
             return f"storeFragment({show_acceptor(tile)}, {show_expression(value)})"
         case i.FillFragment(_, target, value):

@@ -52,7 +52,7 @@ LAYOUT_CHANGED = tuple(
         sizes=sizes,
         meaning="Rows lie differently in shared memory: it is a property of the memory, not of the value.",
     )
-    for layout, sizes in (("padded(p)", ("p",)), ("swizzled(128)", ()))
+    for layout, sizes in (("padded(p)", ("p",)), ("swizzled(b)", ("b",)))
 )
 
 

@@ -107,6 +107,22 @@ PANELS = (
         meaning="The same of a tile whose columns lie side by side in memory.",
     ),
 )
+STORE_IN_BULK = rule(
+    "asMatrix → bulkStore",
+    "f |> asMatrix",
+    "f |> asMatrix |> toMem(Shared) |> bulkStore",
+    meaning="A fragment's tile goes through shared memory, and from there to its place as a bulk copy.",
+)
+STORE_PANELS = rule(
+    "bulkStore, in panels of columns",
+    "x |> toMem(Shared, l) |> bulkStore",
+    "x |> map(fun(r => r |> split(w))) |> transpose |> toMem(Shared, l) |> bulkStore"
+    " |> transpose |> map(fun(r => r |> join))",
+    sizes=("w",),
+    layouts=("l",),
+    conditions=(is_matrix,),
+    meaning="A tile whose rows are longer than those of a swizzling pattern, w columns at a time.",
+)
 KEEP_SHARED = rule(
     "keep in Shared",
     "x",

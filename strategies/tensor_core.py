@@ -32,6 +32,7 @@ from rise.expr import Expr, call
 from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
 from rise.types import shape
+from strategies.bulk import stored_in_bulk
 from strategies.contiguity import lying
 from strategies.core import (
     Rewrite,
@@ -75,7 +76,7 @@ from strategies.settings import taking
 from strategies.split_k import over_blocks
 from strategies.staging import Copies, stage
 
-EPILOGUES = ("direct", "shared")
+EPILOGUES = ("direct", "shared", "bulk")
 NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor an array of matrices"
 
 
@@ -198,7 +199,8 @@ def tensor_core(p: Parameters) -> Strategy:
     padding:   elements added to rows in shared memory, so that columns lie in different banks
     vector:    elements that a thread copies at once, up to 16 bytes
     group:     blocks in groups of so many rows of tiles, for the sake of the cache; 0: row by row
-    epilogue:  `direct`: finished on fragments; `shared`: through shared memory, in whole rows
+    epilogue:  `direct`: finished on fragments; `shared`: through shared memory, in whole rows; `bulk`:
+               finished on fragments of warpgroups, then through shared memory by bulk stores
     split_k:   among how many sets of warps a step of k is shared out
     fetch:     fragments of the next instructions are loaded while these compute
     swizzled:  rows in shared memory of 32, 64 or 128 bytes are swizzled instead of padded
@@ -260,8 +262,11 @@ def validate(p: Parameters) -> None:
     if p.padding % 8:
         message = f"tensor_core: padding is {p.padding}; rows of tiles start at multiples of 8 elements"
         raise StrategyError("R0609", message)
+    if p.epilogue == "bulk" and not p.by_groups:
+        message = "tensor_core: epilogue is `bulk`: only fragments of warpgroups, 64×n×16, are stored so"
+        raise StrategyError("R0609", message, hint="use `epilogue=direct`")
     if p.epilogue not in EPILOGUES:
-        known = " or ".join(f"`{name}`" for name in EPILOGUES)
+        known = ", ".join(f"`{name}`" for name in EPILOGUES[:-1]) + f" or `{EPILOGUES[-1]}`"
         raise StrategyError("R0609", f"tensor_core: epilogue is `{p.epilogue}`; it can be {known}")
 
 
@@ -336,7 +341,8 @@ def direct_epilogue(p: Parameters) -> Strategy:
         finish_epilogue,
     )
     only_product = seq(check(is_product, "the result is the product"), product(p))
-    return seq(choice(only_product, with_epilogue), to_workers(p))
+    stored = stored_in_bulk if p.epilogue == "bulk" else id_
+    return seq(choice(only_product, with_epilogue), to_workers(p), stored)
 
 
 # rows are padded so that what the lanes of a warp store of an accumulator lies in different banks

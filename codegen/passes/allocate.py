@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from codegen import imperative as i
 from codegen.launch import Launch, Sharing, number
 from rise.errors import TranslationError
-from rise.nat import Atom, Nat, NatVariable, ceiling_quotient, constant, quotient, remainder, variable
+from rise.nat import Atom, Nat, NatVariable, ceiling_quotient, constant, nat, quotient, remainder, variable
 from rise.source import Origin
 from rise.types import Array, Data, Index, Layout, Scalar, Space
 
 SHARED_LIMIT = 227 * 1024
 ALIGNMENT = 128
+# whose workers have buffers in shared memory of their own
+OWNERS = (i.Level.WARP, i.Level.WARPGROUP)
 # of a buffer that is a ring of mbarriers
 BARRIERS = Layout("barriers")
 
@@ -65,7 +67,7 @@ def bytes_of(type_: Data, origin: Origin = None) -> int:
 
 
 def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
-    """The pass: offsets for buffers in shared memory; those inside of a warp's work, once for each warp.
+    """The pass: offsets for buffers in shared memory; those in the work of a warp, or warpgroup, for each.
 
     Buffers that are never in use at the same time may lie at the same place: the pass that computes
     barriers keeps their uses apart.
@@ -81,7 +83,7 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
         raise TranslationError(
             "R0716", f"{used} bytes of shared memory are needed; at most {SHARED_LIMIT} exist"
         )
-    placed = {b.name: constant(offsets[b.name]) + b.warp * b.size for b in buffers}
+    placed = {b.name: constant(offsets[b.name]) + b.worker * b.size for b in buffers}
 
     def place(command: i.Command) -> i.Command:
         command = i.with_inner(command, tuple(place(c) for c in i.inner(command)))
@@ -115,12 +117,12 @@ class Region:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer in shared memory: of one copy, or of one for each warp, `size` bytes."""
+    """A buffer in shared memory: of one copy, or of one for each warp or warpgroup, `size` bytes."""
 
     name: str
     size: int
     copies: int
-    warp: Nat
+    worker: Nat
     live: Region
     alignment: int = ALIGNMENT
 
@@ -137,34 +139,65 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
         numbers = [order[id(c)] for c in i.commands(command)]
         return Region(min(numbers), max(numbers) + 1)
 
-    def visit(command: i.Command, warps: tuple[i.ParallelFor, ...]) -> Iterator[Buffer]:
-        if isinstance(command, i.ParallelFor) and command.level is i.Level.WARP:
-            warps = (*warps, command)
-        if isinstance(command, i.ParallelFor) and command.level not in (i.Level.BLOCK, i.Level.WARP):
+    everything = extent(body)
+
+    def visit(command: i.Command, around: tuple[i.Command, ...]) -> Iterator[Buffer]:
+        if isinstance(command, i.ParallelFor) and command.level not in (i.Level.BLOCK, *OWNERS):
             _refuse_shared(command.body)
         if isinstance(command, i.New) and command.space is Space.SHARED:
-            # warps do not wait for each other: a buffer of theirs is in use as long as one is at work
-            uses = [extent(warps[0])] if warps else [extent(c) for c in _using(command.body, command.name)]
+            owner = next((c for c in around if isinstance(c, i.ParallelFor) and c.level in OWNERS), None)
+            # workers do not wait for each other: a buffer of theirs is in use as long as one is at work
+            uses = [extent(owner)] if owner else [extent(c) for c in _using(command.body, command.name)]
+            live = Region(min((u.start for u in uses), default=0), max((u.end for u in uses), default=0))
             if command.layout == BARRIERS:
                 # copies that are under way may still come to them, so nothing else is ever there
-                uses = [extent(body)]
-            live = Region(min((u.start for u in uses), default=0), max((u.end for u in uses), default=0))
-            copies = launch.warps if warps else 1
-            warp = _number(warps[0], launch) if warps else constant(0)
+                live = everything
+            elif _stored_in_bulk(command):
+                # stores read it until they are waited for: at the end, or when it is written again
+                again = next((extent(c) for c in around if _goes_around(c, launch)), live)
+                live = Region(min(live.start, again.start), everything.end)
+            copies = _copies(owner, launch) if owner else 1
+            worker = _number(owner, launch) if owner else constant(0)
             alignment = _alignment(command.layout)
             size = -(-bytes_of(command.type, command.origin) // alignment) * alignment
-            yield Buffer(command.name, size, copies, warp, live, alignment)
+            yield Buffer(command.name, size, copies, worker, live, alignment)
         for part in i.inner(command):
-            yield from visit(part, warps)
+            yield from visit(part, (*around, command))
 
     return visit(body, ())
 
 
+def _stored_in_bulk(new: i.New) -> bool:
+    return any(
+        isinstance(c, i.BulkStore) and any(a is c.value and a.buffer == new.name for a in i.accesses(c))
+        for c in i.commands(new.body)
+    )
+
+
+def _goes_around(command: i.Command, launch: Launch) -> bool:
+    """Whether its iterations follow each other."""
+    match command:
+        case i.For(_, count):
+            return count != constant(1)
+        case i.ParallelFor():
+            return launch.sharing(command) is Sharing.IN_TURN
+        case _:
+            return False
+
+
+def _copies(loop: i.ParallelFor, launch: Launch) -> int:
+    """How many workers of a loop have a buffer each."""
+    workers = launch.workers(loop.level, loop.dimension)
+    if loop.level is i.Level.WARP or launch.sharing(loop) is Sharing.IN_TURN or loop.count.value is None:
+        return number(nat(workers), "the number of workers")
+    return loop.count.value
+
+
 def _number(loop: i.ParallelFor, launch: Launch) -> Nat:
-    """The warp that runs an iteration: its index, or, where warps take turns, that modulo their number."""
+    """The worker that runs an iteration: its index, or, where they take turns, that modulo their number."""
     index = variable(loop.index)
     in_turn = launch.sharing(loop) is Sharing.IN_TURN
-    return remainder(index, constant(launch.warps)) if in_turn else index
+    return remainder(index, nat(launch.workers(loop.level, loop.dimension))) if in_turn else index
 
 
 def _alignment(layout: Layout) -> int:
@@ -190,15 +223,13 @@ def _using(command: i.Command, name: str) -> Iterator[i.Command]:
 
 def regions(function: i.Function, launch: Launch) -> dict[str, Region]:
     """Where the buffers in shared memory are, by name."""
+    sizes = {buffer.name: buffer.bytes for buffer in _buffers(function.body, launch)}
     found: dict[str, Region] = {}
     for command in i.commands(function.body):
         if isinstance(command, i.New) and command.space is Space.SHARED and command.offset is not None:
-            warps: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in command.offset.variables}
-            start = command.offset.substitute(warps).value or 0
-            copies = launch.warps if warps else 1
-            alignment = _alignment(command.layout)
-            size = -(-bytes_of(command.type, command.origin) // alignment) * alignment
-            found[command.name] = Region(start, start + copies * size)
+            first: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in command.offset.variables}
+            start = command.offset.substitute(first).value or 0
+            found[command.name] = Region(start, start + sizes[command.name])
     return found
 
 

@@ -1,8 +1,12 @@
 """Barriers, computed from what is read and written in shared memory between parallel loops.
 
 Two commands conflict if one writes a place in shared memory that the other accesses in another thread
-(see `uses`). Between them those who share the place have to meet: the block, or a warp where no other
-touches it. Commands in a loop also meet those of the iterations before.
+(see `uses`). Between them those who share the place have to meet: the block, or a warp or warpgroup where
+no other touches it. Commands in a loop also meet those of the iterations before.
+
+What the copying unit or a product is to read is fenced by who wrote it, before they meet. A bulk store reads
+until the thread that started it waits: before the next write, or at the end. Products of warpgroups read
+until they are waited for.
 """
 
 from __future__ import annotations
@@ -14,7 +18,18 @@ from functools import reduce
 from codegen import imperative as i
 from codegen.launch import GRIDS, Launch, Sharing
 from codegen.passes.allocate import BARRIERS, Region
-from codegen.passes.uses import EARLIER, Loop, Use, loop_of, meeting, target_of, uses
+from codegen.passes.uses import (
+    EARLIER,
+    GROUPS,
+    WARPS,
+    Loop,
+    Use,
+    loop_of,
+    meeting,
+    meeting_in_group,
+    target_of,
+    uses,
+)
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, variable
 from rise.types import Space
@@ -27,11 +42,11 @@ ONE = constant(1)
 
 
 def after_barrier(pending: Uses) -> Uses:
-    return frozenset(use for use in pending if use.copying)
+    return frozenset(use for use in pending if use.copying or use.storing)
 
 
 def after_barrier_of_warp(pending: Uses) -> Uses:
-    return frozenset(use if use.copying else replace(use, ordered=True) for use in pending)
+    return frozenset(use if use.copying or use.storing else replace(use, ordered=True) for use in pending)
 
 
 def committed(pending: Uses, most: int) -> Uses:
@@ -52,8 +67,51 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
     waits = [c.pending for c in i.commands(function.body) if isinstance(c, i.Wait)]
     news = (c for c in i.commands(function.body) if isinstance(c, i.New))
     sync = frozenset(new.name for new in news if new.layout == BARRIERS) | _rings_of_roles(function.body)
-    body, _ = _Inserting(regions, launch, max(waits, default=0) + 2, sync=sync).go(function.body, NOTHING)
-    return replace(function, body=body)
+    inserting = _Inserting(
+        regions,
+        launch,
+        max(waits, default=0) + 2,
+        groups=_of_groups(function.body),
+        unit=_read_by_units(function.body),
+        products=_read_by_products(function.body),
+        stores=_scopes_of_stores(function.body),
+        sync=sync,
+    )
+    body, after = inserting.go(function.body, NOTHING)
+    waiting, _ = inserting.waited_for(frozenset(use for use in after if use.storing), after)
+    return replace(function, body=i.sequence(body, *waiting))
+
+
+def _of_groups(body: i.Command) -> frozenset[str]:
+    """The buffers that each warpgroup has one of."""
+    loops = (c for c in i.commands(body) if isinstance(c, i.ParallelFor) and c.level is i.Level.WARPGROUP)
+    return frozenset(new.name for loop in loops for new in _shared(loop))
+
+
+def _shared(command: i.Command) -> list[i.New]:
+    """The buffers in shared memory that live inside of a command."""
+    return [c for c in i.commands(command) if isinstance(c, i.New) and c.space is Space.SHARED]
+
+
+def _read_by_units(body: i.Command) -> frozenset[str]:
+    """The buffers that the copying unit or products of warpgroups read."""
+    stores = (c.value for c in i.commands(body) if isinstance(c, i.BulkStore))
+    return _read_by_products(body) | frozenset(a.buffer for tile in stores for a in i.accesses(tile))
+
+
+def _read_by_products(body: i.Command) -> frozenset[str]:
+    products = (c for c in i.commands(body) if isinstance(c, i.MmaFragment))
+    return frozenset(a.buffer for c in products for a in i.accesses(c) if isinstance(a, i.Tile))
+
+
+def _scopes_of_stores(body: i.Command) -> dict[str, i.Scope]:
+    """Of each buffer that bulk stores read: whose thread starts them."""
+    found: dict[str, i.Scope] = {}
+    for elected in i.commands(body):
+        if isinstance(elected, i.Elected):
+            stores = (c for c in i.commands(elected.body) if isinstance(c, i.BulkStore))
+            found |= {a.buffer: elected.scope for c in stores for a in i.accesses(c.value)}
+    return found
 
 
 @dataclass(frozen=True)
@@ -61,6 +119,10 @@ class _Inserting:
     """regions: where in shared memory the buffers are; around: the loops around a command
 
     own:  the buffers that each warp has one of
+    groups: the buffers that each warpgroup has one of
+    unit: the buffers that are read asynchronously, so that writes to them are fenced
+    products: those of them that products of warpgroups read
+    stores: of the buffers that bulk stores read, whose thread starts these
     here: the buffers that were there before the innermost loop
     most: after so many commits less one any wait ends a copy
     found: the uses of the commands met so far
@@ -73,6 +135,10 @@ class _Inserting:
     most: int = 2
     around: tuple[Loop, ...] = ()
     own: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    unit: frozenset[str] = frozenset()
+    products: frozenset[str] = frozenset()
+    stores: Mapping[str, i.Scope] = field(default_factory=dict)
     sync: frozenset[str] = frozenset()
     here: frozenset[str] = frozenset()
     found: dict[tuple[int, tuple[Loop, ...]], tuple[i.Command, Uses]] = field(
@@ -82,7 +148,11 @@ class _Inserting:
 
     @property
     def in_warp(self) -> bool:
-        return any(loop.workers and loop.workers[0] is i.Level.WARP for loop in self.around)
+        return any(loop.workers == WARPS for loop in self.around)
+
+    @property
+    def in_group(self) -> bool:
+        return any(loop.workers == GROUPS for loop in self.around)
 
     def inside(self, loop: Loop) -> _Inserting:
         return replace(self, around=(*self.around, loop))
@@ -104,7 +174,9 @@ class _Inserting:
                 return replace(command, body=body), after
             case i.Roles():
                 consume, after = self.go(command.consume, before)
-                return replace(command, consume=i.rebuild(consume, i.Barrier, _of_consumers)), after
+                waiting, after = self.waited_for(frozenset(use for use in after if use.storing), after)
+                consume = i.rebuild(i.sequence(consume, *waiting), i.Barrier, _of_consumers)
+                return replace(command, consume=consume), after
             case i.Commit():
                 return command, committed(before, self.most)
             case i.Wait(groups):
@@ -114,6 +186,8 @@ class _Inserting:
             case i.For():
                 return self._for(command, before)
             case i.ParallelFor(level) if level in (*GRIDS, i.Level.WARP):
+                return self._workers(command, before)
+            case i.ParallelFor(i.Level.WARPGROUP) if _shared(command):
                 return self._workers(command, before)
             case _:
                 return self._command(command, before)
@@ -134,13 +208,20 @@ class _Inserting:
 
     def _for(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
         """With a barrier before the loop, if that saves one in every iteration."""
+        if self.in_group and loop.count == ONE:
+            return self._iterations_of_one(loop, before)
         new, after = self._loop(loop, before, ONE)
-        if self.in_warp or not _barriers(new):
+        if self.in_warp or self.in_group or not _barriers(new):
             return new, after
         bare, then = self._loop(loop, after_barrier(before), ONE)
         if _barriers(bare) < _barriers(new):
-            return i.sequence(i.Barrier(self._scope_of_block), bare), then
+            return i.sequence(*self._meet(self._scope_of_block, before), bare), then
         return new, after
+
+    def _iterations_of_one(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
+        """A loop of one iteration, which follows no other."""
+        body, after = self.inside(_light(loop)).go(loop.body, before)
+        return replace(loop, body=body), after
 
     def _loop(self, loop: i.For | i.ParallelFor, before: Uses, by: Nat) -> tuple[i.Command, Uses]:
         """A loop's body follows itself: what is pending at its end is pending at its start.
@@ -176,12 +257,13 @@ class _Inserting:
         return found
 
     def _workers(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
-        if loop.level is i.Level.WARP:
+        if loop.level in (i.Level.WARP, i.Level.WARPGROUP):
             waits = self._conflicts(before, self._uses(loop)).values()
             if i.Scope.BLOCK in waits:
                 # a barrier of the block belongs before the loop over warps, not into it
+                waiting, before = self.waited_for(self._uses(loop), before)
                 new, after = self._iterations(loop, after_barrier(before))
-                return i.sequence(i.Barrier(i.Scope.BLOCK), new), after
+                return i.sequence(*waiting, *self._meet(i.Scope.BLOCK, before), new), after
         return self._iterations(loop, before)
 
     def _iterations(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
@@ -203,16 +285,41 @@ class _Inserting:
         conflicts = self._conflicts(before, later)
         if not conflicts:
             return command, before | later
-        scope = i.Scope.BLOCK if i.Scope.BLOCK in conflicts.values() else i.Scope.WARP
-        if scope is i.Scope.BLOCK and self.in_warp:
+        scope = next(s for s in i.Scope if s in conflicts.values())  # the widest
+        if scope is i.Scope.BLOCK and (self.in_warp or self.in_group):
             name = min(use.buffer for use in conflicts)
             raise TranslationError(
                 "R0718",
                 f"warps would have to wait for each other inside of mapWarp, for `{name}`",
                 hint="end the mapWarp, store its result in Shared memory, and start another",
             )
-        after = after_barrier if scope is self._scope_of_block else after_barrier_of_warp
-        return i.sequence(i.Barrier(scope), command), later | after(before)
+        waiting, before = self.waited_for(later, before)
+        return i.sequence(*waiting, *self._meet(scope, before), command), later | self._after(scope, before)
+
+    def _after(self, scope: i.Scope, before: Uses) -> Uses:
+        """What is pending after a barrier."""
+        if scope is self._scope_of_block:
+            return after_barrier(before)
+        if scope is i.Scope.WARP:
+            return after_barrier_of_warp(before)
+        own = frozenset(use for use in before if use.buffer in self.groups)
+        return (before - own) | after_barrier(own)
+
+    def waited_for(self, later: Uses, before: Uses) -> tuple[list[i.Command], Uses]:
+        """Waits for the bulk stores that read what is written later, or that are among `later` themselves;
+        and what is pending after them."""
+        scopes = {
+            self.stores[use.buffer]
+            for use in before
+            if use.storing and (use in later or self._conflicts(frozenset({use}), later))
+        }
+        waits: list[i.Command] = [i.Elected(i.BulkWait(0), s) for s in i.Scope if s in scopes]
+        return waits, frozenset(u for u in before if not (u.storing and self.stores[u.buffer] in scopes))
+
+    def _meet(self, scope: i.Scope, before: Uses) -> tuple[i.Command, ...]:
+        """The barrier; before it the fence, if something was written that units read."""
+        fenced = any(use.written and not use.copying and use.buffer in self.unit for use in before)
+        return (i.FenceAsync(), i.Barrier(scope)) if fenced else (i.Barrier(scope),)
 
     def _conflicts(self, before: Uses, later: Uses) -> dict[Use, i.Scope]:
         """The later uses that must not come before an earlier one is over, and who has to wait for that."""
@@ -233,6 +340,8 @@ class _Inserting:
         return self.met[earlier, later]
 
     def _who_meets(self, earlier: Use, later: Use) -> i.Scope | None:
+        if earlier.buffer == later.buffer and later.buffer in self.groups:
+            return meeting_in_group(earlier, later)
         if earlier.buffer == later.buffer:
             return meeting(earlier, later, later.buffer in self.own, self.launch)
         overlap = self.regions[earlier.buffer].overlaps(self.regions[later.buffer])
@@ -244,6 +353,8 @@ class _Inserting:
         if key not in self.found:
             seen = uses(command, self.around)
             found = frozenset(u for u in seen if u.buffer in self.regions and u.buffer not in self.sync)
+            if any(isinstance(c, i.GroupWait) and not c.pending for c in i.commands(command)):
+                found |= frozenset(Use(name, (), (), False) for name in self.products)
             # the command is kept, so that no other gets its number
             self.found[key] = (command, found)
         return self.found[key][1]

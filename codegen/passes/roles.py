@@ -47,7 +47,9 @@ def split_roles(function: i.Function) -> i.Function:
     names = {new.name for new in shared}
     produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names)
     consume = _project(body, lambda roles: roles.consume, True, names)
-    maps = i.Elected(i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), WARPGROUP * consumers)
+    maps = i.Elected(
+        i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), thread=WARPGROUP * consumers
+    )
     setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.Roles)), maps)
     meet = i.Scope.CLUSTER if launch.cluster > 1 else i.Scope.BLOCK
     whole: i.Command = replace(
@@ -175,7 +177,7 @@ def _project(
 
 def _elected(produce: i.Command, consumers: int) -> i.Command:
     """The first thread behind those who compute loads."""
-    return i.Elected(produce, WARPGROUP * consumers)
+    return i.Elected(produce, thread=WARPGROUP * consumers)
 
 
 def _emptied_by_all(setup: i.Command, consume: i.Command, blocks: int) -> i.Command:

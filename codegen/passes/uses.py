@@ -32,7 +32,7 @@ from rise.nat import (
 EARLIER, MANY = "earlier ", constant(2**31)
 # the index of a loop that is over: any of its iterations
 ANY = "any "
-# of the elements in a row of a matrix that ldmatrix loads
+# of the elements in a row of a matrix that ldmatrix loads, or stmatrix stores
 ROW = "element of a row"
 # of another thread, where the same variable has another value
 OTHER = "other "
@@ -40,6 +40,7 @@ OTHER = "other "
 Workers = tuple[i.Level, int]
 OUTSIDE = (i.Level.CLUSTER, i.Level.BLOCK)
 WARPS, LANES = (i.Level.WARP, 0), (i.Level.LANE, 0)
+GROUPS, MEMBERS = (i.Level.WARPGROUP, 0), (i.Level.MEMBER, 0)
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Use:
     copying:    by an asynchronous copy that has not been waited for: a barrier does not end that. 1, and
                 one more for each group that was committed since then; 0 for anything else
     ordered:    before whatever its own warp does next
+    storing:    by a bulk store, which reads until it is waited for: a barrier does not end that
     """
 
     buffer: str
@@ -70,6 +72,7 @@ class Use:
     mapped: bool = False
     copying: int = 0
     ordered: bool = False
+    storing: bool = False
 
     def substitute(self, index: str, value: Nat) -> Use:
         solution: dict[Atom, Nat] = {NatVariable(index): value}
@@ -125,7 +128,8 @@ def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
         writes = access is written
         copying = writes and isinstance(command, i.CopyAsync | i.BulkCopy)
         indices, collective = elements(command, access)
-        yield Use(access.buffer, indices, around, writes, collective, copying=int(copying))
+        storing = not writes and isinstance(command, i.BulkStore)
+        yield Use(access.buffer, indices, around, writes, collective, copying=int(copying), storing=storing)
     inner = (*around, loop) if (loop := loop_of(command)) else around
     for part in i.inner(command):
         yield from uses(part, inner)
@@ -135,7 +139,8 @@ def elements(command: i.Command, access: i.Access | i.Tile) -> tuple[tuple[Nat, 
     """The indices of all elements that an access is to, and the loops over them that it stands for."""
     if isinstance(access, i.Tile):
         return access.indices, tuple(Loop(name, extent) for name, extent in access.extents)
-    if isinstance(command, i.LoadMatrices) and access is command.source:
+    by_rows = command.source if isinstance(command, i.LoadMatrices) else target_of(command)
+    if isinstance(command, i.LoadMatrices | i.StoreMatrices) and access is by_rows:
         *outer, start = access.indices
         return (*outer, start + variable(ROW)), (Loop(ROW, constant(8)),)
     return access.indices, ()
@@ -156,7 +161,7 @@ def target_of(command: i.Command) -> object:
     match command:
         case i.Assign(target) | i.CopyAsync(target) | i.MmaFragment(target) | i.LoadMatrices(target):
             return target
-        case i.BulkCopy(target):
+        case i.BulkCopy(target) | i.BulkStore(target) | i.StoreMatrices(target):
             return target
         case i.LoadFragment(_, target) | i.FillFragment(_, target):
             return target
@@ -184,9 +189,20 @@ def meeting(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope | No
         if earlier.ordered:
             return None
         same |= same_workers(earlier, later, _common(earlier, later, scope)) | {WARPS}
-    if one_thread(same, launch) or distinct(earlier, later, scope):
+    # the copying unit is another one than the thread that starts it
+    storing = earlier.storing or later.storing
+    if (one_thread(same, launch) and not storing) or distinct(earlier, later, scope):
         return None
     return scope
+
+
+def meeting_in_group(earlier: Use, later: Use) -> i.Scope | None:
+    """The same of a buffer that each warpgroup has one of: the warpgroup, or nobody."""
+    if not (earlier.written or later.written):
+        return None
+    storing = earlier.storing or later.storing
+    same = same_workers(earlier, later, frozenset())
+    return None if MEMBERS in same and not storing else i.Scope.WARPGROUP
 
 
 def _common(left: Use, right: Use, scope: i.Scope) -> frozenset[str]:

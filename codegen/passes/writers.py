@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from codegen import imperative as i
 from codegen.launch import Extent, Launch
 from codegen.passes.places import natural, same_place
-from codegen.passes.uses import OUTSIDE, Loop, Use, Workers, elements, loop_of, target_of
+from codegen.passes.uses import MEMBERS, OUTSIDE, Loop, Use, Workers, elements, loop_of, target_of
 from rise.errors import TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable
 from rise.types import Space
@@ -107,6 +107,9 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
     if target.buffer in around.own:
         several = {w for w in several if w[0] not in OUTSIDE}  # each block has one
     several -= {loop.workers for loop in use.around if loop.workers and loop.count.value == 1}
+    if isinstance(command, i.StoreMatrices):
+        # a warp stores as one, and of its lanes only as many say where as there are rows
+        several -= {MEMBERS}
     mentioned = {name for n in use.indices for name in n.variables}
     for level, dimension in sorted(several, key=str):
         if use.workers()[level, dimension] not in mentioned:

@@ -49,6 +49,17 @@ def copied_asynchronously(translator: Translator, call: Call, then: Continuation
     return translator.store(Space.SHARED, value, call.environment, then, name, layout_of(call), how)
 
 
+@accepting("bulkStore")
+def stored_in_bulk(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con(e) λtile. one thread starts A := tile. That it is a tile in Shared memory is checked by `box`."""
+    (value,) = call.arguments
+    return translator.continue_with(
+        value,
+        lambda tile: i.Elected(i.sequence(i.BulkStore(target, tile, origin=call.origin), i.BulkCommit())),
+        call.environment,
+    )
+
+
 def asynchronously(written: i.Command) -> i.Command:
     """What is written into memory is copied asynchronously; values of a thread's own are not."""
     own = {c.name for c in i.commands(written) if isinstance(c, i.New)}

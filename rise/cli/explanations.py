@@ -150,6 +150,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "are in clusters of one size, at most 8, in dimension 0: mapBlock(0) inside of mapCluster(0).",
     "R0734": "A pipeline with roles says how many warpgroups load and how many compute. Those who compute "
     "are the ones that the kernel's mapWarpGroup is over, and the same in all pipelines of a kernel.",
+    "R0735": "One thread starts a bulk store: of the block, or of each warpgroup or warp in a map over them. "
+    "In a map over threads or lanes each would start it. Use `bulkStore` outside of these maps.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",

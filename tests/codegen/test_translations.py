@@ -16,9 +16,7 @@ TRANSLATIONS = Path(__file__).parents[2] / "codegen" / "primitives"
 COPY = "mapSeq(fun(x => x))"
 SUM = "reduceSeq(Local)(fun((a, x) => a + x), 0)"
 # the levels and copies of Hopper, and what rules have to lower first
-UNTRANSLATED = {
-    "bulkCopy", "bulkStore", "reduce", "scan",
-}  # fmt: skip
+UNTRANSLATED = {"bulkCopy", "reduce", "scan"}
 
 HALVE = """depFun((l: Nat) => fun(ys: (2*l).i32 =>
   ys |> split(2) |> mapSeq(fun(p => idx(0)(p) - idx(1)(p)))))"""

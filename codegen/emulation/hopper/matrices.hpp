@@ -23,7 +23,8 @@ struct StoredRows {
 // Lane 8 j + i says where row i of matrix j goes, and has two elements of row lane / 4 of each matrix.
 template <class T, int count, bool transposed>
 static void perform_store_matrices(void** operands, int line) {
-  for (int number = 0; number < count; number++)
+  for (int number = 0; number < count; number++) {
+    uint32_t rows[8];
     for (int i = 0; i < 8; i++) {
       int owner = number * 8 + i;
       const StoredRows<T>& own = *static_cast<const StoredRows<T>*>(operands[owner]);
@@ -31,6 +32,7 @@ static void perform_store_matrices(void** operands, int line) {
       if (!start.memory || !start.memory->shared)
         RISE_FAULT(Undefined, line, "store_matrices goes from registers into shared memory");
       check_alignment(start, 16, "store_matrices");
+      rows[i] = static_cast<uint32_t>(start.byte());
       for (int e = 0; e < 8; e++) {
         int lane = transposed ? e * 4 + i / 2 : i * 4 + e / 2;
         const T* registers = static_cast<const StoredRows<T>*>(operands[lane])->registers;
@@ -38,6 +40,8 @@ static void perform_store_matrices(void** operands, int line) {
         __builtin_memcpy(checked_write(part(start, e)), &value, sizeof value);
       }
     }
+    count_conflicts(rows, line);
+  }
 }
 
 template <class T, int length, Fault fault>

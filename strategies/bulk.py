@@ -1,0 +1,30 @@
+"""Fragments' tiles stored as bulk copies from shared memory: in panels, swizzled as their rows ask for."""
+
+from __future__ import annotations
+
+from rewrites import memory
+from rewrites import staging as s
+from rise.expr import Expr
+from rise.types import Scalar, shape
+from strategies.core import Strategy, alltd, depending, id_, seq, top_down
+
+PATTERNS = (128, 64, 32)  # bytes of the rows that can be swizzled, the longest first
+SWIZZLED = {made.name: made for made in memory.LAYOUT_CHANGED}["toMem, swizzled"]
+
+
+def panels(term: Expr) -> Strategy:
+    """Of `x |> toMem(Shared) |> bulkStore`: panels as wide as the longest pattern that divides its rows.
+
+    Rows that none divides are an odd number of chunks of 16 bytes: they lie in different banks as they are.
+    """
+    sizes, scalar = shape(term.type)
+    element = scalar.bytes if isinstance(scalar, Scalar) else 1
+    length = (sizes[-1].value or 0) * element
+    pattern = next((p for p in PATTERNS if length % p == 0), 0)
+    if not pattern:
+        return id_
+    swizzled = top_down(SWIZZLED.with_sizes(b=pattern))
+    return swizzled if length == pattern else seq(s.STORE_PANELS.with_sizes(w=pattern // element), swizzled)
+
+
+stored_in_bulk = alltd(seq(s.STORE_IN_BULK, depending(panels)))
