@@ -15,6 +15,7 @@ from rise.types import Array, Data, Index, Layout, Scalar, Space
 SHARED_LIMIT = 227 * 1024
 ALIGNMENT = 128
 # whose workers have buffers in shared memory of their own
+BLOCKS = (i.Level.CLUSTER, i.Level.BLOCK)
 OWNERS = (i.Level.WARP, i.Level.WARPGROUP)
 # of a buffer that is a ring of mbarriers
 BARRIERS = Layout("barriers")
@@ -142,7 +143,7 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
     everything = extent(body)
 
     def visit(command: i.Command, around: tuple[i.Command, ...]) -> Iterator[Buffer]:
-        if isinstance(command, i.ParallelFor) and command.level not in (i.Level.BLOCK, *OWNERS):
+        if isinstance(command, i.ParallelFor) and command.level not in (*BLOCKS, *OWNERS):
             _refuse_shared(command.body)
         if isinstance(command, i.New) and command.space is Space.SHARED:
             owner = next((c for c in around if isinstance(c, i.ParallelFor) and c.level in OWNERS), None)

@@ -44,7 +44,7 @@ def multicast(function: i.Function) -> i.Function:
         return i.with_inner(command, tuple(go(part) for part in i.inner(command)))
 
     body = go(function.body)
-    used = {c.map for c in i.commands(body) if isinstance(c, i.BulkCopy)}
+    used = {c.map for c in i.commands(body) if isinstance(c, i.BulkCopy | i.BulkStore)}
     kept = (p for p in (*function.maps, *made.values()) if p.name in used)
     return replace(function, body=body, maps=tuple(kept))
 
