@@ -5,7 +5,9 @@ loads what it reads as vectors, computes lane by lane in registers, and stores a
 lie so in memory is read or written lane by lane, which is slower, not wrong: a transposition has vectors
 on one side only. An asynchronous copy has no such way out, nor has a vector that the program calls aligned.
 
-What is read under a condition is loaded before only where it is certain to be inside of its array.
+What is read under a condition is loaded before only where it is certain to be inside of its array. What
+is written under one, the same for all lanes, is written at once or not at all; an asynchronous copy of what
+may be outside of its array copies all lanes, or makes them zero.
 """
 
 from __future__ import annotations
@@ -54,6 +56,8 @@ class _Vectorising:
 
     def _loop(self, loop: i.For, facts: Facts) -> i.Command:
         body = loop.body
+        if isinstance(body, i.When) and loop.index not in body.value.variables | body.bound.variables:
+            return replace(body, body=self._loop(replace(loop, body=body.body), facts))
         made = None
         if isinstance(body, i.Assign | i.CopyAsync) and isinstance(body.target, i.Access):
             made = self._assignment(loop, body, body.target, facts)
@@ -74,7 +78,22 @@ class _Vectorising:
             if whole is not None and source is not None:
                 at_once = _at_once(whole.type) or isinstance(body, i.Assign)
                 return replace(body, target=whole, value=source) if at_once else None
+        if isinstance(body, i.CopyAsync) and whole is not None and _at_once(whole.type):
+            return self._or_zeros(loop, body, whole, facts)
         return None if isinstance(body, i.CopyAsync) else self._by_lanes(loop, body, facts)
+
+    def _or_zeros(self, loop: i.For, body: i.CopyAsync, whole: i.Access, facts: Facts) -> i.Command | None:
+        """The copy of a vector that is zero where conditions, the same for all lanes, do not hold."""
+        conditions, value = or_zero(body.value)
+        source = self._vector(value, loop, facts) if isinstance(value, i.Access) else None
+        if source is None or not conditions or any(_depends(c, loop.index) for c in conditions):
+            return None
+        inside = conditions[0]
+        for condition in conditions[1:]:
+            inside = i.Operator("and", (inside, condition), condition.type)  # type: ignore[union-attr]
+        zero = i.Number(0, value.type)  # type: ignore[union-attr, arg-type]
+        chosen = i.Operator("select", (inside, source, zero), source.type)
+        return replace(body, target=whole, value=chosen)
 
     def _by_lanes(self, loop: i.For, body: i.Command, facts: Facts) -> i.Command | None:
         """Vectors loaded, the computation lane by lane in registers, a vector stored; as far as possible.
@@ -286,6 +305,20 @@ def _comparison(condition: i.Expression) -> tuple[Guard | None, Guard | None]:
             return (value, bound), (bound, value + 1)
         case _:
             return None, None
+
+
+def or_zero(value: i.Expression) -> tuple[tuple[i.Expression, ...], i.Expression]:
+    """The conditions under which a value is not zero, and what it is then."""
+    match value:
+        case i.Operator("select", (condition, first, i.Number(other))) if other == 0:
+            conditions, inner = or_zero(first)
+            return (condition, *conditions), inner
+        case _:
+            return (), value
+
+
+def _depends(value: i.Expression, index: str) -> bool:
+    return index in _variables(i.Assign(i.Access("", (), Scalar("bool")), value))
 
 
 def _at_once(type_: Data) -> bool:
