@@ -94,7 +94,10 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
 def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
     match command:
         case i.Assign(target, value, origin) | i.CopyAsync(target, value, origin):
-            return type(command)(r.write(target, (), facts), r.read(value, (), facts), origin)
+            place, found = r.write(target, (), facts), r.read(value, (), facts)
+            # a number is not copied: nothing but padding is in this place
+            how = i.Assign if isinstance(found, i.Number) else type(command)
+            return how(place, found, origin)
         case i.LoadFragment(fragment, target, loaded, origin):
             found = r.tile(lambda p, f: r.read(loaded, p, f), fragment, facts, origin)
             _check_rows(r, found, origin)

@@ -77,8 +77,22 @@ def computed_operands(term: Expr) -> list[Expr]:
         applied = call(product)
         function, rows = applied[2]  # type: ignore[index]  # it is a map
         inner = call(function.body)  # type: ignore[union-attr]  # of a function
-        found += [matrix for matrix in (rows, inner[2][1]) if computes(matrix)]  # type: ignore[index]
+        found += [matrix for matrix in (rows, inner[2][1]) if computes(unpadded(matrix))]  # type: ignore[index]
     return found
+
+
+def unpadded(matrix: Expr) -> Expr:
+    """A matrix without the zeros behind the ends of its rows and columns."""
+    applied = call(matrix)
+    match applied:
+        case ("padCst", _, [_, inner]):
+            return unpadded(inner)
+        case ("map", _, [Lambda(x, body), inner]):
+            row = call(body)
+            padded = row is not None and row[0] == "padCst" and len(row[2]) == 2 and row[2][1] == x
+            return unpadded(inner) if padded else matrix
+        case _:
+            return matrix
 
 
 # each product is a matrix of its own, everything else a map over it

@@ -36,14 +36,14 @@ def over_blocks(slices: int, batched: Rewrite, fuse: Rewrite) -> Strategy:
 
 def _sliced(term: Expr, slices: int) -> Result:
     """The products of slices, stored for the whole grid, and their sum: two transpositions, then maps."""
-    length = _length(term)
-    if length is None or length.value is None or length.value % slices:
-        return Failure(NAME, term, f"{slices} does not divide {length}, the length of the sums")
-    rules = (rule.with_sizes(w=length.value // slices) for rule in PRODUCT_IN_SLICES)
+    k = length(term)
+    if k is None or k.value is None or k.value % slices:
+        return Failure(NAME, term, f"{slices} does not divide {k}, the length of the sums")
+    rules = (rule.with_sizes(w=k.value // slices) for rule in PRODUCT_IN_SLICES)
     return seq(choice(*rules), arguments(3, GLOBAL))(term)
 
 
-def _length(term: Expr) -> Nat | None:
+def length(term: Expr) -> Nat | None:
     """k of a product: of the rows of its first operand."""
     rows = call(term)[2][1].type  # type: ignore[index]  # a product is a map
     return rows.element.size if isinstance(rows, Array) and isinstance(rows.element, Array) else None

@@ -62,6 +62,7 @@ from strategies.products import (
     rank,
     separate_prologue,
 )
+from strategies.rounding import rounded_up
 from strategies.split_k import over_blocks
 from strategies.staging import Copies, stage
 
@@ -269,8 +270,13 @@ def schedule(p: Parameters) -> Strategy:
         outline,
         separate_prologue,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
-        depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
-        bring_prologue,
+        rounded_up(
+            p.block,
+            seq(
+                depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
+                bring_prologue,
+            ),
+        ),
     )
     batch = seq(
         check(lambda term: rank(term) == 3, "tensor_core", NO_MATRIX),
