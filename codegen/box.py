@@ -1,7 +1,8 @@
 """Bulk copies: the proof, from the index path, that a tile is a box of an array in global memory.
 
 A box has extents in some of the array's dimensions, and one element in the others; its rows lie along the
-innermost one. The copying unit gets the array and the box as a tensor map.
+innermost one. The copying unit gets the array and the box as a tensor map. What of a box is outside of the
+array, the unit makes zero: so a box of an array with zeros behind the ends of its dimensions is one of it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from codegen import imperative as i
 from codegen.buffers import dimensions
 from codegen.launch import number
+from codegen.named import less, or_zero, whole_blocks
 from codegen.paths import Resolver
 from codegen.tensor_maps import map_of
 from codegen.views import Path
@@ -47,7 +49,7 @@ def _box(r: Resolver, command: i.BulkCopy, panels: list[str], facts: Facts) -> i
     for name, size in zip([*panels, *names], sizes, strict=True):
         inside = inside.with_range(name, 0, size)
     path = tuple(variable(name) for name in [*panels, *names])
-    source = r.read(command.value, path, inside)
+    source = _without_zeros(r, r.read(command.value, path, inside), inside, command.origin)
     target = r.write(command.target, path, inside)
     if not isinstance(source, i.Access) or source.buffer in r.shared or r.named.pending:
         raise _refused("it is computed, or not in global memory", command.origin)
@@ -61,6 +63,18 @@ def _box(r: Resolver, command: i.BulkCopy, panels: list[str], facts: Facts) -> i
     barrier = r.write(command.barrier, (), facts)
     at_corner = i.Access(source.buffer, corner, source.type)
     return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], command.origin)
+
+
+def _without_zeros(r: Resolver, value: i.Expression, facts: Facts, origin: Origin) -> i.Expression:
+    """What is read, without the conditions that it is inside of its array."""
+    conditions, source = or_zero(value)
+    if not conditions or not isinstance(source, i.Access):
+        return value
+    ends = list(zip(source.indices, dimensions(r.buffers[source.buffer]), strict=True))
+    limits = [less(whole_blocks(index, size, facts), size) for index, size in ends]
+    if any(condition not in limits for condition in conditions):
+        raise _refused(f"zeros are read for some elements inside of `{source.buffer}`", origin)
+    return source
 
 
 def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:

@@ -203,6 +203,16 @@ def _index(value: Nat) -> tuple[str, Nat]:
     return "", value
 
 
+def or_zero(value: i.Expression) -> tuple[tuple[i.Expression, ...], i.Expression]:
+    """The conditions under which a value is not zero, and what it is then."""
+    match value:
+        case i.Operator("select", (condition, first, i.Number(other))) if other == 0:
+            conditions, inner = or_zero(first)
+            return (condition, *conditions), inner
+        case _:
+            return (), value
+
+
 def whole_blocks(value: Nat, bound: Nat, facts: Facts) -> Nat:
     """What of the value decides value < bound: of a multiple of g, below which there are whole blocks of g,
     only the number of the block. So the lanes of a vector have one condition."""

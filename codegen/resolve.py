@@ -13,7 +13,7 @@ from codegen.named import Named
 from codegen.paths import Resolver
 from codegen.reserved import RESERVED
 from rise.errors import TranslationError
-from rise.nat import Facts, constant, simplify
+from rise.nat import Facts, at_least, constant, simplify
 from rise.source import Origin
 from rise.types import ROW_MAJOR, Fragment, Space
 
@@ -60,6 +60,8 @@ def resolved(command: i.Command) -> i.Command:
 
 def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
     match command:
+        case i.When(value, bound) if at_least(value, bound, facts):
+            return i.Skip()
         case i.When(value, bound, body):
             return i.When(simplify(value, facts), simplify(bound, facts), _command(r, body, facts))
         case i.For(index, size) | i.ParallelFor(_, _, index, size):
@@ -78,7 +80,8 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
                 new = i.New(space, part, part_type, new, origin, kept)
             return new
         case i.ForFragment() | i.Elected():
-            return replace(command, body=_command(r, command.body, facts))
+            body = _command(r, command.body, facts)
+            return body if body == i.Skip() else replace(command, body=body)
         case i.BulkCopy():
             return box.copied(r, command, facts)
         case i.LoadFragment(fragment) if distribution(fragment) is not None:

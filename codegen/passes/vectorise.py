@@ -18,6 +18,7 @@ from itertools import count
 
 from codegen import imperative as i
 from codegen.fragments import extents
+from codegen.named import or_zero
 from codegen.paths import flatten
 from codegen.translate import ALIGNED, VECTOR
 from rise.errors import TranslationError
@@ -305,16 +306,6 @@ def _comparison(condition: i.Expression) -> tuple[Guard | None, Guard | None]:
             return (value, bound), (bound, value + 1)
         case _:
             return None, None
-
-
-def or_zero(value: i.Expression) -> tuple[tuple[i.Expression, ...], i.Expression]:
-    """The conditions under which a value is not zero, and what it is then."""
-    match value:
-        case i.Operator("select", (condition, first, i.Number(other))) if other == 0:
-            conditions, inner = or_zero(first)
-            return (condition, *conditions), inner
-        case _:
-            return (), value
 
 
 def _depends(value: i.Expression, index: str) -> bool:
