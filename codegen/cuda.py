@@ -164,6 +164,8 @@ class Printer:
                 self._copy("copy_async", target, value)
             case i.CopyAsync(target, i.Operator("select", (inside, i.Access() as value, _))):
                 self._copy("copy_async_or_zero", target, value, f", {self.expression(inside)}")
+            case i.CopyAsync():
+                raise TranslationError("R0799", "internal: what is copied asynchronously is computed")
             case i.Assign(target, value):
                 self.line(f"{self.expression(_read(target))} = {self.expression(value)};")
             case i.Commit():

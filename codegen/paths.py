@@ -285,6 +285,13 @@ class Resolver:
                 origin,
                 "store the tile with `toMem` before `asFragment`",
             )
+        if self.named.partly_written({row, column}):
+            raise TranslationError(
+                "R0711",
+                f"a part of the tile may be outside of `{access.buffer}`: this fragment is stored as a whole",
+                origin,
+                "store it in shared memory, or use fragments whose elements have known places (16×8×16)",
+            )
         linear = self.linear(access)
         by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)
         corner: dict[Atom, Nat] = {NatVariable(row): constant(0), NatVariable(column): constant(0)}

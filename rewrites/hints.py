@@ -113,7 +113,11 @@ def _product(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
 
     match types["f"]:
         case Function(Pair(operand, _), total):
-            return {"f": check_expression(f"fun((p: ({operand}, {operand})) => {total}(fst(p)) * {total}(snd(p)))")}
+            return {
+                "f": check_expression(
+                    f"fun((p: ({operand}, {operand})) => {total}(fst(p)) * {total}(snd(p)))"
+                )
+            }
         case other:
             raise TypeError(str(other))
 

@@ -58,7 +58,9 @@ def _zero(term: Expr, name: str) -> bool:
         case "add" | "sub", [left, right]:
             return _zero(left, name) and _zero(right, name)
         case "mul", [left, right]:
-            return any(_zero(a, name) and (_zero(b, name) or _finite(b)) for a, b in ((left, right), (right, left)))
+            return any(
+                _zero(a, name) and (_zero(b, name) or _finite(b)) for a, b in ((left, right), (right, left))
+            )
         case _:
             return False
 
@@ -122,7 +124,9 @@ def zero_of(type_: Data, like: Expr) -> Expr | str:
     """The value of a type that consists of zeros; a reason where there is none."""
     match type_:
         case Scalar():
-            return Literal(False if type_.name == "bool" else 0.0 if type_.is_float else 0, type_, like.origin)
+            return Literal(
+                False if type_.name == "bool" else 0.0 if type_.is_float else 0, type_, like.origin
+            )
         case Array(size, element):
             inner = zero_of(element, like)
             if isinstance(inner, str):
@@ -140,7 +144,8 @@ def zero_of(type_: Data, like: Expr) -> Expr | str:
 
 @computed(
     "padEmpty out of *f",
-    "xs |> map(fun(x => g(x |> padEmpty(p), x))) → zip(xs |> map(padEmpty(p)))(xs) |> map(fun((p, x) => g(p, x)))",
+    "xs |> map(fun(x => g(x |> padEmpty(p), x)))"
+    " → zip(xs |> map(padEmpty(p)))(xs) |> map(fun((y, x) => g(y, x)))",
     (
         "fun((xss: 3.4.i32) => xss |> map(fun(xs => xs |> padEmpty(2) |> map(fun(x => x + 1)) |> take(4))))",
         "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) =>"

@@ -17,7 +17,8 @@ from rewrites.prologue import (
 )
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Lambda, call, children
-from rise.types import shape
+from rise.nat import Nat
+from rise.types import Array, shape
 from strategies.core import Rewrite, Strategy, at_child, choice, normalize, seq
 from strategies.hide import outermost_parts
 from strategies.places import computes, outermost_part
@@ -79,6 +80,12 @@ def computed_operands(term: Expr) -> list[Expr]:
         inner = call(function.body)  # type: ignore[union-attr]  # of a function
         found += [matrix for matrix in (rows, inner[2][1]) if computes(unpadded(matrix))]  # type: ignore[index]
     return found
+
+
+def length(term: Expr) -> Nat | None:
+    """k of a product: of the rows of its first operand."""
+    rows = call(term)[2][1].type  # type: ignore[index]  # a product is a map
+    return rows.element.size if isinstance(rows, Array) and isinstance(rows.element, Array) else None
 
 
 def unpadded(matrix: Expr) -> Expr:

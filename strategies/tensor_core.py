@@ -224,7 +224,9 @@ def tensor_core(
     if split_k_blocks < 1:
         message = f"tensor_core: split_k_blocks is {split_k_blocks}, and must be at least 1"
         raise StrategyError("R0609", message)
-    split = schedule(p) if split_k_blocks == 1 else over_blocks(split_k_blocks, schedule(p), in_tiles)
+    split = (
+        schedule(p) if split_k_blocks == 1 else over_blocks(split_k_blocks, p.block[2], schedule(p), in_tiles)
+    )
     return Strategy("tensor_core", in_inputs(split))
 
 
@@ -272,6 +274,7 @@ def schedule(p: Parameters) -> Strategy:
         check(contains(is_product), "tensor_core", NO_PRODUCT),
         rounded_up(
             p.block,
+            p.copies if p.stages else None,
             seq(
                 depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
                 bring_prologue,

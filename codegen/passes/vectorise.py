@@ -18,7 +18,7 @@ from itertools import count
 
 from codegen import imperative as i
 from codegen.fragments import extents
-from codegen.named import or_zero
+from codegen.named import BOOL, or_zero
 from codegen.paths import flatten
 from codegen.translate import ALIGNED, VECTOR
 from rise.errors import TranslationError
@@ -51,6 +51,8 @@ class _Vectorising:
     def go(self, command: i.Command, facts: Facts) -> i.Command:
         if isinstance(command, i.For) and command.pattern in (VECTOR, ALIGNED):
             return self._loop(command, facts)
+        if isinstance(command, i.CopyAsync) and isinstance(command.target, i.Access):
+            return _single(command, command.target)
         if isinstance(command, i.For | i.ParallelFor):
             facts = facts.with_range(command.index, 0, command.count)
         return i.with_inner(command, tuple(self.go(c, facts) for c in i.inner(command)))
@@ -87,14 +89,9 @@ class _Vectorising:
         """The copy of a vector that is zero where conditions, the same for all lanes, do not hold."""
         conditions, value = or_zero(body.value)
         source = self._vector(value, loop, facts) if isinstance(value, i.Access) else None
-        if source is None or not conditions or any(_depends(c, loop.index) for c in conditions):
+        if source is None or any(_depends(condition, loop.index) for condition in conditions):
             return None
-        inside = conditions[0]
-        for condition in conditions[1:]:
-            inside = i.Operator("and", (inside, condition), condition.type)  # type: ignore[union-attr]
-        zero = i.Number(0, value.type)  # type: ignore[union-attr, arg-type]
-        chosen = i.Operator("select", (inside, source, zero), source.type)
-        return replace(body, target=whole, value=chosen)
+        return replace(body, target=whole, value=_if_all(conditions, source))
 
     def _by_lanes(self, loop: i.For, body: i.Command, facts: Facts) -> i.Command | None:
         """Vectors loaded, the computation lane by lane in registers, a vector stored; as far as possible.
@@ -308,8 +305,27 @@ def _comparison(condition: i.Expression) -> tuple[Guard | None, Guard | None]:
             return None, None
 
 
+def _single(copy: i.CopyAsync, target: i.Access) -> i.CopyAsync:
+    """The asynchronous copy of one element, which may be zero."""
+    conditions, value = or_zero(copy.value)
+    if not isinstance(value, i.Access) or not _at_once(target.type):
+        raise _refused(copy.origin, "an asynchronous copy")
+    return replace(copy, value=_if_all(conditions, value))
+
+
+def _if_all(conditions: tuple[i.Expression, ...], value: i.Access) -> i.Expression:
+    """The value where all conditions hold, else zero."""
+    if not conditions:
+        return value
+    inside = conditions[0]
+    for condition in conditions[1:]:
+        inside = i.Operator("and", (inside, condition), BOOL)
+    element = value.type.element if isinstance(value.type, Vector) else value.type
+    return i.Operator("select", (inside, value, i.Number(0, element)), value.type)
+
+
 def _depends(value: i.Expression, index: str) -> bool:
-    return index in _variables(i.Assign(i.Access("", (), Scalar("bool")), value))
+    return index in _variables(i.Assign(i.Access("", (), BOOL), value))
 
 
 def _at_once(type_: Data) -> bool:
@@ -317,6 +333,8 @@ def _at_once(type_: Data) -> bool:
     match type_:
         case Vector(Nat(value=int() as width), Scalar() as element):
             return width * element.bytes in (4, 8, 16)
+        case Scalar():
+            return type_.bytes in (4, 8, 16)
         case _:
             return False
 
