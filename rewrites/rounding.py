@@ -40,6 +40,15 @@ MAP_EMPTY_ROWS = rule(
 )
 
 
+PRODUCT_ROWS = rule(
+    "rows of a product",
+    "xs |> map(fun(row => ys |> map(fun(col => zip(g(row))(h(col)) |> map(f) |> reduce(+, 0)))))",
+    "xs |> map(g) |> map(fun(row =>"
+    " ys |> map(h) |> map(fun(col => zip(row)(col) |> map(f) |> reduce(+, 0)))))",
+    meaning="What is done with rows and columns as a whole is done with the matrices before.",
+)
+
+
 def _zero(term: Expr, name: str) -> bool:
     """Whether a term is 0 where all that is in the variable is."""
     match term:
@@ -78,9 +87,8 @@ def _of_zeros(match: Match) -> str | None:
 
 ROUND_UP_SUMS = rule(
     "roundUp sums",
-    "xs |> map(fun(row => ys |> map(fun(col => zip(row)(col) |> map(f) |> reduce(+, 0)))))",
-    "xs |> map(fun(r => r |> padCst(0, p)(0))) |> map(fun(row => ys |> map(fun(r => r |> padCst(0, p)(0)))"
-    " |> map(fun(col => zip(row)(col) |> map(f) |> reduce(+, 0)))))",
+    "zip(xs)(ys) |> map(f) |> reduce(+, 0)",
+    "zip(xs |> padCst(0, p)(0))(ys |> padCst(0, p)(0)) |> map(f) |> reduce(+, 0)",
     sizes=("p",),
     conditions=(
         SideCondition(

@@ -78,28 +78,16 @@ def computed_operands(term: Expr) -> list[Expr]:
         applied = call(product)
         function, rows = applied[2]  # type: ignore[index]  # it is a map
         inner = call(function.body)  # type: ignore[union-attr]  # of a function
-        found += [matrix for matrix in (rows, inner[2][1]) if computes(unpadded(matrix))]  # type: ignore[index]
+        found += [matrix for matrix in (rows, inner[2][1]) if computes(matrix)]  # type: ignore[index]
     return found
 
 
-def length(term: Expr) -> Nat | None:
-    """k of a product: of the rows of its first operand."""
-    rows = call(term)[2][1].type  # type: ignore[index]  # a product is a map
-    return rows.element.size if isinstance(rows, Array) and isinstance(rows.element, Array) else None
-
-
-def unpadded(matrix: Expr) -> Expr:
-    """A matrix without the zeros behind the ends of its rows and columns."""
-    applied = call(matrix)
-    match applied:
-        case ("padCst", _, [_, inner]):
-            return unpadded(inner)
-        case ("map", _, [Lambda(x, body), inner]):
-            row = call(body)
-            padded = row is not None and row[0] == "padCst" and len(row[2]) == 2 and row[2][1] == x
-            return unpadded(inner) if padded else matrix
-        case _:
-            return matrix
+def length(product: Expr) -> Nat | None:
+    """k of a product: how many numbers are added for an element."""
+    function, _ = call(product)[2]  # type: ignore[index]  # a product is a map
+    each = call(function.body)[2][0]  # type: ignore[index, union-attr]  # of maps
+    added = call(each.body)[2][2].type  # type: ignore[index, union-attr]  # of reductions
+    return added.size if isinstance(added, Array) else None
 
 
 # each product is a matrix of its own, everything else a map over it

@@ -6,6 +6,7 @@ to operands are zeros behind the ends of their dimensions, as copying units put 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewrites import movement as m
@@ -15,6 +16,7 @@ from rewrites.rounding import (
     EMPTY_AS_ZEROS,
     EMPTY_OUT,
     MAP_EMPTY_ROWS,
+    PRODUCT_ROWS,
     ROUND_UP,
     ROUND_UP_COLUMNS,
     ROUND_UP_SUMS,
@@ -23,7 +25,7 @@ from rise.expr import Expr, call
 from rise.nat import Nat, constant
 from rise.types import Array, Scalar, shape
 from strategies.contiguity import Lying, lying
-from strategies.core import Rewrite, Strategy, choice, depending, id_, normalize, seq
+from strategies.core import Rewrite, Strategy, choice, depending, id_, normalize, seq, top_down
 from strategies.hide import outermost_parts
 from strategies.places import arguments
 from strategies.products import at_products, is_product, length
@@ -42,18 +44,22 @@ def missing(size: Nat | None, tile: int) -> int:
     return -size.value % tile if size is not None and size.value is not None else 0
 
 
-def rounded_up(block: tuple[int, int, int], copies: Copies | None, schedule: Rewrite) -> Strategy:
+def rounded_up(
+    block: tuple[int, int, int], copies: Copies | None, schedule: Callable[[Nat], Rewrite]
+) -> Strategy:
     """The schedule, of a matrix around products; where tiles do not divide it, of a larger one.
 
-    copies: how tiles of operands are copied, if they are
+    copies:   how tiles of operands are copied, if they are
+    schedule: of a matrix of whole tiles, of whose rows so many elements are stored
     """
 
     def make(term: Expr) -> Rewrite:
-        rows, columns = (missing(s, b) for s, b in zip(shape(term.type)[0], block[:2], strict=True))
+        sizes, _ = shape(term.type)
+        rows, columns = (missing(s, b) for s, b in zip(sizes, block[:2], strict=True))
         products = outermost_parts(term, is_product)
         depths = [missing(length(part), block[2]) for part in products]
         if not (rows or columns or any(depths)):
-            return schedule
+            return schedule(sizes[1])
         unaligned = refused(products, copies) if copies is not None else None
         if unaligned is not None:
             reason, hint = unaligned
@@ -65,7 +71,9 @@ def rounded_up(block: tuple[int, int, int], copies: Copies | None, schedule: Rew
             arguments(len(longer), seq(*wider)),
             arguments(
                 len(longer) + len(wider),
-                seq(longer_inward, at_products(sums(block[2])), normalize(EMPTY_AS_ZEROS), schedule),
+                seq(
+                    longer_inward, at_products(sums(block[2])), normalize(EMPTY_AS_ZEROS), schedule(sizes[1])
+                ),
             ),
         )
 
@@ -77,9 +85,14 @@ def sums(depth: int) -> Strategy:
 
     def make(product: Expr) -> Rewrite:
         more = missing(length(product), depth)
-        return ROUND_UP_SUMS.with_sizes(p=more) if more else id_
+        return top_down(ROUND_UP_SUMS.with_sizes(p=more)) if more else id_
 
     return depending(make)
+
+
+def longer_operands(depth: int) -> Strategy:
+    """The same, with zeros behind the rows of the two matrices."""
+    return depending(lambda p: seq(sums(depth), PRODUCT_ROWS) if missing(length(p), depth) else id_)
 
 
 # --- what copies ask of rows ------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from strategies.hide import hiding
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
 from strategies.products import at_products, length, outline
-from strategies.rounding import sums
+from strategies.rounding import longer_operands
 
 NAME = "split_k_blocks"
 GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
@@ -30,11 +30,8 @@ def over_blocks(slices: int, depth: int, batched: Rewrite, fuse: Rewrite) -> Str
     depth: a slice is made longer where this does not divide it
     fuse: maps in the components of a zip with the map over it, in rows and in their elements
     """
-    sliced = seq(
-        view_inward,
-        outline,
-        at_products(seq(sums(slices * depth), depending(lambda part: _sliced(part, slices)))),
-    )
+    in_slices = seq(longer_operands(slices * depth), depending(lambda product: _sliced(product, slices)))
+    sliced = seq(view_inward, outline, at_products(in_slices))
     products = top_down(seq(check(in_global, NAME, "nothing is in global memory"), argument(batched)))
     return seq(sliced, products, hiding(in_global, lambda _: seq(fuse, added)))
 

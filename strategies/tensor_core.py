@@ -8,7 +8,8 @@ choose levels. The phases look for structure (`reduce` under two maps), not for 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
@@ -72,7 +73,10 @@ NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor
 
 @dataclass(frozen=True)
 class Parameters:
-    """See `tensor_core`."""
+    """See `tensor_core`.
+
+    row: how long the rows of the result are, of which tiles may stick out; 0: not known
+    """
 
     block: tuple[int, int, int] = (128, 128, 64)
     warp: tuple[int, int] = (64, 64)
@@ -87,6 +91,7 @@ class Parameters:
     split_k: int = 1
     swizzled: bool = False
     fetch: bool = False
+    row: int = 0
 
     @property
     def by_groups(self) -> bool:
@@ -104,6 +109,11 @@ class Parameters:
             self.swizzled,
             self.by_groups,
         )
+
+    @property
+    def finishing(self) -> Copies:
+        """Of rows of the result, by vectors that divide them."""
+        return replace(self.copies, vector=gcd(self.vector, self.row))
 
 
 # --- phases -----------------------------------------------------------------------------------------------
@@ -275,10 +285,7 @@ def schedule(p: Parameters) -> Strategy:
         rounded_up(
             p.block,
             p.copies if p.stages else None,
-            seq(
-                depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
-                bring_prologue,
-            ),
+            lambda columns: in_tiles_of(replace(p, row=columns.value or 0)),
         ),
     )
     batch = seq(
@@ -287,6 +294,14 @@ def schedule(p: Parameters) -> Strategy:
         low.MAP_BLOCK.with_sizes(d=2),
     )
     return choice(matrix, batch)
+
+
+def in_tiles_of(p: Parameters) -> Strategy:
+    """The schedule of a matrix that tiles divide, its products outlined."""
+    return seq(
+        depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
+        bring_prologue,
+    )
 
 
 def without_prologue(p: Parameters, computed: list[Expr], columns: Nat) -> Strategy:
@@ -334,7 +349,8 @@ def shared_epilogue(p: Parameters) -> Strategy:
     """A block's tile: the product goes through shared memory, so that all threads finish rows of it."""
     of_product = sliced_product(p) if p.split_k > 1 else seq(product(p), to_workers(p), kept_shared)
     return seq(
-        at_products(of_product), depending(lambda term: s.BY_THREADS.with_sizes(**p.copies.of(term.type)))
+        at_products(of_product),
+        depending(lambda term: s.BY_THREADS.with_sizes(**p.finishing.of(term.type))),
     )
 
 

@@ -35,7 +35,14 @@ def test_what_lies_side_by_side_is_moved_at_once(text: str, read: int, written: 
     assert agrees(kernel(text), program(text))
 
 
-@pytest.mark.parametrize("pad", ["padCst(4, 4)(1)", "padCst(1, 7)(1)", "padClamp(4, 4)", "padClamp(3, 1)"])
+def test_a_vector_is_inside_of_an_array_or_outside_of_it() -> None:
+    """60 is a multiple of the width: one condition decides for all lanes."""
+    text = f"fun(xs: 60.f32 => xs |> padCst(4, 4)(1) |> take(64) {BOTH}"
+    assert transfers(kernel(text).source) == (1, 1)
+    assert agrees(kernel(text), program(text))
+
+
+@pytest.mark.parametrize("pad", ["padCst(2, 6)(1)", "padCst(1, 7)(1)", "padClamp(4, 4)", "padClamp(3, 1)"])
 def test_nothing_outside_of_an_array_is_read(pad: str) -> None:
     """The lanes of a vector are not all inside, or that is known for each by itself only."""
     text = f"fun(xs: 60.f32 => xs |> {pad} |> take(64) {BOTH}"
