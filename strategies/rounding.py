@@ -91,8 +91,9 @@ def sums(depth: int) -> Strategy:
 
 
 def longer_operands(depth: int) -> Strategy:
-    """The same, with zeros behind the rows of the two matrices."""
-    return depending(lambda p: seq(sums(depth), PRODUCT_ROWS) if missing(length(p), depth) else id_)
+    """The same, with zeros behind the rows of the two matrices, or behind their columns as they lie."""
+    longer = seq(sums(depth), PRODUCT_ROWS, normalize(pad.PAD_COLUMNS))
+    return depending(lambda product: longer if missing(length(product), depth) else id_)
 
 
 # --- what copies ask of rows ------------------------------------------------------------------------------
