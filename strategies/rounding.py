@@ -64,17 +64,14 @@ def rounded_up(
         if unaligned is not None:
             reason, hint = unaligned
             return lambda refused: Failure("rounded_up", refused, reason, hint=hint)
+        deeper = at_products(sums(block[2])) if any(depths) else id_
+        whole = seq(longer_inward, deeper, normalize(EMPTY_AS_ZEROS), schedule(sizes[1]))
         longer = [ROUND_UP.with_sizes(p=rows)] if rows else []
         wider = [ROUND_UP_COLUMNS.with_sizes(p=columns)] if columns else []
         return seq(
             *longer,
             arguments(len(longer), seq(*wider)),
-            arguments(
-                len(longer) + len(wider),
-                seq(
-                    longer_inward, at_products(sums(block[2])), normalize(EMPTY_AS_ZEROS), schedule(sizes[1])
-                ),
-            ),
+            arguments(len(longer) + len(wider), whole),
         )
 
     return depending(make)

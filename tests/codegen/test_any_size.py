@@ -77,7 +77,7 @@ def agrees(text: str, made: Kernel | HostProgram, inputs: Any = None) -> bool:
 @pytest.mark.parametrize(
     ("what", "sizes", "operands", "parameters"),
     [
-        ("αA·B + βC", (40, 24, 8), ("A", "B"), WMMA),
+        ("αA·B + βC", (40, 24, 32), ("A", "B"), WMMA),
         ("two products", (33, 31, 40), ("A", "B"), MMA),
         ("batched", (24, 40, 24), ("A", "transpose(B)"), MMA),
         ("bias, ReLU", (37, 41, 43), ("transpose(A)", "transpose(B)"), {**WMMA, **SLOW}),
