@@ -200,6 +200,8 @@ def tensor_core(
 ) -> Strategy:
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
+    Tiles need not divide the matrices: then longer ones are multiplied, with zeros behind their ends.
+
     block:     the part of the result that a block computes (m, n), and how much of k at a time
     warp:      the part of that which a warp computes, or a warpgroup
     fragment:  the shape (m, n, k) of an instruction, which says whose it is: 64 × n × 16 is a warpgroup's
