@@ -1,7 +1,8 @@
 """Bulk copies and stores: the proof, from the index path, that a tile is a box of an array in global memory.
 
 A box has extents in some of the array's dimensions, and one element in the others; its rows lie along the
-innermost one. The copying unit gets the array and the box as a tensor map.
+innermost one. The copying unit gets the array and the box as a tensor map. What of a box is outside of the
+array, the unit makes zero: so a box of an array with zeros behind the ends of its dimensions is one of it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from codegen import imperative as i
 from codegen.buffers import dimensions
 from codegen.launch import number
+from codegen.named import less, or_zero, whole_blocks
 from codegen.paths import Resolver
 from codegen.tensor_maps import map_of
 from codegen.views import Path
@@ -50,7 +52,8 @@ def _box(
     for name, size in zip([*panels, *names], sizes, strict=True):
         inside = inside.with_range(name, 0, size)
     path = tuple(variable(name) for name in [*panels, *names])
-    value, target = r.read(command.value, path, inside), r.write(command.target, path, inside)
+    value = _without_zeros(r, r.read(command.value, path, inside), inside, command.origin)
+    target = _clipped(r, r.write(command.target, path, inside), inside, command.origin)
     shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
     if not isinstance(array, i.Access) or array.buffer in r.shared or r.named.pending:
         raise _refused("it is computed, or not in global memory", command.origin)
@@ -81,6 +84,30 @@ def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts,
     if simplify(linear - expected, facts) != constant(0):
         raise _refused("in shared memory its elements do not lie one after the other", origin)
     return i.Tile(access.buffer, start, constant(0), True, access.indices, tuple(extents.items()))
+
+
+def _clipped(r: Resolver, target: i.Access, facts: Facts, origin: Origin) -> i.Access:
+    """Where a tile is written, without the conditions that this is inside of the array: the unit knows."""
+    guards, limits = list(r.named.written), list[tuple[Nat, Nat]]()
+    r.named.written.clear()
+    if guards:
+        ends = zip(target.indices, dimensions(r.buffers[target.buffer]), strict=True)
+        limits = [(whole_blocks(index, size, facts), size) for index, size in ends]
+    if any(guard not in limits for guard in guards):
+        raise _refused(f"some elements inside of `{target.buffer}` are not written", origin)
+    return target
+
+
+def _without_zeros(r: Resolver, value: i.Expression, facts: Facts, origin: Origin) -> i.Expression:
+    """What is read, without the conditions that it is inside of its array."""
+    conditions, source = or_zero(value)
+    if not conditions or not isinstance(source, i.Access):
+        return value
+    ends = list(zip(source.indices, dimensions(r.buffers[source.buffer]), strict=True))
+    limits = [less(whole_blocks(index, size, facts), size) for index, size in ends]
+    if any(condition not in limits for condition in conditions):
+        raise _refused(f"zeros are read for some elements inside of `{source.buffer}`", origin)
+    return source
 
 
 def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:

@@ -178,6 +178,10 @@ class Printer:
                 self._copy("copy_vector", target, value)
             case i.CopyAsync(target, i.Access() as value):
                 self._copy("copy_async", target, value)
+            case i.CopyAsync(target, i.Operator("select", (inside, i.Access() as value, _))):
+                self._copy("copy_async_or_zero", target, value, f", {self.expression(inside)}")
+            case i.CopyAsync():
+                raise TranslationError("R0799", "internal: what is copied asynchronously is computed")
             case i.Assign(target, value):
                 self.line(f"{self.expression(_read(target))} = {self.expression(value)};")
             case i.Commit():
@@ -290,10 +294,10 @@ class Printer:
             member = f"threadIdx.x % {WARPGROUP}"
             self.line(f"if ({member} < {blocks}) barrier_arrive_remote({barrier}, {member});")
 
-    def _copy(self, how: str, target: i.Acceptor, value: i.Access) -> None:
+    def _copy(self, how: str, target: i.Acceptor, value: i.Access, last: str = "") -> None:
         width = number(value.type.size, "the width of a vector") if isinstance(value.type, Vector) else 1
         places = f"&{self.expression(_read(target))}, &{self.expression(value)}"
-        self.line(f"{how}<{width}>({places});")
+        self.line(f"{how}<{width}>({places}{last});")
 
     def _for(self, loop: i.For) -> None:
         for counter in loop.counters:

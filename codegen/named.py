@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import gcd
 
 from codegen import imperative as i
 from rise.errors import TranslationError
-from rise.nat import Facts, Nat, NatVariable, at_least, less_than, nat, variable
+from rise.nat import Facts, Nat, NatVariable, at_least, constant, less_than, nat, variable
 from rise.types import Data, Index, Scalar, Space
 
 INT, BOOL = Scalar("i32"), Scalar("bool")
@@ -36,11 +37,13 @@ class Named:
     """The scalars that one command needs. `taken` are the names of the kernel.
 
     guards: the conditions under which what is read now is used, outermost first
+    written: value < bound, for all of which the command writes
     ranges: the bounds of the indices among the scalars
     """
 
     taken: set[str] = field(default_factory=set)
     guards: tuple[i.Expression, ...] = ()
+    written: list[tuple[Nat, Nat]] = field(default_factory=list)
     ranges: dict[str, tuple[Nat, Nat]] = field(default_factory=dict)
     pending: list[Stored] = field(default_factory=list)
     known: dict[tuple[i.Expression, tuple[i.Expression, ...]], i.Access] = field(default_factory=dict)
@@ -97,6 +100,19 @@ class Named:
         """With what is known of the indices."""
         return Facts({**facts.ranges, **self.ranges}, facts.divisible) if self.ranges else facts
 
+    def only(self, value: Nat, bound: Nat) -> None:
+        """The command writes only where value < bound."""
+        if (value, bound) not in self.written:
+            self.written.append((value, bound))
+
+    def implied(self, value: Nat, bound: Nat) -> bool:
+        """Whether the command does nothing but where value < bound, so that scalars are there as well."""
+        return (value, bound) in self.written and value.variables.isdisjoint(self.ranges)
+
+    def partly_written(self, names: set[str]) -> bool:
+        """Whether it depends on one of these indices if something is written."""
+        return any(not value.variables.isdisjoint(names) for value, _ in self.written)
+
     def mentions(self, names: set[str]) -> bool:
         """Whether a scalar is computed from one of these indices."""
         found: set[str] = set()
@@ -119,12 +135,21 @@ class Named:
     def before(self, make: Callable[[], i.Command]) -> i.Command:
         """A command, inside of the variables that making it asked for."""
         command = make()
+        data = [guard for guard in self.written if not guard[0].variables.isdisjoint(self.ranges)]
+        command = _when(data, command)
         for stored in reversed(self.pending):
             assigned = i.Assign(i.Access(stored.name, (), stored.type), stored.value)
             command = i.New(Space.LOCAL, stored.name, stored.type, i.sequence(assigned, command))
-        for part in (self.pending, self.known, self.ranges):
+        command = _when([guard for guard in self.written if guard not in data], command)
+        for part in (self.pending, self.known, self.ranges, self.written):
             part.clear()
         return command
+
+
+def _when(guards: list[tuple[Nat, Nat]], command: i.Command) -> i.Command:
+    for value, bound in reversed(guards):
+        command = i.When(value, bound, command)
+    return command
 
 
 def is_total(value: i.Expression) -> bool:
@@ -176,6 +201,31 @@ def _index(value: Nat) -> tuple[str, Nat]:
                 if rest.value is not None:
                     return name, rest
     return "", value
+
+
+def or_zero(value: i.Expression) -> tuple[tuple[i.Expression, ...], i.Expression]:
+    """The conditions under which a value is not zero, and what it is then."""
+    match value:
+        case i.Operator("select", (condition, first, i.Number(other))) if other == 0:
+            conditions, inner = or_zero(first)
+            return (condition, *conditions), inner
+        case _:
+            return (), value
+
+
+def whole_blocks(value: Nat, bound: Nat, facts: Facts) -> Nat:
+    """What of the value decides value < bound: of a multiple of g, below which there are whole blocks of g,
+    only the number of the block. So the lanes of a vector have one condition."""
+    for size in sorted({_common(c, bound) for _, c in value.terms}, reverse=True):
+        blocks = Nat.build({monomial: c for monomial, c in value.terms if size == _common(c, constant(size))})
+        rest = value - blocks
+        if size > 1 and at_least(rest, 0, facts) and less_than(rest, size, facts):
+            return blocks
+    return value
+
+
+def _common(coefficient: object, bound: Nat) -> int:
+    return gcd(coefficient, bound.value or 1) if isinstance(coefficient, int) else 1
 
 
 def decided(value: Nat, bound: Nat, facts: Facts) -> bool | None:

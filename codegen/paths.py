@@ -13,7 +13,7 @@ from itertools import count
 
 from codegen import imperative as i
 from codegen.buffers import dimensions, flatten, members
-from codegen.named import INT, Named, assuming_less, assuming_not_less, decided, less, negated
+from codegen.named import INT, Named, assuming_less, assuming_not_less, decided, less, negated, whole_blocks
 from codegen.views import READING, WRITING, Choice, Path, Reading, Sizes, fed
 from rise.errors import RiseError, TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, nat, simplify, variable
@@ -146,7 +146,10 @@ class Resolver:
         answer = decided(value, limit, facts)
         if answer is not None:
             return first(facts) if answer else second(facts)
-        condition = less(value, limit)
+        blocks = whole_blocks(value, limit, facts)
+        if self.named.implied(blocks, limit):
+            return first(assuming_less(facts, value, limit))
+        condition = less(blocks, limit)
         with self.named.under(condition):
             one = first(assuming_less(facts, value, limit))
         with self.named.under(negated(condition)):
@@ -208,7 +211,20 @@ class Resolver:
         declaration = primitive(name)
         parameters = () if declaration.is_family else declaration.scheme.parameters
         given = {p.name: a for p, a in zip(parameters, arguments, strict=False)}
-        return Sizes(given, facts, operands, element, lambda index, size: self._clamped(index, size, facts))
+        return Sizes(
+            given,
+            facts,
+            operands,
+            element,
+            lambda index, size: self._clamped(index, size, facts),
+            lambda index, size: self._only(index, size, facts),
+        )
+
+    def _only(self, index: Nat, size: Nat, facts: Facts) -> None:
+        """What is written now is written where index < size."""
+        index = simplify(index, facts)
+        if decided(index, size, facts) is not True:
+            self.named.only(whole_blocks(index, size, facts), size)
 
     def _clamped(self, index: Nat, size: Nat, facts: Facts) -> Nat:
         """An index, moved to the nearest end where it is outside."""
@@ -268,6 +284,13 @@ class Resolver:
                 "the tile is computed: a fragment is loaded from memory",
                 origin,
                 "store the tile with `toMem` before `asFragment`",
+            )
+        if self.named.partly_written({row, column}):
+            raise TranslationError(
+                "R0711",
+                f"a part of the tile may be outside of `{access.buffer}`: this fragment is stored as a whole",
+                origin,
+                "store it in shared memory, or use fragments whose elements have known places (16×8×16)",
             )
         linear = self.linear(access)
         by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)

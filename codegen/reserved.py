@@ -24,7 +24,7 @@ tf32 to_tf32 from_tf32
 Bits lane member group Barrier TensorMap Descriptor Swizzle wgmma wgmma_fence wgmma_commit wgmma_wait
 barrier_init barrier_expect barrier_wait fence_barrier_init bulk_load shared_descriptor Wgmma Major
 mma volta load_matrices load_matrices_transposed
-copy_vector copy_async commit_copies wait_copies
+copy_vector copy_async copy_async_or_zero commit_copies wait_copies
 """
 
 RESERVED = frozenset(f"{CPP} {CUDA} {LIBRARY} {HEADER}".split())

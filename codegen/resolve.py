@@ -13,7 +13,7 @@ from codegen.named import Named
 from codegen.paths import Resolver
 from codegen.reserved import RESERVED
 from rise.errors import TranslationError
-from rise.nat import Facts, constant, simplify
+from rise.nat import Facts, at_least, constant, simplify
 from rise.source import Origin
 from rise.types import ROW_MAJOR, Fragment, Space
 
@@ -60,6 +60,8 @@ def resolved(command: i.Command) -> i.Command:
 
 def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
     match command:
+        case i.When(value, bound) if at_least(value, bound, facts):
+            return i.Skip()
         case i.When(value, bound, body):
             return i.When(simplify(value, facts), simplify(bound, facts), _command(r, body, facts))
         case i.For(index, size) | i.ParallelFor(_, _, index, size):
@@ -78,7 +80,8 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
                 new = i.New(space, part, part_type, new, origin, kept)
             return new
         case i.ForFragment() | i.Elected():
-            return replace(command, body=_command(r, command.body, facts))
+            body = _command(r, command.body, facts)
+            return body if body == i.Skip() else replace(command, body=body)
         case i.Roles():
             return i.with_inner(command, tuple(_command(r, part, facts) for part in i.inner(command)))
         case i.BulkCopy() | i.BulkStore():
@@ -96,7 +99,10 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
 def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
     match command:
         case i.Assign(target, value, origin) | i.CopyAsync(target, value, origin):
-            return type(command)(r.write(target, (), facts), r.read(value, (), facts), origin)
+            place, found = r.write(target, (), facts), r.read(value, (), facts)
+            # a number is not copied: nothing but padding is in this place
+            how = i.Assign if isinstance(found, i.Number) else type(command)
+            return how(place, found, origin)
         case i.LoadFragment(fragment, target, loaded, origin):
             found = r.tile(lambda p, f: r.read(loaded, p, f), fragment, facts, origin)
             _check_rows(r, found, origin)

@@ -26,6 +26,7 @@ class Sizes:
     operands: how many the view has
     element:  the index that an operand, by number, holds at a path, as one that paths may contain
     clamped:  an index moved up to 0 or down below a size
+    only:     what is written is written only where an index is below a size
     """
 
     arguments: Mapping[str, Argument]
@@ -33,6 +34,7 @@ class Sizes:
     operands: int
     element: Callable[[int, Path], Nat]
     clamped: Callable[[Nat, Nat], Nat]
+    only: Callable[[Nat, Nat], None]
 
     def __getitem__(self, name: str) -> Nat:
         value = self.arguments[name]

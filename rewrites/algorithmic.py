@@ -150,7 +150,7 @@ def separate(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ..
         part = _find(function.body, wanted, frozenset())
         if part is None or part is function.body:
             return "nothing to separate"
-        return simplify(_separate(head, function, xs, part))
+        return simplify(separated(head, function, xs, part))
 
     return rewrite
 
@@ -167,7 +167,8 @@ def _find(term: Expr, wanted: Callable[[Expr], bool], bound: frozenset[str]) -> 
     return None
 
 
-def _separate(head: Primitive, function: Lambda, xs: Expr, part: Expr) -> Expr:
+def separated(head: Primitive, function: Lambda, xs: Expr, part: Expr) -> Expr:
+    """The part of a map's body as a map of its own, and the body of both (see `separate`)."""
     size = xs.type.size  # type: ignore[union-attr]  # map takes arrays
     x = function.parameter
     mapped = _map(size, Lambda(x, part, part.origin), xs)

@@ -24,6 +24,7 @@ from rise.types import (
     FragmentKind,
     Function,
     Index,
+    Pair,
     Scalar,
     Type,
     array,
@@ -129,6 +130,27 @@ def _places(choose: Choose) -> Mapping[str, Type]:
     return {"is": array(count, Index(constant(count + choose.below(3))))}
 
 
+def _operands(choose: Choose) -> Mapping[str, Type]:
+    """Numbers of one type are multiplied, and numbers of the same or another one added."""
+    operand, total = choose.pick(((F16, F32), (F16, F16), (SCALARS["i8"], I32), (I32, I32)))
+    return {"f": Function(Pair(operand, operand), total)}
+
+
+def _product(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
+    """The product of the members of a pair, in the type of the result."""
+    from rise.check.program import check_expression
+
+    match types["f"]:
+        case Function(Pair(operand, _), total):
+            return {
+                "f": check_expression(
+                    f"fun((p: ({operand}, {operand})) => {total}(fst(p)) * {total}(snd(p)))"
+                )
+            }
+        case other:
+            raise TypeError(str(other))
+
+
 INJECTION = Hint(_places, _injection)
 RESHAPES = Hint(views=frozenset({"f"}))
 
@@ -156,6 +178,7 @@ HINTS: Mapping[str, Hint] = {
     "asMatrix >> **g": endofunction("g"),
     "zip(asMatrix, row) >> **g": Hint(accumulators),
     "zip2D(asMatrix, ) >> **g": endofunction("g", arguments=2),
+    "roundUp sums": Hint(_operands, _product),
     "prologueSame": endofunction("g", "h"),
 }  # fmt: skip
 

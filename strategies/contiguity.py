@@ -92,7 +92,9 @@ def _view(name: str, parts: list[Known]) -> Known:
             return replace(array, dimensions=(inner, *rest))
         case "reorder", [Lying((_, *rest)) as array]:
             return replace(array, dimensions=(False, *rest))
-        case "take" | "drop" | "id" | "unzip", [array]:
+        case "take" | "drop" | "id" | "unzip" | "padEmpty", [array]:
+            return array
+        case "padCst", [_, array]:
             return array
         case _:
             return None

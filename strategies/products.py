@@ -18,7 +18,8 @@ from rewrites.prologue import (
 from rewrites.registers import FIRST_INSIDE
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Lambda, call, children
-from rise.types import shape
+from rise.nat import Nat
+from rise.types import Array, shape
 from strategies.core import Rewrite, Strategy, at_child, choice, normalize, seq
 from strategies.hide import outermost_parts
 from strategies.places import computes, outermost_part
@@ -88,6 +89,14 @@ def operands(term: Expr) -> Iterator[tuple[Expr, Expr]]:
 def computed_operands(term: Expr) -> list[Expr]:
     """The operands of products that are computed, not only rearranged."""
     return [matrix for both in operands(term) for matrix in both if computes(matrix)]
+
+
+def length(product: Expr) -> Nat | None:
+    """k of a product: how many numbers are added for an element."""
+    function, _ = call(product)[2]  # type: ignore[index]  # a product is a map
+    each = call(function.body)[2][0]  # type: ignore[index, union-attr]  # of maps
+    added = call(each.body)[2][2].type  # type: ignore[index, union-attr]  # of reductions
+    return added.size if isinstance(added, Array) else None
 
 
 # each product is a matrix of its own, everything else a map over it

@@ -8,45 +8,41 @@ from __future__ import annotations
 
 from rewrites import lowering as low
 from rewrites.memory import STORED
-from rewrites.result import Failure, Result
+from rewrites.result import Failure
 from rewrites.split_k import PRODUCT_IN_SLICES
 from rise.expr import Expr, call
-from rise.nat import Nat
-from rise.types import Array, Space
-from strategies.core import Rewrite, Strategy, argument, check, choice, seq, top_down
+from rise.types import Space
+from strategies.core import Rewrite, Strategy, argument, check, choice, depending, seq, top_down
 from strategies.default import GRID, LOOP, folds, written
 from strategies.hide import hiding
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
-from strategies.products import at_products, outline
+from strategies.products import at_products, length, outline
+from strategies.rounding import longer_operands
 
 NAME = "split_k_blocks"
 GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
 
 
-def over_blocks(slices: int, batched: Rewrite, fuse: Rewrite) -> Strategy:
+def over_blocks(slices: int, depth: int, batched: Rewrite, fuse: Rewrite) -> Strategy:
     """The sums of a product in so many slices; `batched` is for the array of their products.
 
+    depth: a slice is made longer where this does not divide it
     fuse: maps in the components of a zip with the map over it, in rows and in their elements
     """
-    sliced = seq(view_inward, outline, at_products(Strategy(NAME, lambda term: _sliced(term, slices))))
+    in_slices = seq(longer_operands(slices * depth), depending(lambda product: _sliced(product, slices)))
+    sliced = seq(view_inward, outline, at_products(in_slices))
     products = top_down(seq(check(in_global, NAME, "nothing is in global memory"), argument(batched)))
     return seq(sliced, products, hiding(in_global, lambda _: seq(fuse, added)))
 
 
-def _sliced(term: Expr, slices: int) -> Result:
+def _sliced(product: Expr, slices: int) -> Rewrite:
     """The products of slices, stored for the whole grid, and their sum: two transpositions, then maps."""
-    length = _length(term)
-    if length is None or length.value is None or length.value % slices:
-        return Failure(NAME, term, f"{slices} does not divide {length}, the length of the sums")
-    rules = (rule.with_sizes(w=length.value // slices) for rule in PRODUCT_IN_SLICES)
-    return seq(choice(*rules), arguments(3, GLOBAL))(term)
-
-
-def _length(term: Expr) -> Nat | None:
-    """k of a product: of the rows of its first operand."""
-    rows = call(term)[2][1].type  # type: ignore[index]  # a product is a map
-    return rows.element.size if isinstance(rows, Array) and isinstance(rows.element, Array) else None
+    k = length(product)
+    if k is None or k.value is None:
+        return lambda term: Failure(NAME, term, f"{k}, the length of the sums, is not known")
+    rules = (rule.with_sizes(w=k.value // slices) for rule in PRODUCT_IN_SLICES)
+    return seq(choice(*rules), arguments(3, GLOBAL))
 
 
 def in_global(term: Expr) -> bool:

@@ -8,7 +8,8 @@ choose levels. The phases look for structure (`reduce` under two maps), not for 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
@@ -72,6 +73,7 @@ from strategies.products import (
     rank,
     separate_prologue,
 )
+from strategies.rounding import rounded_up
 from strategies.settings import taking
 from strategies.split_k import over_blocks
 from strategies.staging import Copies, stage
@@ -119,6 +121,18 @@ class Parameters:
             self.swizzled,
             self.by_groups,
         )
+
+
+@dataclass(frozen=True)
+class Placed(Parameters):
+    """row: how long the rows of the result are, of which tiles may stick out; 0: not known"""
+
+    row: int = 0
+
+    @property
+    def finishing(self) -> Copies:
+        """Of rows of the result, by vectors that divide them."""
+        return replace(self.copies, vector=gcd(self.vector, self.row))
 
 
 # --- phases -----------------------------------------------------------------------------------------------
@@ -191,6 +205,8 @@ def at_step(s: Rewrite) -> Strategy:
 def tensor_core(p: Parameters) -> Strategy:
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
+    Tiles need not divide the matrices: then longer ones are multiplied, with zeros behind their ends.
+
     block:     the part of the result that a block computes (m, n), and how much of k at a time
     warp:      the part of that which a warp computes, or a warpgroup
     fragment:  the shape (m, n, k) of an instruction, which says whose it is: 64 × n is a warpgroup's
@@ -213,7 +229,7 @@ def tensor_core(p: Parameters) -> Strategy:
     """
     validate(p)
     whole = schedule(p)
-    split = whole if p.split_k_blocks == 1 else over_blocks(p.split_k_blocks, whole, in_tiles)
+    split = whole if p.split_k_blocks == 1 else over_blocks(p.split_k_blocks, p.block[2], whole, in_tiles)
     return Strategy("tensor_core", in_inputs(split))
 
 
@@ -280,8 +296,11 @@ def schedule(p: Parameters) -> Strategy:
         if p.by_groups
         else separate_prologue,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
-        depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
-        bring_prologue,
+        rounded_up(
+            p.block,
+            p.copies if p.stages else None,
+            lambda columns: in_tiles_of(Placed(**vars(p), row=columns.value or 0)),
+        ),
     )
     batch = seq(
         check(lambda term: rank(term) == 3, "tensor_core", NO_MATRIX),
@@ -291,7 +310,15 @@ def schedule(p: Parameters) -> Strategy:
     return choice(matrix, batch)
 
 
-def without_prologue(p: Parameters, computed: list[Expr], columns: Nat) -> Strategy:
+def in_tiles_of(p: Placed) -> Strategy:
+    """The schedule of a matrix that tiles divide, its products outlined."""
+    return seq(
+        depending(lambda term: without_prologue(p, computed_operands(term), shape(term.type)[0][1])),
+        bring_prologue,
+    )
+
+
+def without_prologue(p: Placed, computed: list[Expr], columns: Nat) -> Strategy:
     """The schedule of a program in which the operands that are computed are names."""
 
     def make(hidden: Mapping[str, Expr]) -> Strategy:
@@ -302,7 +329,7 @@ def without_prologue(p: Parameters, computed: list[Expr], columns: Nat) -> Strat
     return hiding(lambda part: any(part is matrix for matrix in computed), make)
 
 
-def _schedule(p: Parameters, columns: Nat) -> Strategy:
+def _schedule(p: Placed, columns: Nat) -> Strategy:
     in_block = shared_epilogue(p) if p.epilogue == "shared" else direct_epilogue(p)
     across = columns.exact_quotient(nat(p.block[1]))
     if p.group and across is not None:
@@ -349,11 +376,12 @@ def direct_epilogue(p: Parameters) -> Strategy:
 kept_shared = s.KEEP_SHARED.with_sizes(p=8)
 
 
-def shared_epilogue(p: Parameters) -> Strategy:
+def shared_epilogue(p: Placed) -> Strategy:
     """A block's tile: the product goes through shared memory, so that all threads finish rows of it."""
     of_product = sliced_product(p) if p.split_k > 1 else seq(product(p), to_workers(p), kept_shared)
     return seq(
-        at_products(of_product), depending(lambda term: s.BY_THREADS.with_sizes(**p.copies.of(term.type)))
+        at_products(of_product),
+        depending(lambda term: s.BY_THREADS.with_sizes(**p.finishing.of(term.type))),
     )
 
 

@@ -97,6 +97,27 @@ __device__ __forceinline__ void copy_async(T* target, const T* source) {
 #endif
 }
 
+// The same where `inside`; elsewhere nothing is read, and the elements are zero.
+template <int count, class T>
+__device__ __forceinline__ void copy_async_or_zero(T* target, const T* source, bool inside) {
+  constexpr int bytes = count * sizeof(T);
+#if __CUDA_ARCH__ >= 800
+  unsigned shared = static_cast<unsigned>(__cvta_generic_to_shared(target));
+  int read = inside ? bytes : 0;
+  if constexpr (bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(source), "r"(read)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(source), "n"(bytes),
+                 "r"(read)
+                 : "memory");
+#else
+  using Vector = typename Bits<bytes>::type;
+  Vector zero = {};
+  *reinterpret_cast<Vector*>(target) = inside ? *reinterpret_cast<const Vector*>(source) : zero;
+#endif
+}
+
 // Puts the copies that the thread started since the last commit into a group.
 __device__ __forceinline__ void commit_copies() {
 #if __CUDA_ARCH__ >= 800

@@ -71,6 +71,7 @@ struct Copy {
   Access target, source;
   int64_t bytes;
   unsigned group;
+  bool inside;  // of the source's array; else it brings zeros
 };
 
 constexpr int most_copies = 512;  // of a thread, under way at one time
@@ -107,9 +108,9 @@ static inline Access part(Access access, int64_t number) {
 }
 
 template <int count, class T>
-static inline void copy_async(const Pointer<T>& target,
-                              typename std::common_type<Pointer<const T>>::type source,
-                              int line = __builtin_LINE()) {
+static inline void start_copy(const Pointer<T>& target,
+                              const typename std::common_type<Pointer<const T>>::type& source, bool inside,
+                              int line) {
   constexpr int64_t bytes = count * static_cast<int64_t>(sizeof(T));
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "4, 8 or 16 bytes are copied at once");
   check_vector(target, count, "copy_async", line);
@@ -123,7 +124,21 @@ static inline void copy_async(const Pointer<T>& target,
   Copies& own = copies_of_thread();
   if (own.count == most_copies)
     RISE_FAULT(LaunchLimits, line, "more than %d copies of a thread are under way", most_copies);
-  own.queue[own.count++] = {to, from, bytes, own.committed};
+  own.queue[own.count++] = {to, from, bytes, own.committed, inside};
+}
+
+template <int count, class T>
+static inline void copy_async(const Pointer<T>& target,
+                              typename std::common_type<Pointer<const T>>::type source,
+                              int line = __builtin_LINE()) {
+  start_copy<count>(target, source, true, line);
+}
+
+template <int count, class T>
+static inline void copy_async_or_zero(const Pointer<T>& target,
+                                      typename std::common_type<Pointer<const T>>::type source, bool inside,
+                                      int line = __builtin_LINE()) {
+  start_copy<count>(target, source, inside, line);
 }
 
 // Puts the copies started since the last commit into a group.
@@ -133,6 +148,10 @@ static inline void complete(const Copy& copy) {
   mark_under_way(copy.target, copy.bytes, 0);
   int64_t count = copy.bytes / copy.target.size;
   for (int64_t i = 0; i < count; i++) {
+    if (!copy.inside) {
+      __builtin_memset(checked_write(part(copy.target, i)), 0, copy.target.size);
+      continue;
+    }
     const char* from = checked_read(part(copy.source, i));
     __builtin_memcpy(checked_write(part(copy.target, i)), from, copy.target.size);
   }

@@ -30,6 +30,7 @@ using namespace nvcuda;
 
 using rise_emulation::commit_copies;
 using rise_emulation::copy_async;
+using rise_emulation::copy_async_or_zero;
 using rise_emulation::copy_vector;
 using rise_emulation::Global;
 using rise_emulation::Local;

@@ -5,7 +5,9 @@ loads what it reads as vectors, computes lane by lane in registers, and stores a
 lie so in memory is read or written lane by lane, which is slower, not wrong: a transposition has vectors
 on one side only. An asynchronous copy has no such way out, nor has a vector that the program calls aligned.
 
-What is read under a condition is loaded before only where it is certain to be inside of its array.
+What is read under a condition is loaded before only where it is certain to be inside of its array. What
+is written under one, the same for all lanes, is written at once or not at all; an asynchronous copy of what
+may be outside of its array copies all lanes, or makes them zero.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from itertools import count
 
 from codegen import imperative as i
 from codegen.fragments import extents
+from codegen.named import BOOL, or_zero
 from codegen.paths import flatten
 from codegen.translate import ALIGNED, VECTOR
 from rise.errors import TranslationError
@@ -48,12 +51,16 @@ class _Vectorising:
     def go(self, command: i.Command, facts: Facts) -> i.Command:
         if isinstance(command, i.For) and command.pattern in (VECTOR, ALIGNED):
             return self._loop(command, facts)
+        if isinstance(command, i.CopyAsync) and isinstance(command.target, i.Access):
+            return _single(command, command.target)
         if isinstance(command, i.For | i.ParallelFor):
             facts = facts.with_range(command.index, 0, command.count)
         return i.with_inner(command, tuple(self.go(c, facts) for c in i.inner(command)))
 
     def _loop(self, loop: i.For, facts: Facts) -> i.Command:
         body = loop.body
+        if isinstance(body, i.When) and loop.index not in body.value.variables | body.bound.variables:
+            return replace(body, body=self._loop(replace(loop, body=body.body), facts))
         made = None
         if isinstance(body, i.Assign | i.CopyAsync) and isinstance(body.target, i.Access):
             made = self._assignment(loop, body, body.target, facts)
@@ -74,7 +81,17 @@ class _Vectorising:
             if whole is not None and source is not None:
                 at_once = _at_once(whole.type) or isinstance(body, i.Assign)
                 return replace(body, target=whole, value=source) if at_once else None
+        if isinstance(body, i.CopyAsync) and whole is not None and _at_once(whole.type):
+            return self._or_zeros(loop, body, whole, facts)
         return None if isinstance(body, i.CopyAsync) else self._by_lanes(loop, body, facts)
+
+    def _or_zeros(self, loop: i.For, body: i.CopyAsync, whole: i.Access, facts: Facts) -> i.Command | None:
+        """The copy of a vector that is zero where conditions, the same for all lanes, do not hold."""
+        conditions, value = or_zero(body.value)
+        source = self._vector(value, loop, facts) if isinstance(value, i.Access) else None
+        if source is None or any(_depends(condition, loop.index) for condition in conditions):
+            return None
+        return replace(body, target=whole, value=_if_all(conditions, source))
 
     def _by_lanes(self, loop: i.For, body: i.Command, facts: Facts) -> i.Command | None:
         """Vectors loaded, the computation lane by lane in registers, a vector stored; as far as possible.
@@ -288,11 +305,36 @@ def _comparison(condition: i.Expression) -> tuple[Guard | None, Guard | None]:
             return None, None
 
 
+def _single(copy: i.CopyAsync, target: i.Access) -> i.CopyAsync:
+    """The asynchronous copy of one element, which may be zero."""
+    conditions, value = or_zero(copy.value)
+    if not isinstance(value, i.Access) or not _at_once(target.type):
+        raise _refused(copy.origin, "an asynchronous copy")
+    return replace(copy, value=_if_all(conditions, value))
+
+
+def _if_all(conditions: tuple[i.Expression, ...], value: i.Access) -> i.Expression:
+    """The value where all conditions hold, else zero."""
+    if not conditions:
+        return value
+    inside = conditions[0]
+    for condition in conditions[1:]:
+        inside = i.Operator("and", (inside, condition), BOOL)
+    element = value.type.element if isinstance(value.type, Vector) else value.type
+    return i.Operator("select", (inside, value, i.Number(0, element)), value.type)
+
+
+def _depends(value: i.Expression, index: str) -> bool:
+    return index in _variables(i.Assign(i.Access("", (), BOOL), value))
+
+
 def _at_once(type_: Data) -> bool:
     """Whether one asynchronous copy moves values of a type."""
     match type_:
         case Vector(Nat(value=int() as width), Scalar() as element):
             return width * element.bytes in (4, 8, 16)
+        case Scalar():
+            return type_.bytes in (4, 8, 16)
         case _:
             return False
 

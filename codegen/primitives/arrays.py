@@ -285,6 +285,12 @@ def write_view(translator: Translator, call: Call, target: i.Acceptor) -> i.Comm
     return translator.accept(xs, inner, call.environment)
 
 
+@accepting("take")
+def write_first(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """acc xs (TakeAcc A): all of xs is computed, and what is outside of A is not written."""
+    return write_view(translator, call, target)
+
+
 @accepting("zip", "pair", "concat", "makeArray")
 def write_each(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """acc e1 (ZipAcc1 A) ; acc e2 (ZipAcc2 A)"""
@@ -507,6 +513,13 @@ def write_reorder(sizes: Sizes, path: Path, _: int) -> Path:
     """The operand's i is f⁻¹(i) of the result."""
     index, *rest = path
     return (sizes.function("finv")(index), *rest)  # type: ignore[arg-type]
+
+
+@writing("take")
+def write_taken(sizes: Sizes, path: Path, _: int) -> Path:
+    """i is i, where there is such an element"""
+    sizes.only(nat(path[0]), sizes["n"])  # type: ignore[arg-type]
+    return path
 
 
 @writing("padEmpty")

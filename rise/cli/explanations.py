@@ -116,7 +116,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0706": "A fragment belongs to a whole warp: it is used inside of `mapWarp`, outside of `mapLane`.",
     "R0707": "A write race: parallel workers write the same place.",
     "R0710": "A fragment is loaded from memory. Store a computed tile first.",
-    "R0711": "A fragment is loaded from a tile with contiguous rows or contiguous columns.",
+    "R0711": "A fragment is loaded from a tile with contiguous rows or columns. Where nobody knows "
+    "what of it a lane holds, it is stored into a tile that is inside of its array as a whole.",
     "R0713": "What a block or a thread stores, and the shapes of its fragments, have sizes known when the "
     "kernel is compiled: give them with `--size`. Only arrays in global memory may be of run-time sizes.",
     "R0714": "A block has at most 1024 threads. Choose fewer warps or threads: larger tiles for each.",

@@ -96,7 +96,8 @@ def test_pipelines_of_any_depth_over_any_number_of_tiles(stages: int, tiles: int
 @pytest.mark.parametrize("tiles", [1, 2, 4])
 def test_tiles_are_prefetched_into_registers(stages: int, tiles: int) -> None:
     term, kernel = derive("columns", matrices(32, 64, 32 * tiles), stages=stages, asynchronous=False)
-    assert "prefetched" in kernel.source or tiles == 1
+    # there is nothing to prefetch where all tiles are loaded before the loop
+    assert "prefetched" in kernel.source or tiles == 1 or tiles < stages
     assert "copy_async" not in kernel.source
     assert_exact(term, kernel)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from kernels import agrees, kernel, program
 
+from rise.errors import TranslationError
+
 BOTH = "|> asVector(4) |> mapGlobal(0)(fun(v => v)) |> asScalar)"
 
 
@@ -35,7 +37,14 @@ def test_what_lies_side_by_side_is_moved_at_once(text: str, read: int, written: 
     assert agrees(kernel(text), program(text))
 
 
-@pytest.mark.parametrize("pad", ["padCst(4, 4)(1)", "padCst(1, 7)(1)", "padClamp(4, 4)", "padClamp(3, 1)"])
+def test_a_vector_is_inside_of_an_array_or_outside_of_it() -> None:
+    """60 is a multiple of the width: one condition decides for all lanes."""
+    text = f"fun(xs: 60.f32 => xs |> padCst(4, 4)(1) |> take(64) {BOTH}"
+    assert transfers(kernel(text).source) == (1, 1)
+    assert agrees(kernel(text), program(text))
+
+
+@pytest.mark.parametrize("pad", ["padCst(2, 6)(1)", "padCst(1, 7)(1)", "padClamp(4, 4)", "padClamp(3, 1)"])
 def test_nothing_outside_of_an_array_is_read(pad: str) -> None:
     """The lanes of a vector are not all inside, or that is known for each by itself only."""
     text = f"fun(xs: 60.f32 => xs |> {pad} |> take(64) {BOTH}"
@@ -103,3 +112,25 @@ def test_the_only_element_of_an_array_is_written_by_whom_it_says() -> None:
     )
     assert "output[0] = " in kernel(text).source
     assert agrees(kernel(text), program(text))
+
+
+def test_what_is_taken_and_what_is_padded_end_in_different_places() -> None:
+    """Each has a condition of its own: 52 elements are written, 40 of them are read."""
+    text = f"fun(xs: 40.f32 => xs |> padCst(0, 24)(1) {BOTH[:-1]} |> take(52))"
+    assert agrees(kernel(text), program(text))
+
+
+@pytest.mark.parametrize("size", [60, 62])
+def test_an_asynchronous_copy_has_one_condition_for_all_lanes(size: int) -> None:
+    """Of 62 elements the last vector is inside for two lanes only."""
+    text = (
+        f"fun(xs: {size}.f32 => generate(fun((i: Idx[1]) => xs)) |> mapBlock(0)(fun(ys => ys"
+        f" |> padCst(0, {64 - size})(0) |> asVectorAligned(4) |> mapThreads(0)(fun(v => v)) |> asScalar"
+        " |> copyAsync(rowMajor) |> mapThreads(0)(fun(x => x + 1)))))"
+    )
+    if size == 62:
+        with pytest.raises(TranslationError, match="an asynchronous copy needs"):
+            kernel(text)
+    else:
+        assert "copy_async_or_zero<4>(" in kernel(text).source
+        assert agrees(kernel(text), program(text))

@@ -205,17 +205,19 @@ def test_bad_parameters_are_refused_by_name(p: Parameters, code: str, message: s
     assert caught.value.message.startswith(f"tensor_core: {message}")
 
 
-def test_sizes_that_the_tiles_do_not_divide() -> None:
-    result = tensor_core(SMALL.block, SMALL.warp)(data_flow(check_expression(program("A·B", 48, 64, 64))))
-    assert isinstance(result, Failure)
-    assert result.rule == "tile"
-    assert result.reason == "32 does not divide 48"
-
-
-def test_a_reduction_that_the_tiles_do_not_divide() -> None:
-    result = tensor_core(SMALL.block, SMALL.warp)(data_flow(check_expression(program("A·B", 64, 64, 48))))
-    assert isinstance(result, Failure)
-    assert "32 does not divide 48" in result.story()
+@pytest.mark.parametrize(
+    ("sizes", "rules"),
+    [
+        ((64, 64, 64), set()),
+        ((48, 64, 64), {"roundUp"}),
+        ((64, 48, 64), {"roundUp columns"}),
+        ((64, 64, 48), {"roundUp sums"}),
+    ],
+)
+def test_what_the_tiles_do_not_divide_is_rounded_up(sizes: tuple[int, int, int], rules: set[str]) -> None:
+    result = tensor_core(SMALL.block, SMALL.warp)(data_flow(check_expression(program("A·B", *sizes))))
+    assert isinstance(result, Success)
+    assert {step.rule for step in result.steps if step.rule.startswith("roundUp")} == rules
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,152 @@
+"""Sizes that tiles do not divide: a product of longer operands, of which what was asked for is taken.
+
+Rows and columns of the result, and sums, are made longer, up to the next multiple of a tile; what is added
+to operands are zeros behind the ends of their dimensions, as copying units put them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rewrites import movement as m
+from rewrites import padding as pad
+from rewrites.result import Failure
+from rewrites.rounding import (
+    EMPTY_AS_ZEROS,
+    EMPTY_OUT,
+    MAP_EMPTY_ROWS,
+    PRODUCT_ROWS,
+    ROUND_UP,
+    ROUND_UP_COLUMNS,
+    ROUND_UP_SUMS,
+)
+from rise.expr import Expr, call
+from rise.nat import Nat, constant
+from rise.types import Array, Scalar, shape
+from strategies.contiguity import Lying, lying
+from strategies.core import Rewrite, Strategy, choice, depending, id_, normalize, seq, top_down
+from strategies.hide import outermost_parts
+from strategies.places import arguments
+from strategies.products import at_products, is_product, length
+from strategies.staging import WIDEST, Copies
+
+LEAST_ASYNCHRONOUS = 4  # bytes
+
+# what is made longer, from the result to the arrays that it is computed from
+longer_inward = normalize(
+    choice(pad.MAP_EMPTY, pad.EMPTY_ZIP, pad.TRANSPOSE_EMPTY, MAP_EMPTY_ROWS, EMPTY_OUT, m.DROP_UNUSED)
+)
+
+
+def missing(size: Nat | None, tile: int) -> int:
+    """How many elements more are whole tiles; none where the size is not known."""
+    return -size.value % tile if size is not None and size.value is not None else 0
+
+
+def rounded_up(
+    block: tuple[int, int, int], copies: Copies | None, schedule: Callable[[Nat], Rewrite]
+) -> Strategy:
+    """The schedule, of a matrix around products; where tiles do not divide it, of a larger one.
+
+    copies:   how tiles of operands are copied, if they are
+    schedule: of a matrix of whole tiles, of whose rows so many elements are stored
+    """
+
+    def make(term: Expr) -> Rewrite:
+        sizes, _ = shape(term.type)
+        rows, columns = (missing(s, b) for s, b in zip(sizes, block[:2], strict=True))
+        products = outermost_parts(term, is_product)
+        depths = [missing(length(part), block[2]) for part in products]
+        if not (rows or columns or any(depths)):
+            return schedule(sizes[1])
+        unaligned = refused(products, copies) if copies is not None else None
+        if unaligned is not None:
+            reason, hint = unaligned
+            return lambda refused: Failure("rounded_up", refused, reason, hint=hint)
+        deeper = at_products(sums(block[2])) if any(depths) else id_
+        whole = seq(longer_inward, deeper, normalize(EMPTY_AS_ZEROS), schedule(sizes[1]))
+        longer = [ROUND_UP.with_sizes(p=rows)] if rows else []
+        wider = [ROUND_UP_COLUMNS.with_sizes(p=columns)] if columns else []
+        return seq(
+            *longer,
+            arguments(len(longer), seq(*wider)),
+            arguments(len(longer) + len(wider), whole),
+        )
+
+    return depending(make)
+
+
+def sums(depth: int) -> Strategy:
+    """A product's sums up to the next multiple of the tile."""
+
+    def make(product: Expr) -> Rewrite:
+        more = missing(length(product), depth)
+        return top_down(ROUND_UP_SUMS.with_sizes(p=more)) if more else id_
+
+    return depending(make)
+
+
+def longer_operands(depth: int) -> Strategy:
+    """The same, with zeros behind the rows of the two matrices, or behind their columns as they lie."""
+    longer = seq(sums(depth), PRODUCT_ROWS, normalize(pad.PAD_COLUMNS))
+    return depending(lambda product: longer if missing(length(product), depth) else id_)
+
+
+# --- what copies ask of rows ------------------------------------------------------------------------------
+
+
+def refused(products: list[Expr], copies: Copies) -> tuple[str, str] | None:
+    """Why the rows of some operand cannot be copied as they are to be, and what helps."""
+    rows = [row for part in products for matrix in operands(part) if (row := row_of(matrix)) is not None]
+    for row in rows:
+        least = WIDEST if copies.bulk else copies.of(Array(constant(row.size), row.element))["v"] * row.width
+        alone = not copies.bulk and copies.primitive(row.lying) == "copyAsync" and least < LEAST_ASYNCHRONOUS
+        if row.bytes % least == 0 and not alone:
+            continue
+        who = "the copying unit takes" if copies.bulk else "a thread copies at once"
+        what = f"{who} {least} bytes" if not alone else f"asynchronous copies of {least} bytes there are not"
+        reason = f"an operand has rows of {row.size} elements, {row.bytes} bytes, and {what}"
+        return reason, slower_path(rows, copies)
+    return None
+
+
+def slower_path(rows: list[Row], copies: Copies) -> str:
+    """Parameters with which threads copy vectors that divide all rows."""
+    width = next(v for v in (8, 4, 2, 1) if all(r.size % v == 0 and v * r.width <= WIDEST for r in rows))
+    instructions = "fragment=16,8,16 " if copies.bulk else ""
+    narrow = " asynchronous=false" if any(width * r.width < LEAST_ASYNCHRONOUS for r in rows) else ""
+    return f"use `{instructions}vector={width}{narrow}`, which is slower, or rows made longer by zeros"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What of an operand lies side by side in memory: so many elements from one row to the next."""
+
+    size: int
+    element: Scalar
+    lying: Lying
+
+    @property
+    def width(self) -> int:
+        return self.element.bytes
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.width
+
+
+def operands(product: Expr) -> tuple[Expr, Expr]:
+    """The two matrices that a product is of."""
+    function, rows = call(product)[2]  # type: ignore[index]  # it is a map
+    return rows, call(function.body)[2][1]  # type: ignore[index, union-attr]  # of maps
+
+
+def row_of(matrix: Expr) -> Row | None:
+    """The rows of an operand, or its columns, where these lie in memory; None where it is not known."""
+    sizes, element = shape(matrix.type)
+    known = lying(matrix, {})
+    if not isinstance(known, Lying) or not isinstance(element, Scalar) or sum(known.dimensions) != 1:
+        return None
+    size = sizes[known.dimensions.index(True)].value
+    return Row(size, element, known) if size is not None else None
