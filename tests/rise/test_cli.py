@@ -167,9 +167,19 @@ def test_without_compiler_and_gpu_the_interpreter_runs(
     assert "interpreter runs the program" in called.err
 
 
+def test_a_program_of_some_hundred_levels(rise: Any, tmp_path: Path) -> None:
+    terms, maps = " + ".join(["x"] * 150), " |> map(fun(y => y + 1))" * 60
+    path = write(tmp_path, f"def f = fun(x: i32 => {terms})\ndef g = fun(x: 2.i32 => x{maps})")
+    assert rise("fmt", path).status == 0
+    for name in ("f", "g"):
+        called = rise("run", path, name, "--backend", "interpret")
+        assert called.status == 0, called.err
+        assert rise("compile", path, name).status == 0
+
+
 def test_a_program_nested_too_deeply(rise: Any, tmp_path: Path) -> None:
-    text = "def f = fun(x: i32 => " + "x + (" * 3000 + "x" + ")" * 3000 + ")"
-    fails(rise("check", write(tmp_path, text)), 1, "R0014", "nested")
+    text = "def f = fun(x: i32 => " + "x + (" * 2500 + "x" + ")" * 2500 + ")"
+    fails(rise("fmt", write(tmp_path, text)), 1, "R0014", "nested")
 
 
 class TestFailure:
