@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from rise.embed.places import Place, here
 from rise.depth import allow_deep_terms, too_deep
+from rise.embed.places import Place, here
 from rise.errors import ParseError, RiseError
 
 BOOLEAN = "R0150"

@@ -12,6 +12,7 @@ from rise.interpret.inputs import elements
 from rise.interpret.instance import Call
 from rise.interpret.lazily import np
 from rise.interpret.patterns import map_
+from rise.interpret.scalars import LeftToEvaluator
 from rise.interpret.steps import Step
 from rise.interpret.value import (
     Data,
@@ -112,8 +113,11 @@ def _taken_apart(
         stop = min(start + length, size)
         inside = call.scope.inside(stop - start)
         opened = opened_between(values, depth, start, stop)
-        parts = [leaf_of(closed(part(inside, opened), depth, stop - start)) for part in step.parts]
-        initial, all_ = run(step, initial, parts, depth, stop - start, keep)
+        parts = [leaf for p in step.parts for leaf in _leaves(closed(p(inside, opened), depth, stop - start))]
+        try:
+            initial, all_ = run(step, initial, parts, depth, stop - start, keep)
+        except LeftToEvaluator:
+            return None
         kept.append(all_)
     joined = each(lambda *leaves: _concatenated(leaves, depth), *kept) if keep else initial
     return initial, joined

@@ -1,4 +1,4 @@
-"""One rounding where a type says one: `fma` in 16 bits, and conversions from wider types, as exact sums say."""
+"""One rounding where the types say one: `fma` in 16 bits, and conversions from wider types."""
 
 from __future__ import annotations
 
