@@ -80,7 +80,9 @@ def _step_by_step(
         result = forced(function(scope, first)(scope, second))
         if keep:
             kept.append(result)
-    return result, _stacked(kept, scope.depth) if keep else result
+    if not keep:
+        return result, result
+    return result, _stacked(kept, scope.depth) if kept else _none_of(result, scope.depth)
 
 
 def _stacked(results: list[Tree], depth: int) -> Tree:
@@ -91,6 +93,11 @@ def _stacked(results: list[Tree], depth: int) -> Tree:
         return Leaf(np.stack(arrays, axis=depth), depth)
 
     return each(on_leaves, *results)
+
+
+def _none_of(result: Tree, depth: int) -> Tree:
+    """The array of no results that are like this one."""
+    return each(lambda leaf: Leaf(np.expand_dims(aligned(leaf, depth), depth).take([], depth), depth), result)
 
 
 # --- without a step for each element ----------------------------------------------------------------

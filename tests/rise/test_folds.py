@@ -250,6 +250,18 @@ def test_a_long_scan_goes_in_pieces(ways: Counter[str], monkeypatch: pytest.Monk
     assert ways == {"_accumulated": 11}
 
 
+@pytest.mark.parametrize("size", [0, 1])
+def test_a_scan_of_pairs_in_which_pairs_are_chosen(size: int) -> None:
+    """Also of no elements, in no way that is fast; also under a map."""
+    step = "fun((p, q) => select(fst(p) == fst(q))((fst(p), snd(q) + 1))(p))"
+    rows = f"xss |> map(fun(xs => xs |> map(fun(x => (x, f32(1)))) |> scanSeq({step}, (7, 1.0))))"
+    first, second = call(
+        check_expression(f"fun(xss: 2.{size}.i32 => {rows})"), np.full((2, size), 7, np.int32)
+    )
+    assert (first.shape, first.dtype, second.shape, second.dtype) == ((2, size), "i4", (2, size), "f4")
+    assert (second == 2).all()
+
+
 # --- no mistake is brought about, and none is lost -----------------------------------------------------
 
 NUMBERS = np.arange(40, dtype=np.int32) % 5
