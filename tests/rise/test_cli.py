@@ -325,6 +325,7 @@ def test_inputs_that_contradict_each_other(rise: Any, tmp_path: Path) -> None:
 def test_an_input_of_another_name(rise: Any, programs: str, tmp_path: Path) -> None:
     given = save(tmp_path / "in.npz", x=np.zeros(8, np.float32))
     fails(rise("run", programs, "double", "--inputs", given), 2, "R0008", "`xs`?")
+    fails(rise("run", GEMM, "matmul", "--inputs", given), 2, "R0008", "`x`", "its inputs: `A`, `B`")
 
 
 def test_nan_comes_out_where_it_went_in(rise: Any, programs: str, tmp_path: Path) -> None:
