@@ -479,6 +479,8 @@ class Printer:
                 return f"({base(expr.type)})({_whole(name, operands)})"
             case "fma", _ if not _is_float(expr.type):
                 return _whole("fma", operands)
+            case "fma", _ if expr.type in (Scalar("f16"), Scalar("bf16")):
+                return f"{'__hfma' if expr.type == Scalar('f16') else 'fma_bfloat16'}({', '.join(operands)})"
             case name, [a, b] if name in INFIX:
                 if name == "mod" and _is_float(expr.type):
                     return _through_float("fmod", operands, expr.type)
@@ -586,6 +588,9 @@ def _through_float(name: str, operands: list[str], type_: Data) -> str:
 
 TO_FLOAT = {"f16": "__half2float", "bf16": "__bfloat162float", "tf32": "from_tf32"}
 FROM_FLOAT = {"f16": "__float2half", "bf16": "__float2bfloat16", "tf32": "to_tf32"}
+FROM_DOUBLE = {"f16": "__double2half({})", "bf16": "__double2bfloat16({})", "tf32": "to_tf32((float)({}))"}
+# whole numbers that a float may have to round, and a bf16 again
+FINER_THAN_FLOAT = ("i32", "u32", "i64", "u64")
 
 
 def converted(text: str, source: Data, target: Data) -> str:
@@ -596,6 +601,9 @@ def converted(text: str, source: Data, target: Data) -> str:
     if name in TO_FLOAT:
         text, name = f"{TO_FLOAT[name]}({text})", "f32"
     if target.name in FROM_FLOAT:
+        if name == "f64" or (target.name == "bf16" and name in FINER_THAN_FLOAT):
+            argument = text if name == "f64" else f"(double)({text})"
+            return FROM_DOUBLE[target.name].format(argument)
         argument = text if name == "f32" else f"(float)({text})"
         return f"{FROM_FLOAT[target.name]}({argument})"
     return text if name == target.name else f"({TYPES[target.name]})({text})"

@@ -20,7 +20,7 @@ tanhf floorf sinf cosf powf fmaf fmin fmax fabs fminf fmaxf fabsf fmod fmodf mai
 """
 HEADER = """
 output Global Shared Local shared_memory Swizzled swizzled_memory bfloat16 rise_shared_bytes rise_emulation
-tf32 to_tf32 from_tf32
+tf32 to_tf32 from_tf32 fma_bfloat16
 Bits lane member group Barrier TensorMap Descriptor Swizzle wgmma wgmma_fence wgmma_commit wgmma_wait
 barrier_init barrier_expect barrier_wait fence_barrier_init bulk_load shared_descriptor Wgmma Major
 mma volta load_matrices load_matrices_transposed

@@ -134,7 +134,7 @@ def written(level: Rewrite) -> Strategy:
         if name == "scatter":
             return seq(operand(written(LOOP)), nth_operand(0, readable))(term)
         if name == "generate":
-            return seq(a.GENERATE_AS_MAP, run)(term)
+            return _generated(term)
         if computes(term):
             return _map(term)
         if name in WRITTEN_THROUGH and writes_below(term):

@@ -133,5 +133,19 @@ __device__ __forceinline__ void wait_copies() {
 #endif
 }
 
+// a * b + c, rounded once. Before sm_80 through double: the product is exact there, and the sum is
+// rounded to odd, so that rounding it again is rounding it once.
+__device__ __forceinline__ bfloat16 fma_bfloat16(bfloat16 a, bfloat16 b, bfloat16 c) {
+#if __CUDA_ARCH__ >= 800
+  return __hfma(a, b, c);
+#else
+  double product = static_cast<double>(__bfloat162float(a)) * __bfloat162float(b);
+  double added = __bfloat162float(c);
+  double down = __dadd_rd(product, added), up = __dadd_ru(product, added);
+  bool down_is_odd = __double_as_longlong(down) & 1;
+  return __double2bfloat16(down != up && down_is_odd ? down : up);
+#endif
+}
+
 #include "mma.cuh"
 #include "volta.cuh"

@@ -63,6 +63,15 @@ static inline float rounded_to_odd(double number) {
   return bit_cast<float>(bits | 1);
 }
 
+// The sum of two numbers, rounded to odd: what rounding it to fewer digits needs to know (Knuth).
+static inline double sum_to_odd(double a, double b) {
+  double total = a + b, part = total - a;
+  double rest = (a - (total - part)) + (b - part);
+  uint64_t bits = bit_cast<uint64_t>(total);
+  if (!(rest - rest == 0) || rest == 0 || (bits & 1)) return total;
+  return bit_cast<double>((rest > 0) == (total > 0) ? bits + 1 : bits - 1);
+}
+
 // Whether an element can become a number of a class: if it is one, or of a type of C++.
 template <class A, class Name>
 constexpr bool converts() {
@@ -174,8 +183,8 @@ static inline tf32 to_tf32(float number) {
 }
 static inline float from_tf32(tf32 number) { return number.number; }
 
-// The largest and smallest ignore a NaN on one side; __hfma rounds once, as its sum is exact in
-// double wherever that matters.
+// The largest and smallest ignore a NaN on one side; __hfma rounds once: its product is exact in
+// double, and its sum rounded to odd.
 #define RISE_NUMBER_FUNCTIONS(Name)                                                        \
   static inline Name __hadd(Name a, Name b) { return a + b; }                              \
   static inline Name __hsub(Name a, Name b) { return a - b; }                              \
@@ -186,7 +195,7 @@ static inline float from_tf32(tf32 number) { return number.number; }
   static inline Name __hmin(Name a, Name b) { return Name(__builtin_fminf(a, b)); }        \
   static inline Name __habs(Name a) { return Name(__builtin_fabsf(a)); }                   \
   static inline Name __hfma(Name a, Name b, Name c) {                                      \
-    return Name(static_cast<double>(float(a)) * float(b) + static_cast<double>(float(c))); \
+    return Name(rise_emulation::sum_to_odd(double(float(a)) * float(b), float(c)));        \
   }                                                                                        \
   static inline Name hexp(Name a) { return Name(__builtin_expf(a)); }                      \
   static inline Name hlog(Name a) { return Name(__builtin_logf(a)); }                      \
@@ -195,3 +204,5 @@ static inline float from_tf32(tf32 number) { return number.number; }
 RISE_NUMBER_FUNCTIONS(__half)
 RISE_NUMBER_FUNCTIONS(__nv_bfloat16)
 #undef RISE_NUMBER_FUNCTIONS
+
+static inline bfloat16 fma_bfloat16(bfloat16 a, bfloat16 b, bfloat16 c) { return __hfma(a, b, c); }

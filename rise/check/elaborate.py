@@ -25,6 +25,8 @@ from rise.primitives.declare import lookup
 from rise.primitives.declare import primitive as declared
 from rise.source import Span
 from rise.syntax import surface as s
+from rise.syntax.habits import element_hint
+from rise.syntax.resolve import APPLICATIONS
 from rise.types import BOOL, SCALARS, Dependent, Function, Kind, Pair, Parameter, Type, substitute_type
 
 
@@ -170,6 +172,9 @@ class Elaborator:
                 return self.check(expression, wanted, scope, plainly("what is annotated"))
             case s.NatLambda():
                 raise ScopeError("R0203", "a function on sizes is not a value", node.span)
+            case s.TypeApplication(name, (index,)) if name not in APPLICATIONS:
+                hint = element_hint(name, index.span.text)
+                raise ScopeError("R0203", "a type is not a value", node.span, hint)
             case s.TypeApplication():
                 raise ScopeError("R0203", "a type is not a value", node.span)
             case s.Text():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 
 from rise.errors import ScopeError
 from rise.expr import Definition, Expr, Identifier, fresh_name
@@ -46,6 +49,15 @@ class Scope:
         return replace(self, kinds={**self.kinds, name: kind})
 
 
+PRELUDE = Path(__file__).parents[1] / "library" / "prelude.rise"
+
+
+@cache
+def prelude_names() -> frozenset[str]:
+    """What the prelude defines; its text is read when somebody looks for a name in vain."""
+    return frozenset(re.findall(r"^def (\w+)", PRELUDE.read_text(encoding="utf-8"), re.MULTILINE))
+
+
 # --- unknown names ----------------------------------------------------------------------------------
 
 
@@ -54,6 +66,8 @@ def unknown_value(node: s.Name, scope: Scope) -> ScopeError:
     if node.name in scope.kinds:
         noun = NOUNS[scope.kinds[node.name]]
         hint = f"it is used in types and in places such as `split({node.name})`" if noun == "size" else None
+        if hint:
+            hint += "; the prelude's `length(xs)` is the size of an array as a value"
         return ScopeError("R0203", f"`{node.name}` is a {noun}, not a value", node.span, hint)
     if node.name in CONSTANTS or node.name in LAYOUTS:
         return ScopeError(
@@ -62,6 +76,9 @@ def unknown_value(node: s.Name, scope: Scope) -> ScopeError:
     if node.name in KINDS or node.name in APPLICATIONS:
         noun = "kind" if node.name in KINDS else "type"
         return ScopeError("R0203", f"`{node.name}` is a {noun}, not a value", node.span)
+    if node.name in prelude_names():
+        hint = f'the prelude defines it: `import "{PRELUDE.name}"`'
+        return ScopeError("R0201", f"unknown name `{node.name}`", node.span, hint)
     known = [*scope.values, *scope.definitions, *REGISTRY, *SCALARS]
     return ScopeError("R0201", f"unknown name `{node.name}`", node.span, _nearest(node.name, known, scope))
 

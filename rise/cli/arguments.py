@@ -187,10 +187,14 @@ def _positive(text: str) -> int:
 
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """`["m=1", "n=2"]` as a mapping. R0005 where an item is no pair or a name is given twice."""
+    """`["m=1", "n=2"]` as a mapping. R0005 where an item is no pair, is several, or a name comes twice."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
+        apart = re.sub(r"[,;](?=\w+=|$)", " ", text).rstrip()
+        if apart != text:
+            message = f"{option} {text}: expected one NAME=VALUE"
+            raise UsageError("R0005", message, hint=f"separate them by spaces: `{option} {apart}`")
         if not (name and equals and value):
             raise UsageError("R0005", f"{option} {text}: expected NAME=VALUE", hint=f"`{option} name=1`")
         if name in found:

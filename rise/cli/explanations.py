@@ -21,7 +21,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0011": "`--set` names a parameter that the strategy does not have. `rise strategies` lists them.",
     "R0012": "`--set` gives a parameter a value of another type. Tuples are written `128,128,64`.",
     "R0013": "A kernel runs on the backend `cuda` or `emulate`.",
-    "R0014": "Expressions are nested too deeply. Give parts of the program names of their own.",
+    "R0014": "Expressions are nested too deeply, by some hundreds of levels. Define parts of the program "
+    "under names of their own.",
     "R0101": "The text is no program: something else is expected where the caret stands.",
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",
     "R0103": "A character that no program contains.",

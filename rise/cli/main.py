@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from rise.cli.arguments import parser
+from rise.depth import allow_deep_terms, too_deep
 from rise.errors import RiseError, UsageError
 
 RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
@@ -18,6 +19,7 @@ RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command. Returns the exit status; raises nothing unless `--debug` asks for it."""
+    allow_deep_terms()
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
     try:
         arguments = parser().parse_args(argv)
@@ -43,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RecursionError:
         if debug:
             raise
-        return _report(RiseError("R0014", "the program is nested too deeply for this compiler"))
+        return _report(too_deep())
     except Exception as error:
         if debug:
             raise

@@ -35,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = subject(arguments)
     strategy = chosen_strategy(arguments)
     given = read_inputs(arguments.inputs) if arguments.inputs else {}
+    _check_names(undepended(chosen.definition.body), given)
     shapes = {name: array.shape for name, array in _joined(chosen, given).items()}
     known = sizes_from_inputs(chosen.definition, shapes, chosen.sizes)
     whole = Subject(chosen.definition, known)
@@ -155,16 +156,20 @@ def all_inputs(program: Expr, given: Arrays, seed: int, exact: bool) -> list[Any
     exact: draw small whole numbers, so that sums come out the same in any order
     """
     parameters = inputs_of(program)
-    known = [leaf for name, type_ in parameters for leaf, _ in leaves_of(name, type_)]
+    drawn = random_inputs(parameters, seed, exact)
+    return [
+        _given_or(value, name, type_, given) for (name, type_), value in zip(parameters, drawn, strict=True)
+    ]
+
+
+def _check_names(program: Expr, given: Arrays) -> None:
+    """R0008, before a size is missed that the array of a wrong name would show."""
+    known = [leaf for name, type_ in inputs_of(program) for leaf, _ in leaves_of(name, type_)]
     for name in given:
         if name not in known:
             listed = ", ".join(f"`{n}`" for n in known) or "none"
             hint = suggestion(name, known) or f"its inputs: {listed}"
             raise UsageError("R0008", f"the program has no input `{name}`", None, hint)
-    drawn = random_inputs(parameters, seed, exact)
-    return [
-        _given_or(value, name, type_, given) for (name, type_), value in zip(parameters, drawn, strict=True)
-    ]
 
 
 def _given_or(drawn: Any, name: str, type_: Type, given: Arrays) -> Any:

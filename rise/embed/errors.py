@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
+from rise.depth import allow_deep_terms, too_deep
 from rise.embed.places import Place, here
 from rise.errors import ParseError, RiseError
 
@@ -29,12 +30,14 @@ class MissingAttribute(TracingError, AttributeError):
 
 
 class short_traceback:  # noqa: N801  # used as a statement: `with short_traceback():`
-    """Errors without the frames of the checker: the message has the place that matters."""
+    """Errors without the frames of the checker: the message has the place that matters. Terms may be deep."""
 
     def __enter__(self) -> None:
-        pass
+        allow_deep_terms()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, RecursionError):
+            raise too_deep() from error
         if isinstance(error, RiseError):
             raise error.with_traceback(None) from None
 

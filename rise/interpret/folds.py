@@ -12,6 +12,7 @@ from rise.interpret.inputs import elements
 from rise.interpret.instance import Call
 from rise.interpret.lazily import np
 from rise.interpret.patterns import map_
+from rise.interpret.scalars import LeftToEvaluator
 from rise.interpret.steps import Step
 from rise.interpret.value import (
     Data,
@@ -79,7 +80,9 @@ def _step_by_step(
         result = forced(function(scope, first)(scope, second))
         if keep:
             kept.append(result)
-    return result, _stacked(kept, scope.depth) if keep else result
+    if not keep:
+        return result, result
+    return result, _stacked(kept, scope.depth) if kept else _none_of(result, scope.depth)
 
 
 def _stacked(results: list[Tree], depth: int) -> Tree:
@@ -90,6 +93,11 @@ def _stacked(results: list[Tree], depth: int) -> Tree:
         return Leaf(np.stack(arrays, axis=depth), depth)
 
     return each(on_leaves, *results)
+
+
+def _none_of(result: Tree, depth: int) -> Tree:
+    """The array of no results that are like this one."""
+    return each(lambda leaf: Leaf(np.expand_dims(aligned(leaf, depth), depth).take([], depth), depth), result)
 
 
 # --- without a step for each element ----------------------------------------------------------------
@@ -112,8 +120,11 @@ def _taken_apart(
         stop = min(start + length, size)
         inside = call.scope.inside(stop - start)
         opened = opened_between(values, depth, start, stop)
-        parts = [leaf_of(closed(part(inside, opened), depth, stop - start)) for part in step.parts]
-        initial, all_ = run(step, initial, parts, depth, stop - start, keep)
+        parts = [leaf for p in step.parts for leaf in _leaves(closed(p(inside, opened), depth, stop - start))]
+        try:
+            initial, all_ = run(step, initial, parts, depth, stop - start, keep)
+        except LeftToEvaluator:
+            return None
         kept.append(all_)
     joined = each(lambda *leaves: _concatenated(leaves, depth), *kept) if keep else initial
     return initial, joined

@@ -36,9 +36,25 @@ def dtype_of(scalar: Scalar) -> numpy.dtype[Any]:
 
 
 def stored_as(array: Plain, scalar: Scalar) -> numpy.ndarray[Any, Any]:
-    """Numbers converted to a scalar type as NumPy does; to tf32 from f32, by a second rounding."""
-    converted = np.asarray(array).astype(dtype_of(scalar))
+    """Numbers converted to a scalar type, rounded once; to tf32 from f32, by a second rounding."""
+    numbers = np.asarray(array)
+    if scalar.name == "bf16" and numbers.dtype.itemsize >= 4 and numbers.dtype != np.float32:
+        numbers = _to_odd(numbers.astype(np.float64))
+    converted = numbers.astype(dtype_of(scalar))
     return tf32.rounded(converted) if scalar == TF32 else converted
+
+
+def _to_odd(numbers: Plain) -> Plain:
+    """f64 as f32, with the last bit set where any are lost: rounding that again is rounding once.
+
+    ml_dtypes goes to bf16 through f32, and would round twice.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        nearest = numbers.astype(np.float32)
+    beyond = np.absolute(nearest) > np.absolute(numbers)
+    towards_zero = np.where(beyond, np.nextafter(nearest, np.float32(0)), nearest)
+    bits = towards_zero.view(np.uint32)
+    return np.where((nearest == numbers) | np.isnan(numbers), bits, bits | np.uint32(1)).view(np.float32)
 
 
 # --- layout ---------------------------------------------------------------------------------------

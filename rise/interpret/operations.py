@@ -189,18 +189,19 @@ def fused_multiply_add(call: Call, a: Data, b: Data, c: Data) -> Leaf:
     scalar = call.scalar()
     if not scalar.is_float:
         return pointwise(lambda x, y, z: x * y + z, a, b, c)
-    function = _fma_doubles if scalar.name == "f64" else _fma_through_doubles
-    return pointwise(lambda x, y, z: function(x, y, z).astype(x.dtype), a, b, c)
+    if scalar.name == "f64":
+        return pointwise(_fma_doubles, a, b, c)
+    return pointwise(lambda x, y, z: stored_as(_fma_in_doubles(x, y, z), scalar), a, b, c)
 
 
-def _fma_through_doubles(a: Numbers, b: Numbers, c: Numbers) -> Numbers:
+def _fma_in_doubles(a: Numbers, b: Numbers, c: Numbers) -> Numbers:
     """The sum in f64 rounded to odd: rounding that once more gives the correctly rounded result."""
     product = a.astype(np.float64) * b.astype(np.float64)
     total, rest = _two_sum(product, c.astype(np.float64))
     bits = total.view(np.int64)
     fix = np.isfinite(total) & (rest != 0) & (bits & 1 == 0)
     towards = np.where((rest > 0) == (total > 0), 1, -1)
-    return np.where(fix, bits + towards, bits).view(np.float64).astype(np.float32)
+    return np.where(fix, bits + towards, bits).view(np.float64)
 
 
 def _two_sum(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:

@@ -14,7 +14,9 @@ from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
 from rise.interpret.inputs import dtype_of
 from rise.interpret.lazily import np
 from rise.interpret.operations import extreme, wide
-from rise.types import Pair, Scalar, Type, arguments
+from rise.interpret.scalars import conversion, fused, index_within, quotient, remainder
+from rise.nat import Nat
+from rise.types import Index, Pair, Scalar, Type, arguments
 
 # (size, keep, first accumulators, a column for each part) to (last accumulators, all of them)
 Loop = Callable[[int, bool, list[Any], list[Any]], tuple[list[Any], list[list[Any]]]]
@@ -28,10 +30,15 @@ NUMERIC = {
     "lt": "({} < {})", "le": "({} <= {})",
     "gt": "({} > {})", "ge": "({} >= {})", "eq": "({} == {})", "ne": "({} != {})",
 }  # fmt: skip
+WHOLE = {
+    "div": "quotient({}, {})", "mod": "remainder({}, {})", "fma": "({} * {} + {})",
+    "floor": "{}", "ceil": "{}", "round": "{}",
+}  # fmt: skip
+OF_INDICES = {name: NUMERIC[name] for name in ("lt", "le", "gt", "ge", "eq", "ne")}
 ELEMENTARY = ("exp", "log", "sqrt", "tanh", "sin", "cos")
 FLOATING = {
     "div": "({} / {})", "mod": "fmod({}, {})", "pow": "power({}, {})",
-    "floor": "floor({})", "ceil": "ceil({})", "round": "rint({})",
+    "floor": "floor({})", "ceil": "ceil({})", "round": "rint({})", "fma": "{fused}({}, {}, {})",
     # computed in a wider type and rounded once
     **{name: name + "({}.astype({wider})).astype({own})" for name in ELEMENTARY},
     "rsqrt": "(1 / sqrt({}.astype({wider}))).astype({own})",
@@ -45,16 +52,18 @@ class Unsupported(Exception):
     """The term has something that no loop over scalars does here."""
 
 
-def compiled_loop(body: Expr, accumulator: Identifier, parts: Sequence[str]) -> Loop | None:
-    """The loop `accumulator = body` over columns of the parts; None where it is not supported."""
+def compiled_loop(body: Expr, accumulator: Identifier, parts: Mapping[str, Type]) -> Loop | None:
+    """The loop `accumulator = body` over columns of the parts, several for pairs; None if not supported."""
     writer = _Writer()
     try:
         shape = writer.members(accumulator.type)
-        result = writer.text(body, {accumulator.name: shape, **{part: part for part in parts}})
+        shapes = {part: writer.members(type_) for part, type_ in parts.items()}
+        result = writer.text(body, {accumulator.name: shape, **shapes})
     except Unsupported:
         return None
     names, values = _flat(shape), _flat(result)
-    loops = [_source(names, values, writer.lines, parts, keep) for keep in (False, True)]
+    elements = [name for members in shapes.values() for name in _flat(members)]
+    loops = [_source(names, values, writer.lines, elements, keep) for keep in (False, True)]
     exec("\n".join(loops), writer.constants)  # noqa: S102  # written above, from a typed term
     plain, keeping = writer.constants["loop_False"], writer.constants["loop_True"]
 
@@ -91,7 +100,8 @@ class _Writer:
         self.numbers = count()
         self.lines: list[str] = []
         functions = {name: getattr(np, name) for name in FUNCTIONS}
-        self.constants: dict[str, Any] = {"extreme": extreme, "false": np.False_, **functions}
+        whole = {"quotient": quotient, "remainder": remainder}
+        self.constants: dict[str, Any] = {"extreme": extreme, "false": np.False_, **functions, **whole}
 
     def fresh(self) -> str:
         return f"v{next(self.numbers)}"
@@ -101,7 +111,7 @@ class _Writer:
         match type_:
             case Pair(first, second):
                 return self.members(first), self.members(second)
-            case Scalar():
+            case Scalar() | Index():
                 return self.fresh()
             case _:
                 raise Unsupported
@@ -154,22 +164,30 @@ class _Writer:
                 return _choice(str(self._named(condition)), then, otherwise)
             case "cast", [str() as operand]:
                 return self._cast(operand, *primitive.arguments)
+            case "indexToInt" | "indexAsNat", [str() as operand]:
+                return f"{operand}.astype({self.constant(np.dtype(np.int32))})"
+            case "natAsIndex", [str() as operand]:
+                return f"{self._within(*primitive.arguments)}({operand})"
             case _:
                 return self._operation(primitive, operands)
 
     def _cast(self, operand: str, source: object, target: object) -> str:
-        """To a float, or from an integer to one: as `astype` does, which knows no tf32."""
-        if not isinstance(source, Scalar) or not isinstance(target, Scalar):
+        if not isinstance(source, Scalar) or not isinstance(target, Scalar) or target.name == "tf32":
             raise Unsupported
-        if target.name in ("bool", "tf32") or (source.is_float and not target.is_float):
+        return operand if source == target else f"{self.constant(conversion(source, target))}({operand})"
+
+    def _within(self, size: object) -> str:
+        if not isinstance(size, Nat) or size.value is None:
             raise Unsupported
-        return f"{operand}.astype({self.constant(dtype_of(target))})"
+        return self.constant(index_within(size.value))
 
     def _operation(self, primitive: Primitive, operands: list[Texts]) -> str:
         type_ = primitive.arguments[0] if primitive.arguments else None
         templates: dict[str, str] = LOGICAL
         if isinstance(type_, Scalar) and type_.name != "bool":
-            templates = NUMERIC | FLOATING if type_.is_float else NUMERIC
+            templates = NUMERIC | (FLOATING if type_.is_float else WHOLE)
+        elif isinstance(type_, Index):
+            templates = OF_INDICES
         template = templates.get(primitive.name)
         texts = [operand for operand in operands if isinstance(operand, str)]
         if template is None or len(texts) != len(arguments(primitive.type)[0]):
@@ -179,6 +197,10 @@ class _Writer:
         types: dict[str, str] = {}
         if "{own}" in template and isinstance(type_, Scalar):
             types = {"own": self.constant(dtype_of(type_)), "wider": self.constant(dtype_of(wide(type_)))}
+        if "{fused}" in template and isinstance(type_, Scalar):
+            if type_.name == "f64":
+                raise Unsupported
+            types = {"fused": self.constant(fused(type_))}
         return template.format(*texts, **types)
 
 

@@ -30,7 +30,7 @@ from rise.interpret.scalar_loop import Loop, compiled_loop
 from rise.interpret.value import Function
 from rise.normal import simplify
 from rise.primitives.declare import Denotation
-from rise.types import Scalar, Vector
+from rise.types import Index, Pair, Scalar, Type, Vector
 
 # positions of operands that are computed only where they are wanted, by name of the primitive
 LAZY = {"select": (1, 2), "and": (1,), "or": (1,)}
@@ -120,7 +120,8 @@ def _analysed(term: Lambda, position: int, compiled: Callable[[Expr], Any]) -> A
     rest = taken.out_of(body.body.body)
     codes = tuple(compiled(part) for part in taken.found.values())
     operator = _operator(rest, accumulator.name, taken.found)
-    loop = compiled_loop(rest, accumulator, list(taken.found)) if operator is None else _no_loop
+    types = {name: part.type for name, part in taken.found.items()}
+    loop = compiled_loop(rest, accumulator, types) if operator is None else _no_loop
     return None if loop is None else Analysis(element.name, codes, operator, loop)
 
 
@@ -145,7 +146,7 @@ class _Parts:
 
     def out_of(self, term: Expr, strict: bool = True) -> Expr:
         """A function that is an operand may never be called: nothing in it is in a strict position."""
-        if isinstance(term.type, Scalar | Vector) and self._moves(term, strict):
+        if _is_taken(term) and self._moves(term, strict):
             return self._part(term)
         match term:
             case Lambda(parameter, body):
@@ -193,6 +194,19 @@ class _Parts:
                 operand = self.out_of(operand, strict and i not in lazy)
             result = Apply(result, operand, application.origin)
         return result
+
+
+def _is_taken(term: Expr) -> bool:
+    """Whether a part may be this: numbers, and an element or a member that is a pair of them."""
+    return isinstance(term.type, Scalar | Vector | Index) or (_is_projection(term) and _is_flat(term.type))
+
+
+def _is_flat(type_: Type) -> bool:
+    match type_:
+        case Pair(first, second):
+            return _is_flat(first) and _is_flat(second)
+        case _:
+            return isinstance(type_, Scalar | Index)
 
 
 def _is_projection(term: Expr) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rise.errors import ParseError
 from rise.source import Source, Span
+from rise.syntax.habits import BEFORE_EXPRESSION, BEFORE_NAME, BEFORE_TIMES, told
 
 # terminals that begin, or continue, one thing: the message names the thing
 EXPRESSION_START = frozenset(
@@ -139,7 +140,11 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
     source, text = extent.source, _covered(extent)
     offset = _offset(source.text, extent.line, extent.column)
     if terminal == "NAME" and "_PIPE" in could_follow:
-        return _juxtaposition_hint(source.text[:offset])
+        return told(source.text[:offset], BEFORE_NAME) or "a function is applied with parentheses: `f(x)`"
+    if terminal == "TIMES" and (hint := told(source.text[:offset], BEFORE_TIMES)):
+        return hint
+    if terminal in EXPRESSION_START and (hint := told(source.text[:offset], BEFORE_EXPRESSION)):
+        return hint
     if terminal == "_EQUALS" and "TIMES" in could_follow:
         return "equality is written `==`"
     if terminal in COMPARISONS and could_follow & {"_DEF", "_RPAR", "_COMMA", "AND"}:
@@ -170,15 +175,6 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
 def _covered_by_function(before: str) -> str:
     """From the last `fun(` on."""
     return before[before.rfind("fun(") :]
-
-
-def _juxtaposition_hint(before: str) -> str:
-    """For a name right behind an expression."""
-    if re.search(r"\blambda\s*\Z", before):
-        return FUNCTION
-    if re.search(r"\d\Z", before):
-        return "a number has no suffix: its type comes from where it stands, or write `f32(1.5)`"
-    return "a function is applied with parentheses: `f(x)`"
 
 
 def _character_hint(character: str) -> str | None:

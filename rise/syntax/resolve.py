@@ -19,6 +19,7 @@ from rise.nat import (
     remainder,
     variable,
 )
+from rise.syntax.habits import type_hint
 from rise.syntax.surface import (
     Binary,
     Call,
@@ -333,6 +334,8 @@ def _unknown(surface: TypeName, needed: Kind, kinds: Kinds, constants: Mapping[s
     """An unknown name; the hint proposes names of the needed kind only."""
     name, known = surface.name, [*constants, *(n for n, k in kinds.items() if k is needed)]
     hint = _did_you_mean(name, known)
+    if needed is Kind.DATA and (known_elsewhere := type_hint(name)):
+        hint = known_elsewhere
     if hint is None and name in KINDS:
         hint = f"`{name}` is a kind: `depFun((x: {name}) => …)` takes one"
     if hint is None and name in APPLICATIONS:

@@ -112,6 +112,9 @@ def test_a_wrong_program_is_shown_with_its_place(
         (["run", GEMM, "gemm", "--size", "m=x"], "R0407", "m=x"),
         (["run", GEMM, "gemm", "--size", "m=-1", "n=1", "k=1"], "R0407", "m=-1"),
         (["run", GEMM, "gemm", "--size", "m64"], "R0005", "NAME=VALUE"),
+        (["run", GEMM, "gemm", "--size", "m=64,n=8"], "R0005", "by spaces: `--size m=64 n=8`"),
+        (["run", GEMM, "gemm", "--size", "m=64,", "n=8"], "R0005", "by spaces: `--size m=64`"),
+        (["run", GEMM, "gemm", *SIZES, "--set", "block=1,2,3,stages=2"], "R0005", "block=1,2,3 stages=2"),
         (["run", GEMM, "gemm", *SIZES, "--inputs", "missing.npz"], "R0001", "missing.npz"),
         (["run", GEMM, "gemm", *SIZES, "--inputs", GEMM], "R0007", "npz"),
         (["run", GEMM, "gemm", *SIZES, "--strategy", "tensorcore"], "R0010", "`tensor_core`?"),
@@ -164,9 +167,19 @@ def test_without_compiler_and_gpu_the_interpreter_runs(
     assert "interpreter runs the program" in called.err
 
 
+def test_a_program_of_some_hundred_levels(rise: Any, tmp_path: Path) -> None:
+    terms, maps = " + ".join(["x"] * 150), " |> map(fun(y => y + 1))" * 60
+    path = write(tmp_path, f"def f = fun(x: i32 => {terms})\ndef g = fun(x: 2.i32 => x{maps})")
+    assert rise("fmt", path).status == 0
+    for name in ("f", "g"):
+        called = rise("run", path, name, "--backend", "interpret")
+        assert called.status == 0, called.err
+        assert rise("compile", path, name).status == 0
+
+
 def test_a_program_nested_too_deeply(rise: Any, tmp_path: Path) -> None:
-    text = "def f = fun(x: i32 => " + "x + (" * 3000 + "x" + ")" * 3000 + ")"
-    fails(rise("check", write(tmp_path, text)), 1, "R0014", "nested")
+    text = "def f = fun(x: i32 => " + "x + (" * 2500 + "x" + ")" * 2500 + ")"
+    fails(rise("fmt", write(tmp_path, text)), 1, "R0014", "nested")
 
 
 class TestFailure:
@@ -312,6 +325,7 @@ def test_inputs_that_contradict_each_other(rise: Any, tmp_path: Path) -> None:
 def test_an_input_of_another_name(rise: Any, programs: str, tmp_path: Path) -> None:
     given = save(tmp_path / "in.npz", x=np.zeros(8, np.float32))
     fails(rise("run", programs, "double", "--inputs", given), 2, "R0008", "`xs`?")
+    fails(rise("run", GEMM, "matmul", "--inputs", given), 2, "R0008", "`x`", "its inputs: `A`, `B`")
 
 
 def test_nan_comes_out_where_it_went_in(rise: Any, programs: str, tmp_path: Path) -> None:

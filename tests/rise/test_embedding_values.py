@@ -32,6 +32,21 @@ def test_sizes_follow_from_the_inputs(rng: np.random.Generator) -> None:
         assert result.dtype == np.float32
 
 
+@pytest.mark.parametrize(("levels", "fits"), [(200, True), (9000, False)])
+def test_loops_of_python_make_deep_terms(levels: int, fits: bool) -> None:
+    def halved(x: Any) -> Any:
+        for i in range(levels):
+            x = x * 0.5 + i
+        return x
+
+    if not fits:
+        with pytest.raises(RiseError, match="nested too deeply") as caught:
+            rise.define(lambda x: halved(ops.f32(x)), name="halved")
+        assert caught.value.code == "R0014"
+        return
+    assert rise.define(lambda x: halved(ops.f32(x)), name="halved")(np.float32(1)) == halved(1.0)
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(7)

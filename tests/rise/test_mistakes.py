@@ -28,7 +28,7 @@ def test_a_mistake_is_told_as_expected(path: Path) -> None:
 
 
 def test_there_are_many_mistakes_and_a_text_for_each() -> None:
-    assert len(PROGRAMS) >= 45
+    assert len(PROGRAMS) >= 90
     assert {p.stem for p in PROGRAMS} == {p.stem for p in FOLDER.glob("*.txt")}
 
 

@@ -1,0 +1,66 @@
+"""The strategy `default` lowers any program: here those in which nothing, or only an index, is computed."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen.execute import available_backend, execute
+from codegen.pipeline import generate
+from rewrites.result import Success
+from rise.check.compare import Tolerance, compare
+from rise.check.program import check_expression
+from rise.check.specialise import inputs_of
+from rise.expr import Expr
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from strategies.default import default
+
+N = 5
+ARRAY = f"(xs: {N}.f32)"
+INDICES = f"generate(fun((i: Idx[{N}]) => i))"
+
+PROGRAMS = {
+    "indices": INDICES,
+    "indices, by the identity": f"fun({ARRAY} => zip(generate(id))(xs) |> map(fst))",
+    "an input as it is": f"fun({ARRAY} => xs)",
+    "a copy by the identity": f"fun({ARRAY} => xs |> map(id) |> map(fun(x => x)))",
+    "a constant": f"fun({ARRAY} => generate(fun((i: Idx[{N}]) => 1.5)))",
+    "a pair of indices": f"({INDICES}, {INDICES})",
+    "indices beside an array": f"fun({ARRAY} => ({INDICES}, xs))",
+    "indices zipped": f"fun({ARRAY} => zip({INDICES})(xs))",
+    "indices unzipped": f"fun({ARRAY} => unzip(zip({INDICES})(xs)))",
+    "indices twice": f"concat({INDICES})({INDICES})",
+    "indices for each": f"fun({ARRAY} => xs |> map(fun(x => {INDICES})))",
+    "indices in three dimensions": f"generate(fun((i: Idx[3]) => generate(fun((j: Idx[2]) => {INDICES}))))",
+    "indices chosen": f"fun((c: bool) => select(c)({INDICES})({INDICES}))",
+    "indices behind a name": f"let is = {INDICES} in is",
+    "indices scattered": f"{INDICES} |> scatter({INDICES} |> gather({INDICES}))",
+    "elements by their index": f"fun({ARRAY} => generate(fun(i => xs |> idx(i))))",
+    "the array for each": f"fun({ARRAY} => generate(fun((i: Idx[3]) => xs)))",
+}
+
+
+def lowered(program: Expr) -> Expr:
+    result = default()(data_flow(program))
+    assert isinstance(result, Success), result
+    return result.term
+
+
+@pytest.mark.parametrize("shown", PROGRAMS)
+def test_what_computes_nothing_is_lowered_and_means_the_same(shown: str) -> None:
+    program = check_expression(PROGRAMS[shown])
+    inputs = random_inputs(inputs_of(program), 0, exact=True)
+    low = lowered(program)
+    assert low.type == program.type
+    verdict = compare(call(low, *inputs), call(program, *inputs), Tolerance())
+    assert verdict.agrees, str(verdict)
+
+
+@pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
+@pytest.mark.parametrize("shown", ["indices", "indices beside an array", "indices twice", "indices unzipped"])
+def test_it_runs_as_a_kernel(shown: str) -> None:
+    program = check_expression(PROGRAMS[shown])
+    inputs = random_inputs(inputs_of(program), 0, exact=True)
+    found = execute(generate(lowered(program), "shown"), inputs, "emulate")
+    verdict = compare(found, call(program, *inputs), Tolerance())
+    assert verdict.agrees, str(verdict)
