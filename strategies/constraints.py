@@ -127,7 +127,7 @@ def check(
     along_k: tuple[bool, bool] = (True, True),
     registers: bool = True,
 ) -> Demand:
-    """What the schedule needs; StrategyError R0611, by parameter, where that is more than there is."""
+    """What the schedule needs; StrategyError R0621, by parameter, where that is more than there is."""
     needed = demand(s, operand_bytes, along_k)
     if needed.threads > limits.threads:
         _refuse(
@@ -192,4 +192,4 @@ def _shape(sizes: tuple[int, ...]) -> str:
 
 
 def _refuse(parameter: str, needs: str, there: str, instead: str) -> None:
-    raise StrategyError("R0611", f"tensor_core: {parameter}: {needs}; there are {there}", hint=instead)
+    raise StrategyError("R0621", f"tensor_core: {parameter}: {needs}; there are {there}", hint=instead)

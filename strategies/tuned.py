@@ -67,7 +67,7 @@ def _remembered(point: Point, term: Expr) -> Result:
         result = find(point.strategy).make(point.settings)(term)
     except (StrategyError, UsageError) as error:
         raise StrategyError(
-            "R0612", f"what is remembered does not fit any more, {point}: {error.message}",
+            "R0622", f"what is remembered does not fit any more, {point}: {error.message}",
             hint="`rise tune` finds anew what is best",
         ) from error  # fmt: skip
     return result

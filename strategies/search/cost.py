@@ -87,7 +87,7 @@ def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """K·es·(BM + BN/c) from the cache, which all multiprocessors share; c blocks of a cluster share columns."""
+    """K·es·(BM + BN/c) from the cache, which all multiprocessors share; blocks of a cluster share columns."""
     moved = depth(p, s) * p.operand_bytes * (s.block[0] + s.block[1] / max(s.cluster, 1))
     return moved / min(gpu.l2_port, gpu.l2_rate / gpu.multiprocessors)
 

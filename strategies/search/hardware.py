@@ -66,13 +66,13 @@ GPUS = (H200, A100, T4)
 
 
 def for_target(target: str) -> Gpu:
-    """The GPU that stands for a target: the newest that runs its code. UsageError R0016 where none is known."""
+    """The GPU that stands for a target: the newest that runs its code. UsageError R0031 without one."""
     number = int("".join(filter(str.isdigit, target)) or 0)
     for gpu in GPUS:
         if int("".join(filter(str.isdigit, gpu.target))) <= number and _runs(gpu.target, target):
             return gpu
     known = ", ".join(gpu.target for gpu in GPUS)
-    raise UsageError("R0016", f"nothing is known of GPUs for {target}", hint=f"there are figures for {known}")
+    raise UsageError("R0031", f"nothing is known of GPUs for {target}", hint=f"there are figures for {known}")
 
 
 def _runs(made_for: str, target: str) -> bool:

@@ -65,9 +65,9 @@ class Ranked:
 
 
 def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
-    """By warpgroups, with bulk copies: every width that divides n, a warpgroup as wide as the block or half."""
+    """By warpgroups, with bulk copies: every width that divides n; a warpgroup's is that, or half."""
     for bn in (n for n in range(256, 23, -8) if p.n % n == 0):
-        for wn in {bn, bn // 2 if bn % 16 == 0 and bn > 128 else bn}:
+        for wn in (bn, bn // 2) if bn % 16 == 0 and bn > 128 else (bn,):
             yield {
                 "block": [(bm, bn, 64) for bm in (64, 128, 192, 256)],
                 "warp": [(64, wn), (128, wn)],
@@ -125,10 +125,10 @@ SPACES = {"tensor_core": tensor_core}
 
 
 def points(strategy: str, p: Problem, gpu: Gpu) -> Iterator[Point]:
-    """Every combination that the strategy has the parameters for. UsageError R0017 without a space."""
+    """Every combination that the strategy has the parameters for. UsageError R0032 without a space."""
     if strategy not in SPACES:
         known = ", ".join(f"`{name}`" for name in SPACES)
-        raise UsageError("R0017", f"nothing says what to try for `{strategy}`", hint=f"there is {known}")
+        raise UsageError("R0032", f"nothing says what to try for `{strategy}`", hint=f"there is {known}")
     has = defaults(strategy)
     for choices in SPACES[strategy](p, gpu):
         kept = {name: values for name, values in choices.items() if name in has}
@@ -165,7 +165,8 @@ def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
     Of points that cost the same to the last digit, one tile, the first stands for all.
     """
     seen: Counter[tuple[Any, ...]] = Counter()
-    first, later = [], []
+    first: list[Ranked] = []
+    later: list[Ranked] = []
     for one in found:
         s = one.point.schedule
         tile = (s.block, s.warp, s.fragment, s.split_k_blocks, s.roles, s.cluster)

@@ -1,7 +1,7 @@
 """What was found to be best, remembered: one line of JSON for a program at its sizes and a target.
 
-Three sources, each of which wins over the one before: what ships with the package, the user's own file, a file
-that is named. In one file the last line about a program and a target counts.
+Three sources, each of which wins over the one before: what ships with the package, the user's own file, a
+file that is named. In one file the last line about a program and a target counts.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def append(path: Path, record: Record) -> None:
 
 
 def read(path: Path) -> list[Record]:
-    """All records of a file. UsageError R0018, with file and line, where a line is none."""
+    """All records of a file. UsageError R0033, with file and line, where a line is none."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -108,7 +108,7 @@ def _records(path: Path, text: str) -> Iterator[Record]:
             yield _record(json.loads(line))
         except (ValueError, TypeError) as error:
             raise UsageError(
-                "R0018", f"{path}:{number}: this is no record: {error}", hint="delete the line"
+                "R0033", f"{path}:{number}: this is no record: {error}", hint="delete the line"
             ) from None
 
 
