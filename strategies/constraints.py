@@ -18,8 +18,9 @@ WARP, WARPGROUP = 32, 128
 ROW = 128  # bytes of a swizzled row in shared memory
 PATTERNS = (32, 64, 128)  # bytes of rows that can be swizzled
 BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles may start
-# registers of a thread besides its accumulators: addresses, descriptors, the loop
-OTHERS = 24
+# registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
+# ptxas counts for a product that is stored as it is
+OTHERS = 26
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,10 @@ def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool
         if size % part:
             message = f"tensor_core: block {name}: {part} does not divide {name} = {size}"
             raise StrategyError("R0604", message, hint=_divisors(size, s.block[tile]))
+    rows = sizes["m"] // s.block[0]
+    if s.group and rows % s.group:
+        message = f"tensor_core: group: {s.group} does not divide {rows}, the rows of tiles"
+        raise StrategyError("R0604", message, hint="`group=0` takes tiles row by row")
     for index, name in enumerate("mn"):
         width = ROW // 2
         if s.by_groups and not along_k[index] and s.block[index] % width:

@@ -10,11 +10,11 @@ from rise.errors import StrategyError, UsageError
 from rise.expr import Expr
 from strategies.core import Strategy
 from strategies.registry import find
-from strategies.search.hardware import for_target
+from strategies.search.hardware import Gpu, for_target
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
 from strategies.search.space import Point, ranked, varied
-from strategies.search.store import lookup, point_of
+from strategies.search.store import Record, lookup, point_of
 
 TRIED = 16  # of what the model ranks first, until one derives
 NOTHING = "nothing is remembered of this program, and it is no product of matrices, which a model could rank"
@@ -45,6 +45,7 @@ def tuned(target: str = "sm_90a", store: str = "", strategy: str = "tensor_core"
     store:    a file of remembered parameters, besides those that are found always
     strategy: whose parameters the model chooses, where nothing is remembered
     """
+    gpu = for_target(target)
     done: dict[str, tuple[Choice | None, Result]] = {}
 
     def chosen(term: Expr) -> tuple[Choice | None, Result]:
@@ -52,33 +53,32 @@ def tuned(target: str = "sm_90a", store: str = "", strategy: str = "tensor_core"
         if key not in done:
             record = lookup(key, target, store)
             if record is not None:
-                point = point_of(record)
-                done[key] = Choice(point, f"remembered, {record}"), _remembered(point, term)
+                done[key] = _remembered(record, term)
             else:
-                done[key] = _modelled(strategy, target, term)
+                done[key] = _modelled(strategy, gpu, term)
         return done[key]
 
     return Tuned("tuned", lambda term: chosen(term)[1], choice=lambda term: chosen(term)[0])
 
 
-def _remembered(point: Point, term: Expr) -> Result:
+def _remembered(record: Record, term: Expr) -> tuple[Choice, Result]:
     """Parameters that do not fit any more are an error, not a reason to take others."""
     try:
+        point = point_of(record)
         result = find(point.strategy).make(point.settings)(term)
     except (StrategyError, UsageError) as error:
         raise StrategyError(
-            "R0622", f"what is remembered does not fit any more, {point}: {error.message}",
+            "R0622", f"what is remembered does not fit any more, {record}: {error.message}",
             hint="`rise tune` finds anew what is best",
         ) from error  # fmt: skip
-    return result
+    return Choice(point, f"remembered, {record}"), result
 
 
-def _modelled(strategy: str, target: str, term: Expr) -> tuple[Choice | None, Result]:
+def _modelled(strategy: str, gpu: Gpu, term: Expr) -> tuple[Choice | None, Result]:
     """The first of what the cost model ranks that derives."""
     problem = Problem.of(term)
     if problem is None:
         return None, Failure("tuned", term, NOTHING, hint="`--strategy default` lowers any program")
-    gpu = for_target(target)
     candidates = varied(ranked(strategy, problem, gpu), TRIED)
     first: Failure | None = None
     for number, candidate in enumerate(candidates, 1):

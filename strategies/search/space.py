@@ -73,7 +73,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 "warp": [(64, wn), (128, wn)],
                 "fragment": [(64, wn, 16)],
                 "stages": [3, 4, 5, 6, 8],
-                "group": [0, 8],
+                "group": [0, 4, 8, 16],
                 "epilogue": ["direct"],
                 "roles": [False, True],
                 "blocks": [0, gpu.multiprocessors],
@@ -91,15 +91,18 @@ def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
 def warps(fragment: tuple[int, int, int]) -> Iterator[Choices]:
     """By warps, with fragments fetched ahead: small blocks, and those of GPUs before Hopper."""
     depth = 64 if fragment[2] == 16 else 32
-    for bm, bn in ((32, 32), (32, 64), (64, 64), (64, 128), (128, 64), (128, 128), (128, 256)):
+    tiles = ((32, 32), (32, 64), (64, 64), (64, 128), (128, 64), (128, 128), (128, 256))
+    for (bm, bn), k in itertools.product(tiles, (depth, depth // 2)):
+        # fragments for a large part and a long step, fetched ahead, do not fit into the registers
+        large = [(64, 64)] if k < depth else []
         yield {
-            "block": [(bm, bn, depth), (bm, bn, depth // 2)],
-            "warp": [(16, 16)] if bm == 32 else [(32, 32), (64, 64)],
+            "block": [(bm, bn, k)],
+            "warp": [(16, 16)] if bm == 32 else [(32, 32), *large],
             "fragment": [fragment],
             "stages": [3, 4, 6],
             "swizzled": [True],
             "fetch": [True],
-            "group": [0, 8],
+            "group": [0, 4, 8, 16],
             "epilogue": ["direct"],
         }
 
