@@ -149,7 +149,7 @@ def _bench(made: argparse.ArgumentParser) -> None:
 def _tune(made: argparse.ArgumentParser) -> None:
     _program(made)
     add = made.add_argument
-    add("--sizes", nargs="+", action="extend", default=[], dest="size", metavar="NAME=N", help="as --size")
+    add("--sizes", nargs="+", action="extend", default=[], dest="size", metavar="NAME=N", help="as --size; also m=64,n=64")
     add("--strategy", default="tensor_core", metavar="S", help="whose parameters are searched (tensor_core)")
     add("--top", type=_positive, default=16, metavar="N", help="how many of the best by the model (16)")
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help="for compiling one candidate (60)")

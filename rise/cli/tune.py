@@ -35,6 +35,7 @@ NO_GPU = "there is no GPU to time candidates on"
 
 def run(arguments: argparse.Namespace) -> int:
     """Ranks, compiles, checks and times candidates; remembers the winner. 1 where none is right."""
+    arguments.size = [part for text in arguments.size for part in text.split(",")]
     wanted = _search(arguments)
     found = wanted.ranked(arguments.top)
     if not found:

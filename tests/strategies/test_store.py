@@ -74,6 +74,12 @@ def test_everything_else_does(part: str, other: str) -> None:
     assert identity(program(MATMUL.replace(part, other))) != identity(program(MATMUL))
 
 
+def test_sizes_that_no_name_has_are_a_part_of_it() -> None:
+    texts = (f"def f = fun(xs: 16.f32 => xs |> split({n}) |> transpose |> join)" for n in (2, 4))
+    first, second = (identity(specialise(check_text(text)["f"], {})) for text in texts)
+    assert first != second
+
+
 def test_sizes_are_a_part_of_it() -> None:
     known = {identity(program(MATMUL, m=m, n=n, k=16)) for m in (4, 8) for n in (4, 8)}
     assert len(known) == 4
