@@ -18,6 +18,7 @@ WARP, WARPGROUP = 32, 128
 ROW = 128  # bytes of a swizzled row in shared memory
 PATTERNS = (32, 64, 128)  # bytes of rows that can be swizzled
 BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles may start
+PRODUCER = 24  # registers of a thread that only copies
 # registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
 # ptxas counts for a product that is stored as it is
 OTHERS = 26
@@ -35,6 +36,14 @@ class Limits:
     def registers_of(self, threads: int) -> int:
         """How many a thread can have in a block of so many: they are given out in units of eight."""
         return min(self.thread_registers, self.registers // max(threads, 1) // 8 * 8)
+
+    def registers_with_roles(self, threads: int) -> int:
+        """The same for those that compute, where one warpgroup only copies and gives the rest of its own.
+
+        A block has what its threads have at launch, 248 at most; 240 is the most that one can ask for.
+        """
+        pool = min(self.registers_of(threads), 248) * threads
+        return min(240, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
 
 
 # the most that any GPU has, which is what `tensor_core` refuses to exceed when it does not know the GPU
@@ -126,7 +135,6 @@ def check(
     limits: Limits = HOPPER,
     operand_bytes: int = 2,
     along_k: tuple[bool, bool] = (True, True),
-    registers: bool = True,
 ) -> Demand:
     """What the schedule needs; StrategyError R0621, by parameter, where that is more than there is."""
     needed = demand(s, operand_bytes, along_k)
@@ -135,7 +143,7 @@ def check(
             "warp", f"{_shape(s.warp)} makes {needed.threads} threads of a block of {_shape(s.block[:2])}",
             f"{limits.threads} threads", "fewer and larger parts: a larger `warp`",
         )  # fmt: skip
-    room = limits.registers_of(needed.threads) if registers else limits.thread_registers
+    room = limits.registers_with_roles(needed.threads) if s.roles else limits.registers_of(needed.threads)
     if s.by_groups and needed.registers > room:
         _refuse(
             "warp",

@@ -149,7 +149,8 @@ def _bench(made: argparse.ArgumentParser) -> None:
 def _tune(made: argparse.ArgumentParser) -> None:
     _program(made)
     add = made.add_argument
-    add("--sizes", nargs="+", action="extend", default=[], dest="size", metavar="NAME=N", help="as --size; also m=64,n=64")
+    several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+    add("--sizes", dest="size", metavar="NAME=N", help="as --size; also m=64,n=64", **several)
     add("--strategy", default="tensor_core", metavar="S", help="whose parameters are searched (tensor_core)")
     add("--top", type=_positive, default=16, metavar="N", help="how many of the best by the model (16)")
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help="for compiling one candidate (60)")
@@ -158,8 +159,8 @@ def _tune(made: argparse.ArgumentParser) -> None:
     add("--store", metavar="F", help="where the winner is remembered (the user's own file)")
     add("--out", metavar="DIR", help="what was measured, from which a call that was interrupted goes on")
     add("--operation", metavar="X", help="what results are compared with (the interpreter)")
-    add("--scalar", nargs="+", action="extend", default=[], metavar="NAME=X", help="inputs that are numbers")
-    add("--against", nargs="+", action="extend", default=[], metavar="B", help="baselines: cublas cublasLt")
+    add("--scalar", metavar="NAME=X", help="inputs that are numbers", **several)
+    add("--against", metavar="B", help="baselines: cublas cublasLt", **several)
     add("--target", type=_target, metavar="ARCH", help="GPU to compile for (the one that is here, or sm_90a)")
     add("--dry-run", action="store_true", help="rank and compile only; needs no GPU")
     add("--json", action="store_true", help="print JSON")

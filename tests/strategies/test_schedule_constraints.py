@@ -46,7 +46,7 @@ def accumulators(text: str) -> int:
     return found
 
 
-NAMES = {"matmul_bt": (True, True), "matmul": (True, False), "matmul_at": (False, False)}
+NAMES = {"matmul_bt": (True, True), "matmul_at": (False, False)}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,7 +66,7 @@ def test_what_is_predicted_is_what_the_kernel_has(name: str) -> None:
     ]
     random_ = random.Random(name)
     checked = 0
-    for point in [*random_.sample(kinds[0], 2), *random_.sample(kinds[1], 1)]:
+    for point in [random_.choice(kind) for kind in kinds]:
         made = kernel(name, sizes, point)
         needed = demand(point.schedule, p.operand_bytes, p.along_k)
         assert (made.launch.threads, made.launch.shared_bytes) == (needed.threads, needed.shared_bytes), point
@@ -79,7 +79,7 @@ def test_what_is_predicted_is_what_the_kernel_has(name: str) -> None:
             if point.schedule.by_groups:
                 assert (found.registers, found.spill_stores) == (needed.registers, 0), point
         checked += 1
-    assert checked == 3
+    assert checked == 2
 
 
 def wide(**changes: object) -> Schedule:
@@ -175,3 +175,13 @@ def test_widths_that_instructions_do_not_have_are_refused() -> None:
 def test_registers_are_given_out_in_eights() -> None:
     """The counts at launch of hopper.md §2.2: 256 threads 248 (255 at most a thread), 384: 168, 512: 128."""
     assert [H200.limits.registers_of(t) for t in (128, 256, 384, 512, 640)] == [255, 255, 168, 128, 96]
+
+
+def test_registers_that_a_role_gives_away_are_those_of_the_others() -> None:
+    """Legal by hopper.md §2.2: 40/248, 24/240/240, 32/160/160/160; 40/248/248 would wait for ever."""
+    found = [H200.limits.registers_with_roles(128 * (1 + groups)) for groups in (1, 2, 3)]
+    assert found == [240, 240, 160]
+    large = {"block": (256, 192, 64), "warp": (128, 192), "fragment": (64, 192, 16), "stages": 3}
+    assert check(wide(**large, roles=True)).accumulators == 192
+    with pytest.raises(StrategyError, match="192 registers a thread for sums and 26 besides; there are 160"):
+        check(wide(**{**large, "block": (384, 192, 64), "stages": 2}, roles=True))

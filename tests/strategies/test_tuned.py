@@ -98,8 +98,6 @@ def test_the_command_line_says_what_was_chosen(capsys: pytest.CaptureFixture[str
     append(named, replace(record(program(), **FOUND), target="sm_90a"))
     command = ["compile", str(EXAMPLES / "gemm.rise"), "matmul", "--strategy", "tuned", "--stage", "low"]
     command += ["--size", "m=64", "n=64", "k=64"]
-    assert main(command) == 0
-    assert "note: tuned: tensor_core block=" in capsys.readouterr().err
     assert main([*command, "--target", "sm_80"]) == 0
     assert "on A100" in capsys.readouterr().err
     assert main([*command, "--set", f"store={named}"]) == 0
