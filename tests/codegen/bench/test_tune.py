@@ -262,6 +262,7 @@ def test_a_table_can_ask_what_is_remembered_and_the_model(
     tuned = searched(table, "tuned", 5, "sm_90a")
     assert [len(each.subject.candidates) for each in tuned.cases] == [1] + [5] * (len(table.cases) - 1)
     assert str(tuned.cases[0].subject.candidates[0]) == list(made.times)[FASTEST]
+    assert searched(table, "model", 5, "sm_90a") == by_model  # whatever is remembered
 
 
 def test_programs_that_no_model_ranks_keep_their_candidates() -> None:
