@@ -27,6 +27,7 @@ MODULES: Mapping[str, str] = {
     "transposition": "strategies.transposition",
     "stencil": "strategies.stencil",
     "tvm_gemm": "strategies.tvm_gemm",
+    "tuned": "strategies.tuned",
 }
 
 

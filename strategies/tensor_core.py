@@ -33,6 +33,7 @@ from rise.expr import Expr, call
 from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
 from rise.types import shape
+from strategies import constraints
 from strategies.bulk import stored_in_bulk
 from strategies.contiguity import lying
 from strategies.core import (
@@ -284,6 +285,7 @@ def validate(p: Parameters) -> None:
     if p.epilogue not in EPILOGUES:
         known = ", ".join(f"`{name}`" for name in EPILOGUES[:-1]) + f" or `{EPILOGUES[-1]}`"
         raise StrategyError("R0609", f"tensor_core: epilogue is `{p.epilogue}`; it can be {known}")
+    constraints.check(constraints.Schedule.of(vars(p)), operand_bytes=1 if p.fragment[2] == 32 else 2)
 
 
 def schedule(p: Parameters) -> Strategy:

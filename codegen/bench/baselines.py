@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ def _product(
     beta: float = 0.0,
     inner: str = "k",
     transposed: bool = False,
+    a_transposed: bool = False,
     of: DeviceArray | None = None,
 ) -> None:
     """The result becomes alpha * (input `left`, or `of`) * (input `right`) + beta * the result."""
@@ -81,16 +82,18 @@ def _product(
     blas.gemm(
         sizes["m"], sizes["n"], sizes[inner], alpha,
         (of or operands.inputs[left]).pointer, operands.inputs[right].pointer, beta, output.pointer,
-        b_transposed=transposed, result=RESULTS[output.dtype],
+        a_transposed=a_transposed, b_transposed=transposed, result=RESULTS[output.dtype],
     )  # fmt: skip
 
 
-def gemm(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
+def gemm(
+    libraries: Libraries, case: Case, sets: Sequence[Operands], transposed: bool = False
+) -> Iterator[tuple[str, Work]]:
     """C is updated in place, as cuBLAS does; only to be checked, D is C first."""
 
     def call(stream: Any, operands: Operands) -> None:
         alpha, beta = operands.inputs[3:]
-        _product(libraries, case, operands, stream, alpha=alpha, beta=beta)
+        _product(libraries, case, operands, stream, alpha=alpha, beta=beta, transposed=transposed)
 
     def check(stream: Any, operands: Operands) -> None:
         given, output = operands.inputs[2], operands.output
@@ -100,8 +103,19 @@ def gemm(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator
     yield "cublasGemmEx", Work(call, check)
 
 
-def matmul(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
-    yield "cublasGemmEx", Work(lambda stream, operands: _product(libraries, case, operands, stream))
+def matmul(
+    libraries: Libraries,
+    case: Case,
+    sets: Sequence[Operands],
+    transposed: bool = False,
+    a_transposed: bool = False,
+) -> Iterator[tuple[str, Work]]:
+    """transposed: B is stored as n.k; a_transposed: A as k.m."""
+
+    def call(stream: Any, operands: Operands) -> None:
+        _product(libraries, case, operands, stream, transposed=transposed, a_transposed=a_transposed)
+
+    yield "cublasGemmEx", Work(call)
 
 
 def batched(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
@@ -169,7 +183,13 @@ def _vectors(case: Case, size: str, of: int) -> None:
 # --- cublasLt -----------------------------------------------------------------------------------------------
 
 
-def _lt(epilogue: int = EPILOGUE_DEFAULT, bias: int | None = None, added: bool = False) -> Make:
+def _lt(
+    epilogue: int = EPILOGUE_DEFAULT,
+    bias: int | None = None,
+    added: bool = False,
+    transposed: bool = False,
+    a_transposed: bool = False,
+) -> Make:
     """Every algorithm of the heuristics. bias: which input it is; added: alpha, beta and C are inputs."""
 
     def make(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
@@ -177,7 +197,7 @@ def _lt(epilogue: int = EPILOGUE_DEFAULT, bias: int | None = None, added: bool =
         alpha, beta = first.inputs[3:] if added else (1.0, 0.0)
         problem = Problem(
             sizes["m"], sizes["n"], sizes["k"], alpha, beta, sizes.get("b", 1),
-            epilogue=epilogue, result=RESULTS[first.output.dtype],
+            transposed, epilogue, RESULTS[first.output.dtype], a_transposed,
         )  # fmt: skip
         address = 0 if bias is None else first.inputs[bias].pointer
         for number, product in enumerate(libraries.cublaslt.products(problem, address)):
@@ -236,9 +256,26 @@ def _torch(operation: str) -> Mapping[str, Make]:
     }
 
 
+def _layouts(operation: str, transposed: bool = False, a_transposed: bool = False) -> Mapping[str, Make]:
+    """Of a product with operands that are stored transposed."""
+    return {
+        "cublas": partial(matmul, transposed=transposed, a_transposed=a_transposed),
+        "cublasLt": _lt(transposed=transposed, a_transposed=a_transposed),
+        **_torch(operation),
+    }
+
+
 BASELINES: Mapping[str, Mapping[str, Make]] = {
     "gemm": {"cublas": gemm, "cublasLt": _lt(added=True), **_torch("gemm")},
     "matmul": {"cublas": matmul, "cublasLt": _lt(), **_torch("matmul")},
+    "gemmBt": {
+        "cublas": partial(gemm, transposed=True),
+        "cublasLt": _lt(added=True, transposed=True),
+        **_torch("gemmBt"),
+    },
+    "matmulBt": _layouts("matmulBt", transposed=True),
+    "matmulAt": _layouts("matmulAt", a_transposed=True),
+    "matmulAtBt": _layouts("matmulAtBt", transposed=True, a_transposed=True),
     "biasRelu": {
         "separate": bias_relu_apart,
         "cublasLt": _lt(EPILOGUE_RELU_BIAS, bias=2),

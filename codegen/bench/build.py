@@ -7,11 +7,10 @@ What is refused is a value like any other, and kept as well: the reason is part 
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.bench.table import Candidate, Case
+from codegen.bench.workers import Workers
 from codegen.cache import cached
 from rise.errors import RiseError
 
@@ -129,7 +129,12 @@ class Builds:
 
     def of(self, case: Case, seconds: float | None = None) -> list[Built | Refused]:
         """Those of a case, waiting for the last of them so many seconds at most; what is late is refused."""
-        return [self._result(*each, seconds) for each in self._running.pop(case.key)]
+        return list(self.each(case, seconds))
+
+    def each(self, case: Case, seconds: float | None = None) -> Iterator[Built | Refused]:
+        """The same, one after the other, as they are done."""
+        for running in self._running.pop(case.key):
+            yield self._result(*running, seconds)
 
     def _result(
         self, candidate: Candidate, future: Future[Built | Refused], seconds: float | None
@@ -144,13 +149,13 @@ class Builds:
 
 
 @contextmanager
-def processes(count: int | None = None) -> Iterator[Executor]:
-    """Processes to build in, by default all processors but one, which drives the GPU."""
-    workers = count or max(1, (os.cpu_count() or 2) - 1)
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+def processes(count: int | None = None, seconds: float | None = None) -> Iterator[Executor]:
+    """Processes to build in, by default all processors but one, which drives the GPU.
+
+    seconds: that building one kernel may take
+    """
+    pool = Workers(count or max(1, (os.cpu_count() or 2) - 1), seconds)
     try:
         yield pool
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in multiprocessing.active_children():  # what they compile now, nobody waits for
-            child.terminate()
+        pool.shutdown(wait=False, cancel_futures=True)  # what is compiled now, nobody waits for

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Protocol
 
 from codegen.bench.build import Builds
-from codegen.bench.contest import IN_TURNS, Arena, Contest, Finalist, Tried
+from codegen.bench.contest import FINALISTS, IN_TURNS, Arena, Contest, Finalist, Tried
+from codegen.bench.interpreted import operation_of
 from codegen.bench.journal import Journal
 from codegen.bench.measure import Clock
-from codegen.bench.operations import operation
 from codegen.bench.results import (
     OURS,
     Attempt,
@@ -21,9 +22,11 @@ from codegen.bench.results import (
     append,
     crashed,
     done,
+    measured,
     read_attempts,
     read_rows,
 )
+from codegen.bench.statistics import Summary
 from codegen.bench.table import Case, Table
 
 
@@ -71,7 +74,11 @@ class Progress(Protocol):
 
 @dataclass
 class Campaign:
-    """folder: where the results are. deadline: on the clock; code: a digest of the compiler."""
+    """folder: where the results are. deadline: on the clock; code: a digest of the compiler.
+
+    What became of each candidate is written down as soon as it is known: a case that is interrupted goes on
+    with what was timed already.
+    """
 
     table: Table
     folder: Path
@@ -82,6 +89,7 @@ class Campaign:
     code: str
     deadline: float = inf
     date: Callable[[], str] = lambda: datetime.now(UTC).isoformat(timespec="milliseconds")
+    finalists: int = FINALISTS
     left: list[Case] = field(default_factory=list)
 
     @property
@@ -102,6 +110,7 @@ class Campaign:
         attempts = read_attempts(self.attempts_path)
         waiting = [case for case in self.table.cases if case.key not in finished]
         barred = crashed(attempts, self.code, self.device.name)
+        timed = measured(attempts, self.code, self.device.name)
         self.builds.start(waiting)
         longest = 0.0
         for position, case in enumerate(waiting):
@@ -113,13 +122,16 @@ class Campaign:
                 continue
             start = self.clock.now()
             self.progress.case(case, position, len(waiting))
-            self._case(case, frozenset((kind, name) for key, kind, name in barred if key == case.key))
+            here = frozenset((kind, name) for key, kind, name in barred if key == case.key)
+            self._case(case, here, timed.get(case.key, {}))
             longest = max(longest, self.clock.now() - start)
 
     def _time_left(self) -> float:
         return self.deadline - self.clock.now()
 
-    def _case(self, case: Case, barred: frozenset[tuple[str, str]]) -> None:
+    def _case(
+        self, case: Case, barred: frozenset[tuple[str, str]], before: Mapping[tuple[str, str], Summary]
+    ) -> None:
         waited = None if self.deadline == inf else max(0.0, self._time_left())
         builds = self.builds.of(case, waited)
         try:
@@ -127,12 +139,12 @@ class Campaign:
         except Exception as error:  # noqa: BLE001  # too large for the device, say: it is named
             self.progress.skipped(case, str(error))
             return
-        contest = Contest(arena, self.clock, self._report(case), barred)
+        note = partial(self._write_down, case)
+        contest = Contest(arena, self.clock, self._report(case), barred, note, before, self.finalists)
         finalists: list[Finalist] = []
         try:
             finalists = contest.run(builds, case.subject.baselines)
         finally:
-            append(self.attempts_path, [self._attempt(case, each) for each in contest.tried])
             append(self.rows_path, self._rows(case, finalists))
             self.progress.finished(case, finalists, contest.tried)
         arena.close()
@@ -149,6 +161,9 @@ class Campaign:
 
     # --- what is written down
 
+    def _write_down(self, case: Case, tried: Tried) -> None:
+        append(self.attempts_path, [self._attempt(case, tried)])
+
     def _attempt(self, case: Case, tried: Tried) -> Attempt:
         median, spread = (tried.summary.median, tried.summary.spread) if tried.summary else (0.0, 0.0)
         return Attempt(
@@ -164,7 +179,7 @@ class Campaign:
     def _row(self, case: Case, finalist: Finalist, date: str, state: State, ours: float) -> Row:
         entrant, summary, verdict = finalist.entrant, finalist.summary, finalist.verdict
         microseconds = summary.median
-        tflops = operation(case.subject.operation).flops(case.sizes) / microseconds / 1e6
+        tflops = operation_of(case).flops(case.sizes) / microseconds / 1e6
         gb_s = self.device.bytes(case) / microseconds / 1e3
         limits = self.device.limits
         reached, limit = (tflops, limits.tflops) if case.subject.limit == "tensor" else (gb_s, limits.gb_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -95,12 +95,18 @@ class Contest:
 
     report: is told what is run next, as it happens: kind and name; None when nothing is
     barred: kinds and names of those that have taken the process with them before
+    told:   is told what became of each, as soon as it is known; of a finalist twice
+    measured: of kinds and names, what the coarse pass found before it was interrupted
+    finalists: how many of ours take turns in the end
     """
 
     arena: Arena
     clock: Clock
     report: Callable[[tuple[str, str] | None], None] = lambda _: None
     barred: frozenset[tuple[str, str]] = frozenset()
+    told: Callable[[Tried], None] = lambda _: None
+    measured: Mapping[tuple[str, str], Summary] = field(default_factory=dict)
+    finalists: int = FINALISTS
     tried: list[Tried] = field(default_factory=list)
 
     def run(self, builds: Sequence[Built | Refused], baselines: Sequence[str]) -> list[Finalist]:
@@ -112,7 +118,7 @@ class Contest:
         summaries = fine([timed for _, timed in chosen], self.clock) if chosen else []
         self.report(None)
         for (entrant, _), summary in zip(chosen, summaries, strict=True):
-            self._note(entrant, "finalist", summary)
+            self._tell(_tried(entrant, "finalist", summary))
         return _best(
             Finalist(entrant, summary, verdicts[entrant])
             for (entrant, _), summary in zip(chosen, summaries, strict=True)
@@ -124,7 +130,7 @@ class Contest:
         for made in builds:
             name = str(made.candidate)
             if isinstance(made, Refused):
-                self.tried.append(Tried(OURS, name, "refused", reason=made.reason))
+                self._tell(Tried(OURS, name, "refused", reason=made.reason))
             elif (OURS, name) not in self.barred:
                 entrant = self._guarded(OURS, name, partial(self.arena.ours, made))
                 yield from () if entrant is None else (entrant,)
@@ -142,7 +148,7 @@ class Contest:
             return action()
         except Exception as error:  # noqa: BLE001  # of any library: it is named, and the rest goes on
             wrong = isinstance(error, RiseError) and error.code in WRONG
-            self.tried.append(Tried(kind, name, "wrong" if wrong else "failed", reason=reason(error)))
+            self._tell(Tried(kind, name, "wrong" if wrong else "failed", reason=reason(error)))
             if not self.arena.answers():
                 raise ContextLost(reason(error)) from error
             return None
@@ -168,12 +174,12 @@ class Contest:
         chosen: list[tuple[Entrant, Timed]] = []
         for kind in dict.fromkeys(entrant.kind for entrant in entrants):
             measured = self._coarse_of_kind([e for e in entrants if e.kind == kind])
-            kept = survivors([m for _, m in measured], FINALISTS if kind == OURS else 1)
+            kept = survivors([m for _, m in measured], self.finalists if kind == OURS else 1)
             for entrant, found in measured:
                 if found in kept:
                     chosen.append((entrant, found.timed))
                 else:
-                    self._note(entrant, "slow" if found.cut else "timed", found.summary)
+                    self.tried.append(_tried(entrant, "slow" if found.cut else "timed", found.summary))
         return chosen
 
     def _coarse_of_kind(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Coarse]]:
@@ -182,15 +188,22 @@ class Contest:
         for entrant in entrants:
             found = self._guarded(entrant.kind, entrant.name, partial(self._timed, entrant, best))
             if found is not None:
+                self.told(_tried(entrant, "slow" if found.cut else "timed", found.summary))
                 measured.append((entrant, found))
                 best = min(best, found.summary.median)
         return measured
 
     def _timed(self, entrant: Entrant, best: float) -> Coarse:
-        return coarse(self.arena.timed(entrant), self.clock, best)
+        timed, before = self.arena.timed(entrant), self.measured.get((entrant.kind, entrant.name))
+        return Coarse(timed, before) if before else coarse(timed, self.clock, best)
 
-    def _note(self, entrant: Entrant, status: str, summary: Summary) -> None:
-        self.tried.append(Tried(entrant.kind, entrant.name, status, summary, entrant.resources))
+    def _tell(self, tried: Tried) -> None:
+        self.tried.append(tried)
+        self.told(tried)
+
+
+def _tried(entrant: Entrant, status: str, summary: Summary) -> Tried:
+    return Tried(entrant.kind, entrant.name, status, summary, entrant.resources)
 
 
 def _best(finalists: Iterable[Finalist]) -> list[Finalist]:

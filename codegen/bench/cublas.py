@@ -74,15 +74,17 @@ class Cublas:
         beta: float,
         d: int,
         *,
+        a_transposed: bool = False,
         b_transposed: bool = False,
         result: int = R_32F,
     ) -> None:
-        """Pointers to A (m.k.f16), B (k.n.f16, or n.k.f16 if transposed) and D (m.n.f32) on the GPU."""
+        """Pointers to A (m.k.f16, or k.m.f16), B (k.n.f16, or n.k.f16 if transposed), D on the GPU."""
         scale, offset = ctypes.c_float(alpha), ctypes.c_float(beta)
-        operation, leading = (TRANSPOSED, k) if b_transposed else (NORMAL, n)
+        of_b, b_leading = (TRANSPOSED, k) if b_transposed else (NORMAL, n)
+        of_a, a_leading = (TRANSPOSED, m) if a_transposed else (NORMAL, k)
         status = self.library.cublasGemmEx(
-            self.handle, operation, NORMAL, n, m, k,
-            ctypes.byref(scale), b, R_16F, leading, a, R_16F, k,
+            self.handle, of_b, of_a, n, m, k,
+            ctypes.byref(scale), b, R_16F, b_leading, a, R_16F, a_leading,
             ctypes.byref(offset), d, result, n, COMPUTE_32F, DEFAULT_ALGORITHM,
         )  # fmt: skip
         self._check(status)

@@ -67,7 +67,7 @@ SIGNATURES: dict[str, list[type]] = {
 
 @dataclass(frozen=True)
 class Problem:
-    """D = epilogue(alpha * A * B + beta * C): m.k.f16, k.n.f16 (n.k.f16 if b_transposed), m.n of `result`."""
+    """D = epilogue(alpha * A * B + beta * C): m.k.f16, k.n.f16 (k.m, n.k if transposed), m.n of `result`."""
 
     m: int
     n: int
@@ -78,6 +78,7 @@ class Problem:
     b_transposed: bool = False
     epilogue: int = EPILOGUE_DEFAULT
     result: int = R_32F
+    a_transposed: bool = False
 
 
 class Lt:
@@ -127,7 +128,7 @@ class Lt:
         made = self.created("cublasLtMatmulDescCreate", COMPUTE_32F, R_32F)
         set_ = self._setter("cublasLtMatmulDescSetAttribute", made)
         set_(DESC_TRANSA, ctypes.c_int32(TRANSPOSED if problem.b_transposed else NORMAL))
-        set_(DESC_TRANSB, ctypes.c_int32(NORMAL))
+        set_(DESC_TRANSB, ctypes.c_int32(TRANSPOSED if problem.a_transposed else NORMAL))
         set_(DESC_EPILOGUE, ctypes.c_uint32(problem.epilogue))
         if problem.epilogue & EPILOGUE_BIAS:
             set_(DESC_BIAS_DATA_TYPE, ctypes.c_int32(R_32F))
@@ -137,9 +138,10 @@ class Lt:
     def _layouts(self, p: Problem) -> tuple[ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]:
         """Of Bᵀ, Aᵀ and Dᵀ: rows, columns, leading dimension, all column-major."""
         right = (p.k, p.n, p.k) if p.b_transposed else (p.n, p.k, p.n)
+        left = (p.m, p.k, p.m) if p.a_transposed else (p.k, p.m, p.k)
         return (
             self._layout(R_16F, *right, p.batch),
-            self._layout(R_16F, p.k, p.m, p.k, p.batch),
+            self._layout(R_16F, *left, p.batch),
             self._layout(p.result, p.n, p.m, p.n, p.batch),
         )
 

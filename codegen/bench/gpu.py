@@ -17,10 +17,11 @@ from codegen.bench.campaign import Limits, State
 from codegen.bench.contest import Entrant, Verdict
 from codegen.bench.data import Pattern, integers, normal, sampled
 from codegen.bench.graphs import Graph
+from codegen.bench.interpreted import operation_of
 from codegen.bench.machine import Machine, Sensors, tensor_peak, versions
 from codegen.bench.measure import Timed
 from codegen.bench.memory import SOURCE, DeviceArray, Probe
-from codegen.bench.operations import Expected, bound, operation
+from codegen.bench.operations import Expected, bound
 from codegen.bench.results import OURS
 from codegen.bench.signature import Signature
 from codegen.bench.table import Case
@@ -100,7 +101,7 @@ class GpuArena:
 
     def __init__(self, gpu: Gpu, case: Case) -> None:
         self.gpu, self.case = gpu, case
-        self.operation = operation(case.subject.operation)
+        self.operation = operation_of(case)
         self.exact = self.operation.exact
         self.signature = Signature.of(case)
         self.stream = gpu.cuda.Stream()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -65,14 +66,38 @@ def product(a: Any, b: Any, rows: Any, columns: Any, transposed: bool = False) -
     return Expected(left @ right, np.abs(left) @ np.abs(right))
 
 
-def _gemm(x: Inputs, mesh: Mesh) -> Expected:
+def _gemm(x: Inputs, mesh: Mesh, transposed: bool = False) -> Expected:
     a, b, c, alpha, beta = x
-    p, added = product(a, b, *mesh), c.at(*mesh)
+    p, added = product(a, b, mesh[0], mesh[1], transposed), c.at(*mesh)
     return Expected(alpha * p.values + beta * added, abs(alpha) * p.magnitude + abs(beta) * np.abs(added))
 
 
 def _matmul(x: Inputs, mesh: Mesh) -> Expected:
     return product(x[0], x[1], *mesh)
+
+
+@dataclass(frozen=True)
+class _Transposed:
+    """A matrix with rows for columns."""
+
+    array: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(reversed(self.array.shape))
+
+    def at(self, row: Any, column: Any) -> Any:
+        return self.array.at(column, row)
+
+
+def _matmul_of(a_transposed: bool, b_transposed: bool) -> Callable[[Inputs, Mesh], Expected]:
+    """A · B where A is stored as k.m, or B as n.k."""
+
+    def expected(x: Inputs, mesh: Mesh) -> Expected:
+        a = _Transposed(x[0]) if a_transposed else x[0]
+        return product(a, x[1], mesh[0], mesh[1], b_transposed)
+
+    return expected
 
 
 def _bias_relu(x: Inputs, mesh: Mesh) -> Expected:
@@ -172,6 +197,10 @@ def _product_flops(sizes: Sizes) -> int:
 OPERATIONS: Mapping[str, Operation] = {
     "gemm": Operation(_product_flops, _of("k"), _gemm),
     "matmul": Operation(_product_flops, _of("k"), _matmul),
+    "gemmBt": Operation(_product_flops, _of("k"), partial(_gemm, transposed=True)),
+    "matmulBt": Operation(_product_flops, _of("k"), _matmul_of(False, True)),
+    "matmulAt": Operation(_product_flops, _of("k"), _matmul_of(True, False)),
+    "matmulAtBt": Operation(_product_flops, _of("k"), _matmul_of(True, True)),
     "biasRelu": Operation(_product_flops, _of("k"), _bias_relu),
     "reluProduct": Operation(_product_flops, _of("k"), _relu_product),
     "sumOfProducts": Operation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from codegen.bench.machine import Machine
 from codegen.bench.results import OURS, Attempt, Row, latest
@@ -18,9 +19,19 @@ def markdown(
     parts = [f"# {table.title}"]
     if machine is not None:
         parts.append(f"Measured on {machine}.")
-    for subject in table.subjects:
+    for subject in _together(table.subjects):
         parts += _program(subject, latest(rows), attempts)
     return "\n\n".join(parts) + "\n"
+
+
+def _together(subjects: Sequence[Subject]) -> list[Subject]:
+    """Each program once, where every case has candidates of its own."""
+    found: dict[tuple[object, ...], Subject] = {}
+    for each in subjects:
+        key = (each.file, each.definition, each.operation, each.baselines)
+        before = found.get(key)
+        found[key] = each if before is None else replace(before, sizes=(*before.sizes, *each.sizes))
+    return list(found.values())
 
 
 def _program(subject: Subject, rows: Sequence[Row], attempts: Sequence[Attempt]) -> Iterator[str]:

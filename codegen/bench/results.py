@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from codegen.bench.statistics import Summary
 from rise.errors import UsageError
 
 OURS = "rise"
@@ -120,6 +121,19 @@ def latest(rows: Iterable[Row]) -> list[Row]:
     for row in found:
         last[row.case] = row.date
     return [row for row in found if last[row.case] == row.date]
+
+
+def measured(
+    attempts: Iterable[Attempt], code: str, device: str
+) -> dict[str, dict[tuple[str, str], Summary]]:
+    """For each case, by kind and name, what the coarse pass found: the last figures that there are."""
+    found: dict[str, dict[tuple[str, str], Summary]] = {}
+    for a in attempts:
+        if a.status in ("timed", "slow") and (a.code, a.device) == (code, device):
+            half = a.median_us * a.spread / 2
+            summary = Summary(a.median_us, a.median_us - half, a.median_us + half, 1)
+            found.setdefault(a.case, {})[a.kind, a.name] = summary
+    return found
 
 
 def crashed(attempts: Iterable[Attempt], code: str, device: str) -> set[tuple[str, str, str]]:

@@ -23,6 +23,12 @@ def functions(torch: Any) -> Mapping[str, Function]:
     return {
         "gemm": lambda a, b, c, alpha, beta: torch.addmm(c, a, b, out_dtype=f32, alpha=alpha, beta=beta),
         "matmul": lambda a, b: torch.mm(a, b, out_dtype=f32),
+        "gemmBt": lambda a, b, c, alpha, beta: torch.addmm(
+            c, a, b.t(), out_dtype=f32, alpha=alpha, beta=beta
+        ),
+        "matmulBt": lambda a, b: torch.mm(a, b.t()),
+        "matmulAt": lambda a, b: torch.mm(a.t(), b),
+        "matmulAtBt": lambda a, b: torch.mm(a.t(), b.t()),
         "biasRelu": lambda a, b, bias: torch.relu(torch.mm(a, b, out_dtype=f32) + bias),
         "reluProduct": lambda a, b: torch.mm(torch.relu(a), b, out_dtype=f32),
         "sumOfProducts": lambda a, b, c, d: torch.addmm(

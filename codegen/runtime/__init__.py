@@ -1,6 +1,7 @@
 """Printed kernels for a GPU: compiled, loaded, called.
 
     compiling   CUDA text to machine code, by NVRTC or nvcc; no GPU is needed
+    refusals    what the compiler remarks, and no kernel should cause
     resources   registers, spills and shared memory, as the compiler reports them
     device      the GPU, through pycuda, which is imported there only, and late
     libcuda     what pycuda lacks of the driver: handles of functions, quick launches

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.cache import cached
+from codegen.runtime.refusals import REFUSED, refuse
 from rise.errors import CompilationError
 
 HEADERS = Path(__file__).parent.parent / "device"
@@ -41,7 +42,8 @@ def compile_cubin(source: str, target: str = "sm_90a", *, ptx: bool = False) -> 
     """Machine code (or PTX) for a printed kernel, from the cache where it was compiled before.
 
     target: sm_75, sm_80, sm_86, sm_89, sm_90, sm_90a, …
-    Raises CompilationError R0820 without a compiler, R0821 with the compiler's message.
+    Raises CompilationError R0820 without a compiler, R0821 with the compiler's message, R0851 and R0852 for
+    remarks that no kernel should cause (`refusals`).
     """
     kind = "ptx" if ptx else "cubin"
     used = compiler()
@@ -49,6 +51,7 @@ def compile_cubin(source: str, target: str = "sm_90a", *, ptx: bool = False) -> 
 
     def build(path: Path) -> None:
         code, report = used.make(source, target, kind)
+        refuse(report)
         path.write_bytes(code)
         if not ptx:
             cached([*key, "report"], ".txt", lambda beside: _write(beside, report))
@@ -84,7 +87,7 @@ def compiler() -> Compiler:
 def _key(source: str, target: str, version: str, kind: str) -> list[str]:
     """All that the result depends on."""
     headers = [path.read_text(encoding="utf-8") for path in sorted(HEADERS.rglob("*.cuh"))]
-    return [source, *headers, target, kind, *FLAGS, version]
+    return [source, *headers, target, kind, *FLAGS, version, *(part for _, part, _ in REFUSED)]
 
 
 def _write(path: Path, text: str) -> None:

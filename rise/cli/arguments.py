@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from rise.errors import UsageError
 
 STAGES = ("high", "low", "imperative", "cuda", "ptx", "cubin", "resources")
+CANDIDATES = ("table", "tuned", "model")
 BACKENDS = ("interpret", "emulate", "cuda")
 
 
@@ -123,6 +124,7 @@ def _demonstrations(commands: Any) -> None:
     made = _command(commands, "demo", "demo", "show every stage of compiling a matrix product")
     made.add_argument("--size", type=_positive, default=256, metavar="N", help="a multiple of 128 (256)")
     _bench(_command(commands, "bench", "bench", "measure a table of kernels against libraries, on a GPU"))
+    _tune(_command(commands, "tune", "tune", "find the best parameters of a strategy, and remember them"))
 
 
 def _bench(made: argparse.ArgumentParser) -> None:
@@ -135,9 +137,33 @@ def _bench(made: argparse.ArgumentParser) -> None:
     add("--limit", type=_positive, metavar="N", help="the first N sizes of each program")
     add("--time-budget", type=float, metavar="SECONDS", help="what is left is done the next time")
     add("--processes", type=_positive, metavar="N", help="how many compile (all processors but one)")
+    add("--candidates", choices=CANDIDATES, default="table", help="the table's own, or those of `rise tune`")
+    add("--top", type=_positive, default=8, metavar="N", help="how many of the cost model's (8)")
+    add("--store", metavar="F", help="a file of remembered parameters, besides the usual ones")
     add("--prepare", action="store_true", help="only compile; needs no GPU")
     add("--target", type=_target, default="sm_90a", metavar="ARCH", help="of --prepare (sm_90a)")
     add("--plot", action="store_true", help="draw plots, with matplotlib")
+    add("--worker", type=float, help=argparse.SUPPRESS)  # the process that has the GPU
+
+
+def _tune(made: argparse.ArgumentParser) -> None:
+    _program(made)
+    add = made.add_argument
+    several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
+    add("--sizes", dest="size", metavar="NAME=N", help="as --size; also m=64,n=64", **several)
+    add("--strategy", default="tensor_core", metavar="S", help="whose parameters are searched (tensor_core)")
+    add("--top", type=_positive, default=16, metavar="N", help="how many of the best by the model (16)")
+    add("--timeout", type=float, default=60.0, metavar="SECONDS", help="for compiling one candidate (60)")
+    add("--jobs", type=_positive, metavar="N", help="how many compile at once (all processors but one)")
+    add("--budget", type=float, metavar="SECONDS", help="for everything; the same call goes on later")
+    add("--store", metavar="F", help="where the winner is remembered (the user's own file)")
+    add("--out", metavar="DIR", help="what was measured, from which a call that was interrupted goes on")
+    add("--operation", metavar="X", help="what results are compared with (the interpreter)")
+    add("--scalar", metavar="NAME=X", help="inputs that are numbers", **several)
+    add("--against", metavar="B", help="baselines: cublas cublasLt", **several)
+    add("--target", type=_target, metavar="ARCH", help="GPU to compile for (the one that is here, or sm_90a)")
+    add("--dry-run", action="store_true", help="rank and compile only; needs no GPU")
+    add("--json", action="store_true", help="print JSON")
     add("--worker", type=float, help=argparse.SUPPRESS)  # the process that has the GPU
 
 

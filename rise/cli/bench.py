@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -37,12 +38,23 @@ def run(arguments: argparse.Namespace) -> int:
             found = tables.find(name)
             print(f"{name:14} {len(found.cases):4} cases  {found.title}")
         return RIGHT
-    table = tables.restrict(tables.find(arguments.table), arguments.sizes, arguments.only, arguments.limit)
+    table = _table(arguments)
     if arguments.prepare:
         return _prepare(table, arguments)
     if arguments.worker is not None:
         return _work(table, arguments)
     return _supervised(table, arguments)
+
+
+def _table(arguments: argparse.Namespace) -> Table:
+    """What is left of the table, with the candidates that are asked for."""
+    from codegen.bench import table as tables
+    from rise.cli.search import searched
+    from rise.cli.stages import present_target
+
+    found = tables.restrict(tables.find(arguments.table), arguments.sizes, arguments.only, arguments.limit)
+    target = arguments.target if arguments.prepare else present_target() or arguments.target
+    return searched(found, arguments.candidates, arguments.top, target, arguments.store or "")
 
 
 # --- compiling ----------------------------------------------------------------------------------------------
@@ -51,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 def derive(order: Order) -> Any:
     """The kernel for an order, or the program of several; compiled, so that a GPU finds it in the cache."""
     from codegen.pipeline import assemble
-    from codegen.runtime import compile_cubin
+    from codegen.runtime import check_spills, resources
     from rise.check.specialise import specialise
     from rise.cli.stages import derived
     from strategies.registry import find
@@ -61,7 +73,7 @@ def derive(order: Order) -> Any:
     made = assemble(derived(program, strategy).term, f"{order.definition}_kernel")
     kernels = tuple(replace(kernel, stages=()) for kernel in made.kernels)
     for kernel in kernels:
-        compile_cubin(kernel.source, order.target)
+        check_spills(resources(kernel.source, order.target)[kernel.name])
     return kernels[0] if len(kernels) == 1 else replace(made, kernels=kernels)
 
 
@@ -103,24 +115,40 @@ class _Clock:
 
 
 def _work(table: Table, arguments: argparse.Namespace) -> int:
-    """In the process that has the GPU. Leaves at once where the GPU is lost: nothing can be tidied up."""
+    return measure(table, Path(arguments.out), arguments.worker, arguments.processes)
+
+
+def measure(
+    table: Table,
+    folder: Path,
+    seconds: float,
+    processes_: int | None,
+    timeout: float | None = None,
+    finalists: int | None = None,
+    target: str | None = None,
+) -> int:
+    """In the process that has the GPU. Leaves at once where the GPU is lost: nothing can be tidied up.
+
+    seconds: for everything; timeout: for compiling one candidate; target: by default the GPU's own
+    """
     from rich.console import Console
 
     from codegen.bench.build import Builds, code, processes
     from codegen.bench.campaign import Campaign
-    from codegen.bench.contest import ContextLost
+    from codegen.bench.contest import FINALISTS, ContextLost
     from codegen.bench.gpu import Gpu
     from codegen.bench.progress import Shown
     from codegen.bench.supervise import LOST
 
     clock = _Clock()
-    deadline = clock.now() + arguments.worker
+    deadline = clock.now() + seconds
     gpu = Gpu()
-    folder = Path(arguments.out)
     gpu.machine().write(_machine_path(table, folder))
-    with processes(arguments.processes) as pool, Shown(Console()) as progress:
-        builds = Builds(pool, derive, gpu.target)
-        campaign = Campaign(table, folder, gpu, builds, clock, progress, code(), deadline)
+    with processes(processes_, timeout) as pool, Shown(Console()) as progress:
+        builds = Builds(pool, derive, target or gpu.target)
+        campaign = Campaign(
+            table, folder, gpu, builds, clock, progress, code(), deadline, finalists=finalists or FINALISTS
+        )
         try:
             campaign.run()
         except ContextLost as error:
@@ -140,13 +168,29 @@ def _say_what_is_left(campaign: Campaign) -> None:
 
 def _supervised(table: Table, arguments: argparse.Namespace) -> int:
     from codegen.bench.build import code
+    from codegen.bench.results import read_attempts
+
+    folder = Path(arguments.out)
+    status = supervised(table, folder, _again(arguments), arguments.time_budget or inf)
+    if (folder / f"{table.name}.csv").exists():
+        _report(table, folder, arguments.plot)
+    if status:
+        return status
+    attempts = read_attempts(folder / f"{table.name}.attempts.csv")
+    ours = [a for a in attempts if a.kind == "rise" and a.code == code()]
+    return WRONG if any(a.status in ("wrong", "crashed") for a in ours) else RIGHT
+
+
+def supervised(table: Table, folder: Path, again: Sequence[str], seconds: float) -> int:
+    """The command `again` in a process of its own, for so many seconds; what it measures is in the folder."""
+    from codegen.bench.build import code
     from codegen.bench.journal import Journal
     from codegen.bench.machine import read
     from codegen.bench.results import read_attempts, read_rows
     from codegen.bench.supervise import process, supervise
 
-    folder, clock = Path(arguments.out), _Clock()
-    deadline = clock.now() + (arguments.time_budget or inf)
+    clock = _Clock()
+    deadline = clock.now() + seconds
     attempts = folder / f"{table.name}.attempts.csv"
     rows = folder / f"{table.name}.csv"
     read_rows(rows), read_attempts(attempts)  # files of another form are refused before anything is measured
@@ -154,20 +198,14 @@ def _supervised(table: Table, arguments: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError("R0004", f"cannot write to {folder}: {error.strerror}") from None
-    status = supervise(
-        process(_again(arguments)),
+    return supervise(
+        process(again),
         Journal(folder / f"{table.name}.running.json"),
         attempts,
         code(),
         lambda: read(_machine_path(table, folder)).device,
         lambda: deadline - clock.now(),
     )
-    if rows.exists():
-        _report(table, folder, arguments.plot)
-    if status:
-        return status
-    ours = [a for a in read_attempts(attempts) if a.kind == "rise" and a.code == code()]
-    return WRONG if any(a.status in ("wrong", "crashed") for a in ours) else RIGHT
 
 
 def _again(arguments: argparse.Namespace) -> list[str]:
@@ -175,7 +213,10 @@ def _again(arguments: argparse.Namespace) -> list[str]:
     made = ["bench", arguments.table, "--out", arguments.out]
     for option, values in (("--sizes", arguments.sizes), ("--only", arguments.only)):
         made += [option, *values] if values else []
-    for option, value in (("--limit", arguments.limit), ("--processes", arguments.processes)):
+    for option, value in (
+        ("--limit", arguments.limit), ("--processes", arguments.processes),
+        ("--candidates", arguments.candidates), ("--top", arguments.top), ("--store", arguments.store),
+    ):  # fmt: skip
         made += [option, str(value)] if value is not None else []
     return made
 

@@ -23,6 +23,13 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0013": "A kernel runs on the backend `cuda` or `emulate`.",
     "R0014": "Expressions are nested too deeply, by some hundreds of levels. Define parts of the program "
     "under names of their own.",
+    "R0031": "The cost model has no figures of a GPU for this target.",
+    "R0032": "Nothing says which parameters of this strategy are worth trying. `rise tune` searches those of "
+    "`tensor_core`.",
+    "R0033": "A line of a file of remembered parameters is damaged, or of another version. Each line is an "
+    "object of JSON, written by `rise tune`.",
+    "R0034": "The cost model ranks products of matrices whose sizes are numbers, and this program is none.",
+    "R0035": "No candidate became a kernel that is right: the reasons are listed with their parameters.",
     "R0101": "The text is no program: something else is expected where the caret stands.",
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",
     "R0103": "A character that no program contains.",
@@ -108,6 +115,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0608": "The file of `--replay` is no derivation. `rise derive --save` writes one.",
     "R0609": "A parameter of a strategy has a value that it cannot have. `rise strategies` says what it is.",
     "R0610": "Two rules are declared under one name: a derivation could not say which one it means.",
+    "R0621": "A schedule needs more threads, registers or shared memory than a block has. The message names "
+    "the parameter, and the hint a value that would do.",
+    "R0622": "Parameters that were remembered by `rise tune` do not fit the strategy any more. Tune again.",
     "R0699": "An internal error: a rule made a term that is not well typed. Please report it.",
     "R0701": "A low-level program must say how each result is written: by a loop (`mapSeq`) or in parallel.",
     "R0702": "A result that is read later must be stored: `toMem(Local)`, `toMem(Shared)`.",
@@ -192,6 +202,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0841": "A grid has at most 2^31 - 1 blocks in x, and 65535 in y and in z.",
     "R0842": "A number or an array of NumPy for a parameter of type tf32 has more than its 10 bits of "
     "fraction. Nothing is rounded silently: take it as f32, and round it in the program, `tf32(x)`.",
+    "R0851": "The products of warpgroups do not overlap: something touches their sums between start and "
+    "wait, or there are too few registers. That is slow; the compiler's remark says where.",
+    "R0852": "Warps that copy do not give their registers to warps that compute, since the compiler does not "
+    "know how many there are: the kernel may hang. The number of threads has to be in its launch bounds.",
     "R0860": "`rise bench` names no table. Without a name it lists them; a file's name ends in `.toml`.",
     "R0861": "A table of benchmarks says something that cannot be: an unknown key, operation or baseline, "
     "sizes or settings of another form, an input without a value.",

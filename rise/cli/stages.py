@@ -13,11 +13,13 @@ from rise.check.program import load
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
 from rise.cli.arguments import pairs, sizes, units
+from rise.cli.terminal import note
 from rise.errors import RiseError, StrategyError
 from rise.expr import Definition, Expr
 from rise.normal import data_flow
 from strategies.core import Strategy
 from strategies.registry import find
+from strategies.tuned import Tuned
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,31 @@ def subject(arguments: argparse.Namespace) -> Subject:
 
 
 def chosen_strategy(arguments: argparse.Namespace) -> Strategy:
-    """The strategy that --strategy and --set describe."""
-    return find(arguments.strategy).make(pairs(arguments.settings, "--set"))
+    """The strategy that --strategy and --set describe; one with a parameter `target` is given --target."""
+    entry = find(arguments.strategy)
+    settings = pairs(arguments.settings, "--set")
+    if "target" not in settings and any(setting.name == "target" for setting in entry.settings):
+        target = getattr(arguments, "target", None) or present_target()
+        settings |= {"target": target} if target else {}
+    return entry.make(settings)
+
+
+def present_target() -> str | None:
+    """The target of the GPU that is here."""
+    from codegen.execute import available_backend
+
+    if available_backend() != "cuda":
+        return None
+    from codegen.runtime import device_target
+
+    return device_target()
 
 
 def derived(program: Expr, strategy: Strategy) -> Success:
     """The low-level program and the steps to it. StrategyError R0606, with the story, where none is."""
+    term = data_flow(program)
     try:
-        result = strategy(data_flow(program))
+        result = strategy(term)
     except RiseError as error:
         if type(error) is RiseError or error.code.startswith("R06"):
             raise
@@ -67,6 +86,8 @@ def derived(program: Expr, strategy: Strategy) -> Success:
         ) from error
     if isinstance(result, Failure):
         raise result.error(strategy.name)
+    if isinstance(strategy, Tuned):
+        note(str(strategy.choice(term)))
     return result
 
 

@@ -37,12 +37,15 @@ def matrix(pointer: Any, kind: int, rows: int, columns: int, leading: int) -> np
 
 
 def multiply(
-    transposed: int, m: int, n: int, k: int, alpha: float, a: Any, b: Any, beta: float, c: Any, d: Any
-) -> np.ndarray:
-    """m.n = op(a) (m.k) times b (k.n), plus c, with types and leading dimensions: (pointer, type, ld)."""
-    left = matrix(a[0], a[1], *((k, m) if transposed else (m, k)), a[2])
-    left = left.T if transposed else left
-    product = alpha * (left.astype(np.float64) @ matrix(b[0], b[1], k, n, b[2]).astype(np.float64))
+    transposed: tuple[int, int], m: int, n: int, k: int, alpha: float, a: Any, b: Any, beta: float, c: Any,
+    d: Any,
+) -> np.ndarray:  # fmt: skip
+    """m.n = op(a) (m.k) times op(b) (k.n), plus c, with types and leading dimensions: (pointer, type, ld)."""
+    left = matrix(a[0], a[1], *((k, m) if transposed[0] else (m, k)), a[2])
+    left = left.T if transposed[0] else left
+    right = matrix(b[0], b[1], *((n, k) if transposed[1] else (k, n)), b[2])
+    right = right.T if transposed[1] else right
+    product = alpha * (left.astype(np.float64) @ right.astype(np.float64))
     if beta:
         product = product + beta * matrix(c[0], c[1], m, n, c[2]).astype(np.float64)
     return product
@@ -71,10 +74,11 @@ class HostCublas:
     def cublasGemmEx(self, handle: Any, transa: int, transb: int, m: int, n: int, k: int, *rest: Any) -> int:
         self.called()
         alpha, a, ta, lda, b, tb, ldb, beta, c, tc, ldc, compute, algorithm = rest
-        assert (transb, compute, algorithm) == (0, 68, -1)
+        assert (compute, algorithm) == (68, -1)
         scale, offset = pointed(alpha).value, pointed(beta).value
         there = (c, tc, ldc)
-        result = multiply(transa, m, n, k, scale, (a, ta, lda), (b, tb, ldb), offset, there, there)
+        sides = (a, ta, lda), (b, tb, ldb)
+        result = multiply((transa, transb), m, n, k, scale, *sides, offset, there, there)
         matrix(c, tc, m, n, ldc)[:] = result
         return 0
 
@@ -88,7 +92,7 @@ class HostCublas:
                 (address(p) + i * stride * TYPES[kind].itemsize, kind, leading)
                 for p, stride, kind, leading in ((a, sa, ta, lda), (b, sb, tb, ldb), (c, sc, tc, ldc))
             ]
-            result = multiply(0, m, n, k, 1.0, each[0], each[1], 0.0, None, None)
+            result = multiply((0, 0), m, n, k, 1.0, each[0], each[1], 0.0, None, None)
             matrix(*each[2][:2], m, n, ldc)[:] = result
         return 0
 
@@ -172,11 +176,11 @@ class HostLt:
         assert (bool(workspace), size, isinstance(stream, int)) == (True, self.workspace, True)
         options = self.objects[operation.value]["set"]
         left, right, result = (self.objects[layout.value] for layout in (la, lb, ld))
-        transposed, epilogue = options[3], options.get(7, 1)
-        m, n, k = result["rows"], result["columns"], right["rows"]
-        assert left["rows" if transposed else "columns"] == k
-        assert left["columns" if transposed else "rows"] == m
-        assert right["columns"] == n
+        transposed, epilogue = (options[3], options[4]), options.get(7, 1)
+        m, n, k = result["rows"], result["columns"], right["columns" if transposed[1] else "rows"]
+        assert left["rows" if transposed[0] else "columns"] == k
+        assert left["columns" if transposed[0] else "rows"] == m
+        assert right["rows" if transposed[1] else "columns"] == n
         for i in range(result["set"].get(5, 1)):
             places = [
                 (address(p) + i * layout["set"].get(6, 0) * TYPES[layout["type"]].itemsize, layout)

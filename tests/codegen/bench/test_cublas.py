@@ -98,14 +98,17 @@ def lt() -> Lt:
 
 @pytest.mark.parametrize(("m", "n", "k"), SHAPES)
 @pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("a_transposed", [False, True])
 @pytest.mark.parametrize("kind", ["f4", "f2"])
-def test_gemm(blas: Cublas, m: int, n: int, k: int, transposed: bool, kind: str) -> None:
+def test_gemm(blas: Cublas, m: int, n: int, k: int, transposed: bool, a_transposed: bool, kind: str) -> None:
     a, b, d = whole(m, k), whole(k, n, seed=1), whole(m, n, dtype=kind, seed=2)
     wanted = 1.5 * product(a, b) + 0.5 * d
     given = np.ascontiguousarray(b.T) if transposed else b
+    left = np.ascontiguousarray(a.T) if a_transposed else a
     result = {"f4": cublas.R_32F, "f2": cublas.R_16F}[kind]
     blas.on(77)
-    blas.gemm(m, n, k, 1.5, at(a), at(given), 0.5, at(d), b_transposed=transposed, result=result)
+    layouts = {"a_transposed": a_transposed, "b_transposed": transposed}
+    blas.gemm(m, n, k, 1.5, at(left), at(given), 0.5, at(d), **layouts, result=result)
     assert np.array_equal(d, wanted)
     assert blas.version == 130100
 
@@ -133,14 +136,19 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(("m", "n", "k"), SHAPES)
 @pytest.mark.parametrize("transposed", [False, True])
-def test_every_algorithm_that_works_multiplies(lt: Lt, m: int, n: int, k: int, transposed: bool) -> None:
+@pytest.mark.parametrize("a_transposed", [False, True])
+def test_every_algorithm_that_works_multiplies(
+    lt: Lt, m: int, n: int, k: int, transposed: bool, a_transposed: bool
+) -> None:
     a, b, c = whole(m, k), whole(k, n, seed=1), whole(m, n, dtype="f4", seed=2)
     given = np.ascontiguousarray(b.T) if transposed else b
-    products = lt.products(Problem(m, n, k, 1.5, 0.5, b_transposed=transposed))
+    left = np.ascontiguousarray(a.T) if a_transposed else a
+    wanted = Problem(m, n, k, 1.5, 0.5, b_transposed=transposed, a_transposed=a_transposed)
+    products = lt.products(wanted)
     assert [p.algorithm.data[0] for p in products] == [70, 72]
     for each in products:
         d = np.full((m, n), np.nan, np.float32)
-        each.run(at(a), at(given), at(c), at(d), 5)
+        each.run(at(left), at(given), at(c), at(d), 5)
         assert np.array_equal(d, 1.5 * product(a, b) + 0.5 * c)
 
 

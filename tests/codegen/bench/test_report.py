@@ -229,7 +229,7 @@ def fake_torch() -> Any:
     torch = ModuleType("torch")
 
     def mm(a: Any, b: Any, out_dtype: Any = None) -> Any:
-        return tensor((a.astype(np.float64) @ b.astype(np.float64)).astype(out_dtype))
+        return tensor((a.astype(np.float64) @ b.astype(np.float64)).astype(out_dtype or a.dtype))
 
     def addmm(c: Any, a: Any, b: Any, out_dtype: Any = None, *, beta: float = 1, alpha: float = 1) -> Any:
         return tensor((beta * c + alpha * mm(a, b, np.float64)).astype(out_dtype))

@@ -1,0 +1,102 @@
+"""Candidates for programs, by what is remembered and by the cost model, as the benchmarks take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from codegen.bench.table import Candidate, Case, Subject, Table
+from rise.check.program import Program, load
+from rise.check.specialise import specialise
+from rise.errors import UsageError
+from rise.expr import Expr
+from rise.normal import data_flow
+from strategies.search.hardware import for_target
+from strategies.search.identity import identity
+from strategies.search.problem import Problem
+from strategies.search.space import Point, Ranked, ranked, varied
+from strategies.search.store import lookup
+
+if TYPE_CHECKING:
+    from strategies.search.store import Record
+
+
+@dataclass(frozen=True)
+class Search:
+    """A program at its sizes, on a target: what is remembered of it, and how the model ranks schedules."""
+
+    program: Expr
+    target: str
+    strategy: str = "tensor_core"
+    store: str = ""
+
+    @property
+    def identity(self) -> str:
+        return identity(self.program)
+
+    @property
+    def problem(self) -> Problem | None:
+        return Problem.of(self.program)
+
+    def remembered(self) -> Record | None:
+        return lookup(self.identity, self.target, self.store)
+
+    def is_news(self, record: Record, path: Path) -> bool:
+        """Whether a file does not say that already."""
+        from strategies.search.store import read
+
+        return not path.is_file() or record not in read(path)
+
+    def ranked(self, count: int) -> list[Ranked]:
+        """The best by the model. UsageError R0034 where the program is nothing that it ranks."""
+        problem = self.problem
+        if problem is None:
+            message = "the program is no product of matrices of known sizes, which is what the model ranks"
+            raise UsageError("R0034", message, hint="give all sizes, or a strategy with `--strategy`")
+        return varied(ranked(self.strategy, problem, for_target(self.target)), count)
+
+
+def search(
+    file: Path, definition: str, sizes: Mapping[str, int], target: str, strategy: str, store: str
+) -> Search:
+    return Search(data_flow(specialise(_program(file)[definition], dict(sizes))), target, strategy, store)
+
+
+@cache
+def _program(file: Path) -> Program:
+    return load(file)
+
+
+def candidate(point: Point) -> Candidate:
+    return Candidate(point.strategy, tuple(point.settings.items()))
+
+
+def searched(table: Table, how: str, count: int, target: str, store: str = "") -> Table:
+    """The table with candidates by `how`, for each case its own; programs that no model ranks keep theirs.
+
+    tuned: what is remembered, else the first `count` of the model; model: always these; table: its own
+    """
+    if how == "table":
+        return table
+    subjects = [part for subject in table.subjects for part in _searched(subject, how, count, target, store)]
+    return replace(table, subjects=tuple(subjects))
+
+
+def _searched(subject: Subject, how: str, count: int, target: str, store: str) -> list[Subject]:
+    return [
+        replace(subject, sizes=(case.sizes,), candidates=_candidates(case, how, count, target, store))
+        for case in (Case(subject, sizes) for sizes in subject.sizes)
+    ]
+
+
+def _candidates(case: Case, how: str, count: int, target: str, store: str) -> tuple[Candidate, ...]:
+    subject = case.subject
+    of = search(subject.file, subject.definition, case.sizes, target, "tensor_core", store)
+    if how == "tuned" and (record := of.remembered()) is not None:
+        return (Candidate(record.strategy, tuple(record.parameters.items())),)
+    if of.problem is None:
+        return subject.candidates
+    return tuple(candidate(one.point) for one in of.ranked(count))

@@ -1,0 +1,254 @@
+"""`rise tune`: the best parameters of a strategy for a program at its sizes, by a model, then by the clock.
+
+The measuring is that of `rise bench`: a table of one case, whose candidates are those that the model ranks
+first. So a kernel that takes the process with it is left out and named, and a call that was interrupted goes
+on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rise.cli.arguments import pairs, sizes
+from rise.errors import LaunchError, UsageError
+
+if TYPE_CHECKING:
+    from codegen.bench.build import Built, Refused
+    from codegen.bench.results import Attempt
+    from codegen.bench.table import Candidate, Table
+    from rise.cli.search import Search
+    from strategies.search.space import Ranked
+    from strategies.search.store import Record
+
+RIGHT, WRONG = 0, 1
+FINALISTS = 4  # that take turns in the end
+SCALAR = 1.5  # of an input that is a number
+NO_GPU = "there is no GPU to time candidates on"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ranks, compiles, checks and times candidates; remembers the winner. 1 where none is right."""
+    arguments.size = [part for text in arguments.size for part in text.split(",")]
+    wanted = _search(arguments)
+    found = wanted.ranked(arguments.top)
+    if not found:
+        raise UsageError("R0034", f"no tile of `{wanted.strategy}` divides the sizes", hint=_sizes(arguments))
+    if arguments.dry_run:
+        return _dry_run(found, arguments, wanted)
+    if arguments.worker is not None:
+        return _work(_table(found, arguments, wanted), arguments, wanted)
+    if _target(None) is None:
+        raise LaunchError("R0822", NO_GPU, hint="`--dry-run` ranks and compiles them")
+    return _supervised(found, arguments, wanted)
+
+
+def _search(arguments: argparse.Namespace) -> Search:
+    from rise.cli.search import search
+
+    target = _target(arguments.target) or "sm_90a"
+    file = Path(arguments.file)
+    return search(file, arguments.name, sizes(arguments.size), target, arguments.strategy, "")
+
+
+def _target(given: str | None) -> str | None:
+    from rise.cli.stages import present_target
+
+    return given or present_target()
+
+
+def _sizes(arguments: argparse.Namespace) -> str:
+    return " ".join(arguments.size)
+
+
+def _table(found: list[Ranked], arguments: argparse.Namespace, wanted: Search) -> Table:
+    """One program at one assignment of sizes."""
+    from codegen.bench.interpreted import NAME
+    from codegen.bench.operations import OPERATIONS
+    from codegen.bench.table import Subject, Table
+    from rise.check.specialise import inputs_of
+    from rise.cli.search import candidate
+    from rise.types import Array
+
+    own = NAME if arguments.name not in OPERATIONS else arguments.name
+    scalars = {name: SCALAR for name, type_ in inputs_of(wanted.program) if not isinstance(type_, Array)}
+    scalars |= {name: _number(name, text) for name, text in pairs(arguments.scalar, "--scalar").items()}
+    subject = Subject(
+        Path(arguments.file), arguments.name, arguments.operation or own, (sizes(arguments.size),),
+        tuple(candidate(one.point) for one in found), tuple(arguments.against), scalars,
+    )  # fmt: skip
+    return Table(f"{wanted.identity}-{wanted.target}", f"{arguments.name} {_sizes(arguments)}", (subject,))
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError("R0005", f"--scalar {name}={text}: expected a number") from None
+
+
+def folder(arguments: argparse.Namespace) -> Path:
+    """What was measured: of `--out`, or in `$XDG_STATE_HOME/rise-lang/tune`."""
+    if arguments.out:
+        return Path(arguments.out)
+    chosen = os.environ.get("XDG_STATE_HOME")
+    return (Path(chosen) if chosen else Path("~/.local/state").expanduser()) / "rise-lang" / "tune"
+
+
+# --- without a GPU ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A line of `--dry-run`. reason: why there is no kernel; of one that there is, what it takes."""
+
+    candidate: str
+    cycles: int
+    bound: str
+    registers: int = 0
+    shared_bytes: int = 0
+    spilled: int = 0
+    reason: str = ""
+
+
+def _dry_run(found: list[Ranked], arguments: argparse.Namespace, wanted: Search) -> int:
+    from codegen.bench.build import Builds, processes
+    from rise.cli.bench import derive
+
+    table = _table(found, arguments, wanted)
+    with processes(arguments.jobs, arguments.timeout) as pool:
+        builds = Builds(pool, derive, wanted.target)
+        builds.start(table.cases)
+        made = [each for case in table.cases for each in _with_bar(builds.each(case), len(found))]
+    lines = [_compiled(*each, wanted.target) for each in zip(found, made, strict=True)]
+    if arguments.json:
+        print(json.dumps([asdict(line) for line in lines], indent=2))
+    else:
+        _show(lines)
+    return RIGHT if any(not line.reason for line in lines) else WRONG
+
+
+def _with_bar(builds: Any, count: int) -> list[Built | Refused]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return list(track(builds, "compiling", count, console=console, disable=not console.is_terminal))
+
+
+def _compiled(ranked: Ranked, made: Built | Refused, target: str) -> Compiled:
+    from codegen.bench.build import Refused
+    from codegen.runtime import resources
+
+    line = Compiled(str(ranked.point), round(ranked.cost.cycles), ranked.cost.bound)
+    if isinstance(made, Refused):
+        return Compiled(line.candidate, line.cycles, line.bound, reason=made.reason)
+    kernels = getattr(made.kernel, "kernels", (made.kernel,))
+    taken = [resources(kernel.source, target)[kernel.name] for kernel in kernels]
+    return Compiled(
+        line.candidate, line.cycles, line.bound, max(each.registers for each in taken),
+        max(kernel.launch.shared_bytes for kernel in kernels), sum(each.spill_stores for each in taken),
+    )  # fmt: skip
+
+
+def _show(lines: list[Compiled]) -> None:
+    print(f"{'cycles':>10} {'bound':>8} {'registers':>9} {'shared':>7} {'spilled':>7}  candidate")
+    for line in lines:
+        taken = f"{line.registers:9} {line.shared_bytes:7} {line.spilled:7}"
+        taken = f"{'refused':>25}" if line.reason else taken
+        print(f"{line.cycles:10} {line.bound:>8} {taken}  {line.candidate}")
+        if line.reason:
+            print(f"{'':45}  {line.reason}")
+
+
+# --- with a GPU -------------------------------------------------------------------------------------------
+
+
+def _work(table: Table, arguments: argparse.Namespace, wanted: Search) -> int:
+    """In the process that has the GPU."""
+    from rise.cli.bench import measure
+
+    return measure(
+        table,
+        folder(arguments),
+        arguments.worker,
+        arguments.jobs,
+        arguments.timeout,
+        FINALISTS,
+        wanted.target,
+    )
+
+
+def _supervised(found: list[Ranked], arguments: argparse.Namespace, wanted: Search) -> int:
+    from codegen.bench.build import code
+    from rise.cli.bench import supervised
+
+    table, place = _table(found, arguments, wanted), folder(arguments)
+    status = supervised(table, place, _again(arguments), arguments.budget or inf)
+    return status or conclude(table, place, code(), wanted, arguments.store, arguments.json)
+
+
+def _again(arguments: argparse.Namespace) -> list[str]:
+    """The command line of the process that measures."""
+    made = ["tune", arguments.file, arguments.name]
+    for option, values in (
+        ("--size", arguments.size), ("--scalar", arguments.scalar), ("--against", arguments.against),
+    ):  # fmt: skip
+        made += [option, *values] if values else []
+    for name in ("strategy", "top", "timeout", "jobs", "out", "operation", "target"):
+        value = getattr(arguments, name)
+        made += [f"--{name}", str(value)] if value is not None else []
+    return made
+
+
+def conclude(
+    table: Table, place: Path, code: str, wanted: Search, store: str | None, as_json: bool = False
+) -> int:
+    """Says what was measured, and remembers the winner; 1, R0035, where nobody was right."""
+    from codegen.bench.results import OURS, latest, read_attempts, read_rows
+    from strategies.search.store import append, user_file
+
+    (case,) = table.cases
+    attempts = [a for a in read_attempts(place / f"{table.name}.attempts.csv") if a.code == code]
+    rows = latest(r for r in read_rows(place / f"{table.name}.csv") if r.code == code)
+    ours = next((row for row in rows if row.kind == OURS), None)
+    if not as_json:
+        _outcomes(attempts)
+    if ours is None:
+        if not any(a.status not in ("timed", "slow") for a in attempts):
+            print("there was no time left for the last round; the same command goes on")
+            return RIGHT
+        raise LaunchError("R0035", f"of {len(case.subject.candidates)} candidates none is right")
+    winner = next(c for c in case.subject.candidates if str(c) == ours.name)
+    record = _record(winner, ours, case.sizes, wanted, table.title.split(" ", 1)[0])
+    path = Path(store) if store else user_file()
+    if wanted.is_news(record, path):
+        append(path, record)
+    for row in rows:
+        if row is not ours and not as_json:
+            print(f"{row.kind} {row.name}: {row.median_us:.2f} µs, {row.ratio:.3f} of the winner's time")
+    print(record.line.rstrip() if as_json else f"remembered in {path}: {record}")
+    return RIGHT
+
+
+def _record(winner: Candidate, row: Any, of: Mapping[str, int], wanted: Search, name: str) -> Record:
+    from strategies.search.store import Record
+
+    return Record(
+        wanted.identity, name, dict(of), wanted.target, row.device, winner.strategy, dict(winner.settings),
+        round(row.median_us, 3), round(row.spread, 4), row.code, row.date,
+    )  # fmt: skip
+
+
+def _outcomes(attempts: list[Attempt]) -> None:
+    """Everyone once, the fastest first; who failed with the reason."""
+    last = {(a.kind, a.name): a for a in attempts}
+    for a in sorted(last.values(), key=lambda a: (a.median_us == 0, a.median_us)):
+        figure = f"{a.median_us:10.2f} µs ±{a.spread:5.1%}" if a.median_us else f"{a.status:>20}"
+        print(f"{figure}  {a.kind} {a.name}{f': {a.reason}' if a.reason else ''}")

@@ -1,0 +1,208 @@
+"""What a schedule of products asks of a GPU, predicted from its parameters, and refused where there is less.
+
+Everything here is arithmetic on parameters: nothing is derived or compiled. Sources: the programming guide's
+table of compute capabilities; registers at launch as ptxas counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from rise.errors import StrategyError
+from rise.instructions import Family, family
+from rise.nat import Nat
+
+WARP, WARPGROUP = 32, 128
+ROW = 128  # bytes of a swizzled row in shared memory
+PATTERNS = (32, 64, 128)  # bytes of rows that can be swizzled
+BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles may start
+PRODUCER = 24  # registers of a thread that only copies
+# registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
+# ptxas counts for a product that is stored as it is
+OTHERS = 26
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a block may have. Registers are of 32 bits; `registers` are those of a multiprocessor."""
+
+    shared_bytes: int = 232448
+    threads: int = 1024
+    thread_registers: int = 255
+    registers: int = 65536
+
+    def registers_of(self, threads: int) -> int:
+        """How many a thread can have in a block of so many: they are given out in units of eight."""
+        return min(self.thread_registers, self.registers // max(threads, 1) // 8 * 8)
+
+    def registers_with_roles(self, threads: int) -> int:
+        """The same for those that compute, where one warpgroup only copies and gives the rest of its own.
+
+        A block has what its threads have at launch, 248 at most; 240 is the most that one can ask for.
+        """
+        pool = min(self.registers_of(threads), 248) * threads
+        return min(240, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
+
+
+# the most that any GPU has, which is what `tensor_core` refuses to exceed when it does not know the GPU
+HOPPER = Limits()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The parameters of `tensor_core` that decide what it costs; see there.
+
+    A parameter that the strategy does not have is at its default here, which does nothing.
+    """
+
+    block: tuple[int, int, int] = (128, 128, 64)
+    warp: tuple[int, int] = (64, 64)
+    fragment: tuple[int, int, int] = (16, 16, 16)
+    stages: int = 3
+    padding: int = 8
+    group: int = 0
+    epilogue: str = "shared"
+    split_k: int = 1
+    swizzled: bool = False
+    split_k_blocks: int = 1
+    roles: bool = False
+    blocks: int = 0
+    cluster: int = 1
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Schedule:
+        known = {f.name for f in fields(cls)}
+        return cls(**{name: value for name, value in parameters.items() if name in known})
+
+    @property
+    def by_groups(self) -> bool:
+        return family(self.fragment) is Family.WGMMA
+
+    @property
+    def workers(self) -> int:
+        """Warps, or warpgroups, that compute."""
+        return self.split_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
+
+
+@dataclass(frozen=True)
+class Demand:
+    """threads: of a block. accumulators: registers of a thread for its sums. shared_bytes: of a block."""
+
+    threads: int
+    accumulators: int
+    shared_bytes: int
+
+    @property
+    def registers(self) -> int:
+        """The fewest a thread gets along with."""
+        return self.accumulators + OTHERS
+
+
+def demand(s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True)) -> Demand:
+    """What a block of a schedule needs.
+
+    operand_bytes: of an element of A and B; along_k: whether rows of A and columns of B lie along k
+    """
+    lanes = WARPGROUP if s.by_groups else WARP
+    producer = WARPGROUP if s.roles else 0
+    accumulators = s.warp[0] * s.warp[1] // lanes
+    return Demand(lanes * s.workers + producer, accumulators, shared_bytes(s, operand_bytes, along_k))
+
+
+def shared_bytes(s: Schedule, operand_bytes: int, along_k: tuple[bool, bool]) -> int:
+    """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory."""
+    m, n, k = s.block
+    tiles = (_tile(s, m, k, operand_bytes, along_k[0]), _tile(s, n, k, operand_bytes, along_k[1]))
+    ring = s.stages * sum(tiles)
+    if s.by_groups and s.stages:
+        ring += BARRIERS
+    sums = s.split_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
+    return max(ring, sums)
+
+
+def _tile(s: Schedule, outer: int, k: int, size: int, along_k: bool) -> int:
+    """Bytes of a tile: rows along k or across it, swizzled by bulk copies, else padded as they are long."""
+    rows, columns = (outer, k) if along_k else (k, outer)
+    if s.by_groups or (s.swizzled and columns * size in PATTERNS):
+        return rows * columns * size
+    return rows * (columns + s.padding) * size
+
+
+def check(
+    s: Schedule,
+    limits: Limits = HOPPER,
+    operand_bytes: int = 2,
+    along_k: tuple[bool, bool] = (True, True),
+) -> Demand:
+    """What the schedule needs; StrategyError R0621, by parameter, where that is more than there is."""
+    needed = demand(s, operand_bytes, along_k)
+    if needed.threads > limits.threads:
+        _refuse(
+            "warp", f"{_shape(s.warp)} makes {needed.threads} threads of a block of {_shape(s.block[:2])}",
+            f"{limits.threads} threads", "fewer and larger parts: a larger `warp`",
+        )  # fmt: skip
+    room = limits.registers_with_roles(needed.threads) if s.roles else limits.registers_of(needed.threads)
+    if s.by_groups and needed.registers > room:
+        _refuse(
+            "warp",
+            f"{_shape(s.warp)} needs {needed.accumulators} registers a thread for sums and {OTHERS} besides",
+            f"{room} registers a thread in a block of {needed.threads} threads",
+            f"a part of at most {(room - OTHERS) * WARPGROUP} elements",
+        )
+    if needed.shared_bytes > limits.shared_bytes:
+        _refuse(
+            "stages", f"{s.stages} tiles of {_shape(s.block)} need {needed.shared_bytes} bytes of a block",
+            f"{limits.shared_bytes} bytes of shared memory", _fewer(s, limits, operand_bytes, along_k),
+        )  # fmt: skip
+    if not s.by_groups and s.roles:
+        _refuse("roles", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16")
+    return needed
+
+
+def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool] = (True, True)) -> None:
+    """StrategyError R0604 where a tile of a block does not divide the size that it is a part of.
+
+    sizes: m, n, k of the product. Bulk copies take rows across k in panels as wide as a swizzled row.
+    """
+    for name, tile, slices in (("m", 0, 1), ("n", 1, 1), ("k", 2, s.split_k_blocks)):
+        part, size = s.block[tile] * slices, sizes[name]
+        if size % part:
+            message = f"tensor_core: block {name}: {part} does not divide {name} = {size}"
+            raise StrategyError("R0604", message, hint=_divisors(size, s.block[tile]))
+    rows = sizes["m"] // s.block[0]
+    if s.group and rows % s.group:
+        message = f"tensor_core: group: {s.group} does not divide {rows}, the rows of tiles"
+        raise StrategyError("R0604", message, hint="`group=0` takes tiles row by row")
+    for index, name in enumerate("mn"):
+        width = ROW // 2
+        if s.by_groups and not along_k[index] and s.block[index] % width:
+            message = f"tensor_core: block {name}: {width} does not divide {s.block[index]}"
+            raise StrategyError("R0604", message, hint=f"rows of this operand lie along {name}, not along k")
+
+
+def _divisors(size: int | Nat, tile: int) -> str | None:
+    """The tile below that would do."""
+    if not isinstance(size, int):
+        return None
+    below = next((t for t in range(tile - 1, 7, -1) if size % t == 0 and t % 8 == 0), None)
+    return f"{below} does" if below else None
+
+
+def _fewer(s: Schedule, limits: Limits, operand_bytes: int, along_k: tuple[bool, bool]) -> str:
+    one, two = (shared_bytes(_staged(s, n), operand_bytes, along_k) for n in (1, 2))
+    most = (limits.shared_bytes - (2 * one - two)) // max(two - one, 1)
+    return f"stages={most}" if most >= 1 else "a smaller `block`"
+
+
+def _staged(s: Schedule, stages: int) -> Schedule:
+    return Schedule(**{**vars(s), "stages": stages, "epilogue": "direct"})
+
+
+def _shape(sizes: tuple[int, ...]) -> str:
+    return "×".join(map(str, sizes))
+
+
+def _refuse(parameter: str, needs: str, there: str, instead: str) -> None:
+    raise StrategyError("R0621", f"tensor_core: {parameter}: {needs}; there are {there}", hint=instead)

@@ -1,0 +1,172 @@
+"""What a schedule of products costs, in cycles: enough to rank schedules, of which the best are then timed.
+
+A roofline for each tile: tensor cores, shared memory, the L2 cache, and how long a tile of operands takes to
+come; then waves of tiles, with what nothing overlaps at their ends. The form is DeepGEMM's (its heuristics
+for sm_90), with the time that copies take added and the rates of `hardware`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from rise.instructions import Family, family
+from strategies.constraints import Schedule, demand
+from strategies.search.hardware import Gpu
+from strategies.search.problem import Problem
+
+SECOND_KERNEL = 3500  # cycles: the end of a kernel and the start of the next
+SYNCHRONISATION = 0.01  # of a tile's time, where the blocks of a cluster wait for each other
+SOFT = 4  # the power of the soft maximum
+TENSOR_CORES = 4  # of a multiprocessor
+PARTIAL = 4  # bytes of a sum that is stored for another kernel
+
+
+@dataclass(frozen=True)
+class Cost:
+    """cycles: of the whole, by which schedules are ranked; the rest explains it.
+
+    tiles, waves: of the result; how often a multiprocessor takes one. efficiency: of the last wave, in all
+    bound: what a tile waits for most: `tensor`, `shared`, `l2`, `latency`; `memory` for all of them together
+    """
+
+    cycles: float
+    tiles: int
+    waves: int
+    efficiency: float
+    bound: str
+
+
+def tiles(p: Problem, s: Schedule) -> int:
+    """⌈m/BM⌉·⌈n/BN⌉ of each matrix, for each slice of k."""
+    return p.batch * ceil(p.m / s.block[0]) * ceil(p.n / s.block[1]) * s.split_k_blocks
+
+
+def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
+    """How many tiles the busiest multiprocessor computes, one after the other."""
+    return ceil(tiles(p, s) / workers(s, gpu))
+
+
+def workers(s: Schedule, gpu: Gpu) -> int:
+    """Multiprocessors that compute: of a persistent grid not more than it has blocks."""
+    return min(s.blocks or gpu.multiprocessors, gpu.multiprocessors)
+
+
+def wave_efficiency(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """Useful work over what the waves could do: m·n/(waves·SMs·BM·BN); the table of hopper.md §2.5."""
+    room = waves(p, s, gpu) * gpu.multiprocessors * s.block[0] * s.block[1]
+    return p.batch * p.m * p.n * s.split_k_blocks / room
+
+
+def depth(p: Problem, s: Schedule) -> float:
+    """How much of k a tile sums up."""
+    return p.k / s.split_k_blocks
+
+
+def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """BM·BN·K products at the rate that the instructions reach for long; of wider elements as many fewer.
+
+    A warp uses one of the four tensor cores of a multiprocessor, a warpgroup all of them.
+    """
+    rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
+    if not s.by_groups:
+        rate *= min(1, s.workers * resident(p, s, gpu) / TENSOR_CORES)
+    return s.block[0] * s.block[1] * depth(p, s) / rate
+
+
+def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """Tiles written once, K·es·(BM+BN), and read by parts: each reads its own rows, and all of its columns.
+
+    A part is a warp's; a product of a warpgroup reads shared memory itself, so there it is a fragment.
+    """
+    bm, bn, _ = s.block
+    wm, wn = s.fragment[:2] if s.by_groups else s.warp
+    reads = (bm / wm) * (bn / wn) * (wm + wn)
+    moved = depth(p, s) * p.operand_bytes * (bm + bn + reads)
+    return moved / gpu.shared_rate
+
+
+def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """K·es·(BM + BN/c) from the cache, which all multiprocessors share; blocks of a cluster share columns."""
+    moved = depth(p, s) * p.operand_bytes * (s.block[0] + s.block[1] / max(s.cluster, 1))
+    return moved / min(gpu.l2_port, gpu.l2_rate / gpu.multiprocessors)
+
+
+def latency_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """K/BK steps that each wait for their tile: one is consumed, one is given back, the rest is under way."""
+    ahead = max(s.stages - 2, 0) + 0.5
+    return depth(p, s) / s.block[2] * gpu.latency / (ahead * resident(p, s, gpu))
+
+
+def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
+    """Blocks that share a multiprocessor, as far as there are so many."""
+    needed = demand(s, p.operand_bytes, p.along_k)
+    registers = min(gpu.limits.thread_registers, 8 + 2 * needed.accumulators) * needed.threads
+    fit = min(
+        gpu.shared // max(needed.shared_bytes + 1024, 1), gpu.limits.registers // registers,
+        2 * gpu.limits.threads // needed.threads, ceil(tiles(p, s) / gpu.multiprocessors),
+    )  # fmt: skip
+    return 1 if s.blocks else max(fit, 1)
+
+
+def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """BM·BN results through the L2 cache; once more through shared memory, if they go there."""
+    size = PARTIAL if s.split_k_blocks > 1 else p.result_bytes
+    stored = s.block[0] * s.block[1] * size / min(gpu.l2_port, gpu.l2_rate / gpu.multiprocessors)
+    through = s.block[0] * s.block[1] * 2 * 4 / gpu.shared_rate if s.epilogue == "shared" else 0.0
+    return stored + through
+
+
+def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """A, B and D through memory once; operands again with every wave that leaves the cache."""
+    operands = p.batch * (p.m + p.n) * p.k * p.operand_bytes
+    result = p.batch * p.m * p.n * p.result_bytes
+    if operands > gpu.l2_bytes:
+        rows, columns = footprint(p, s, gpu)
+        wave = (rows * s.block[0] + columns * s.block[1]) * depth(p, s) * p.operand_bytes
+        operands = max(operands, int(wave * tiles(p, s) / gpu.multiprocessors))
+    return (operands + result) / gpu.dram_rate
+
+
+def footprint(p: Problem, s: Schedule, gpu: Gpu) -> tuple[float, float]:
+    """Rows and columns of tiles that the tiles of one wave lie in: row by row, or in groups of rows."""
+    down, across = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
+    if s.group:
+        rows = min(s.group, down)
+        return rows, min(across, gpu.multiprocessors / rows)
+    return min(down, ceil(gpu.multiprocessors / across)), min(across, gpu.multiprocessors)
+
+
+def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """Of split-K: a kernel that reads the sums of all slices and writes the result."""
+    if s.split_k_blocks == 1:
+        return 0.0
+    moved = p.batch * p.m * p.n * (s.split_k_blocks * PARTIAL + p.result_bytes)
+    fits = moved < gpu.l2_bytes
+    return SECOND_KERNEL + moved / (gpu.l2_rate if fits else gpu.dram_rate)
+
+
+def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
+    """waves · max(tensor, shared, L2, latency) + what is not overlapped, and not less than memory takes.
+
+    The maximum is a soft one, (Σ x⁴)^¼: of limits that are close to each other each is felt.
+
+    A wave ends with its epilogue and begins with an empty pipeline, unless another block of the
+    multiprocessor computes meanwhile. A persistent grid with roles fills the pipeline once.
+    """
+    parts = {
+        "tensor": tensor_cycles(p, s, gpu), "shared": shared_cycles(p, s, gpu),
+        "l2": l2_cycles(p, s, gpu), "latency": latency_cycles(p, s, gpu),
+    }  # fmt: skip
+    bound = max(parts, key=lambda name: parts[name])
+    tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT) * (1 + SYNCHRONISATION if s.cluster > 1 else 1)
+    count, together = waves(p, s, gpu), resident(p, s, gpu)
+    fills = 1 if s.blocks and s.roles else count / together
+    epilogues = 1 + (count - 1) / (2 * together if s.roles or together > 1 else 1)
+    busy = count * tile + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
+    memory = memory_cycles(p, s, gpu) + gpu.fill
+    total = max(busy, memory) + addition_cycles(p, s, gpu)
+    # of schedules that are equal otherwise, the one that moves less
+    total += memory / 100
+    which = bound if busy >= memory else "memory"
+    return Cost(total, tiles(p, s), count, wave_efficiency(p, s, gpu), which)

@@ -1,0 +1,106 @@
+"""What the cost model has to know of a program: the sizes of its products, and how operands lie in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from rewrites.result import Failure
+from rise.expr import Expr, Lambda, call
+from rise.nat import Nat
+from rise.types import Scalar, Type, shape
+from strategies.contiguity import Lying, lying
+from strategies.core import Strategy, choice, seq
+from strategies.hide import outermost_parts
+from strategies.normal_forms import view_inward
+from strategies.places import in_inputs, mapped
+from strategies.products import computed_operands, is_product, outline, separate_prologue
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Products of an m.k and a k.n matrix, `batch` of them, finished into an m.n matrix.
+
+    k:       of all products whose sum is the result, together
+    along_k: whether rows of A and columns of B lie along k in memory
+    operand: the type of an element of A and B
+    computed: whether an operand is computed from what is in memory, on the way to its product
+    operand_bytes, result_bytes: of an element
+    """
+
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+    operand_bytes: int = 2
+    result_bytes: int = 4
+    along_k: tuple[bool, bool] = (True, False)
+    operand: str = "f16"
+    computed: bool = False
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return {"m": self.m, "n": self.n, "k": self.k}
+
+    @classmethod
+    def of(cls, program: Expr) -> Problem | None:
+        """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
+        found = _outlined(program)
+        products = outermost_parts(found, is_product) if found is not None else []
+        if not products or found is None:
+            return None
+        parts = [_operands(product) for product in products]
+        result, element = shape(_body(found).type)
+        sizes = [_number(n) for n in (*result, *(k for _, _, k in parts))]
+        if len(result) not in (2, 3) or any(s is None for s in sizes):
+            return None
+        known = [s for s in sizes if s is not None]
+        rows, columns = known[len(result) - 2 : len(result)]
+        operand = shape(parts[0][0].type)[1]
+        along_k = all(_along(a) for a, _, _ in parts), all(_along(b) for _, b, _ in parts)
+        return cls(
+            rows, columns, sum(known[len(result) :]), prod(known[: len(result) - 2]),
+            _bytes(operand), _bytes(element), along_k, str(operand),
+            bool(computed_operands(_after(separate_prologue, found))),
+        )  # fmt: skip
+
+
+def _outlined(program: Expr) -> Expr | None:
+    """The program with each product a matrix of its own, of one matrix or of an array of them."""
+    matrix = seq(view_inward, outline)
+    single = len(shape(_body(program).type)[0]) == 2
+    result = in_inputs(matrix if single else choice(mapped(matrix), matrix))(program)
+    return None if isinstance(result, Failure) else result.term
+
+
+def _after(s: Strategy, program: Expr) -> Expr:
+    result = s(program)
+    return program if isinstance(result, Failure) else result.term
+
+
+def _body(program: Expr) -> Expr:
+    while isinstance(program, Lambda):
+        program = program.body
+    return program
+
+
+def _operands(product: Expr) -> tuple[Expr, Expr, Nat]:
+    """The rows of A, the columns of B, and how long both are."""
+    applied = call(product)
+    function, rows = applied[2]  # type: ignore[index]  # a product is a map
+    columns = call(function.body)[2][1]  # type: ignore[index, union-attr]  # of a map
+    return rows, columns, shape(rows.type)[0][1]
+
+
+def _along(matrix: Expr) -> bool:
+    known = lying(matrix, {})
+    return isinstance(known, Lying) and known.dimensions[-1:] == (True,)
+
+
+def _number(size: Nat) -> int | None:
+    return size.value
+
+
+def _bytes(scalar: Type) -> int:
+    return scalar.bytes if isinstance(scalar, Scalar) else 4

@@ -1,0 +1,180 @@
+"""Which values of its parameters a strategy is tried with.
+
+A space is a list of blocks of choices; every combination of the values of a block is a point. A new parameter
+is a line here; one that the strategy does not have is left out. What cannot be (`strategies.constraints`) is
+left out as well.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from rise.errors import StrategyError, UsageError
+from strategies.constraints import Schedule, check, check_sizes
+from strategies.registry import find, show_value
+from strategies.search.cost import Cost, cost
+from strategies.search.hardware import Gpu
+from strategies.search.problem import Problem
+
+Parameters = Mapping[str, Any]
+Choices = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A strategy with values for its parameters."""
+
+    strategy: str
+    parameters: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, strategy: str, parameters: Parameters) -> Point:
+        return cls(strategy, tuple(parameters.items()))
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """As `--set` takes them."""
+        return {name: show_value(value) for name, value in self.parameters}
+
+    @property
+    def schedule(self) -> Schedule:
+        """With what the strategy's own defaults say of the others."""
+        return Schedule.of({**defaults(self.strategy), **dict(self.parameters)})
+
+    def __str__(self) -> str:
+        return " ".join([self.strategy, *(f"{name}={text}" for name, text in self.settings.items())])
+
+
+@cache
+def defaults(strategy: str) -> Parameters:
+    return {setting.name: setting.default for setting in find(strategy).settings}
+
+
+@dataclass(frozen=True)
+class Ranked:
+    point: Point
+    cost: Cost
+
+
+# --- the space ------------------------------------------------------------------------------------------
+
+
+def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+    """By warpgroups, with bulk copies: every width that divides n; a warpgroup's is that, or half."""
+    for bn in (n for n in range(256, 23, -8) if p.n % n == 0):
+        for wn in (bn, bn // 2) if bn % 16 == 0 and bn > 128 else (bn,):
+            yield {
+                "block": [(bm, bn, 64) for bm in (64, 128, 192, 256)],
+                "warp": [(64, wn), (128, wn)],
+                "fragment": [(64, wn, 16)],
+                "stages": [3, 4, 5, 6, 8],
+                "group": [0, 4, 8, 16],
+                "epilogue": ["direct"],
+                "roles": [False, True],
+                "blocks": [0, gpu.multiprocessors],
+                "cluster": [1, 2],
+                "split_k_blocks": slices(p, bn, gpu),
+            }
+
+
+def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
+    """Among how many blocks sums are shared out: only where there are fewer tiles than multiprocessors."""
+    few = p.batch * (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors
+    return [1, *(w for w in (2, 4, 8) if few and p.k % (64 * w) == 0 and p.k // w >= 512)]
+
+
+def warps(fragment: tuple[int, int, int]) -> Iterator[Choices]:
+    """By warps, with fragments fetched ahead: small blocks, and those of GPUs before Hopper."""
+    depth = 64 if fragment[2] == 16 else 32
+    tiles = ((32, 32), (32, 64), (64, 64), (64, 128), (128, 64), (128, 128), (128, 256))
+    for (bm, bn), k in itertools.product(tiles, (depth, depth // 2)):
+        # fragments for a large part and a long step, fetched ahead, do not fit into the registers
+        large = [(64, 64)] if k < depth else []
+        yield {
+            "block": [(bm, bn, k)],
+            "warp": [(16, 16)] if bm == 32 else [(32, 32), *large],
+            "fragment": [fragment],
+            "stages": [3, 4, 6],
+            "swizzled": [True],
+            "fetch": [True],
+            "group": [0, 4, 8, 16],
+            "epilogue": ["direct"],
+        }
+
+
+def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+    """The space of the strategy of that name, for the instructions that a GPU has for the operands."""
+    number = int("".join(filter(str.isdigit, gpu.target)))
+    # bulk copies take what is in memory
+    if gpu.target == "sm_90a" and p.operand in ("f16", "bf16") and not p.computed:
+        yield from warpgroups(p, gpu)
+    match p.operand:
+        case "f16" | "bf16" if number >= 80:
+            yield from warps((16, 8, 16))
+        case "f16":
+            yield from ({**c, "swizzled": [False], "fetch": [False]} for c in warps((16, 16, 16)))
+        case "f32" if number >= 80:
+            yield from warps((16, 8, 8))
+        case _:
+            return
+
+
+SPACES = {"tensor_core": tensor_core}
+
+
+def points(strategy: str, p: Problem, gpu: Gpu) -> Iterator[Point]:
+    """Every combination that the strategy has the parameters for. UsageError R0032 without a space."""
+    if strategy not in SPACES:
+        known = ", ".join(f"`{name}`" for name in SPACES)
+        raise UsageError("R0032", f"nothing says what to try for `{strategy}`", hint=f"there is {known}")
+    has = defaults(strategy)
+    for choices in SPACES[strategy](p, gpu):
+        kept = {name: values for name, values in choices.items() if name in has}
+        for values in itertools.product(*kept.values()):
+            yield Point.of(strategy, dict(zip(kept, values, strict=True)))
+
+
+def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
+    """Why a point cannot be, before anything is derived."""
+    schedule = point.schedule
+    try:
+        check_sizes(schedule, p.sizes, p.along_k)
+        check(schedule, gpu.limits, p.operand_bytes, p.along_k)
+        find(point.strategy).factory(**dict(point.parameters))
+    except StrategyError as error:
+        return error
+    return None
+
+
+def cost_of(point: Point, p: Problem, gpu: Gpu) -> Cost:
+    return cost(p, point.schedule, gpu)
+
+
+def ranked(strategy: str, p: Problem, gpu: Gpu) -> list[Ranked]:
+    """All legal points, the best first; of equals, the one that is written first."""
+    legal = [point for point in points(strategy, p, gpu) if refusal(point, p, gpu) is None]
+    found = [Ranked(point, cost_of(point, p, gpu)) for point in legal]
+    return sorted(found, key=lambda r: r.cost.cycles)
+
+
+def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
+    """The first `count`, but of each tile `each` at most, as long as there are others: a model is no clock.
+
+    Of points that cost the same to the last digit, one tile, the first stands for all.
+    """
+    seen: Counter[tuple[Any, ...]] = Counter()
+    first: list[Ranked] = []
+    later: list[Ranked] = []
+    for one in found:
+        s = one.point.schedule
+        tile = (s.block, s.warp, s.fragment, s.split_k_blocks, s.roles, s.cluster)
+        same = (tile, one.cost.cycles)
+        (later if seen[same] or seen[tile] >= each else first).append(one)
+        seen[tile] += 1
+        seen[same] += 1
+    return [*first, *later][:count]

@@ -1,0 +1,137 @@
+"""What was found to be best, remembered: one line of JSON for a program at its sizes and a target.
+
+Three sources, each of which wins over the one before: what ships with the package, the user's own file, a
+file that is named. In one file the last line about a program and a target counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rise.errors import UsageError
+from strategies.search.space import Point
+
+VERSION = 1
+SHIPPED = Path(__file__).parent / "remembered.jsonl"
+KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "version": int, "sizes": dict, "parameters": dict, "microseconds": (int, float), "spread": (int, float),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Record:
+    """The winner of a search.
+
+    program:      its identity, with the sizes in it (`identity`); name, sizes: for people
+    parameters:   of the strategy, as `--set` takes them
+    microseconds: the median; spread: the interquartile range over it
+    compiler:     a digest of the compiler that it was measured with
+    """
+
+    program: str
+    name: str
+    sizes: Mapping[str, int]
+    target: str
+    gpu: str
+    strategy: str
+    parameters: Mapping[str, str]
+    microseconds: float
+    spread: float
+    compiler: str
+    date: str
+    version: int = VERSION
+
+    @property
+    def line(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":")) + "\n"
+
+    def __str__(self) -> str:
+        point = " ".join([self.strategy, *(f"{name}={value}" for name, value in self.parameters.items())])
+        return f"{point} ({self.microseconds:.1f} µs on {self.gpu}, {self.date[:10]})"
+
+
+def user_file() -> Path:
+    """`$XDG_CONFIG_HOME/rise-lang/tuned.jsonl`."""
+    chosen = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(chosen) if chosen else Path("~/.config").expanduser()) / "rise-lang" / "tuned.jsonl"
+
+
+def sources(named: str | Path | None = None) -> list[Path]:
+    """The files that there are, the strongest last. R0001 where the one that is named is not there."""
+    if named and not Path(named).is_file():
+        raise UsageError(
+            "R0001", f"cannot read {named}: there is no such file", hint="`rise tune` writes one"
+        )
+    return [path for path in (SHIPPED, user_file(), *([Path(named)] if named else [])) if path.is_file()]
+
+
+def lookup(program: str, target: str, named: str | Path | None = None) -> Record | None:
+    """What is remembered of a program, by its identity, for a target."""
+    found = [r for path in sources(named) for r in read(path) if (r.program, r.target) == (program, target)]
+    return found[-1] if found else None
+
+
+def append(path: Path, record: Record) -> None:
+    """One more line, in one write at the end of the file: others may append at the same time. R0004."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.write(handle, record.line.encode())
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise UsageError("R0004", f"cannot write {path}: {error.strerror}") from None
+
+
+def read(path: Path) -> list[Record]:
+    """All records of a file. UsageError R0033, with file and line, where a line is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError("R0001", f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError("R0002", f"{path} is no UTF-8 text") from None
+    return list(_records(path, text))
+
+
+def _records(path: Path, text: str) -> Iterator[Record]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield _record(json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise UsageError(
+                "R0033", f"{path}:{number}: this is no record: {error}", hint="delete the line"
+            ) from None
+
+
+def _record(content: Any) -> Record:
+    """ValueError, TypeError where it has another form."""
+    if not isinstance(content, dict):
+        raise ValueError("it is no object")
+    if content.get("version") != VERSION:
+        raise ValueError(f"it is of version {content.get('version')}, and this compiler reads {VERSION}")
+    for field in fields(Record):
+        wanted = KINDS.get(field.name, str)
+        if not isinstance(content.get(field.name), wanted):
+            raise ValueError(f"`{field.name}` is {content.get(field.name)!r}")
+    return Record(**content)
+
+
+def point_of(record: Record) -> Point:
+    """Its strategy with its parameters, read as `--set` would."""
+    from strategies.registry import find
+
+    settings = {setting.name: setting for setting in find(record.strategy).settings}
+    unknown = [name for name in record.parameters if name not in settings]
+    if unknown:
+        raise UsageError("R0011", f"the strategy `{record.strategy}` has no parameter `{unknown[0]}`")
+    values = {name: settings[name].read(text) for name, text in record.parameters.items()}
+    return Point.of(record.strategy, values)

@@ -1,0 +1,187 @@
+"""What is predicted of a schedule is what its kernel has; what cannot be is refused, with a number."""
+
+from __future__ import annotations
+
+import random
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from codegen import runtime
+from codegen.pipeline import Kernel, generate
+from rewrites.result import Success
+from rise.check.program import load
+from rise.check.specialise import specialise
+from rise.errors import StrategyError
+from rise.expr import Expr
+from rise.normal import data_flow
+from strategies.constraints import Limits, Schedule, check, check_sizes, demand
+from strategies.search.hardware import A100, H200, T4
+from strategies.search.problem import Problem
+from strategies.search.space import Point, ranked
+from strategies.tensor_core import tensor_core
+
+GEMM = Path(__file__).parents[2] / "examples" / "gemm.rise"
+
+
+@cache
+def program(name: str, m: int, n: int, k: int) -> Expr:
+    return data_flow(specialise(load(GEMM)[name], {"m": m, "n": n, "k": k}))
+
+
+def kernel(name: str, sizes: tuple[int, int, int], point: Point) -> Kernel:
+    result = tensor_core(**dict(point.parameters))(program(name, *sizes))
+    assert isinstance(result, Success), result.story()
+    return generate(result.term, f"{name}_kernel")
+
+
+def accumulators(text: str) -> int:
+    """Registers of a thread for the fragments that products of a warpgroup add to: 64·n over 128 threads."""
+    found = 0
+    for columns, count, name in re.findall(r"Local<group::fragment<(\d+), float>(?:, (\d+))?> (\w+);", text):
+        if re.search(rf"wgmma<[^>]*>\({name}\b", text):
+            found += int(columns) // 2 * int(count or 1)
+    return found
+
+
+NAMES = {"matmul_bt": (True, True), "matmul_at": (False, False)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_predicted_is_what_the_kernel_has(name: str) -> None:
+    """Legal points of each kind, drawn at random: threads, bytes of shared memory, and that they compile."""
+    sizes = (768, 512, 512)
+    p = Problem.of(program(name, *sizes))
+    assert p is not None and p.along_k == NAMES[name]
+    legal = [each.point for each in ranked("tensor_core", p, H200)]
+    kinds = [
+        [
+            point
+            for point in legal
+            if point.schedule.by_groups is groups and point.schedule.split_k_blocks == 1
+        ]
+        for groups in (True, False)
+    ]
+    random_ = random.Random(name)
+    checked = 0
+    for point in [random_.choice(kind) for kind in kinds]:
+        made = kernel(name, sizes, point)
+        needed = demand(point.schedule, p.operand_bytes, p.along_k)
+        assert (made.launch.threads, made.launch.shared_bytes) == (needed.threads, needed.shared_bytes), point
+        if point.schedule.by_groups:
+            assert accumulators(made.source) == needed.accumulators, point
+        if runtime.can_compile():
+            (found,) = runtime.resources(made.source, "sm_90a").values()
+            room = H200.limits.registers_of(needed.threads)
+            assert needed.accumulators < found.registers <= room, point
+            if point.schedule.by_groups:
+                assert (found.registers, found.spill_stores) == (needed.registers, 0), point
+        checked += 1
+    assert checked == 2
+
+
+def wide(**changes: object) -> Schedule:
+    values = {"block": (128, 256, 64), "warp": (64, 256), "fragment": (64, 256, 16), "stages": 4}
+    return Schedule(**{**values, "epilogue": "direct", **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "limits", "said", "instead"),
+    [
+        (
+            wide(stages=5), H200.limits,
+            "stages: 5 tiles of 128×256×64 need 246784 bytes of a block; there are 232448", "stages=4",
+        ),
+        (
+            wide(block=(128, 256, 128), stages=3), H200.limits, "stages: 3 tiles", "stages=2",
+        ),
+        (
+            wide(block=(256, 256, 64), stages=3), H200.limits,
+            "warp: 64×256 needs 128 registers a thread for sums and 26 besides; there are 128 registers",
+            "13056 elements",
+        ),
+        (
+            wide(block=(128, 512, 64), warp=(128, 256), stages=2), H200.limits,
+            "warp: 128×256 needs 256 registers", "29312 elements",
+        ),
+        (
+            wide(block=(256, 256, 64), warp=(64, 64), fragment=(64, 64, 16), stages=3), H200.limits,
+            "warp: 64×64 makes 2048 threads of a block of 256×256; there are 1024", "larger `warp`",
+        ),
+        (
+            Schedule(stages=4), A100.limits, "stages: 4 tiles of 128×128×64 need 147456", None,
+        ),
+        (
+            Schedule(stages=3), T4.limits, "stages: 3 tiles", "stages=1",
+        ),
+        (
+            Schedule(roles=True), H200.limits, "roles: true needs warpgroups", "64×n×16",
+        ),
+    ],
+)  # fmt: skip
+def test_more_than_there_is_is_refused(
+    schedule: Schedule, limits: Limits, said: str, instead: str | None
+) -> None:
+    if instead is None:  # it fits
+        assert check(schedule, limits).shared_bytes == 147456
+        return
+    with pytest.raises(StrategyError) as refused:
+        check(schedule, limits)
+    assert refused.value.code == "R0621"
+    assert refused.value.message.startswith(f"tensor_core: {said}")
+    assert instead in (refused.value.hint or "")
+
+
+def test_the_number_that_a_hint_gives_would_do() -> None:
+    for bm in (64, 128, 192, 256):
+        for bn in (64, 128, 192):
+            schedule = wide(block=(bm, bn, 64), warp=(64, bn), fragment=(64, bn, 16), stages=40)
+            with pytest.raises(StrategyError) as refused:
+                check(schedule)
+            most = int((refused.value.hint or "").removeprefix("stages="))
+            check(wide(block=(bm, bn, 64), warp=(64, bn), fragment=(64, bn, 16), stages=most))
+            with pytest.raises(StrategyError):
+                check(wide(block=(bm, bn, 64), warp=(64, bn), fragment=(64, bn, 16), stages=most + 1))
+
+
+def test_the_strategy_refuses_before_it_derives() -> None:
+    with pytest.raises(StrategyError, match="R0621|stages: 8 tiles"):
+        tensor_core((128, 256, 64), (64, 256), (64, 256, 16), stages=8, epilogue="direct")
+
+
+def test_tiles_that_do_not_divide_are_refused_with_one_that_does() -> None:
+    with pytest.raises(StrategyError) as refused:
+        check_sizes(wide(), {"m": 128, "n": 960, "k": 64})
+    assert (refused.value.code, refused.value.message) == (
+        "R0604", "tensor_core: block n: 256 does not divide n = 960",
+    )  # fmt: skip
+    assert refused.value.hint == "240 does"
+    with pytest.raises(StrategyError, match="block k: 128 does not divide k = 192"):
+        check_sizes(wide(split_k_blocks=2), {"m": 128, "n": 256, "k": 192})
+    with pytest.raises(StrategyError, match="group: 8 does not divide 6, the rows of tiles"):
+        check_sizes(wide(group=8), {"m": 768, "n": 256, "k": 64})
+    with pytest.raises(StrategyError, match="block n: 64 does not divide 96"):
+        narrow = wide(block=(128, 96, 64), warp=(64, 96), fragment=(64, 96, 16))
+        check_sizes(narrow, {"m": 128, "n": 96, "k": 64}, (True, False))
+
+
+def test_widths_that_instructions_do_not_have_are_refused() -> None:
+    with pytest.raises(StrategyError, match="there is no fragment 64×100×16"):
+        tensor_core((64, 100, 64), (64, 100), (64, 100, 16), epilogue="direct")
+
+
+def test_registers_are_given_out_in_eights() -> None:
+    """The counts at launch of hopper.md §2.2: 256 threads 248 (255 at most a thread), 384: 168, 512: 128."""
+    assert [H200.limits.registers_of(t) for t in (128, 256, 384, 512, 640)] == [255, 255, 168, 128, 96]
+
+
+def test_registers_that_a_role_gives_away_are_those_of_the_others() -> None:
+    """Legal by hopper.md §2.2: 40/248, 24/240/240, 32/160/160/160; 40/248/248 would wait for ever."""
+    found = [H200.limits.registers_with_roles(128 * (1 + groups)) for groups in (1, 2, 3)]
+    assert found == [240, 240, 160]
+    large = {"block": (256, 192, 64), "warp": (128, 192), "fragment": (64, 192, 16), "stages": 3}
+    assert check(wide(**large, roles=True)).accumulators == 192
+    with pytest.raises(StrategyError, match="192 registers a thread for sums and 26 besides; there are 160"):
+        check(wide(**{**large, "block": (384, 192, 64), "stages": 2}, roles=True))
