@@ -20,6 +20,7 @@ WARP = 32
 WARPGROUP = 128
 GLOBAL_BLOCK = 128
 LARGEST_CLUSTER = 8
+PRODUCER = 40  # registers of a thread that loads: with 24, indices of tiles are spilled
 # warps that share a loop whose number of iterations is not known
 SOME_WARPS = 4
 REGISTERS = 65536  # of a multiprocessor
@@ -110,7 +111,7 @@ def register_budget(launch: Launch) -> tuple[int, int]:
     """
     groups = launch.threads // WARPGROUP
     consumers = groups - launch.producers
-    low = 24 if consumers == 2 else 40 if consumers == 1 else 32
+    low = PRODUCER
     return low, min(248, (launch.registers * groups - low * launch.producers) // consumers // 8 * 8)
 
 

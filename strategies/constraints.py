@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from math import ceil
 from typing import Any
 
 from rise.errors import StrategyError
 from rise.instructions import Family, family
-from rise.nat import Nat
 
 WARP, WARPGROUP = 32, 128
+PARTIAL = 4  # bytes of a sum that another kernel adds to others
 ROW = 128  # bytes of a swizzled row in shared memory
 PATTERNS = (32, 64, 128)  # bytes of rows that can be swizzled
 BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles may start
-PRODUCER = 24  # registers of a thread that only copies
+PRODUCER = 40  # registers of a thread that only copies
 # registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
 # ptxas counts for a product that is stored as it is
 OTHERS = 26
@@ -70,6 +71,7 @@ class Schedule:
     roles: bool = False
     blocks: int = 0
     cluster: int = 1
+    in_turn: int = 1
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:
@@ -83,7 +85,7 @@ class Schedule:
     @property
     def workers(self) -> int:
         """Warps, or warpgroups, that compute."""
-        return self.split_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
+        return self.in_turn * self.split_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
 
 
 @dataclass(frozen=True)
@@ -100,24 +102,35 @@ class Demand:
         return self.accumulators + OTHERS
 
 
-def demand(s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True)) -> Demand:
+def demand(
+    s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True), result_bytes: int = 2
+) -> Demand:
     """What a block of a schedule needs.
 
     operand_bytes: of an element of A and B; along_k: whether rows of A and columns of B lie along k
+    result_bytes:  of an element of the result
     """
     lanes = WARPGROUP if s.by_groups else WARP
     producer = WARPGROUP if s.roles else 0
     accumulators = s.warp[0] * s.warp[1] // lanes
-    return Demand(lanes * s.workers + producer, accumulators, shared_bytes(s, operand_bytes, along_k))
+    size = shared_bytes(s, operand_bytes, along_k, result_bytes)
+    return Demand(lanes * s.workers + producer, accumulators, size)
 
 
-def shared_bytes(s: Schedule, operand_bytes: int, along_k: tuple[bool, bool]) -> int:
-    """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory."""
+def shared_bytes(s: Schedule, operand_bytes: int, along_k: tuple[bool, bool], result_bytes: int = 2) -> int:
+    """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory.
+
+    For bulk stores each warpgroup has a fragment of the result there; with roles, while others load.
+    """
     m, n, k = s.block
     tiles = (_tile(s, m, k, operand_bytes, along_k[0]), _tile(s, n, k, operand_bytes, along_k[1]))
     ring = s.stages * sum(tiles)
     if s.by_groups and s.stages:
         ring += BARRIERS
+    if s.epilogue == "bulk":
+        size = PARTIAL if s.split_k_blocks > 1 else result_bytes
+        stored = s.workers * s.fragment[0] * s.fragment[1] * size
+        return ring + stored if s.roles else max(ring, stored)
     sums = s.split_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
     return max(ring, sums)
 
@@ -135,9 +148,10 @@ def check(
     limits: Limits = HOPPER,
     operand_bytes: int = 2,
     along_k: tuple[bool, bool] = (True, True),
+    result_bytes: int = 2,
 ) -> Demand:
     """What the schedule needs; StrategyError R0621, by parameter, where that is more than there is."""
-    needed = demand(s, operand_bytes, along_k)
+    needed = demand(s, operand_bytes, along_k, result_bytes)
     if needed.threads > limits.threads:
         _refuse(
             "warp", f"{_shape(s.warp)} makes {needed.threads} threads of a block of {_shape(s.block[:2])}",
@@ -162,32 +176,23 @@ def check(
 
 
 def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool] = (True, True)) -> None:
-    """StrategyError R0604 where a tile of a block does not divide the size that it is a part of.
+    """StrategyError R0604 where what has to divide something does not. Tiles of a block may stick out.
 
     sizes: m, n, k of the product. Bulk copies take rows across k in panels as wide as a swizzled row.
     """
-    for name, tile, slices in (("m", 0, 1), ("n", 1, 1), ("k", 2, s.split_k_blocks)):
-        part, size = s.block[tile] * slices, sizes[name]
-        if size % part:
-            message = f"tensor_core: block {name}: {part} does not divide {name} = {size}"
-            raise StrategyError("R0604", message, hint=_divisors(size, s.block[tile]))
-    rows = sizes["m"] // s.block[0]
+    rows, columns = (ceil(sizes[name] / s.block[d]) for d, name in enumerate("mn"))
     if s.group and rows % s.group:
         message = f"tensor_core: group: {s.group} does not divide {rows}, the rows of tiles"
-        raise StrategyError("R0604", message, hint="`group=0` takes tiles row by row")
+        raise StrategyError("R0604", message, hint="`group=1` does")
+    together = s.in_turn * s.cluster
+    if rows * columns % together:
+        message = f"tensor_core: cluster, in_turn: {together} does not divide {rows * columns}, the tiles"
+        raise StrategyError("R0604", message, hint="`cluster=1 in_turn=1` do")
     for index, name in enumerate("mn"):
         width = ROW // 2
         if s.by_groups and not along_k[index] and s.block[index] % width:
             message = f"tensor_core: block {name}: {width} does not divide {s.block[index]}"
             raise StrategyError("R0604", message, hint=f"rows of this operand lie along {name}, not along k")
-
-
-def _divisors(size: int | Nat, tile: int) -> str | None:
-    """The tile below that would do."""
-    if not isinstance(size, int):
-        return None
-    below = next((t for t in range(tile - 1, 7, -1) if size % t == 0 and t % 8 == 0), None)
-    return f"{below} does" if below else None
 
 
 def _fewer(s: Schedule, limits: Limits, operand_bytes: int, along_k: tuple[bool, bool]) -> str:

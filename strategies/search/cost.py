@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from rise.instructions import Family, family
-from strategies.constraints import Schedule, demand
+from strategies.constraints import PARTIAL, Schedule, demand
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -19,7 +19,6 @@ SECOND_KERNEL = 3500  # cycles: the end of a kernel and the start of the next
 SYNCHRONISATION = 0.01  # of a tile's time, where the blocks of a cluster wait for each other
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
-PARTIAL = 4  # bytes of a sum that is stored for another kernel
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def tiles(p: Problem, s: Schedule) -> int:
 
 def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """How many tiles the busiest multiprocessor computes, one after the other."""
-    return ceil(tiles(p, s) / workers(s, gpu))
+    return ceil(tiles(p, s) / (workers(s, gpu) * s.in_turn)) * s.in_turn
 
 
 def workers(s: Schedule, gpu: Gpu) -> int:
@@ -100,7 +99,7 @@ def latency_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
-    needed = demand(s, p.operand_bytes, p.along_k)
+    needed = demand(s, p.operand_bytes, p.along_k, p.result_bytes)
     registers = min(gpu.limits.thread_registers, 8 + 2 * needed.accumulators) * needed.threads
     fit = min(
         gpu.shared // max(needed.shared_bytes + 1024, 1), gpu.limits.registers // registers,
@@ -110,11 +109,15 @@ def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 
 def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """BM·BN results through the L2 cache; once more through shared memory, if they go there."""
+    """BM·BN results through the L2 cache; once more through shared memory, if they go there.
+
+    Stored from fragments, four lanes have a row's neighbours: of 16-bit elements half a sector of the cache.
+    """
     size = PARTIAL if s.split_k_blocks > 1 else p.result_bytes
-    stored = s.block[0] * s.block[1] * size / min(gpu.l2_port, gpu.l2_rate / gpu.multiprocessors)
-    through = s.block[0] * s.block[1] * 2 * 4 / gpu.shared_rate if s.epilogue == "shared" else 0.0
-    return stored + through
+    sector = 2 if s.epilogue == "direct" and size < PARTIAL else 1
+    stored = s.block[0] * s.block[1] * size * sector / min(gpu.l2_port, gpu.l2_rate / gpu.multiprocessors)
+    each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
+    return stored + s.block[0] * s.block[1] * 2 * each / gpu.shared_rate
 
 
 def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -152,7 +155,8 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     The maximum is a soft one, (Σ x⁴)^¼: of limits that are close to each other each is felt.
 
     A wave ends with its epilogue and begins with an empty pipeline, unless another block of the
-    multiprocessor computes meanwhile. A persistent grid with roles fills the pipeline once.
+    multiprocessor computes meanwhile, or another warpgroup that takes its turn. A persistent grid with
+    roles fills the pipeline once.
     """
     parts = {
         "tensor": tensor_cycles(p, s, gpu), "shared": shared_cycles(p, s, gpu),
@@ -162,7 +166,8 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT) * (1 + SYNCHRONISATION if s.cluster > 1 else 1)
     count, together = waves(p, s, gpu), resident(p, s, gpu)
     fills = 1 if s.blocks and s.roles else count / together
-    epilogues = 1 + (count - 1) / (2 * together if s.roles or together > 1 else 1)
+    hidden = together * s.in_turn > 1
+    epilogues = 1 + (count - 1) / (4 if hidden else 2 if s.roles else 1)
     busy = count * tile + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     memory = memory_cycles(p, s, gpu) + gpu.fill
     total = max(busy, memory) + addition_cycles(p, s, gpu)

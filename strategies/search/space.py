@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from math import ceil
 from typing import Any
 
 from rise.errors import StrategyError, UsageError
-from strategies.constraints import Schedule, check, check_sizes
+from strategies.constraints import Schedule, check, check_sizes, demand
 from strategies.registry import find, show_value
 from strategies.search.cost import Cost, cost
 from strategies.search.hardware import Gpu
@@ -64,22 +65,52 @@ class Ranked:
 # --- the space ------------------------------------------------------------------------------------------
 
 
+# of a block's tile the rows, of a warpgroup's part the rows, and how many warpgroups have a tile each
+ARRANGEMENTS = (
+    (64, 64, 1), (128, 64, 1), (128, 128, 1), (192, 64, 1), (256, 64, 1), (256, 128, 1),
+    (64, 64, 2), (128, 128, 2),
+)  # fmt: skip
+WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
+
+
 def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
-    """By warpgroups, with bulk copies: every width that divides n; a warpgroup's is that, or half."""
-    for bn in (n for n in range(256, 23, -8) if p.n % n == 0):
-        for wn in (bn, bn // 2) if bn % 16 == 0 and bn > 128 else (bn,):
+    """By warpgroups, fed by another one: tiles of some widths, those that divide n among them."""
+    widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
+    for bn, (bm, wm, in_turn) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
+        if bm > p.m + 63:
+            continue
+        tiles = p.batch * ceil(p.m / bm) * ceil(p.n / bn)
+        rows = ceil(p.m / bm)
+        for parts, epilogue in (
+            ((1, "direct"),) if p.result_bytes > 2 else ((1, "bulk"), (2, "bulk"), (4, "bulk"))
+        ):
+            if bn % (8 * parts) or bn // parts < 24:
+                continue
+            point = Schedule((bm, bn, 64), (wm, bn), (64, bn // parts, 16), 1, roles=True, in_turn=in_turn)
             yield {
-                "block": [(bm, bn, 64) for bm in (64, 128, 192, 256)],
-                "warp": [(64, wn), (128, wn)],
-                "fragment": [(64, wn, 16)],
-                "stages": [3, 4, 5, 6, 8],
-                "group": [0, 4, 8, 16],
-                "epilogue": ["direct"],
-                "roles": [False, True],
-                "blocks": [0, gpu.multiprocessors],
-                "cluster": [1, 2],
+                "block": [point.block],
+                "warp": [point.warp],
+                "fragment": [point.fragment],
+                "stages": deepest(replace(point, epilogue=epilogue), p, gpu),
+                "group": [max(g for g in range(1, 9) if rows % g == 0), *(g for g in (16,) if rows % g == 0)],
+                "epilogue": [epilogue],
                 "split_k_blocks": slices(p, bn, gpu),
+                "roles": [True],
+                "blocks": [gpu.multiprocessors if tiles > gpu.multiprocessors * in_turn else 0],
+                "cluster": [1, 2] if tiles > gpu.multiprocessors else [1],
+                "in_turn": [in_turn],
             }
+
+
+def deepest(s: Schedule, p: Problem, gpu: Gpu) -> list[int]:
+    """The most stages that fit into shared memory, up to eight, and one less."""
+    fit = [
+        stages
+        for stages in range(2, 9)
+        if demand(replace(s, stages=stages), p.operand_bytes, p.along_k, p.result_bytes).shared_bytes
+        <= gpu.limits.shared_bytes
+    ]
+    return fit[:-3:-1]
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
@@ -144,7 +175,7 @@ def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
     schedule = point.schedule
     try:
         check_sizes(schedule, p.sizes, p.along_k)
-        check(schedule, gpu.limits, p.operand_bytes, p.along_k)
+        check(schedule, gpu.limits, p.operand_bytes, p.along_k, p.result_bytes)
         find(point.strategy).factory(**dict(point.parameters))
     except StrategyError as error:
         return error
@@ -172,7 +203,7 @@ def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
     later: list[Ranked] = []
     for one in found:
         s = one.point.schedule
-        tile = (s.block, s.warp, s.fragment, s.split_k_blocks, s.roles, s.cluster)
+        tile = (s.block, s.warp, s.split_k_blocks, s.roles, s.in_turn)
         same = (tile, one.cost.cycles)
         (later if seen[same] or seen[tile] >= each else first).append(one)
         seen[tile] += 1

@@ -119,7 +119,7 @@ FAULTS = {
         "if (threadIdx.x < 256) await_previous_kernel();",
     ),
     "the kernel before is waited for too late": (
-        r"registers_decrease<24>\(\);",
+        r"registers_decrease<40>\(\);",
         "bulk_load(ring, A_map, full, 0, 0); await_previous_kernel();",
     ),
     "fewer bytes are announced": (r"barrier_expect\((.*), 24576\)", r"barrier_expect(\1, 16384)"),
