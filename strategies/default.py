@@ -139,8 +139,10 @@ def written(level: Rewrite) -> Strategy:
             return _map(term)
         if name in WRITTEN_THROUGH and writes_below(term):
             return operand(run)(term)
-        if name in ("toMem", "asMatrix", "padEmpty", "asScalar", "asVector", "asVectorAligned"):
-            return operand(run)(term) if name != "toMem" else readable(term)
+        if name == "toMem":
+            return readable(term)
+        if name in ("asMatrix", "bulkStore", "padEmpty", "asScalar", "asVector", "asVectorAligned"):
+            return operand(run)(term)
         return seq(a.MAP_NOTHING, _map)(term)
 
     def _map(term: Expr) -> Result:

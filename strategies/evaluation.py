@@ -8,7 +8,8 @@ from rise.types import Array, Index, Pair, Scalar, Type, Vector
 from strategies.places import computes
 
 PARALLEL = frozenset({
-    "mapGlobal", "mapCluster", "mapBlock", "mapThreads", "mapWarpGroup", "mapWarp", "mapLane",
+    "mapGlobal", "mapCluster", "mapClusterPersistent", "mapBlock", "mapBlockPersistent",
+    "mapThreads", "mapWarpGroup", "mapWarp", "mapLane",
 })  # fmt: skip
 MAPS = PARALLEL | {"mapSeq", "mapSeqUnroll"}
 FOLDS = frozenset({"reduceSeq", "reduceSeqUnroll"})
@@ -104,7 +105,7 @@ def writes_below(term: Expr) -> bool:
         name, _, operands = applied
         if (
             computes(term)
-            or name in ("generate", "let", "scanSeq", "iterate", "scatter")
+            or name in ("generate", "let", "scanSeq", "iterate", "scatter", "asMatrix", "bulkStore")
             or name in FOLDS | MAPS
         ):
             return True
@@ -118,7 +119,9 @@ def rearranges(function: Expr) -> bool:
     if not isinstance(function, Lambda):
         return False
     term = function.body
-    while (applied := call(term)) is not None and applied[0] in WRITTEN_THROUGH - {"map"}:
+    while (applied := call(term)) is not None and applied[0] in WRITTEN_THROUGH:
+        if applied[0] == "map" and not rearranges(applied[2][0]):
+            return False
         term = applied[2][-1]
     return isinstance(term, Identifier) and term.name == function.parameter.name
 

@@ -307,13 +307,14 @@ class _Inserting:
 
     def waited_for(self, later: Uses, before: Uses) -> tuple[list[i.Command], Uses]:
         """Waits for the bulk stores that read what is written later, or that are among `later` themselves;
-        and what is pending after them."""
+        and what is pending after them. All threads execute them, though one has stored: who has not goes on,
+        and where only some do, the GPU's compiler loses sight of the products around."""
         scopes = {
             self.stores[use.buffer]
             for use in before
             if use.storing and (use in later or self._conflicts(frozenset({use}), later))
         }
-        waits: list[i.Command] = [i.Elected(i.BulkWait(0), s) for s in i.Scope if s in scopes]
+        waits: list[i.Command] = [i.BulkWait(0)] if scopes else []
         return waits, frozenset(u for u in before if not (u.storing and self.stores[u.buffer] in scopes))
 
     def _meet(self, scope: i.Scope, before: Uses) -> tuple[i.Command, ...]:
