@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from codegen import imperative as i
-from codegen.buffers import dimensions
+from codegen.buffers import SWIZZLES, dimensions, swizzle
 from codegen.launch import number
 from codegen.named import less, or_zero, whole_blocks
 from codegen.paths import Resolver
@@ -19,9 +19,7 @@ from codegen.views import Path
 from rise.errors import LaunchError, TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable, constant, quotient, simplify, variable
 from rise.source import Origin
-from rise.types import Fragment, Layout, Scalar, shape
-
-WIDTH = 128  # of a panel, in bytes
+from rise.types import Fragment, Scalar, shape
 
 
 def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Command:
@@ -64,7 +62,7 @@ def _box(
     tile = _dense(r, shared, extents, inside, command.origin)
     corner = tuple(simplify(n.substitute(zero), inside) for n in array.indices)
     box = _extents(array, corner, extents, names, inside, command.origin)
-    name = _map(r, array.buffer, box, _swizzle(r, shared.buffer), element, command.origin)
+    name = _map(r, array.buffer, box, swizzle(r.shared[shared.buffer]), element, command.origin)
     if isinstance(command, i.BulkCopy):
         at_corner = i.Access(array.buffer, corner, array.type)
         barrier = r.write(command.barrier, (), facts)
@@ -111,18 +109,30 @@ def _without_zeros(r: Resolver, value: i.Expression, facts: Facts, origin: Origi
 
 
 def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:
-    """Where an operand of a warpgroup is: a tile, or panels of 128 bytes a row at equal distances."""
-    width = WIDTH // fragment.element.bytes if isinstance(fragment.element, Scalar) else 0
+    """Where an operand of a warpgroup is: a tile, or panels as wide as a pattern at equal distances."""
+    size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 1
+    columns = fragment.columns.value or 0
+    widths = [pattern // size for pattern in reversed(SWIZZLES) if pattern // size < columns]
+    for width in (columns, *widths):
+        try:
+            return _in_panels(r, tile, fragment, width, facts, origin)
+        except TranslationError:
+            if width == (columns, *widths)[-1]:
+                raise
+    raise _refused("it has no columns", origin)
+
+
+def _in_panels(
+    r: Resolver, tile: i.Expression, fragment: Fragment, width: int, facts: Facts, origin: Origin
+) -> i.Tile:
+    """The operand as panels of so many columns; or as one tile, where these are all."""
 
     def read(path: Path, inside: Facts) -> i.Expression:
         return r.read(tile, path, inside)
 
-    try:
-        return r.tile(read, fragment, facts, origin)
-    except TranslationError:
-        if (fragment.columns.value or 0) <= width:
-            raise
     first = r.tile(read, replace(fragment, columns=constant(width)), facts, origin)
+    if width == fragment.columns.value:
+        return first
     row, panel, column = "panel_row", "panel_number", "panel_column"
     inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, width)
     inside = inside.with_range(panel, 0, quotient(fragment.columns, constant(width)))
@@ -136,7 +146,7 @@ def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, o
     distance = at_panel(1) - at_panel(0)
     expected = first.offset + first.leading * variable(row) + variable(column) + distance * variable(panel)
     if not first.row_major or simplify(linear - expected, inside) != constant(0):
-        raise _refused(f"it is in no panels of {WIDTH} bytes a row", origin)
+        raise _refused("it is in no panels at equal distances", origin)
     whole = r.read(tile, (variable(row), variable(column)), inside)
     extents = ((row, fragment.rows), (column, fragment.columns))
     indices = whole.indices if isinstance(whole, i.Access) else first.indices
@@ -198,14 +208,6 @@ NUMPY = {
     "i8": "int8",
     "i32": "int32",
 }
-
-
-def _swizzle(r: Resolver, buffer: str) -> int:
-    match r.shared.get(buffer):
-        case Layout("swizzled", Nat(value=int() as size)):
-            return size
-        case _:
-            return 0
 
 
 def _refused(why: str, origin: Origin) -> TranslationError:

@@ -62,6 +62,15 @@ def _check_swizzled(type_: Data, size: int, origin: Origin) -> None:
         raise TranslationError("R0730", message, origin, "rows are to be multiples of that")
 
 
+def swizzle(layout: Layout | None) -> int:
+    """By how many bytes a layout swizzles rows; 0 where it does not."""
+    match layout:
+        case Layout("swizzled", Nat(value=int() as size)):
+            return size
+        case _:
+            return 0
+
+
 def _longer(type_: Data, amount: Nat) -> Data:
     match type_:
         case Array(size, Array() as rows):

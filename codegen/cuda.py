@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isinf, prod
 
 from codegen import imperative as i
-from codegen.buffers import dimensions, flatten, inner_element
+from codegen.buffers import dimensions, flatten, inner_element, swizzle
 from codegen.fragments import distribution, family_of, known_shape
 from codegen.launch import WARP, WARPGROUP, Launch, number, register_budget
 from codegen.passes.allocate import BARRIERS
@@ -68,6 +68,7 @@ class Printer:
     types: dict[str, Data] = field(default_factory=dict)
     layouts: dict[str, bool] = field(default_factory=dict)
     swizzled: set[str] = field(default_factory=set)
+    patterns: dict[str, int] = field(default_factory=dict)
     depth: int = 0
     instructions: list[Wgmma] = field(default_factory=list)
 
@@ -332,6 +333,7 @@ class Printer:
         elif new.space is Space.SHARED:
             offset = nat_text(new.offset) if new.offset is not None else "0"
             element_type, shared, memory = base(new.type), "Shared", "shared_memory"
+            self.patterns[new.name] = swizzle(new.layout)
             if new.layout == BARRIERS:
                 element_type = "Barrier"
             elif new.layout.name == "swizzled" and not self._of_warpgroups(new.name):
@@ -395,7 +397,7 @@ class Printer:
         return ", ".join(f"{self.expression(_read(f))}.x" for f in fragments)
 
     def _group_product(self, target: i.Acceptor, a: i.Expression, b: i.Tile, before: Nat | None) -> str:
-        """Operands are rows of 128 bytes, swizzled, eight of them 1024 bytes; or, the first, registers."""
+        """Operands are swizzled rows as long as their pattern; or, the first, registers."""
         fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
         if not isinstance(fragment, Fragment):
             raise TranslationError("R0799", "internal: a product has no fragment")
@@ -412,10 +414,10 @@ class Printer:
         return f"wgmma<{n}, {operand}{flags}>({operands}{scale});"
 
     def _descriptor(self, tile: i.Tile, major: str) -> str:
-        """Of a tile across k: how far its panels are apart, in bytes."""
-        size = _bytes(self.types[tile.buffer])
+        """Of a tile across k also how far its panels are apart, in bytes; eight rows are a stride."""
+        size, pattern = _bytes(self.types[tile.buffer]), self.patterns[tile.buffer]
         leading = 16 if major == "K" or tile.panel is None else size * number(tile.panel, "a distance")
-        return f"shared_descriptor({self._pointer(tile)}, {leading}, 1024, Swizzle::B128)"
+        return f"shared_descriptor({self._pointer(tile)}, {leading}, {8 * pattern}, Swizzle::B{pattern})"
 
     def _library_of(self, target: i.Acceptor) -> str:
         fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]

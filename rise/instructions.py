@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 Shape = tuple[int, int, int]
 
@@ -113,6 +114,7 @@ def instruction(shape: Shape, operand: str, accumulator: str) -> Instruction | N
     return None
 
 
+@cache
 def family(shape: Shape) -> Family | None:
     """The family that fragments of a shape belong to: it is the same for all types."""
     return next((i.family for i in INSTRUCTIONS if i.exists(shape)), None)

@@ -6,9 +6,9 @@ from rewrites import memory
 from rewrites import staging as s
 from rise.expr import Expr
 from rise.types import Scalar, shape
+from strategies.constraints import PATTERNS
 from strategies.core import Strategy, alltd, depending, id_, seq, top_down
 
-PATTERNS = (128, 64, 32)  # bytes of the rows that can be swizzled, the longest first
 SWIZZLED = {made.name: made for made in memory.LAYOUT_CHANGED}["toMem, swizzled"]
 
 

@@ -16,10 +16,9 @@ from rise.instructions import Family, family
 
 WARP, WARPGROUP = 32, 128
 PARTIAL = 4  # bytes of a sum that another kernel adds to others
-ROW = 128  # bytes of a swizzled row in shared memory
-PATTERNS = (32, 64, 128)  # bytes of rows that can be swizzled
-BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles may start
+PATTERNS = (128, 64, 32)  # bytes of rows that can be swizzled
 PRODUCER = 40  # registers of a thread that only copies
+BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles may start
 # registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
 # ptxas counts for a product that is stored as it is
 OTHERS = 26
@@ -165,6 +164,14 @@ def check(
             f"{room} registers a thread in a block of {needed.threads} threads",
             f"a part of at most {(room - OTHERS) * WARPGROUP} elements",
         )
+    # the compiler asks that one product gets along with what threads have when the kernel starts
+    at_launch, of_one = limits.registers_of(needed.threads), s.fragment[0] * s.fragment[1] // WARPGROUP
+    if s.by_groups and of_one + OTHERS > at_launch:
+        _refuse(
+            "fragment", f"{_shape(s.fragment)} needs {of_one} registers a thread for sums, {OTHERS} besides",
+            f"{at_launch} registers a thread in a block of {needed.threads} threads when it starts",
+            f"a fragment of at most {(at_launch - OTHERS) * WARPGROUP // s.fragment[0] // 8 * 8} columns",
+        )  # fmt: skip
     if needed.shared_bytes > limits.shared_bytes:
         _refuse(
             "stages", f"{s.stages} tiles of {_shape(s.block)} need {needed.shared_bytes} bytes of a block",
@@ -178,7 +185,7 @@ def check(
 def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool] = (True, True)) -> None:
     """StrategyError R0604 where what has to divide something does not. Tiles of a block may stick out.
 
-    sizes: m, n, k of the product. Bulk copies take rows across k in panels as wide as a swizzled row.
+    sizes: m, n, k of the product. Bulk copies take rows across k in panels, of which fragments are some.
     """
     rows, columns = (ceil(sizes[name] / s.block[d]) for d, name in enumerate("mn"))
     if s.group and rows % s.group:
@@ -189,10 +196,19 @@ def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool
         message = f"tensor_core: cluster, in_turn: {together} does not divide {rows * columns}, the tiles"
         raise StrategyError("R0604", message, hint="`cluster=1 in_turn=1` do")
     for index, name in enumerate("mn"):
-        width = ROW // 2
-        if s.by_groups and not along_k[index] and s.block[index] % width:
-            message = f"tensor_core: block {name}: {width} does not divide {s.block[index]}"
-            raise StrategyError("R0604", message, hint=f"rows of this operand lie along {name}, not along k")
+        if not s.by_groups or along_k[index]:
+            continue
+        width = panel(s.block[index])
+        for what, size in (("block", s.block[index]), ("fragment", s.fragment[index])):
+            if size % width:
+                message = f"tensor_core: {what} {name}: {width} does not divide {size}"
+                hint = f"rows of this operand lie along {name}, not along k"
+                raise StrategyError("R0604", message, hint=hint)
+
+
+def panel(length: int, size: int = 2) -> int:
+    """How many elements of `size` bytes a row in shared memory has, of a tile that is so long."""
+    return next((p for p in PATTERNS if length * size % p == 0), PATTERNS[-1]) // size
 
 
 def _fewer(s: Schedule, limits: Limits, operand_bytes: int, along_k: tuple[bool, bool]) -> str:

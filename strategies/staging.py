@@ -9,15 +9,16 @@ from rewrites import staging as s
 from rewrites.rule import Rule
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
+from strategies.constraints import PATTERNS
 from strategies.contiguity import Context, Known, Lying, element, in_context, lying
-from strategies.core import Rewrite, Strategy, argument, check, everywhere, fail, function, id_, seq, top_down
+from strategies.core import Rewrite, Strategy, argument, check, fail, function, id_, seq, top_down
 from strategies.places import mapped
 from strategies.products import is_fold
 
-PATTERNS = (32, 64, 128)  # bytes of the rows that can be swizzled
 NOT_ALONG_K = (
     "warpgroups read operands along k, unless their elements have 16 bits: store the matrix transposed"
 )
+NO_PATTERN = "the copying unit swizzles rows of 32, 64 or 128 bytes, and the rows of a tile are no multiple"
 WIDEST = 16  # bytes that a thread moves at once
 
 
@@ -110,13 +111,18 @@ def stage(copies: Copies, stages: int, known: Context) -> Strategy:
 def _bulk(copies: Copies, stages: int, types: Pair, tiles: Known) -> Strategy:
     """Both tiles by bulk copies, swizzled; in panels where they lie otherwise than in rows of a pattern."""
 
-    def panels(tile: Known, type_: Type) -> Strategy:
+    def swizzled(tile: Known, type_: Type) -> Strategy:
         sizes, scalar = shape(type_)
-        width = PATTERNS[-1] // (scalar.bytes if isinstance(scalar, Scalar) else 1)
+        length = (sizes[0] if _by_columns(tile) else sizes[-1]).value or 0
+        size = scalar.bytes if isinstance(scalar, Scalar) else 1
+        pattern = next((p for p in PATTERNS if length * size % p == 0), 0)
+        if not pattern:
+            return check(lambda _: False, "stage", f"{NO_PATTERN}: {length * size} bytes")
         columns, rows = s.PANELS
+        within = top_down(s.SWIZZLE["bulkCopy"].with_sizes(b=pattern))
         if _by_columns(tile):
-            return seq(rows.with_sizes(w=width))
-        return id_ if sizes[-1].value == width else seq(columns.with_sizes(w=width))
+            return seq(rows.with_sizes(w=pattern // size), within)
+        return within if length * size == pattern else seq(columns.with_sizes(w=pattern // size), within)
 
     first, second = _both(tiles)
     if not all(_along_k(tile, type_) for tile, type_ in ((first, types.first), (second, types.second))):
@@ -125,10 +131,12 @@ def _bulk(copies: Copies, stages: int, types: Pair, tiles: Known) -> Strategy:
         s.STAGE["bulkCopy", "bulkCopy"].with_sizes(p=copies.padding, q=copies.padding),
         argument(
             mapped(
-                seq(function(argument(panels(first, types.first))), argument(panels(second, types.second)))
+                seq(
+                    function(argument(swizzled(first, types.first))),
+                    argument(swizzled(second, types.second)),
+                )
             )
         ),
-        argument(everywhere(s.SWIZZLE["bulkCopy"].with_sizes(b=PATTERNS[-1]))),
         s.PIPELINE.with_sizes(s=stages),
     )
 

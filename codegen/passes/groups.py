@@ -12,15 +12,13 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from codegen import imperative as i
-from codegen.buffers import inner_element
+from codegen.buffers import inner_element, swizzle
 from codegen.passes.uses import target_of
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, variable
 from rise.source import Origin
-from rise.types import Layout, Scalar
+from rise.types import Scalar
 
-ROW_BYTES = 128  # of a tile in shared memory
-SWIZZLED = Layout("swizzled", constant(ROW_BYTES))
 PIPELINES = ("reducePipelined", "reduceRoleSplit")
 IN_FLIGHT = 1  # groups of products under way while the next is started
 
@@ -31,25 +29,24 @@ def group_products(function: i.Function) -> i.Function:
     for command in i.commands(function.body):
         if isinstance(command, i.MmaFragment):
             for operand in (command.a, command.b):
-                if isinstance(operand, i.Tile):
+                if isinstance(operand, i.Tile) and (new := news.get(operand.buffer)) is not None:
                     along_k = operand.row_major == (operand is command.a)
-                    _check_operand(operand, news.get(operand.buffer), along_k, command.origin)
+                    _check_operand(operand, new, along_k, command.origin)
     return replace(function, body=_loops(function.body))
 
 
-def _check_operand(tile: i.Tile, new: i.New | None, along_k: bool, origin: Origin) -> None:
-    """A warpgroup reads rows of 128 bytes, swizzled by as many: along k, or across it."""
-    element = inner_element(new.type) if new is not None else None
-    length = ROW_BYTES // element.bytes if isinstance(element, Scalar) else 0
-    lies = new is not None and new.layout == SWIZZLED
-    if tile.leading != constant(length) or not lies:
+def _check_operand(tile: i.Tile, new: i.New, along_k: bool, origin: Origin) -> None:
+    """A warpgroup reads rows that are as long as the pattern they are swizzled by: along k, or across it."""
+    element, pattern = inner_element(new.type), swizzle(new.layout)
+    size = element.bytes if isinstance(element, Scalar) else 1
+    if not pattern or tile.leading != constant(pattern // size):
         raise TranslationError(
             "R0732",
-            f"`{tile.buffer}` is no operand of a warpgroup: rows of {ROW_BYTES} bytes, swizzled",
+            f"`{tile.buffer}` is no operand of a warpgroup: rows of 128, 64 or 32 bytes, swizzled by as many",
             origin,
-            f"copy it with `bulkCopy(swizzled(128))`, in panels of {ROW_BYTES} bytes a row",
+            "copy it with `bulkCopy(swizzled(128))`, in panels of 128 bytes a row",
         )
-    if not along_k and length != ROW_BYTES // 2:
+    if not along_k and size != 2:
         raise TranslationError(
             "R0732",
             f"`{tile.buffer}` is no operand of a warpgroup: rows of `{element}` have to lie along k",

@@ -16,7 +16,7 @@ from math import ceil
 from typing import Any
 
 from rise.errors import StrategyError, UsageError
-from strategies.constraints import Schedule, check, check_sizes, demand
+from strategies.constraints import Schedule, check, check_sizes, demand, panel
 from strategies.registry import find, show_value
 from strategies.search.cost import Cost, cost
 from strategies.search.hardware import Gpu
@@ -81,17 +81,28 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             continue
         tiles = p.batch * ceil(p.m / bm) * ceil(p.n / bn)
         rows = ceil(p.m / bm)
-        for parts, epilogue in (
-            ((1, "direct"),) if p.result_bytes > 2 else ((1, "bulk"), (2, "bulk"), (4, "bulk"))
-        ):
-            if bn % (8 * parts) or bn // parts < 24:
+        # where tiles stick out, what is added to their sums is in as many registers as these
+        out = bool(p.m % bm or p.n % bn)
+        for parts, epilogue in itertools.product((1, 2, 3, 4, 5), ("direct", "bulk")):
+            width = bn // parts
+            if (
+                bn % (8 * parts)
+                or (parts > 1 and width < 48)
+                or (p.result_bytes == 2 and epilogue == "direct")
+            ):
                 continue
-            point = Schedule((bm, bn, 64), (wm, bn), (64, bn // parts, 16), 1, roles=True, in_turn=in_turn)
+            if not p.along_k[1] and width % panel(bn):
+                continue
+            point = Schedule((bm, bn, 64), (wm, bn), (64, width, 16), 1, roles=True, in_turn=in_turn)
+            needed = demand(point)
+            room = gpu.limits.registers_with_roles(needed.threads)
+            if out and p.result_bytes > 2 and needed.registers + width // 2 > room:
+                continue
             yield {
                 "block": [point.block],
                 "warp": [point.warp],
                 "fragment": [point.fragment],
-                "stages": deepest(replace(point, epilogue=epilogue), p, gpu),
+                "stages": [deepest(replace(point, epilogue=epilogue), p, gpu)],
                 "group": [max(g for g in range(1, 9) if rows % g == 0), *(g for g in (16,) if rows % g == 0)],
                 "epilogue": [epilogue],
                 "split_k_blocks": slices(p, bn, gpu),
@@ -102,15 +113,17 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             }
 
 
-def deepest(s: Schedule, p: Problem, gpu: Gpu) -> list[int]:
-    """The most stages that fit into shared memory, up to eight, and one less."""
-    fit = [
-        stages
-        for stages in range(2, 9)
-        if demand(replace(s, stages=stages), p.operand_bytes, p.along_k, p.result_bytes).shared_bytes
-        <= gpu.limits.shared_bytes
-    ]
-    return fit[:-3:-1]
+def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
+    """The most stages that fit into shared memory, up to eight; two where not even these do."""
+    return max(
+        (
+            stages
+            for stages in range(2, 9)
+            if demand(replace(s, stages=stages), p.operand_bytes, p.along_k, p.result_bytes).shared_bytes
+            <= gpu.limits.shared_bytes
+        ),
+        default=2,
+    )
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:

@@ -108,6 +108,22 @@ def test_operands_lie_along_k_or_across(a: str, b: str, shape: dict[str, Any]) -
     assert agrees(text, made)
 
 
+@pytest.mark.parametrize(("width", "pattern"), [(96, 64), (48, 32)])
+def test_panels_are_as_wide_as_the_longest_pattern(width: int, pattern: int) -> None:
+    """Columns of a tile that 64 does not divide: rows of 64 or 32 bytes, and descriptors that say so."""
+    text = product(128, n=192).replace("=> B |>", "=> transpose(B) |>").replace("B: 192.128", "B: 128.192")
+    shape = {"block": (64, width, 64), "warp": (64, width), "fragment": (64, width, 16)}
+    made = derived(text, 2, **shape, roles=True, group=1, blocks=2, cluster=2)
+    assert f"{8 * pattern}, Swizzle::B{pattern})" in made.source
+    assert agrees(text, made)
+    wrong = replace(
+        made, source=made.source.replace(f"{8 * pattern}, Swizzle::B{pattern}", "1024, Swizzle::B128")
+    )
+    with pytest.raises(EmulationError, match=f"swizzle of 128 bytes.*one of {pattern}") as caught:
+        agrees(text, wrong)
+    assert caught.value.code == "R0922"
+
+
 def test_a_step_has_one_barrier_and_leaves_one_product_under_way() -> None:
     source = derived(product(256)).source
     loop = source[source.index("// reducePipelined") : source.index("wgmma_wait<0>")]
@@ -208,7 +224,16 @@ def test_a_pipeline_of_one_stage_is_refused() -> None:
     assert caught.value.code == "R0731"
 
 
-def test_rows_shorter_than_the_pattern_are_refused() -> None:
+@pytest.mark.parametrize("k", [16, 32])
+def test_rows_along_k_are_as_long_as_a_pattern(k: int) -> None:
     text = product(128)
-    result = tensor_core(**{**SMALL, "stages": 2, "block": (128, 64, 32)})(data_flow(check_expression(text)))  # type: ignore[arg-type]
-    assert isinstance(result, Failure) and "64 does not divide 32" in result.story()
+    made = derived(text, 2, block=(128, 64, k))
+    assert f"{16 * k}, Swizzle::B{2 * k})" in made.source
+    assert agrees(text, made)
+
+
+def test_rows_that_no_pattern_divides_are_refused() -> None:
+    text = product(128, n=144).replace("=> B |>", "=> transpose(B) |>").replace("B: 144.128", "B: 128.144")
+    shape = {"block": (64, 72, 64), "warp": (64, 72), "fragment": (64, 72, 16), "stages": 2}
+    result = tensor_core(**{**SMALL, **shape})(data_flow(check_expression(text)))  # type: ignore[arg-type]
+    assert isinstance(result, Failure) and "no multiple: 144 bytes" in result.story()

@@ -162,14 +162,28 @@ def test_tiles_that_do_not_divide_are_refused_with_one_that_does() -> None:
         check_sizes(wide(split_k_blocks=2), {"m": 128, "n": 256, "k": 192})
     with pytest.raises(StrategyError, match="group: 8 does not divide 6, the rows of tiles"):
         check_sizes(wide(group=8), {"m": 768, "n": 256, "k": 64})
-    with pytest.raises(StrategyError, match="block n: 64 does not divide 96"):
-        narrow = wide(block=(128, 96, 64), warp=(64, 96), fragment=(64, 96, 16))
-        check_sizes(narrow, {"m": 128, "n": 96, "k": 64}, (True, False))
+    narrow = wide(block=(128, 96, 64), warp=(64, 96), fragment=(64, 96, 16))
+    check_sizes(narrow, {"m": 128, "n": 96, "k": 64}, (True, False))
+    with pytest.raises(StrategyError, match="block n: 16 does not divide 72"):
+        odd = wide(block=(128, 72, 64), warp=(64, 72), fragment=(64, 72, 16))
+        check_sizes(odd, {"m": 128, "n": 72, "k": 64}, (True, False))
+    with pytest.raises(StrategyError, match="fragment n: 32 does not divide 48"):
+        parts = wide(block=(128, 96, 64), warp=(64, 96), fragment=(64, 48, 16))
+        check_sizes(parts, {"m": 128, "n": 96, "k": 64}, (True, False))
 
 
 def test_widths_that_instructions_do_not_have_are_refused() -> None:
     with pytest.raises(StrategyError, match="there is no fragment 64×100×16"):
         tensor_core((64, 100, 64), (64, 100), (64, 100, 16), epilogue="direct")
+
+
+def test_one_product_gets_along_with_the_registers_at_launch() -> None:
+    """The compiler says so (C7602): of 640 threads each starts with 96, whatever it gets."""
+    shape = {"block": (256, 144, 64), "warp": (64, 144), "stages": 3}
+    with pytest.raises(StrategyError, match="64×144×16 needs 72 registers.*there are 96") as caught:
+        check(wide(**shape, fragment=(64, 144, 16), roles=True))
+    assert caught.value.hint == "a fragment of at most 136 columns"
+    check(wide(**shape, fragment=(64, 72, 16), roles=True))
 
 
 def test_registers_are_given_out_in_eights() -> None:
