@@ -31,6 +31,7 @@ GEMM: References = {
     "matmul": Reference(lambda A, B: A @ B, THREE),
     "matmul_bt": Reference(lambda A, B: A @ B.T, THREE),
     "matmul_at": Reference(lambda A, B: A.T @ B, THREE),
+    "matmul_bt_f16": Reference(lambda A, B: A @ B.T, THREE),
     "gemm_f16": Reference(lambda A, B, C, alpha, beta: alpha * (A @ B) + beta * C, THREE),
     "matmul_tf32": rounded(lambda A, B: tf32(A) @ tf32(B), THREE, A=(-4, 4), B=(-4, 4)),
 }
