@@ -274,8 +274,8 @@ def tensor_cores() -> str:
         " that a single other parameter gives: how often each primitive occurs, and the first lines that"
         " differ.",
         *_switches(),
-        "What the parameters for Hopper do, `roles`, `blocks`, `cluster`, `in_turn` and `epilogue=bulk`, is in"
-        " [hopper-machine.md](hopper-machine.md#from-programs).",
+        "What the parameters for Hopper do, `roles`, `blocks`, `cluster`, `in_turn` and `epilogue=bulk`, is"
+        " in [hopper-machine.md](hopper-machine.md#from-programs).",
     ]) + "\n"  # fmt: skip
 
 
