@@ -90,7 +90,9 @@ def main() -> bool:
 
 INTRODUCTION = """# Schedules of loops
 
-Made with `python examples/tvm_gemm.py --markdown > docs/schedules.md`; a test compares the two.
+Made with `python examples/tvm_gemm.py --markdown > docs/schedules.md`; a test compares the two. Products on
+tensor cores have a strategy of their own ([tensor-cores.md](tensor-cores.md)); its parameters for Hopper are
+in [hopper-machine.md](hopper-machine.md#from-programs).
 
 A program's loops have numbers, 1 is the outermost. What changes their nest is composed from rules:
 

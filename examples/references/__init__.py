@@ -20,6 +20,7 @@ _FILES: Mapping[str, References] = {
     "generators.rise": arrays.GENERATORS,
     "heat.rise": images.HEAT,
     "histograms.rise": science.HISTOGRAMS,
+    "hopper.rise": matrices.HOPPER,
     "images.rise": images.IMAGES,
     "kernels.rise": arrays.KERNELS,
     "linear_algebra.rise": matrices.LINEAR_ALGEBRA,

@@ -31,6 +31,7 @@ GEMM: References = {
     "matmul": Reference(lambda A, B: A @ B, THREE),
     "matmul_bt": Reference(lambda A, B: A @ B.T, THREE),
     "matmul_at": Reference(lambda A, B: A.T @ B, THREE),
+    "matmul_bt_f16": Reference(lambda A, B: A @ B.T, THREE),
     "gemm_f16": Reference(lambda A, B, C, alpha, beta: alpha * (A @ B) + beta * C, THREE),
     "matmul_tf32": rounded(lambda A, B: tf32(A) @ tf32(B), THREE, A=(-4, 4), B=(-4, 4)),
 }
@@ -44,6 +45,22 @@ PRODUCTS: References = {
     "reluProduct": Reference(lambda A, B: np.maximum(A, 0) @ B, THREE),
     "batchedProducts": Reference(lambda As, Bs: As @ Bs, sizes(b=(1, 3), m=(1, 5), n=(1, 7), k=(1, 2))),
     "convolution": Reference(convolution, sizes(h=(1, 3), w=(1, 5), c=(1, 2), o=(1, 3))),
+}
+
+
+def tile_pairs(A: Array, B: Array, *, m: int, n: int, p: int, q: int) -> Array:
+    """The tile of A and that of B at each of m rows and n columns of tiles."""
+    of_rows, of_columns = A.reshape(m, 1, p, -1), B.reshape(1, n, q, -1)
+    return np.repeat(of_rows, n, axis=1), np.repeat(of_columns, m, axis=0)
+
+
+HOPPER: References = {
+    "tilePairs": Reference(tile_pairs, sizes(m=(1, 3), n=(1, 2), k=(1, 5), p=(1, 2), q=(1, 7))),
+    "kTiles": Reference(
+        lambda A, *, r, n, k: A.reshape(r, n, k).swapaxes(0, 1), sizes(n=(1, 3), r=(1, 5), k=(1, 2))
+    ),
+    "storePanels": Reference(lambda tile: tile, sizes(m=(1, 5), n=(1, 3))),
+    "goal": Reference(lambda A, B: A @ B.T, sizes(q=(1, 2), c=(1, 3), k=(1, 3), p=(1, 5))),
 }
 
 LINEAR_ALGEBRA: References = {
