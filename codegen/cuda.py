@@ -70,6 +70,7 @@ class Printer:
     swizzled: set[str] = field(default_factory=set)
     patterns: dict[str, int] = field(default_factory=dict)
     depth: int = 0
+    loading: bool = False
     instructions: list[Wgmma] = field(default_factory=list)
 
     def text(self) -> str:
@@ -283,7 +284,9 @@ class Printer:
         self.command(roles.setup)
         low, high = register_budget(self.launch)
         self.line(f"if (threadIdx.x >= {WARPGROUP * roles.consumers}) {{  // {roles.producers} load")
+        self.loading = True
         self.block(roles.produce, f"registers_decrease<{low}>();")
+        self.loading = False
         self.line(f"}} else {{  // {roles.consumers} compute")
         self.block(roles.consume, f"registers_increase<{high}>();")
         self.line("}")
@@ -305,6 +308,8 @@ class Printer:
             self.line(f"{self.index_type} {counter.name} = {nat_text(counter.start)};")
         if loop.unroll:
             self.line("#pragma unroll")
+        elif self.loading:  # copies of a loop's body keep more indices than those who load have registers
+            self.line("#pragma unroll 1")
         name, count = loop.index, nat_text(loop.count)
         self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.pattern}")
         self.block(loop.body)

@@ -83,6 +83,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         rows = ceil(p.m / bm)
         # where tiles stick out, what is added to their sums is in as many registers as these
         out = bool(p.m % bm or p.n % bn)
+        sliced = slices(p, bn, gpu)
         for parts, epilogue in itertools.product((1, 2, 3, 4, 5), ("direct", "bulk")):
             width = bn // parts
             if (
@@ -105,10 +106,10 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 "stages": [deepest(replace(point, epilogue=epilogue), p, gpu)],
                 "group": [max(g for g in range(1, 9) if rows % g == 0), *(g for g in (16,) if rows % g == 0)],
                 "epilogue": [epilogue],
-                "split_k_blocks": slices(p, bn, gpu),
+                "split_k_blocks": sliced,
                 "roles": [True],
                 "blocks": [gpu.multiprocessors if tiles > gpu.multiprocessors * in_turn else 0],
-                "cluster": [1, 2] if tiles > gpu.multiprocessors else [1],
+                "cluster": [1, 2] if tiles > gpu.multiprocessors and sliced == [1] else [1],
                 "in_turn": [in_turn],
             }
 
