@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import hopper_programs
 import numpy as np
 
 from codegen import runtime
@@ -164,30 +165,30 @@ def checks(small: bool) -> None:
 
 
 def sanitize() -> None:
-    """compute-sanitizer over the checks, in processes of their own."""
+    """compute-sanitizer over the checks, in processes of their own, all at once."""
     tool = shutil.which("compute-sanitizer")
     if tool is None:
         print("compute-sanitizer is not installed")
         return
-    for kind in ("memcheck", "racecheck", "synccheck", "initcheck"):
-        start = time.time()
-        command = [
-            tool,
-            "--tool",
-            kind,
-            "--error-exitcode",
-            "9",
-            sys.executable,
-            __file__,
-            "--only",
-            "small",
-        ]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        lines = [line for line in result.stdout.splitlines() if line.startswith("=====")]
-        summary = lines[-1] if lines else result.stderr[-300:]
-        print(f"{kind}: exit {result.returncode}, {summary} ({time.time() - start:.0f} s)", flush=True)
-        if result.returncode:
-            print("\n".join(lines[:20]), flush=True)
+    programs = ([__file__, "--only", "small"], [str(ROOT / "benchmarks" / "hopper_programs.py"), "cuda"])
+    start = time.time()
+    running = [
+        (kind, Path(program[0]).stem, subprocess.Popen(
+            [tool, "--tool", kind, "--error-exitcode", "9", sys.executable, *program],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        ))
+        for kind in ("memcheck", "racecheck", "synccheck", "initcheck")
+        for program in programs
+    ]  # fmt: skip
+    for kind, name, process in running:
+        output, _ = process.communicate()
+        lines = [line for line in output.splitlines() if line.startswith("=====")]
+        summary = lines[-1] if lines else output[-300:]
+        passed = sum("equal" in line for line in output.splitlines())
+        print(f"{kind} {name}: exit {process.returncode}, {passed} checks equal, {summary}", flush=True)
+        if process.returncode:
+            print("\n".join(output.splitlines()[-30:]), flush=True)
+    print(f"sanitized in {time.time() - start:.0f} s", flush=True)
 
 
 def main() -> None:
@@ -198,6 +199,7 @@ def main() -> None:
         checks(small=True)
     if only in (None, "check"):
         checks(small=False)
+        hopper_programs.main("cuda")
     if only in (None, "sanitize"):
         sanitize()
 

@@ -29,7 +29,7 @@ from codegen.bench.work import Operands, Work
 from rise.errors import LaunchError
 
 MOST_CALLS = 200  # in a graph
-GRAPH = 10_000  # microseconds that a graph is to take, about
+GRAPH = 5_000  # microseconds that a graph is to take, about
 LAUNCHES = 500  # in a row, where the host is measured
 PATIENCE = 20.0  # seconds that a kernel may take
 COPIED = 2**30  # bytes of the copy that bandwidth is measured by

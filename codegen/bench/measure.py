@@ -8,7 +8,7 @@ from typing import Protocol
 
 from codegen.bench.statistics import Summary, summarise
 
-WARM_UP, COARSE = 0.02, 0.05  # seconds
+WARM_UP, COARSE = 0.01, 0.02  # seconds
 LEAST, MOST = 5, 1000  # samples of the coarse pass
 HOPELESS, KEPT = 3.0, 1.3  # times the best: after one sample, after the coarse pass
 ROUNDS, SETTLING = 15, 2  # of the fine pass; the first ones do not count
