@@ -41,10 +41,10 @@ class Limits:
     def registers_with_roles(self, threads: int) -> int:
         """The same for those that compute, where one warpgroup only copies and gives the rest of its own.
 
-        A block has what its threads have at launch, 248 at most; 240 is the most that one can ask for.
+        A block has what its threads have at launch; 248 is the most that one has, and can ask for.
         """
         pool = min(self.registers_of(threads), 248) * threads
-        return min(240, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
+        return min(248, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
 
 
 # the most that any GPU has, which is what `tensor_core` refuses to exceed when it does not know the GPU
