@@ -7,7 +7,7 @@ table of compute capabilities; registers at launch as ptxas counts them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any
 
@@ -168,7 +168,8 @@ def check(
     if needed.shared_bytes > limits.shared_bytes:
         _refuse(
             "stages", f"{s.stages} tiles of {_shape(s.block)} need {needed.shared_bytes} bytes of a block",
-            f"{limits.shared_bytes} bytes of shared memory", _fewer(s, limits, operand_bytes, along_k),
+            f"{limits.shared_bytes} bytes of shared memory",
+            _fewer(s, limits, operand_bytes, along_k, result_bytes),
         )  # fmt: skip
     if not s.by_groups and s.roles:
         _refuse("roles", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16")
@@ -188,21 +189,27 @@ def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool
     if rows * columns % together:
         message = f"tensor_core: cluster, in_turn: {together} does not divide {rows * columns}, the tiles"
         raise StrategyError("R0604", message, hint="`cluster=1 in_turn=1` do")
+    width = ROW // 2
     for index, name in enumerate("mn"):
-        width = ROW // 2
         if s.by_groups and not along_k[index] and s.block[index] % width:
             message = f"tensor_core: block {name}: {width} does not divide {s.block[index]}"
             raise StrategyError("R0604", message, hint=f"rows of this operand lie along {name}, not along k")
+    columns = s.fragment[1]
+    if s.by_groups and not along_k[1] and columns % width and width % columns:
+        message = f"tensor_core: fragment n: {columns} columns lie in several panels of {width}, in part"
+        raise StrategyError("R0604", message, hint="multiples of 64, or 32, 16, 8")
 
 
-def _fewer(s: Schedule, limits: Limits, operand_bytes: int, along_k: tuple[bool, bool]) -> str:
-    one, two = (shared_bytes(_staged(s, n), operand_bytes, along_k) for n in (1, 2))
-    most = (limits.shared_bytes - (2 * one - two)) // max(two - one, 1)
-    return f"stages={most}" if most >= 1 else "a smaller `block`"
-
-
-def _staged(s: Schedule, stages: int) -> Schedule:
-    return Schedule(**{**vars(s), "stages": stages, "epilogue": "direct"})
+def _fewer(
+    s: Schedule, limits: Limits, operand_bytes: int, along_k: tuple[bool, bool], result_bytes: int
+) -> str:
+    """The most stages that fit; where results alone do not, what stores them from registers."""
+    for epilogue, words in ((s.epilogue, ""), ("direct", "epilogue=direct ")):
+        for stages in range(s.stages, 0, -1):
+            smaller = replace(s, stages=stages, epilogue=epilogue)
+            if shared_bytes(smaller, operand_bytes, along_k, result_bytes) <= limits.shared_bytes:
+                return f"{words}stages={stages}"
+    return "a smaller `block`"
 
 
 def _shape(sizes: tuple[int, ...]) -> str:
