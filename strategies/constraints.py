@@ -189,15 +189,11 @@ def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool
     if rows * columns % together:
         message = f"tensor_core: cluster, in_turn: {together} does not divide {rows * columns}, the tiles"
         raise StrategyError("R0604", message, hint="`cluster=1 in_turn=1` do")
-    width = ROW // 2
     for index, name in enumerate("mn"):
+        width = ROW // 2
         if s.by_groups and not along_k[index] and s.block[index] % width:
             message = f"tensor_core: block {name}: {width} does not divide {s.block[index]}"
             raise StrategyError("R0604", message, hint=f"rows of this operand lie along {name}, not along k")
-    columns = s.fragment[1]
-    if s.by_groups and not along_k[1] and columns % width and width % columns:
-        message = f"tensor_core: fragment n: {columns} columns lie in several panels of {width}, in part"
-        raise StrategyError("R0604", message, hint="multiples of 64, or 32, 16, 8")
 
 
 def _fewer(
