@@ -216,12 +216,22 @@ def _matrices_out(
 
 
 def _rows_at(r: Resolver, tile: i.Acceptor, row: Nat, column: Nat, facts: Facts) -> _Rows | None:
-    """How 8×8 elements of 16 bits from there on lie in shared memory, if in aligned rows or columns."""
+    """How 8×8 elements of 16 bits from there on lie in shared memory, if in aligned rows or columns.
+
+    None as well where they are written under a condition.
+    """
     down, along = "matrix_row", "matrix_column"
     inside = facts.with_range(down, 0, ROWS).with_range(along, 0, ROWS)
     path = tuple(simplify(n, inside) for n in (row + variable(down), column + variable(along)))
-    access = r.write(tile, path, inside)
-    if access.buffer not in r.shared:
+    found: list[i.Access] = []
+
+    def probe() -> i.Command:
+        found.append(r.write(tile, path, inside))
+        return i.Skip()
+
+    alone = isinstance(r.named.before(probe), i.Skip)
+    access = found[0]
+    if not alone or access.buffer not in r.shared:
         return None
     linear = simplify(r.linear(access), inside)
     for name, are_rows in ((along, True), (down, False)):

@@ -46,6 +46,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from pathlib import Path
 from threading import Lock
 
@@ -62,7 +63,6 @@ HEADERS = Path(__file__).parent / "emulation"
 
 COMPILE = [
     "-std=c++17",
-    "-O1",
     "-c",
     "-fPIC",
     "-fvisibility=hidden",
@@ -76,6 +76,9 @@ COMPILE = [
     "-Werror=frame-larger-than=200000",  # stacks in `emulation/fiber.hpp` have 256 KiB
 ]
 LINK = ["-shared", "-fPIC"]
+# of a launch with few threads the compiler is what takes time: without optimising it takes a third as long,
+# and the kernel twice
+FEW, FAST, SLOW = 4096, "-O1", "-O0"
 
 INITIALISED, WRITABLE = 1, 2  # flags of an argument
 WHOLE_NUMBER, FRACTION = -1, -2  # the "length" of a number
@@ -191,7 +194,8 @@ def emulate(
     origins:      for each line of the text the part of the program that it comes from: faults show it
     """
     _check_extents(grid, block, shared_bytes)
-    library = _load(compile_kernel(source, kernel))
+    level = SLOW if prod(grid) * prod(block) <= FEW else FAST
+    library = _load(compile_kernel(source, kernel, level))
     prepared, kept_alive = _prepare(arguments)
     launch = _Launch(
         (ctypes.c_uint32 * 3)(*grid),
@@ -232,8 +236,11 @@ def compiler() -> Path | None:
     return None
 
 
-def compile_kernel(source: str, kernel: str) -> Path:
-    """The shared library that emulates a kernel, from the cache if it has been compiled before."""
+def compile_kernel(source: str, kernel: str, level: str = FAST) -> Path:
+    """The shared library that emulates a kernel, from the cache if it has been compiled before.
+
+    level: how far it is optimised; what is computed and what is found wrong is the same for all
+    """
     command = compiler()
     if command is None:
         raise CompilationError(
@@ -242,12 +249,13 @@ def compile_kernel(source: str, kernel: str) -> Path:
             hint="install g++ or clang++, or name one in the environment variable CXX",
         )
     version = compiler_version(command)
-    key = ["emulate", source, kernel, emulated(), header_text(), version, platform.machine(), *COMPILE, *LINK]
+    options = [*COMPILE, level]
+    key = ["emulate", source, kernel, emulated(), header_text(), version, platform.machine(), *options, *LINK]
 
     def build(path: Path) -> None:
         obj = path.with_suffix(".o")
         try:
-            _compile(command, source, kernel, obj)
+            _compile([str(command), *options], source, kernel, obj)
             _run([str(command), *LINK, str(obj), "-o", str(path)], "", source, kernel)
         finally:
             obj.unlink(missing_ok=True)
@@ -278,11 +286,10 @@ def header_text() -> str:
     return "".join(path.read_text(encoding="utf-8") for path in files)
 
 
-def _compile(command: Path, source: str, kernel: str, obj: Path) -> None:
+def _compile(command: list[str], source: str, kernel: str, obj: Path) -> None:
     """Compiles the text, under its own line numbers, and the entry point for the kernel."""
     text = f'{emulated()}#line 1 "{kernel}.cu"\n{source}\nRISE_EMULATE({kernel})\n'
-    options = [*COMPILE, "-isystem", str(HEADERS), "-x", "c++", "-", "-o", str(obj)]
-    _run([str(command), *options], text, source, kernel)
+    _run([*command, "-isystem", str(HEADERS), "-x", "c++", "-", "-o", str(obj)], text, source, kernel)
 
 
 def _run(command: list[str], text: str, source: str, kernel: str) -> None:

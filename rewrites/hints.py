@@ -106,6 +106,11 @@ def endofunction(*names: str, arguments: int = 1) -> Hint:
     return Hint(types)
 
 
+def _often_computing(choose: Choose) -> Mapping[str, Type]:
+    """Half of the functions are of numbers: of those few only change the form of data."""
+    return endofunction("f").types(choose) if choose.below(2) else {}
+
+
 def accumulators(choose: Choose) -> Mapping[str, Type]:
     """Accumulators of whose elements it is known who holds them."""
     m, n, k = choose.pick(((16, 8, 16), (32, 16, 16), (16, 24, 8)))
@@ -175,6 +180,7 @@ HINTS: Mapping[str, Hint] = {
     "tensoriseRegistersSame": replace(of_groups((F16, F16), changed=("g",)), values=_small),
     "tensoriseRegistersWhole": of_groups((SCALARS["i8"], I32), changed=("g",)),
     "tensoriseWhole": tiles((SCALARS["i8"], I32)),
+    "map → mapSeq, computing": Hint(_often_computing),
     "asMatrix >> **g": endofunction("g"),
     "zip(asMatrix, row) >> **g": Hint(accumulators),
     "zip2D(asMatrix, ) >> **g": endofunction("g", arguments=2),

@@ -7,7 +7,7 @@ table of compute capabilities; registers at launch as ptxas counts them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any
 
@@ -40,10 +40,10 @@ class Limits:
     def registers_with_roles(self, threads: int) -> int:
         """The same for those that compute, where one warpgroup only copies and gives the rest of its own.
 
-        A block has what its threads have at launch, 248 at most; 240 is the most that one can ask for.
+        A block has what its threads have at launch; 248 is the most that one has, and can ask for.
         """
         pool = min(self.registers_of(threads), 248) * threads
-        return min(240, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
+        return min(248, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
 
 
 # the most that any GPU has, which is what `tensor_core` refuses to exceed when it does not know the GPU
@@ -175,7 +175,8 @@ def check(
     if needed.shared_bytes > limits.shared_bytes:
         _refuse(
             "stages", f"{s.stages} tiles of {_shape(s.block)} need {needed.shared_bytes} bytes of a block",
-            f"{limits.shared_bytes} bytes of shared memory", _fewer(s, limits, operand_bytes, along_k),
+            f"{limits.shared_bytes} bytes of shared memory",
+            _fewer(s, limits, operand_bytes, along_k, result_bytes),
         )  # fmt: skip
     if not s.by_groups and s.roles:
         _refuse("roles", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16")
@@ -211,14 +212,16 @@ def panel(length: int, size: int = 2) -> int:
     return next((p for p in PATTERNS if length * size % p == 0), PATTERNS[-1]) // size
 
 
-def _fewer(s: Schedule, limits: Limits, operand_bytes: int, along_k: tuple[bool, bool]) -> str:
-    one, two = (shared_bytes(_staged(s, n), operand_bytes, along_k) for n in (1, 2))
-    most = (limits.shared_bytes - (2 * one - two)) // max(two - one, 1)
-    return f"stages={most}" if most >= 1 else "a smaller `block`"
-
-
-def _staged(s: Schedule, stages: int) -> Schedule:
-    return Schedule(**{**vars(s), "stages": stages, "epilogue": "direct"})
+def _fewer(
+    s: Schedule, limits: Limits, operand_bytes: int, along_k: tuple[bool, bool], result_bytes: int
+) -> str:
+    """The most stages that fit; where results alone do not, what stores them from registers."""
+    for epilogue, words in ((s.epilogue, ""), ("direct", "epilogue=direct ")):
+        for stages in range(s.stages, 0, -1):
+            smaller = replace(s, stages=stages, epilogue=epilogue)
+            if shared_bytes(smaller, operand_bytes, along_k, result_bytes) <= limits.shared_bytes:
+                return f"{words}stages={stages}"
+    return "a smaller `block`"
 
 
 def _shape(sizes: tuple[int, ...]) -> str:

@@ -89,8 +89,5 @@ def _modelled(strategy: str, gpu: Gpu, term: Expr) -> tuple[Choice | None, Resul
             reason = f"nothing is remembered; {place} by the cost model, {expected}"
             return Choice(candidate.point, reason), result
         first = first or result
-    return None, first or Failure("tuned", term, f"no tile of `{strategy}` divides {_sizes(problem)}")
-
-
-def _sizes(problem: Problem) -> str:
-    return ", ".join(f"{name} = {size}" for name, size in problem.sizes.items())
+    none = f"nothing is tried of `{strategy}` for products of `{problem.operand}` on {gpu.target}"
+    return None, first or Failure("tuned", term, none)

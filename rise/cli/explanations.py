@@ -28,7 +28,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "`tensor_core`.",
     "R0033": "A line of a file of remembered parameters is damaged, or of another version. Each line is an "
     "object of JSON, written by `rise tune`.",
-    "R0034": "The cost model ranks products of matrices whose sizes are numbers, and this program is none.",
+    "R0034": "The cost model ranks products of matrices whose sizes are numbers, of elements that the tensor "
+    "cores of the target multiply, and this program is none.",
     "R0035": "No candidate became a kernel that is right: the reasons are listed with their parameters.",
     "R0101": "The text is no program: something else is expected where the caret stands.",
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",

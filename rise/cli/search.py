@@ -41,6 +41,12 @@ class Search:
     def problem(self) -> Problem | None:
         return Problem.of(self.program)
 
+    @property
+    def described(self) -> str:
+        """For messages: where there is nothing to rank."""
+        operand = self.problem.operand if self.problem else "?"
+        return f"of `{self.strategy}` for products of `{operand}` on {self.target}"
+
     def remembered(self) -> Record | None:
         return lookup(self.identity, self.target, self.store)
 

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = _search(arguments)
     found = wanted.ranked(arguments.top)
     if not found:
-        raise UsageError("R0034", f"no tile of `{wanted.strategy}` divides the sizes", hint=_sizes(arguments))
+        raise UsageError("R0034", f"nothing is tried {wanted.described}", hint="choose parameters yourself")
     if arguments.dry_run:
         return _dry_run(found, arguments, wanted)
     if arguments.worker is not None:

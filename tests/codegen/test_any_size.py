@@ -84,6 +84,7 @@ def agrees(text: str, made: Kernel | HostProgram, inputs: Any = None) -> bool:
         ("prologue", (1, 1, 1), ("A", "B"), {**MMA, **SLOW}),
         ("A·B", (72, 8, 56), ("transpose(A)", "transpose(B)"), GROUPS),
         ("αA·B + βC", (67, 61, 200), ("A", "B"), GROUPS),
+        ("bias, ReLU", (65, 43, 40), ("A", "B"), GROUPS),
     ],
 )
 def test_a_product_of_any_size_is_exact(

@@ -67,8 +67,8 @@ CASES = {
         f" |> transpose |> mapSeq(fun(r => r |> {SUM})))",
     ),
     "a primitive without translation": (
-        *("R0704", "`bulkStore` has no translation to imperative code yet"),
-        "fun(xs: 4.f32 => «xs |> mapSeq(fun(x => x)) |> bulkStore»)",
+        *("R0704", "`bulkCopy` has no translation to imperative code yet"),
+        "fun(xs: 4.f32 => «xs |> bulkCopy(rowMajor)»)",
     ),
     "registers of all threads read by each": (
         *("R0705", OWNED.format("value", "thread")),

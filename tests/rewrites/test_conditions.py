@@ -109,6 +109,18 @@ REFUSALS = (
         MATRICES.format("f16", "f32(p) * f32(q)"),
         "`g` changes the type from `f16` to `f32`",
     ),
+    (
+        "f of zeros is 0",
+        the("roundUp sums", p=2),
+        "fun((xs: 3.i32, ys: 3.i32) => zip(xs)(ys) |> map(fun((x, y) => x * y + 1)) |> reduce(+, 0))",
+        "the function of two zeros is not known to be 0",
+    ),
+    (
+        "f of zeros is 0",
+        the("roundUp sums", p=2),
+        "fun((xs: 3.f32, ys: 3.f32, z: f32) => zip(xs)(ys) |> map(fun((x, y) => x * z)) |> reduce(+, 0))",
+        "the function of two zeros is not known to be 0",
+    ),
     ("by warp", the("tensorise"), product(64, 8, 16, "f16"), "the instruction is a warpgroup's"),
     ("by warpgroup", the("tensoriseGroup"), product(16, 8, 16, "f16"), "the instruction is a warp's"),
     (

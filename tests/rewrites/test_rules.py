@@ -1,6 +1,7 @@
 """Every rule of the library: where it applies, the type stays, and what is computed, bit by bit.
 
-`HYPOTHESIS_PROFILE=nightly` checks 20 000 instances of each, in place of 500.
+`HYPOTHESIS_PROFILE=nightly` checks 20 000 instances of each, in place of 300. Of 30 runs for each
+mistake of `mutants.py` the longest took 170, a capture, with every second instance's binders hidden.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from strategies.core import top_down
 from strategies.places import mapped
 
 DATA = {name: made for name, made in rules().items() if isinstance(made, Rule)}
-EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 500)
+EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 300)
 LEAST = 0.5  # of the instances, for rules with conditions
 
 
@@ -47,7 +48,7 @@ def _rules_are_not_garbage() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", DATA)
 def test_a_rule_preserves_type_and_value(name: str) -> None:
-    """On random instances; every fifth has binders that hide each other."""
+    """On random instances; every second one has binders that hide each other."""
     evidence = assert_sound(DATA[name], EXAMPLES)
     least = LEAST * evidence.examples if DATA[name].conditions else evidence.examples
     assert evidence.applied >= least > 0, evidence.refusals
@@ -101,6 +102,12 @@ SHAPES = (
     ("dropUnused", "zip(xs)(zip(ys)(zs)) |> map(fun((x, (y, z)) => f(x, z)))"),
     ("reorder >> reorder", "xs |> reorder(n, f, g) |> reorder(n, h, k)"),
     ("idxReduction", "idx(1)(makeArray(3)(x, y, z))"),
+    ("padEmpty as zeros", "xs |> padEmpty(r)"),
+    ("padEmpty out of *f", "xss |> map(fun(xs => zip(xs |> padEmpty(p))(f(xs))))"),
+    (
+        "padEmpty out of *f",
+        "zip(xss)(ys) |> map(fun((xs, y) => xs |> padEmpty(p) |> map(fun(x => f(x, y)))))",
+    ),
     ("mapOutsideMakeArray", "makeArray(2)(xs |> map(f), xs |> map(g))"),
     ("fOutsideMakeArray", "makeArray(2)(xs |> map(f), ys |> map(f))"),
     ("fOutsideSelect", "select(c)(xs |> map(f))(ys |> map(f))"),

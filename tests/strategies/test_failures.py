@@ -93,8 +93,15 @@ CASES: Mapping[str, tuple[Rewrite, str]] = {
     "fewer parts than a position": (position(1000, id_), SCALE),
     "fewer matches than are skipped": (skip(3, MAP_FUSION), SCALE),
     "a repetition without end": (repeat(top_down(SPLIT_JOIN.with_sizes(n=1)), limit=20), SCALE),
-    "a product with tiles that do not divide": (SMALL, product(64, 48, 64)),
-    "a reduction with tiles that do not divide": (SMALL, product(64, 64, 48)),
+    "a product with tiles that do not divide": (
+        body(body(TILE.with_sizes(bm=32, bn=32))),
+        product(64, 48, 64),
+    ),
+    "a reduction with tiles that do not divide": (
+        top_down(BLOCK_REDUCE.with_sizes(n=32)),
+        product(64, 64, 48),
+    ),
+    "a product whose rows cannot be copied": (SMALL, product(64, 43, 64)),
     "a product of other elements": (SMALL, product(64, 64, 64, "f32")),
 }
 

@@ -4,37 +4,47 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Mapping
 from functools import cache
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codegen import runtime
 from codegen.pipeline import Kernel, generate
 from rewrites.result import Success
-from rise.check.program import load
+from rise.check.program import check_text
 from rise.check.specialise import specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.normal import data_flow
-from strategies.constraints import Limits, Schedule, check, check_sizes, demand
+from strategies.constraints import PRODUCER, Demand, Limits, Schedule, check, check_sizes, demand
 from strategies.search.hardware import A100, H200, T4
 from strategies.search.problem import Problem
-from strategies.search.space import Point, ranked
+from strategies.search.space import ranked
 from strategies.tensor_core import tensor_core
 
 GEMM = Path(__file__).parents[2] / "examples" / "gemm.rise"
 
 
+SIZES = (768, 512, 512)
+
+
 @cache
-def program(name: str, m: int, n: int, k: int) -> Expr:
-    return data_flow(specialise(load(GEMM)[name], {"m": m, "n": n, "k": k}))
+def program(name: str, element: str) -> Expr:
+    """A product of gemm.rise, its sums rounded to an element of the result."""
+    text = GEMM.read_text(encoding="utf-8").replace(
+        "reduce(+, 0)))))))", f"reduce(+, 0) |> fun(r => {element}(r))))))))"
+    )
+    return data_flow(specialise(check_text(text)[name], dict(zip("mnk", SIZES, strict=True))))
 
 
-def kernel(name: str, sizes: tuple[int, int, int], point: Point) -> Kernel:
-    result = tensor_core(**dict(point.parameters))(program(name, *sizes))
+def kernel(term: Expr, schedule: Mapping[str, Any]) -> Kernel:
+    result = tensor_core(**schedule)(term)
     assert isinstance(result, Success), result.story()
-    return generate(result.term, f"{name}_kernel")
+    return generate(result.term, "product")
 
 
 def accumulators(text: str) -> int:
@@ -46,40 +56,55 @@ def accumulators(text: str) -> int:
     return found
 
 
-NAMES = {"matmul_bt": (True, True), "matmul_at": (False, False)}
+PRODUCTS = (("matmul_bt", "f32"), ("matmul_bt", "f16"), ("matmul_at", "f32"))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_predicted_is_what_the_kernel_has(name: str) -> None:
-    """Legal points of each kind, drawn at random: threads, bytes of shared memory, and that they compile."""
-    sizes = (768, 512, 512)
-    p = Problem.of(program(name, *sizes))
-    assert p is not None and p.along_k == NAMES[name]
-    legal = [each.point for each in ranked("tensor_core", p, H200)]
-    kinds = [
-        [
-            point
-            for point in legal
-            if point.schedule.by_groups is groups and point.schedule.split_k_blocks == 1
-        ]
-        for groups in (True, False)
-    ]
+@pytest.mark.parametrize(("name", "element"), PRODUCTS)
+def test_what_is_predicted_is_what_the_kernel_has(name: str, element: str) -> None:
+    """Legal points of each kind, drawn at random: threads, bytes of shared memory, registers."""
+    term = program(name, element)
+    p = Problem.of(term)
+    assert p is not None and p.along_k == (("bt" in name),) * 2
+    legal = [each.point for each in ranked("tensor_core", p, H200) if each.point.schedule.split_k_blocks == 1]
+    kinds = [[point for point in legal if point.schedule.by_groups is groups] for groups in (True, False)]
     random_ = random.Random(name)
-    checked = 0
     for point in [random_.choice(kind) for kind in kinds]:
-        made = kernel(name, sizes, point)
-        needed = demand(point.schedule, p.operand_bytes, p.along_k)
+        made, needed = kernel(term, dict(point.parameters)), asked(point.schedule, p)
         assert (made.launch.threads, made.launch.shared_bytes) == (needed.threads, needed.shared_bytes), point
         if point.schedule.by_groups:
+            assert point.schedule.roles
             assert accumulators(made.source) == needed.accumulators, point
+            high = H200.limits.registers_with_roles(needed.threads)
+            assert (PRODUCER, high) == given_away(made.source), point
+            assert needed.registers <= high
         if runtime.can_compile():
             (found,) = runtime.resources(made.source, "sm_90a").values()
             room = H200.limits.registers_of(needed.threads)
-            assert needed.accumulators < found.registers <= room, point
-            if point.schedule.by_groups:
-                assert (found.registers, found.spill_stores) == (needed.registers, 0), point
-        checked += 1
-    assert checked == 2
+            assert found.spill_stores == 0 and found.registers <= room, point
+            assert point.schedule.roles or needed.accumulators < found.registers, point
+
+
+def asked(s: Schedule, p: Problem) -> Demand:
+    return demand(s, p.operand_bytes, p.along_k, p.result_bytes)
+
+
+def given_away(text: str) -> tuple[int, int]:
+    """Registers of a thread that loads, and of one that computes."""
+    low, high = re.findall(r"registers_(?:de|in)crease<(\d+)>\(\)", text)
+    return int(low), int(high)
+
+
+@pytest.mark.parametrize("columns", [32, 128, 256])
+def test_the_fewest_registers_are_those_of_a_product_alone(columns: int) -> None:
+    """Without roles, where ptxas counts those who compute, and tiles that divide the sizes."""
+    if not runtime.can_compile():
+        pytest.skip("nothing counts registers")
+    term = program("matmul_bt", "f32")
+    schedule = {"block": (64, columns, 64), "warp": (64, columns), "fragment": (64, columns, 16)}
+    made = kernel(term, {**schedule, "stages": 3, "epilogue": "direct"})
+    (found,) = runtime.resources(made.source, "sm_90a").values()
+    needed = demand(Schedule(**schedule, stages=3, epilogue="direct"), result_bytes=4)
+    assert (found.registers, found.spill_stores) == (needed.registers, 0)
 
 
 def wide(**changes: object) -> Schedule:
@@ -114,7 +139,7 @@ def wide(**changes: object) -> Schedule:
             Schedule(stages=4), A100.limits, "stages: 4 tiles of 128×128×64 need 147456", None,
         ),
         (
-            Schedule(stages=3), T4.limits, "stages: 3 tiles", "stages=1",
+            Schedule(stages=3), T4.limits, "stages: 3 tiles", "epilogue=direct stages=1",
         ),
         (
             Schedule(roles=True), H200.limits, "roles: true needs warpgroups", "64×n×16",
@@ -151,17 +176,27 @@ def test_the_strategy_refuses_before_it_derives() -> None:
         tensor_core((128, 256, 64), (64, 256), (64, 256, 16), stages=8, epilogue="direct")
 
 
-def test_tiles_that_do_not_divide_are_refused_with_one_that_does() -> None:
-    with pytest.raises(StrategyError) as refused:
-        check_sizes(wide(), {"m": 128, "n": 960, "k": 64})
-    assert (refused.value.code, refused.value.message) == (
-        "R0604", "tensor_core: block n: 256 does not divide n = 960",
-    )  # fmt: skip
-    assert refused.value.hint == "240 does"
-    with pytest.raises(StrategyError, match="block k: 128 does not divide k = 192"):
-        check_sizes(wide(split_k_blocks=2), {"m": 128, "n": 256, "k": 192})
-    with pytest.raises(StrategyError, match="group: 8 does not divide 6, the rows of tiles"):
+def test_tiles_may_stick_out_of_the_result() -> None:
+    check_sizes(wide(), {"m": 129, "n": 960, "k": 65})
+    check_sizes(wide(split_k_blocks=2), {"m": 128, "n": 256, "k": 192})
+    check_sizes(wide(group=7, cluster=2), {"m": 13 * 128 + 1, "n": 255, "k": 64})
+
+
+def test_tiles_that_are_not_so_many_are_refused() -> None:
+    """Of 6 × 1 tiles groups of 8 rows, of 7 × 3 two at a time."""
+    with pytest.raises(StrategyError, match="group: 8 does not divide 6, the rows of tiles") as refused:
         check_sizes(wide(group=8), {"m": 768, "n": 256, "k": 64})
+    assert refused.value.code == "R0604"
+    sizes = {"m": 6 * 128 + 1, "n": 2 * 256 + 1, "k": 64}
+    for together in ({"cluster": 2}, {"in_turn": 2}, {"cluster": 2, "in_turn": 3}):
+        said = f"cluster, in_turn: {prod(together.values())} does not divide 21, the tiles"
+        with pytest.raises(StrategyError, match=said) as refused:
+            check_sizes(wide(**together), sizes)
+        assert refused.value.hint == "`cluster=1 in_turn=1` do"
+    check_sizes(wide(in_turn=3, group=7), sizes)
+
+
+def test_panels_of_rows_across_k_are_as_wide_as_a_pattern() -> None:
     narrow = wide(block=(128, 96, 64), warp=(64, 96), fragment=(64, 96, 16))
     check_sizes(narrow, {"m": 128, "n": 96, "k": 64}, (True, False))
     with pytest.raises(StrategyError, match="block n: 16 does not divide 72"):
@@ -192,10 +227,26 @@ def test_registers_are_given_out_in_eights() -> None:
 
 
 def test_registers_that_a_role_gives_away_are_those_of_the_others() -> None:
-    """Legal by hopper.md §2.2: 40/248, 24/240/240, 32/160/160/160; 40/248/248 would wait for ever."""
+    """Legal by hopper.md §2.2: 40/248, 40/232/232, 40/152/152/152; 40/248/248 waits for ever."""
     found = [H200.limits.registers_with_roles(128 * (1 + groups)) for groups in (1, 2, 3)]
-    assert found == [240, 240, 160]
+    assert found == [248, 232, 152]
+    for groups, high in enumerate(found, 1):
+        pool = min(H200.limits.registers_of(128 * (1 + groups)), 248) * (1 + groups)
+        assert PRODUCER + groups * high <= pool < PRODUCER + groups * (high + 8) or high == 248
     large = {"block": (256, 192, 64), "warp": (128, 192), "fragment": (64, 192, 16), "stages": 3}
     assert check(wide(**large, roles=True)).accumulators == 192
-    with pytest.raises(StrategyError, match="192 registers a thread for sums and 26 besides; there are 160"):
+    with pytest.raises(StrategyError, match="192 registers a thread for sums and 26 besides; there are 152"):
         check(wide(**{**large, "block": (384, 192, 64), "stages": 2}, roles=True))
+
+
+def test_a_bulk_epilogue_has_its_results_in_shared_memory() -> None:
+    """Beside the ring where others load meanwhile, else in its place: 2 × 64 × 256 results of 2 bytes."""
+    ring = check(wide()).shared_bytes
+    assert check(wide(epilogue="bulk")).shared_bytes == ring
+    assert check(wide(epilogue="bulk", stages=1)).shared_bytes == 2 * 64 * 256 * 2
+    small = wide(epilogue="bulk", roles=True, fragment=(64, 64, 16))
+    assert check(small).shared_bytes == ring + 2 * 64 * 64 * 2
+    with pytest.raises(StrategyError, match="stages: 4 tiles") as refused:
+        check(wide(epilogue="bulk", roles=True))
+    assert refused.value.hint == "stages=3"
+    check(wide(epilogue="bulk", roles=True, stages=3))

@@ -87,10 +87,21 @@ def test_a_program_without_products_is_refused() -> None:
     assert tuned().choice(term) is None
 
 
-def test_sizes_that_no_tile_divides_are_named() -> None:
+def test_rows_that_nothing_tried_can_copy_are_named() -> None:
+    """Tiles may be larger than a matrix of any size; but what is tried copies 16 bytes at once."""
     odd = data_flow(specialise(load(EXAMPLES / "gemm.rise")["matmul"], {"m": 7, "n": 5, "k": 3}))
     found = tuned()(odd)
-    assert isinstance(found, Failure) and "divides m = 7, n = 5, k = 3" in found.reason
+    assert isinstance(found, Failure) and "rows of 3 elements, 6 bytes" in found.reason
+    assert "`vector=1 asynchronous=false`" in (found.hint or "")
+    even = data_flow(specialise(load(EXAMPLES / "gemm.rise")["matmul"], {"m": 7, "n": 24, "k": 40}))
+    assert isinstance(tuned()(even), Success)
+
+
+def test_elements_that_nothing_is_tried_for_are_named() -> None:
+    term = data_flow(specialise(load(EXAMPLES / "gemm.rise")["matmul_tf32"], {"m": 64, "n": 64, "k": 64}))
+    found = tuned(target="sm_75")(term)
+    assert isinstance(found, Failure)
+    assert found.reason == "nothing is tried of `tensor_core` for products of `f32` on sm_75"
 
 
 def test_the_command_line_says_what_was_chosen(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

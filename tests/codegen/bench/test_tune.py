@@ -205,18 +205,22 @@ def test_without_a_gpu_that_is_said(
     assert "no GPU to time candidates on\nhint: `--dry-run`" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
-def test_a_dry_run_ranks_and_compiles(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No GPU, and kernels are compiled in this process."""
     monkeypatch.setenv("RISE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(stages, "present_target", lambda: None)
 
     @contextmanager
-    def at_once(count: int | None = None, seconds: float | None = None) -> Any:
+    def processes(count: int | None = None, seconds: float | None = None) -> Any:
         yield Immediately()
 
-    monkeypatch.setattr(build, "processes", at_once)
+    monkeypatch.setattr(build, "processes", processes)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
+def test_a_dry_run_ranks_and_compiles(capsys: pytest.CaptureFixture[str]) -> None:
     command = [*COMMAND[:4], "m=512,n=512,k=256", "--top", "2", "--dry-run"]
     assert main([*command, "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)
@@ -230,7 +234,6 @@ def test_a_dry_run_ranks_and_compiles(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--sizes", "m=7", "n=5", "k=3"], "R0034: no tile of `tensor_core` divides the sizes"),
         (["--sizes", "m=64", "n=64", "k=64", "--strategy", "stencil"], "R0032: nothing says what to try"),
         (["--sizes", "m=64", "n=64", "k=64", "--target", "sm_70"], "R0031: nothing is known of GPUs"),
         (["--sizes", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
@@ -239,6 +242,20 @@ def test_a_dry_run_ranks_and_compiles(
 def test_what_cannot_be_searched(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", GEMM, "matmul", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_product_that_nothing_is_tried_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", GEMM, "matmul_tf32", *COMMAND[3:7], "--target", "sm_75"]) == 2
+    said = "R0034: nothing is tried of `tensor_core` for products of `f32` on sm_75"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("at_once")
+def test_sizes_whose_rows_cannot_be_copied_are_refused_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*COMMAND[:4], "m=7,n=5,k=3", "--top", "2", "--dry-run", "--json"]
+    assert main(command) == 1
+    reasons = [line["reason"] for line in json.loads(capsys.readouterr().out)]
+    assert len(reasons) == 2 and all("rows of 3 elements, 6 bytes" in reason for reason in reasons)
 
 
 # --- tables whose candidates are searched -------------------------------------------------------------------
