@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isinf, prod
 
 from codegen import imperative as i
@@ -17,7 +17,7 @@ from codegen.sizes import nat_text
 from codegen.wgmma import Wgmma, print_wgmma
 from rise.errors import TranslationError
 from rise.instructions import Family
-from rise.nat import Nat, NatVariable, constant, nat
+from rise.nat import Nat, NatVariable, constant, nat, quotient, variable
 from rise.source import Origin
 from rise.types import I32, Array, Data, Fragment, FragmentKind, Index, Layout, Scalar, Space, Vector
 
@@ -71,6 +71,7 @@ class Printer:
     patterns: dict[str, int] = field(default_factory=dict)
     depth: int = 0
     loading: bool = False
+    unrolled: tuple[str, ...] = ()
     instructions: list[Wgmma] = field(default_factory=list)
 
     def text(self) -> str:
@@ -195,7 +196,7 @@ class Printer:
                 self.block(body)
                 self.line("}")
             case i.Define(name, value, body):
-                self.line(f"const {self.index_type} {name} = {nat_text(value)};")
+                self.line(f"const {self.index_type} {name} = {_defined(value)};")
                 self.command(body)
             case i.For():
                 self._for(command)
@@ -312,7 +313,10 @@ class Printer:
             self.line("#pragma unroll 1")
         name, count = loop.index, nat_text(loop.count)
         self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.pattern}")
+        outside = self.unrolled
+        self.unrolled = (*outside, name) if loop.unroll else outside
         self.block(loop.body)
+        self.unrolled = outside
         self.depth += 1
         for counter in loop.counters:
             counted, last = counter.name, nat_text(counter.modulus - 1)
@@ -422,7 +426,12 @@ class Printer:
         """Of a tile across k also how far its panels are apart, in bytes; eight rows are a stride."""
         size, pattern = _bytes(self.types[tile.buffer]), self.patterns[tile.buffer]
         leading = 16 if major == "K" or tile.panel is None else size * number(tile.panel, "a distance")
-        return f"shared_descriptor({self._pointer(tile)}, {leading}, {8 * pattern}, Swizzle::B{pattern})"
+        # what only unrolled loops change is added to the descriptor, not to the address that it is made of
+        start = tile.offset.substitute({NatVariable(name): constant(0) for name in self.unrolled})
+        first = self._pointer(replace(tile, offset=start))
+        made = f"shared_descriptor({first}, {leading}, {8 * pattern}, Swizzle::B{pattern})"
+        rest = size * (tile.offset - start)
+        return made if rest == constant(0) else f"further({made}, {nat_text(rest)})"
 
     def _library_of(self, target: i.Acceptor) -> str:
         fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
@@ -532,6 +541,12 @@ def _whole(name: str, operands: list[str]) -> str:
     if name == "fma":
         return f"({operands[0]} * {operands[1]} + {operands[2]})"
     return f" {INFIX[name]} ".join(operands)
+
+
+def _defined(value: Nat) -> str:
+    """All threads of a warp have the same warpgroup, which the GPU's compiler does not see by itself."""
+    text = nat_text(value)
+    return f"uniform({text})" if value == quotient(variable("threadIdx.x"), WARPGROUP) else text
 
 
 def _read(target: object) -> i.Expression:

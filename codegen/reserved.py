@@ -22,7 +22,11 @@ HEADER = """
 output Global Shared Local shared_memory Swizzled swizzled_memory bfloat16 rise_shared_bytes rise_emulation
 tf32 to_tf32 from_tf32 fma_bfloat16
 Bits lane member group Barrier TensorMap Descriptor Swizzle wgmma wgmma_fence wgmma_commit wgmma_wait
-barrier_init barrier_expect barrier_wait fence_barrier_init bulk_load shared_descriptor Wgmma Major
+barrier_init barrier_expect barrier_wait barrier_arrive barrier_arrive_remote fence_barrier_init
+named_barrier bulk_load bulk_load_multicast bulk_store bulk_commit bulk_wait bulk_wait_read
+fence_async_shared prefetch_map shared_descriptor further uniform Wgmma Major elect_one
+registers_increase registers_decrease cluster_sync cluster_rank store_matrices store_matrices_transposed
+start_next_kernel await_previous_kernel
 mma volta load_matrices load_matrices_transposed
 copy_vector copy_async copy_async_or_zero commit_copies wait_copies
 """

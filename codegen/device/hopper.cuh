@@ -154,6 +154,14 @@ __device__ __forceinline__ Descriptor shared_descriptor(const T* pointer, int le
          static_cast<Descriptor>(swizzle) << 62;
 }
 
+// The same so many bytes further on; `bytes` is a multiple of 16.
+__device__ __forceinline__ Descriptor further(Descriptor made, int bytes) {
+  return (made & 0xffffffff00000000) | (static_cast<unsigned>(made) + static_cast<unsigned>(bytes >> 4));
+}
+
+// What all threads of a warp have, so that it is computed once for all of them. All of them call it.
+__device__ __forceinline__ int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
+
 // A type of operands that is no type of C++, of one byte.
 struct e4m3;
 

@@ -15,6 +15,7 @@ using rise_emulation::bulk_commit;
 using rise_emulation::cluster_rank;
 using rise_emulation::cluster_sync;
 using rise_emulation::elect_one;
+using rise_emulation::further;
 using rise_emulation::registers_decrease;
 using rise_emulation::registers_increase;
 using rise_emulation::shared_descriptor;

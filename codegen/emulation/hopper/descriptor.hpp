@@ -75,4 +75,13 @@ static inline Descriptor shared_descriptor(Pointer<T> pointer, int leading, int 
   return bits | static_cast<Descriptor>(swizzle) << 62;
 }
 
+// The same so many bytes further on: within the 2^18 bytes that a descriptor can name.
+static inline Descriptor further(Descriptor made, int bytes, int line = __builtin_LINE()) {
+  int64_t start = (static_cast<int64_t>(made & 0x3fff) << 4) + bytes;
+  return (made & ~0x3fffull) | static_cast<Descriptor>(field_of(start, "start", line));
+}
+
 }  // namespace rise_emulation
+
+// All threads of a warp are to have the same; here each has its own.
+static inline int uniform(int value) { return value; }
