@@ -320,7 +320,8 @@ class Printer:
         self.depth += 1
         for counter in loop.counters:
             counted, last = counter.name, nat_text(counter.modulus - 1)
-            self.line(f"{counted} = {counted} == {last} ? 0 : {counted} + 1;")
+            condition = f"if ({counter.after} == 0) " if counter.after else ""
+            self.line(f"{condition}{counted} = {counted} == {last} ? 0 : {counted} + 1;")
         self.depth -= 1
         self.line("}")
 

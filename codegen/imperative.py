@@ -428,11 +428,15 @@ class Define:
 
 @dataclass(frozen=True)
 class Counter:
-    """(start + index of the loop) mod modulus, without dividing: it starts again at 0. start < modulus."""
+    """(start + index of the loop) mod modulus, without dividing: it starts again at 0. start < modulus.
+
+    after: the counter that it counts the rounds of, in place of the iterations of the loop
+    """
 
     name: str
     start: Nat
     modulus: Nat
+    after: str = ""
 
 
 @dataclass(frozen=True)

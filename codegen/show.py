@@ -58,7 +58,8 @@ def _lines(command: i.Command) -> Iterator[str]:
         case i.For(index, count, body, unroll):
             for counter in command.counters:
                 start, modulus = show_nat(counter.start), show_nat(counter.modulus)
-                yield f"counter({counter.name} = ({start} + {index}) mod {modulus})"
+                counted = f"rounds of {counter.after}" if counter.after else index
+                yield f"counter({counter.name} = ({start} + {counted}) mod {modulus})"
             yield from _block(f"for({index} < {show_nat(count)}{', unroll' if unroll else ''})", body)
         case i.ParallelFor(level, dimension, index, count, body):
             head = f"parFor({level.value} {dimension}, {index} < {show_nat(count)})"
