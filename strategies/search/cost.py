@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from math import ceil
 
 from rise.instructions import Family, family
-from strategies.constraints import PARTIAL, Schedule, demand
+from strategies.constraints import PARTIAL, PATTERNS, Schedule, demand, panel
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
-SECOND_KERNEL = 3500  # cycles: the end of a kernel and the start of the next
+SECOND_KERNEL = 6000  # cycles: the end of a kernel and the start of the next
 SYNCHRONISATION = 0.01  # of a tile's time, where the blocks of a cluster wait for each other
+NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
 
@@ -82,13 +83,25 @@ def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     wm, wn = s.fragment[:2] if s.by_groups else s.warp
     reads = (bm / wm) * (bn / wn) * (wm + wn)
     moved = depth(p, s) * p.operand_bytes * (bm + bn + reads)
-    return moved / gpu.shared_rate
+    narrow = s.by_groups and any(_narrow(p, s, index) for index in (0, 1))
+    return moved / gpu.shared_rate * (NARROW if narrow else 1)
+
+
+def _narrow(p: Problem, s: Schedule, index: int) -> bool:
+    """Whether an operand across k lies in rows of the shortest pattern, whose chunks share banks."""
+    size = p.operand_bytes
+    return not p.along_k[index] and panel(s.block[index], size) * size == PATTERNS[-1]
 
 
 def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """K·es·(BM + BN/c) from the cache, which all multiprocessors share; blocks of a cluster share columns."""
     moved = depth(p, s) * p.operand_bytes * (s.block[0] + s.block[1] / max(s.cluster, 1))
-    return moved / min(gpu.l2_port, gpu.l2_rate / gpu.multiprocessors)
+    return moved / port(p, s, gpu)
+
+
+def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """Bytes a cycle between the L2 cache and a multiprocessor, where all that compute ask for as many."""
+    return min(gpu.l2_port, gpu.l2_rate / min(workers(s, gpu), tiles(p, s)))
 
 
 def latency_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -109,13 +122,14 @@ def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 
 def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """BM·BN results through the L2 cache; once more through shared memory, if they go there.
+    """BM·BN results, and what is added to them, through the L2 cache; results in shared memory as well.
 
     Stored from fragments, four lanes have a row's neighbours: of 16-bit elements half a sector of the cache.
     """
     size = PARTIAL if s.split_k_blocks > 1 else p.result_bytes
     sector = 2 if s.epilogue == "direct" and size < PARTIAL else 1
-    stored = s.block[0] * s.block[1] * size * sector / min(gpu.l2_port, gpu.l2_rate / gpu.multiprocessors)
+    added = 0 if s.split_k_blocks > 1 else p.added_bytes
+    stored = s.block[0] * s.block[1] * (size * sector + added) / port(p, s, gpu)
     each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
     return stored + s.block[0] * s.block[1] * 2 * each / gpu.shared_rate
 
@@ -123,7 +137,7 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """A, B and D through memory once; operands again with every wave that leaves the cache."""
     operands = p.batch * (p.m + p.n) * p.k * p.operand_bytes
-    result = p.batch * p.m * p.n * p.result_bytes
+    result = p.batch * p.m * p.n * (p.result_bytes + p.added_bytes)
     if operands > gpu.l2_bytes:
         rows, columns = footprint(p, s, gpu)
         wave = (rows * s.block[0] + columns * s.block[1]) * depth(p, s) * p.operand_bytes
@@ -144,7 +158,7 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """Of split-K: a kernel that reads the sums of all slices and writes the result."""
     if s.split_k_blocks == 1:
         return 0.0
-    moved = p.batch * p.m * p.n * (s.split_k_blocks * PARTIAL + p.result_bytes)
+    moved = p.batch * p.m * p.n * (s.split_k_blocks * PARTIAL + p.result_bytes + p.added_bytes)
     fits = moved < gpu.l2_bytes
     return SECOND_KERNEL + moved / (gpu.l2_rate if fits else gpu.dram_rate)
 

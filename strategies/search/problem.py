@@ -27,6 +27,7 @@ class Problem:
     operand: the type of an element of A and B
     computed: whether an operand is computed from what is in memory, on the way to its product
     operand_bytes, result_bytes: of an element
+    added_bytes: of the elements of matrices like the result that are read for one of it
     """
 
     m: int
@@ -38,6 +39,7 @@ class Problem:
     along_k: tuple[bool, bool] = (True, False)
     operand: str = "f16"
     computed: bool = False
+    added_bytes: int = 0
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -62,7 +64,7 @@ class Problem:
         return cls(
             rows, columns, sum(known[len(result) :]), prod(known[: len(result) - 2]),
             _bytes(operand), _bytes(element), along_k, str(operand),
-            bool(computed_operands(_after(separate_prologue, found))),
+            bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
         )  # fmt: skip
 
 
@@ -100,6 +102,16 @@ def _along(matrix: Expr) -> bool:
 
 def _number(size: Nat) -> int | None:
     return size.value
+
+
+def _added(program: Expr, result: tuple[Nat, ...]) -> int:
+    """Of the inputs that have the result's shape: what is finished with them is a matrix like it."""
+    found = 0
+    while isinstance(program, Lambda):
+        sizes, element = shape(program.parameter.type)
+        found += _bytes(element) if tuple(sizes) == tuple(result) else 0
+        program = program.body
+    return found
 
 
 def _bytes(scalar: Type) -> int:
