@@ -1,7 +1,7 @@
 """GPUs as numbers: what the cost model knows of them, and nothing else does.
 
 Sources: NVIDIA's white papers and the programming guide; the sustained fraction and the latency of H200 from
-benchmarks/results/warpgroups-h200.txt, where tensor cores are held back by power. Figures for the others are
+benchmarks/results/schedules-h200.csv, where tensor cores are held back by power. Figures for the others are
 estimates of the same kind.
 """
 

@@ -37,6 +37,13 @@ class Point:
     def of(cls, strategy: str, parameters: Parameters) -> Point:
         return cls(strategy, tuple(parameters.items()))
 
+    @classmethod
+    def read(cls, strategy: str, settings: str) -> Point:
+        """From what `settings` gives, as `name=value …`. UsageError for what the strategy does not have."""
+        given = dict(part.split("=", 1) for part in settings.split())
+        known = {setting.name: setting for setting in find(strategy).settings}
+        return cls.of(strategy, {name: known[name].read(text) for name, text in given.items()})
+
     @property
     def settings(self) -> dict[str, str]:
         """As `--set` takes them."""
