@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from codegen.bench.machine import Machine
@@ -74,16 +74,28 @@ def _lines(subject: Subject, cases: Sequence[Case], found: dict[tuple[str, str],
 
 
 def _means(subject: Subject, cases: Sequence[Case], found: dict[tuple[str, str], Row]) -> Iterator[str]:
-    """Geometric means of how much longer the others take."""
-    means = []
-    for kind in subject.baselines:
-        ratios = [row.ratio for case in cases if (row := found.get((case.key, kind))) and row.ratio]
-        if ratios:
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            better = sum(ratio > 1 for ratio in ratios)
-            means.append(f"{kind} {mean:.3f} (ours is faster at {better} of {len(ratios)})")
-    if means:
+    """Geometric means of how much longer the others take: each, and at each case the fastest of them."""
+    ratios = {
+        kind: {
+            _sizes(case): row.ratio for case in cases if (row := found.get((case.key, kind))) and row.ratio
+        }
+        for kind in subject.baselines
+    }
+    if len(subject.baselines) > 1:
+        measured = dict.fromkeys(size for of in ratios.values() for size in of)
+        ratios["the fastest of them"] = {
+            size: min(of[size] for of in ratios.values() if size in of) for size in measured
+        }
+    if means := [_mean(kind, of) for kind, of in ratios.items() if of]:
         yield f"Times of the others over ours, geometric means: {'; '.join(means)}."
+
+
+def _mean(kind: str, ratios: Mapping[str, float]) -> str:
+    mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    better = sum(ratio > 1 for ratio in ratios.values())
+    worst = min(ratios, key=lambda size: ratios[size])
+    least = f"least {ratios[worst]:.3f} at {worst}"
+    return f"{kind} {mean:.3f} (ours is faster at {better} of {len(ratios)}; {least})"
 
 
 def _refusals(attempts: Iterable[Attempt]) -> Iterator[str]:

@@ -52,11 +52,19 @@ def test_the_report_says_ratios_means_and_what_is_missing(tmp_path: Path) -> Non
     )
     text = markdown(of, ROWS, [wrong], MACHINE)
     assert "| 64 64 64 | 10.00 | 1.0% | 500.0 | 50.0% | 2.000 | – | `good` |" in text
-    assert "cublas 1.400 (ours is faster at 1 of 2)" in text
+    assert "cublas 1.400 (ours is faster at 1 of 2; least 0.980 at 128 128 128)" in text
     assert "Not measured: 256 256 256." in text
     assert "* wrong: rise `bad`: 5 in place of 4" in text
     assert "a GPU, driver 580, CUDA 13.0, torch 2.11; 132 multiprocessors" in text
     assert len({line.count("|") for line in text.splitlines() if line.startswith("|")}) == 1
+
+
+def test_at_each_case_the_fastest_of_the_others_counts(tmp_path: Path) -> None:
+    of = table(tmp_path, "good", "better", baselines=["cublas", "torch"], sizes=[64, 128])
+    rows = [*ROWS, row(64, "torch", "t", 9.0, 0.9), row(128, "torch", "t", 12.8, 1.28)]
+    text = markdown(of, rows, [])
+    # 0.9 and 0.98: the geometric mean of the lesser ratios
+    assert "the fastest of them 0.939 (ours is faster at 0 of 2; least 0.900 at 64 64 64)" in text
 
 
 def test_a_case_of_baselines_alone_is_in_the_report(tmp_path: Path) -> None:
