@@ -6,6 +6,7 @@ that reproduces it.
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
@@ -22,6 +23,13 @@ COMMON = {
 settings.register_profile("ci", max_examples=100, derandomize=True, **COMMON)
 settings.register_profile("nightly", max_examples=2000, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_finish() -> None:
+    """Modules, rules and the tests themselves stay: without this each collection of garbage visits them."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
 
 
 def pytest_report_header() -> str:

@@ -39,6 +39,7 @@ def known(of: Fragment) -> Distribution:
     return places
 
 
+@cache
 def elements(places: Distribution) -> dict[tuple[int, int], Element]:
     """(row, column) by lane and register."""
     found: dict[tuple[int, int], Element] = {}

@@ -91,6 +91,6 @@ def assert_sound(rule: Rule, examples: int, *, start: int = 0, by: Rewrite | Non
 
 
 def drawn(rule: Rule, seed: int) -> Instance:
-    """The instance of a seed. Every second one has binders that hide each other."""
+    """The instance of a seed. Three of four have binders that hide each other."""
     made = sampled(rule, seed)
-    return replace(made, left=hiding(made.left, Drawn(seed))) if seed % 2 else made
+    return replace(made, left=hiding(made.left, Drawn(seed))) if seed % 4 else made
