@@ -80,45 +80,56 @@ ARRANGEMENTS = (
 WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
 
 
+PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
+NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
+
+
 def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
-    """By warpgroups, fed by another one: tiles of some widths, those that divide n among them."""
+    """By warpgroups, fed by another one."""
+    for s in shapes(p, gpu):
+        rows, columns = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
+        tiles, sliced = p.batch * rows * columns, slices(p, s.block[1], gpu)
+        many = tiles > gpu.multiprocessors
+        yield {
+            "block": [s.block],
+            "warp": [s.warp],
+            "fragment": [s.fragment],
+            "stages": [deepest(s, p, gpu)],
+            "group": [max(g for g in range(1, 9) if rows % g == 0), *([16] if rows % 16 == 0 else [])],
+            "epilogue": [s.epilogue],
+            "split_k_blocks": sliced,
+            "roles": [True],
+            "blocks": [gpu.multiprocessors if tiles > gpu.multiprocessors * s.in_turn else 0],
+            "cluster": [1, 2] if many and sliced == [1] else [1],
+            "in_turn": [s.in_turn],
+        }
+
+
+def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
+    """Tiles of some widths, those that divide n among them; and how their results are stored."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
     for bn, (bm, wm, in_turn) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
-        if bm > p.m + 63:
-            continue
-        tiles = p.batch * ceil(p.m / bm) * ceil(p.n / bn)
-        rows = ceil(p.m / bm)
-        # where tiles stick out, what is added to their sums is in as many registers as these
-        out = bool(p.m % bm or p.n % bn)
-        sliced = slices(p, bn, gpu)
-        for parts, epilogue in itertools.product((1, 2, 3, 4, 5), ("direct", "bulk")):
-            width = bn // parts
-            if (
-                bn % (8 * parts)
-                or (parts > 1 and width < 48)
-                or (p.result_bytes == 2 and epilogue == "direct")
-            ):
-                continue
-            if not p.along_k[1] and width % panel(bn):
-                continue
-            point = Schedule((bm, bn, 64), (wm, bn), (64, width, 16), 1, roles=True, in_turn=in_turn)
-            needed = demand(point)
-            room = gpu.limits.registers_with_roles(needed.threads)
-            if out and p.result_bytes > 2 and needed.registers + width // 2 > room:
-                continue
-            yield {
-                "block": [point.block],
-                "warp": [point.warp],
-                "fragment": [point.fragment],
-                "stages": [deepest(replace(point, epilogue=epilogue), p, gpu)],
-                "group": [max(g for g in range(1, 9) if rows % g == 0), *(g for g in (16,) if rows % g == 0)],
-                "epilogue": [epilogue],
-                "split_k_blocks": sliced,
-                "roles": [True],
-                "blocks": [gpu.multiprocessors if tiles > gpu.multiprocessors * in_turn else 0],
-                "cluster": [1, 2] if tiles > gpu.multiprocessors and sliced == [1] else [1],
-                "in_turn": [in_turn],
-            }
+        for parts, epilogue in itertools.product(PARTS, ("direct", "bulk")):
+            if bm <= p.m + 63 and bn % (8 * parts) == 0:
+                s = Schedule(
+                    (bm, bn, 64), (wm, bn), (64, bn // parts, 16), 1, epilogue=epilogue, roles=True,
+                    in_turn=in_turn,
+                )  # fmt: skip
+                if sensible(s, p, gpu):
+                    yield s
+
+
+def sensible(s: Schedule, p: Problem, gpu: Gpu) -> bool:
+    """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
+    bn, width = s.block[1], s.fragment[1]
+    if width < min(bn, NARROWEST) or (p.result_bytes == 2 and s.epilogue == "direct"):
+        return False
+    if not p.along_k[1] and width % panel(bn):
+        return False
+    # where tiles stick out, what is added to a fragment's sums waits in as many registers as these
+    out, needed = p.m % s.block[0] or p.n % bn, demand(s)
+    room = gpu.limits.registers_with_roles(needed.threads)
+    return not out or p.result_bytes == 2 or needed.registers + width // 2 <= room
 
 
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
