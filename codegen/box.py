@@ -17,7 +17,7 @@ from codegen.paths import Resolver
 from codegen.tensor_maps import map_of
 from codegen.views import Path
 from rise.errors import LaunchError, TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable, constant, quotient, simplify, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, constant, divides, quotient, simplify, variable
 from rise.source import Origin
 from rise.types import Fragment, Scalar, shape
 
@@ -81,6 +81,10 @@ def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts,
         expected, size = expected + size * variable(name), size * extent
     if simplify(linear - expected, facts) != constant(0):
         raise _refused("in shared memory its elements do not lie one after the other", origin)
+    pattern = 8 * swizzle(r.shared[access.buffer])  # bytes after which chunks change places as before
+    element = access.type.bytes if isinstance(access.type, Scalar) else 1
+    if pattern and not divides(pattern // element, start, facts):
+        raise _refused(f"in shared memory it does not start at a multiple of {pattern} bytes", origin)
     return i.Tile(access.buffer, start, constant(0), True, access.indices, tuple(extents.items()))
 
 

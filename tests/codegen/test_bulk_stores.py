@@ -251,6 +251,12 @@ REFUSED = {
         " |> toMem(Shared) |> transpose |> bulkStore)))",
         "R0731",
     ),
+    "of panels that start within a pattern": (
+        "fun(xs: 3.5.64.f32 => xs |> mapBlock(0)(fun(t => t |> map(split(32)) |> transpose"
+        " |> mapSeq(mapSeq(mapThreads(0)(fun(x => x))))"
+        " |> toMem(Shared, swizzled(128)) |> bulkStore |> transpose |> map(join))))",
+        "R0731",
+    ),
     "of rows that are no multiple of 16 bytes": (
         "fun(xs: 3.2.33.f32 => xs |> mapBlock(0)(fun(t => t |> mapSeq(mapThreads(0)(fun(x => x)))"
         " |> toMem(Shared) |> bulkStore)))",
