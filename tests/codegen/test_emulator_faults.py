@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from emulated import Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
-from codegen.emulator import Buffer
+from codegen.emulator import FEW, Buffer
 from rise.errors import EmulationError
 from rise.source import place
 
@@ -265,5 +265,6 @@ def test_reports_are_the_same_for_the_same_seed() -> None:
 
 
 def test_endless_thread() -> None:
-    endless = Fault("", "R0913", 4, "", "while (x[1] > 0.0f) {}")
+    """So many threads that their code is optimised: one of them goes round 2²⁷ times until it is stopped."""
+    endless = Fault("", "R0913", 4, "", "while (x[1] > 0.0f) {}", run=Run(blocks=FEW // 32 + 1))
     assert caught(endless).code == "R0913"
