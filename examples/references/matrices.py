@@ -59,7 +59,7 @@ HOPPER: References = {
     "kTiles": Reference(
         lambda A, *, r, n, k: A.reshape(r, n, k).swapaxes(0, 1), sizes(n=(1, 3), r=(1, 5), k=(1, 2))
     ),
-    "storePanels": Reference(lambda tile: tile, sizes(m=(1, 5), n=(1, 3))),
+    "storePanels": Reference(lambda tile: tile, sizes(m=(8, 24), n=(1, 3))),
     "goal": Reference(lambda A, B: A @ B.T, sizes(q=(1, 2), c=(1, 3), k=(1, 3), p=(1, 5))),
 }
 
