@@ -9,7 +9,7 @@ at once, where whole fragments of what is added to sums, of sums and of results 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
@@ -36,10 +36,13 @@ def fuse_elements(function: i.Function, launch: Launch) -> i.Function:
 def _is_fragment(command: i.Command) -> bool:
     if not isinstance(command, i.New) or command.space is not Space.LOCAL:
         return False
-    # one whose elements have known places
-    return isinstance(inner_element(command.type), Fragment) and len(extents(command.type)) > len(
-        dimensions(command.type)
-    )
+    return isinstance(inner_element(command.type), Fragment) and _elements(command.type) > 0
+
+
+def _elements(type_: Data) -> int:
+    """How many a thread has of a fragment whose elements have known places; 0 of others."""
+    own = extents(type_)[len(dimensions(type_)) :]
+    return (own[0].value or 0) if own else 0
 
 
 @dataclass(frozen=True)
@@ -75,12 +78,8 @@ class _Fusing:
             if first.fragment != second.fragment:
                 return None
             body = substituted(second.body, {NatVariable(second.index): variable(first.index)})
-            run = Run(variable(first.index), 1)
-            return (
-                replace(first, body=i.sequence(first.body, body))
-                if self._apart(first.body, body, run)
-                else None
-            )
+            apart = self._apart(first.body, body, Run(variable(first.index), 1))
+            return replace(first, body=i.sequence(first.body, body)) if apart else None
         loops = _loops(second if isinstance(first, i.ForFragment) else first)
         for depth in range(len(loops), 0, -1):
             if (made := self._at(first, second, loops[:depth])) is not None:
@@ -89,12 +88,8 @@ class _Fusing:
 
     def _at(self, first: i.Command, second: i.Command, loops: Sequence[i.For]) -> i.Command | None:
         """Both as bodies of these loops, which are those of one of them."""
-        own = loops[-1].body
-        run = self._run(own, loops)
-        if run is None:
-            return None
-        bodies = [self._body(part, loops, run) for part in (first, second)]
-        one, other = bodies
+        run = self._run(loops)
+        one, other = (self._body(part, loops, run) for part in (first, second))
         if one is None or other is None or not self._apart(one, other, run):
             return None
         body = i.sequence(one, other)
@@ -102,12 +97,11 @@ class _Fusing:
             body = replace(loop, body=body, pattern="elements")
         return body
 
-    def _run(self, body: i.Command, loops: Sequence[i.For]) -> Run | None:
-        """What an iteration of the loops has, where they share elements out in order."""
-        elements = next((e for e in self._elements(body)), None)
-        if elements is None:
-            return None
-        width, first = extents(self.fragments[elements.buffer])[-1].value or 0, constant(0)
+    def _run(self, loops: Sequence[i.For]) -> Run:
+        """What an iteration of the loops has, where they share elements out in order; none without any."""
+        used = (self.fragments.get(a.buffer) for a in i.accesses_in(loops[-1].body))
+        width = next((_elements(type_) for type_ in used if type_ is not None), 0)
+        first = constant(0)
         for loop in loops:
             width //= loop.count.value or 1
             first = first + width * variable(loop.index)
@@ -116,9 +110,7 @@ class _Fusing:
     def _body(self, command: i.Command, loops: Sequence[i.For], run: Run) -> i.Command | None:
         """What an iteration does of the command."""
         if isinstance(command, i.ForFragment):
-            if (extents(command.fragment)[-1:] or (constant(0),))[0] != constant(
-                run.width * prod(loop.count.value or 1 for loop in loops)
-            ):
+            if _elements(command.fragment) != run.width * prod(loop.count.value or 1 for loop in loops):
                 return None
             within = self.names.fresh("h")
             body = substituted(command.body, {NatVariable(command.index): run.first + variable(within)})
@@ -160,11 +152,6 @@ class _Fusing:
                 if not at_least(start, 0, facts) or not less_than(end, run.width, facts):
                     return False
         return True
-
-    def _elements(self, body: i.Command) -> Iterator[i.Access]:
-        for access in i.accesses_in(body):
-            if isinstance(access, i.Access) and self._is_element(access):
-                yield access
 
     def _is_element(self, access: i.Access | i.Tile) -> bool:
         if not isinstance(access, i.Access) or access.buffer not in self.fragments:
