@@ -66,7 +66,8 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
     """The pass. `regions` are those of the buffers in shared memory: they may overlap."""
     waits = [c.pending for c in i.commands(function.body) if isinstance(c, i.Wait)]
     news = (c for c in i.commands(function.body) if isinstance(c, i.New))
-    sync = frozenset(new.name for new in news if new.layout == BARRIERS) | _rings_of_roles(function.body)
+    rings = _rings_of_roles(function.body)
+    sync = frozenset(new.name for new in news if new.layout == BARRIERS) | rings
     inserting = _Inserting(
         regions,
         launch,
@@ -76,6 +77,7 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
         products=_read_by_products(function.body),
         stores=_scopes_of_stores(function.body),
         sync=sync,
+        rings=rings,
     )
     body, after = inserting.go(function.body, NOTHING)
     waiting, _ = inserting.waited_for(frozenset(use for use in after if use.storing), after)
@@ -126,7 +128,7 @@ class _Inserting:
     here: the buffers that were there before the innermost loop
     most: after so many commits less one any wait ends a copy
     found: the uses of the commands met so far
-    sync: the buffers of mbarriers, by which threads wait for each other, and those that they guard
+    sync: the buffers of mbarriers, by which threads wait for each other, and those that they guard: `rings`
     met:  who has to wait between two uses, as far as it has been asked
     """
 
@@ -140,6 +142,7 @@ class _Inserting:
     products: frozenset[str] = frozenset()
     stores: Mapping[str, i.Scope] = field(default_factory=dict)
     sync: frozenset[str] = frozenset()
+    rings: frozenset[str] = frozenset()
     here: frozenset[str] = frozenset()
     found: dict[tuple[int, tuple[Loop, ...]], tuple[i.Command, Uses]] = field(
         default_factory=dict, compare=False
@@ -176,6 +179,8 @@ class _Inserting:
                 consume, after = self.go(command.consume, before)
                 waiting, after = self.waited_for(frozenset(use for use in after if use.storing), after)
                 consume = i.rebuild(i.sequence(consume, *waiting), i.Barrier, _of_consumers)
+                if self._reads_itself(consume):
+                    consume = _arriving_together(consume)
                 return replace(command, consume=consume), after
             case i.Commit():
                 return command, committed(before, self.most)
@@ -203,6 +208,13 @@ class _Inserting:
         return before | frozenset(
             reduce(lambda over, around: over.after(around.index), use.around[inside:], use) for use in later
         )
+
+    def _reads_itself(self, consume: i.Command) -> bool:
+        """Whether threads read what others load: when products are over says nothing of that."""
+        ordinary = (
+            c for c in i.commands(consume) if not isinstance(c, i.MmaFragment | i.Arrive | i.WaitBarrier)
+        )
+        return any(a.buffer in self.rings for c in ordinary for a in i.accesses(c))
 
     # --- loops ----------------------------------------------------------------------------------------
 
@@ -370,6 +382,13 @@ def _rings_of_roles(body: i.Command) -> frozenset[str]:
         for c in i.commands(load)
         if isinstance(c, i.BulkCopy) and isinstance(c.target, i.Tile)
     )
+
+
+def _arriving_together(command: i.Command) -> i.Command:
+    """One thread arrives for its warpgroup: when all of it have read."""
+    if isinstance(command, i.Arrive) and command.release:
+        return i.sequence(i.Barrier(i.Scope.WARPGROUP), command)
+    return i.with_inner(command, tuple(_arriving_together(part) for part in i.inner(command)))
 
 
 def _of_consumers(barrier: i.Barrier) -> i.Barrier:
