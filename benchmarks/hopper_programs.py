@@ -67,6 +67,7 @@ BYTES = product(256, 96, 384, PLAIN.replace("f32", "i32")).replace("f16", "i8")
 PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "A·Bᵀ": (product(256, 192, 320, PLAIN), BLOCK),
     "relu(A)·Bᵀ, registers": (product(256, 192, 320, DOT.format(x=RELU)), BLOCK),
+    "relu(A)·Bᵀ, registers, roles": (product(256, 192, 320, DOT.format(x=RELU)), {**ROLES, "blocks": 4}),
     "roles, blocks that stay": (product(384, 192, 320, PLAIN), {**ROLES, "blocks": 4}),
     "clusters, A and B across k": (
         product(256, 192, 320, PLAIN, "transpose(A)", "transpose(B)"), {**ROLES, "blocks": 4, "cluster": 2},

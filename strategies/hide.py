@@ -29,7 +29,11 @@ def hiding(predicate: Predicate, make: Callable[[Mapping[str, Expr]], Rewrite]) 
         result = make(hidden)(_hidden(term, {id(part): name for name, part in hidden.items()}))
         if isinstance(result, Failure):
             return result
-        return Success(substitute(result.term, hidden), tuple(_shown(step, hidden) for step in result.steps))
+        shown = substitute(result.term, hidden)
+        if escaped := shown.free - term.free:
+            reason = f"a part of it was moved away from where `{min(escaped)}` is bound"
+            return Failure("hiding", term, reason)
+        return Success(shown, tuple(_shown(step, hidden) for step in result.steps))
 
     return Strategy("hiding", run)
 

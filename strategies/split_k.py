@@ -14,13 +14,14 @@ from rise.expr import Expr, call
 from rise.types import Space
 from strategies.core import Rewrite, Strategy, argument, check, choice, depending, seq, top_down
 from strategies.default import GRID, LOOP, folds, written
-from strategies.hide import hiding
+from strategies.hide import hiding, outermost_parts
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
 from strategies.products import at_products, length, outline
 from strategies.rounding import longer_operands
 
 NAME = "split_k_blocks"
+ARRAY = "the sums of an array of products would be in memory one product at a time"
 GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
 
 
@@ -33,7 +34,7 @@ def over_blocks(slices: int, depth: int, batched: Rewrite, fuse: Rewrite) -> Str
     in_slices = seq(longer_operands(slices * depth), depending(lambda product: _sliced(product, slices)))
     sliced = seq(view_inward, outline, at_products(in_slices))
     products = top_down(seq(check(in_global, NAME, "nothing is in global memory"), argument(batched)))
-    return seq(sliced, products, hiding(in_global, lambda _: seq(fuse, added)))
+    return seq(sliced, products, check(closed, NAME, ARRAY), hiding(in_global, lambda _: seq(fuse, added)))
 
 
 def _sliced(product: Expr, slices: int) -> Rewrite:
@@ -43,6 +44,11 @@ def _sliced(product: Expr, slices: int) -> Rewrite:
         return lambda term: Failure(NAME, term, f"{k}, the length of the sums, is not known")
     rules = (rule.with_sizes(w=k.value // slices) for rule in PRODUCT_IN_SLICES)
     return seq(choice(*rules), arguments(3, GLOBAL))
+
+
+def closed(term: Expr) -> bool:
+    """Whether what is in global memory is there for the whole program, not for each matrix of an array."""
+    return all(part.free <= term.free for part in outermost_parts(term, in_global))
 
 
 def in_global(term: Expr) -> bool:

@@ -147,7 +147,7 @@ def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
     """Among how many blocks sums are shared out: only where there are fewer tiles than multiprocessors."""
-    few = p.batch * (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors
+    few = (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors and p.batch == 1
     return [1, *(w for w in (2, 4, 8) if few and p.k % (64 * w) == 0 and p.k // w >= 512)]
 
 

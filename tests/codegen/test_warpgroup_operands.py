@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -96,6 +97,23 @@ def test_a_function_of_the_first_operand_is_applied_in_registers(name: str) -> N
     assert "load_matrices" in source and "bulk_load(" in source
     assert ("a_fragment[" in source) == parameters.get("load_once", True)
     assert all(agrees(text, made, seed) for seed in range(3))  # copies arrive late, at once, at random
+
+
+def test_with_roles_a_slot_is_given_back_when_all_have_read_it() -> None:
+    """Products that are over say nothing of what the threads of a warpgroup read themselves."""
+    text = product(256, x=RELU)
+    made = derived(text, 2, roles=True, group=1)
+    assert all(agrees(text, made, seed) for seed in range(2))
+    source, barrier = (
+        made.kernels[0].source,
+        re.compile(r" *named_barrier\(.*, 128\);\n(?= *if .* barrier_arrive)"),
+    )
+    (found,) = barrier.findall(source)
+    kernel = replace(made.kernels[0], source=source.replace(found, "\n"))
+    with pytest.raises(EmulationError, match="writes byte .* of shared memory, which .* read") as caught:
+        agrees(text, replace(made, kernels=(kernel,)))
+    assert caught.value.code == "R0907"
+    assert not barrier.findall(derived(product(256), 2, roles=True, group=1).kernels[0].source)
 
 
 def test_matrices_of_the_first_operand_are_loaded_without_bank_conflicts() -> None:

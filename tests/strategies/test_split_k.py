@@ -10,8 +10,8 @@ import pytest
 from codegen.execute import execute
 from codegen.host import HostProgram
 from codegen.pipeline import assemble
-from rewrites.result import Success
-from rise.check.program import check_text
+from rewrites.result import Failure, Success
+from rise.check.program import check_expression, check_text
 from rise.check.specialise import specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
@@ -53,6 +53,15 @@ def test_what_is_done_with_the_sums_is_done_where_they_are_added() -> None:
     _, made = split("gemm", 3)
     taken = [[v.name for v in kernel.function.inputs] for kernel in made.kernels]
     assert taken == [["A", "B"], ["value", "C", "alpha", "beta"]]
+
+
+def test_slices_of_an_array_of_products_are_refused() -> None:
+    text = """fun((As: 2.64.96.f16, Bs: 2.96.64.f16) => zip(As)(Bs) |> map(fun((A, B) =>
+      A |> map(fun(row => transpose(B) |> map(fun(col =>
+        zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))))))))"""
+    strategy = tensor_core(block=(32, 32, 32), warp=(16, 16), stages=2, split_k_blocks=3)
+    result = strategy(data_flow(check_expression(text)))
+    assert isinstance(result, Failure) and "one product at a time" in result.story()
 
 
 def test_slices_are_whole_tiles() -> None:
