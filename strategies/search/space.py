@@ -80,6 +80,7 @@ ARRANGEMENTS = (
 WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
 
 
+DEEPEST = 8  # stages
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
 
@@ -90,16 +91,17 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         rows, columns = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
         tiles, sliced = p.batch * rows * columns, slices(p, s.block[1], gpu)
         many = tiles > gpu.multiprocessors
+        blocks = gpu.multiprocessors if tiles > gpu.multiprocessors * s.in_turn else 0
         yield {
             "block": [s.block],
             "warp": [s.warp],
             "fragment": [s.fragment],
-            "stages": [deepest(s, p, gpu)],
+            "stages": [deepest(replace(s, blocks=blocks), p, gpu)],
             "group": [max(g for g in range(1, 9) if rows % g == 0), *([16] if rows % 16 == 0 else [])],
             "epilogue": [s.epilogue],
             "split_k_blocks": sliced,
             "roles": [True],
-            "blocks": [gpu.multiprocessors if tiles > gpu.multiprocessors * s.in_turn else 0],
+            "blocks": [blocks],
             "cluster": [1, 2] if many and sliced == [1] else [1],
             "in_turn": [s.in_turn],
         }
@@ -133,11 +135,15 @@ def sensible(s: Schedule, p: Problem, gpu: Gpu) -> bool:
 
 
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
-    """The most stages that fit into shared memory, up to eight; two where not even these do."""
+    """The most stages that fit into shared memory, up to eight; two where not even these do.
+
+    Nor more than there are, where a block, or one of those in turn, has one tile.
+    """
+    steps = DEEPEST if s.blocks else s.in_turn * ceil(p.k / s.block[2])
     return max(
         (
             stages
-            for stages in range(2, 9)
+            for stages in range(2, min(DEEPEST, steps) + 1)
             if demand(replace(s, stages=stages), p.operand_bytes, p.along_k, p.result_bytes).shared_bytes
             <= gpu.limits.shared_bytes
         ),
