@@ -81,6 +81,7 @@ WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
 
 
 DEEPEST = 8  # stages
+SLOW = 1.3  # times the cost of the best
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
 
@@ -234,7 +235,8 @@ def ranked(strategy: str, p: Problem, gpu: Gpu) -> list[Ranked]:
 def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
     """The first `count`, but of each tile `each` at most, as long as there are others: a model is no clock.
 
-    Of points that cost the same to the last digit, one tile, the first stands for all.
+    Of points that cost the same to the last digit, one tile, the first stands for all. Of tiles that
+    warpgroups share, and of those that they have in turn, one at least is among them, if it is not slow.
     """
     seen: Counter[tuple[Any, ...]] = Counter()
     first: list[Ranked] = []
@@ -246,4 +248,11 @@ def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
         (later if seen[same] or seen[tile] >= each else first).append(one)
         seen[tile] += 1
         seen[same] += 1
-    return [*first, *later][:count]
+    chosen = [*first, *later][:count]
+    for turns in (False, True):
+        if count > 1 and not any((one.point.schedule.in_turn > 1) == turns for one in chosen):
+            of_them = (one for one in found if (one.point.schedule.in_turn > 1) == turns)
+            chosen[-1:] = [one for one in of_them if one.cost.cycles < SLOW * found[0].cost.cycles][
+                :1
+            ] or chosen[-1:]
+    return chosen

@@ -216,3 +216,11 @@ def test_what_is_tried_first_is_of_several_kinds() -> None:
     assert len(first) == 16 and first[0] == found[0]
     assert len({shape(each) for each in first}) >= 8 > len({shape(each) for each in found[:16]})
     assert {each.point for each in varied(found, 10**6)} == {each.point for each in found}
+
+
+@pytest.mark.parametrize("size", [2048, 4096])
+def test_of_tiles_that_are_shared_and_of_those_in_turn_one_is_tried(size: int) -> None:
+    found = ranked("tensor_core", square(size), H200)
+    turns = [each.point.schedule.in_turn for each in varied(found, 4)]
+    assert set(turns) == {1, 2} and turns[0] == found[0].point.schedule.in_turn
+    assert varied(found, 1) == found[:1]
