@@ -6,7 +6,7 @@ from rewrites import memory
 from rewrites import staging as s
 from rise.expr import Expr
 from rise.types import Scalar, shape
-from strategies.constraints import PATTERNS
+from strategies.constraints import pattern
 from strategies.core import Strategy, alltd, depending, id_, seq, top_down
 
 SWIZZLED = {made.name: made for made in memory.LAYOUT_CHANGED}["toMem, swizzled"]
@@ -20,11 +20,11 @@ def panels(term: Expr) -> Strategy:
     sizes, scalar = shape(term.type)
     element = scalar.bytes if isinstance(scalar, Scalar) else 1
     length = (sizes[-1].value or 0) * element
-    pattern = next((p for p in PATTERNS if length % p == 0), 0)
-    if not pattern:
+    width = pattern(length)
+    if not width:
         return id_
-    swizzled = top_down(SWIZZLED.with_sizes(b=pattern))
-    return swizzled if length == pattern else seq(s.STORE_PANELS.with_sizes(w=pattern // element), swizzled)
+    swizzled = top_down(SWIZZLED.with_sizes(b=width))
+    return swizzled if length == width else seq(s.STORE_PANELS.with_sizes(w=width // element), swizzled)
 
 
 stored_in_bulk = alltd(seq(s.STORE_IN_BULK, depending(panels)))

@@ -209,7 +209,12 @@ def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool
 
 def panel(length: int, size: int = 2) -> int:
     """How many elements of `size` bytes a row in shared memory has, of a tile that is so long."""
-    return next((p for p in PATTERNS if length * size % p == 0), PATTERNS[-1]) // size
+    return (pattern(length * size) or PATTERNS[-1]) // size
+
+
+def pattern(length: int) -> int:
+    """The longest one that divides rows of so many bytes; 0 without one."""
+    return next((p for p in PATTERNS if length % p == 0), 0)
 
 
 def _fewer(

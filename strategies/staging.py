@@ -9,7 +9,7 @@ from rewrites import staging as s
 from rewrites.rule import Rule
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
-from strategies.constraints import PATTERNS
+from strategies.constraints import PATTERNS, pattern
 from strategies.contiguity import Context, Known, Lying, element, in_context, lying
 from strategies.core import Rewrite, Strategy, argument, check, fail, function, id_, seq, top_down
 from strategies.places import mapped
@@ -115,14 +115,14 @@ def _bulk(copies: Copies, stages: int, types: Pair, tiles: Known) -> Strategy:
         sizes, scalar = shape(type_)
         length = (sizes[0] if _by_columns(tile) else sizes[-1]).value or 0
         size = scalar.bytes if isinstance(scalar, Scalar) else 1
-        pattern = next((p for p in PATTERNS if length * size % p == 0), 0)
-        if not pattern:
+        width = pattern(length * size)
+        if not width:
             return check(lambda _: False, "stage", f"{NO_PATTERN}: {length * size} bytes")
         columns, rows = s.PANELS
-        within = top_down(s.SWIZZLE["bulkCopy"].with_sizes(b=pattern))
+        within = top_down(s.SWIZZLE["bulkCopy"].with_sizes(b=width))
         if _by_columns(tile):
-            return seq(rows.with_sizes(w=pattern // size), within)
-        return within if length * size == pattern else seq(columns.with_sizes(w=pattern // size), within)
+            return seq(rows.with_sizes(w=width // size), within)
+        return within if length * size == width else seq(columns.with_sizes(w=width // size), within)
 
     first, second = _both(tiles)
     if not all(_along_k(tile, type_) for tile, type_ in ((first, types.first), (second, types.second))):

@@ -38,11 +38,13 @@ class Point:
         return cls(strategy, tuple(parameters.items()))
 
     @classmethod
-    def read(cls, strategy: str, settings: str) -> Point:
-        """From what `settings` gives, as `name=value …`. UsageError for what the strategy does not have."""
-        given = dict(part.split("=", 1) for part in settings.split())
+    def read(cls, strategy: str, settings: Mapping[str, str]) -> Point:
+        """From what `settings` gives. UsageError R0011 for what the strategy does not have."""
         known = {setting.name: setting for setting in find(strategy).settings}
-        return cls.of(strategy, {name: known[name].read(text) for name, text in given.items()})
+        for name in settings:
+            if name not in known:
+                raise UsageError("R0011", f"the strategy `{strategy}` has no parameter `{name}`")
+        return cls.of(strategy, {name: known[name].read(text) for name, text in settings.items()})
 
     @property
     def settings(self) -> dict[str, str]:

@@ -127,11 +127,4 @@ def _record(content: Any) -> Record:
 
 def point_of(record: Record) -> Point:
     """Its strategy with its parameters, read as `--set` would."""
-    from strategies.registry import find
-
-    settings = {setting.name: setting for setting in find(record.strategy).settings}
-    unknown = [name for name in record.parameters if name not in settings]
-    if unknown:
-        raise UsageError("R0011", f"the strategy `{record.strategy}` has no parameter `{unknown[0]}`")
-    values = {name: settings[name].read(text) for name, text in record.parameters.items()}
-    return Point.of(record.strategy, values)
+    return Point.read(record.strategy, record.parameters)

@@ -76,7 +76,8 @@ def measurements() -> dict[str, list[tuple[float, float]]]:
         p = Problem(m, n, k, result_bytes=2, along_k=(True, False))
         q = Problem(m, n, k, result_bytes=4, along_k=(True, True), added_bytes=4)
         if row["kind"] == "rise" and "roles=true" in row["schedule"]:
-            schedule = Point.read("tensor_core", row["schedule"]).schedule
+            given = dict(part.split("=") for part in row["schedule"].split())
+            schedule = Point.read("tensor_core", given).schedule
             expected = H200.microseconds(c.cost(p if half else q, schedule, H200).cycles)
             found[row["case"]].append((float(row["median_us"]), expected))
     return found
