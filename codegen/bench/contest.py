@@ -1,20 +1,31 @@
-"""One case: everybody is checked, everybody is timed coarsely, the best of each kind take turns."""
+"""One case: everybody is checked and timed coarsely, the best take turns, and of each kind the best again."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 from codegen.bench.build import Built, Refused, reason
-from codegen.bench.measure import Clock, Coarse, Timed, coarse, fine, survivors
+from codegen.bench.measure import (
+    FEWEST,
+    ROUNDS,
+    SEMIFINALISTS,
+    Clock,
+    Coarse,
+    Timed,
+    coarse,
+    in_turns,
+    survivors,
+)
 from codegen.bench.results import OURS
 from codegen.bench.statistics import Summary
 from rise.errors import RiseError
 
-FINALISTS = 2  # of ours; one of each baseline
-IN_TURNS = "in turns"  # what is reported to run in the fine pass
+FINALISTS = 2  # of each kind
+IN_TURNS = "in turns"  # what is reported to run when some take turns
 WRONG = ("R0829", "R0830")
 
 
@@ -97,7 +108,7 @@ class Contest:
     barred: kinds and names of those that have taken the process with them before
     told:   is told what became of each, as soon as it is known; of a finalist twice
     measured: of kinds and names, what the coarse pass found before it was interrupted
-    finalists: how many of ours take turns in the end
+    finalists: how many of each kind take turns in the end
     """
 
     arena: Arena
@@ -113,16 +124,10 @@ class Contest:
         """The best of each kind, ours first. What became of everybody is in `tried`."""
         entrants = [*self._ours(builds), *self._baselines(baselines)]
         verdicts = self._checked(entrants)
-        chosen = self._coarse(list(verdicts))
-        self.report((" ".join(e.kind for e, _ in chosen), IN_TURNS))
-        summaries = fine([timed for _, timed in chosen], self.clock) if chosen else []
-        self.report(None)
-        for (entrant, _), summary in zip(chosen, summaries, strict=True):
-            self._tell(_tried(entrant, "finalist", summary))
-        return _best(
-            Finalist(entrant, summary, verdicts[entrant])
-            for (entrant, _), summary in zip(chosen, summaries, strict=True)
-        )
+        finalists = self._in_turns(self._chosen(self._coarse(list(verdicts))))
+        for entrant, found in finalists:
+            self._tell(_tried(entrant, "finalist", found.summary))
+        return _best(Finalist(entrant, found.summary, verdicts[entrant]) for entrant, found in finalists)
 
     # --- who takes part
 
@@ -169,18 +174,45 @@ class Contest:
                     verdicts[entrant] = replace(found, how=how)
         return verdicts
 
-    def _coarse(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Timed]]:
-        """Those that go on to the fine pass: of each kind the best."""
-        chosen: list[tuple[Entrant, Timed]] = []
-        for kind in dict.fromkeys(entrant.kind for entrant in entrants):
-            measured = self._coarse_of_kind([e for e in entrants if e.kind == kind])
-            kept = survivors([m for _, m in measured], self.finalists if kind == OURS else 1)
-            for entrant, found in measured:
-                if found in kept:
-                    chosen.append((entrant, found.timed))
-                else:
-                    self.tried.append(_tried(entrant, "slow" if found.cut else "timed", found.summary))
-        return chosen
+    def _coarse(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Coarse]]:
+        """Those that are worth comparing, of each kind."""
+        return [
+            survivor
+            for kind in dict.fromkeys(entrant.kind for entrant in entrants)
+            for survivor in self._kept(
+                self._coarse_of_kind([e for e in entrants if e.kind == kind]), SEMIFINALISTS
+            )
+        ]
+
+    def _chosen(self, semifinalists: Sequence[tuple[Entrant, Coarse]]) -> list[tuple[Entrant, Coarse]]:
+        """By turns, of each kind the best. There are none where nobody has a rival."""
+        kinds = Counter(entrant.kind for entrant, _ in semifinalists)
+        if all(count <= self.finalists for count in kinds.values()):
+            return list(semifinalists)
+        measured = self._in_turns(semifinalists, FEWEST)
+        by_kind = [[(e, found) for e, found in measured if e.kind == kind] for kind in kinds]
+        return [finalist for each in by_kind for finalist in self._kept(each, self.finalists)]
+
+    def _in_turns(
+        self, entrants: Sequence[tuple[Entrant, Coarse]], rounds: int = ROUNDS
+    ) -> list[tuple[Entrant, Coarse]]:
+        if not entrants:
+            return []
+        self.report((" ".join(entrant.kind for entrant, _ in entrants), IN_TURNS))
+        summaries = in_turns([found.timed for _, found in entrants], self.clock, rounds)
+        self.report(None)
+        return [
+            (entrant, Coarse(found.timed, summary))
+            for (entrant, found), summary in zip(entrants, summaries, strict=True)
+        ]
+
+    def _kept(self, measured: Sequence[tuple[Entrant, Coarse]], most: int) -> list[tuple[Entrant, Coarse]]:
+        """The best of them; of the others it is noted how long they took."""
+        kept = survivors([found for _, found in measured], most)
+        for entrant, found in measured:
+            if found not in kept:
+                self.tried.append(_tried(entrant, "slow" if found.cut else "timed", found.summary))
+        return [(entrant, found) for entrant, found in measured if found in kept]
 
     def _coarse_of_kind(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Coarse]]:
         measured: list[tuple[Entrant, Coarse]] = []

@@ -29,7 +29,7 @@ class FakeClock:
 
 @dataclass
 class FakeTimed:
-    """So many microseconds a call, give or take 2 %; samples are counted."""
+    """So many microseconds a call, give or take 2 %, a fifth less while it is cool; samples are counted."""
 
     name: str
     microseconds: float
@@ -37,11 +37,13 @@ class FakeTimed:
     noise: random.Random = field(default_factory=lambda: random.Random(1))
     samples: int = 0
     log: list[str] = field(default_factory=list)
+    cool: float = 0.0
 
     def sample(self) -> float:
         self.samples += 1
         self.log.append(self.name)
         taken = self.microseconds * self.noise.uniform(0.98, 1.02)
+        taken *= 0.8 if self.clock.now() < self.cool else 1.0
         self.clock.seconds += CALLS * taken / 1e6
         return taken
 
@@ -55,13 +57,14 @@ class FakeDevice:
     """times: microseconds by name; a text in place of a number is what goes wrong.
 
     `wrong`: a wrong result. `fails`: an exception. `lost`: one after which the device does not answer.
-    `kills`: the end of the process
+    `kills`: the end of the process. cool: until when it is, seconds
     """
 
     times: Mapping[str, Any]
     clock: FakeClock
     name: str = "fake"
     limits: Limits = Limits(100.0, 1000.0)
+    cool: float = 0.0
     arenas: list[FakeArena] = field(default_factory=list)
 
     def arena(self, case: Case) -> FakeArena:
@@ -113,7 +116,8 @@ class FakeArena:
         return Verdict(0.001, 0.01, "exact" if self.filled[-1] else "sampled")
 
     def timed(self, entrant: Entrant) -> Timed:
-        return FakeTimed(entrant.name, self.device.times[entrant.name], self.device.clock)
+        device = self.device
+        return FakeTimed(entrant.name, device.times[entrant.name], device.clock, cool=device.cool)
 
     def answers(self) -> bool:
         return self.alive

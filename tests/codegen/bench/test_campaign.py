@@ -15,6 +15,7 @@ from fakes import FakeClock, FakeDevice, Immediately, Killed, Never, Recorder, d
 from codegen.bench.build import Builds
 from codegen.bench.campaign import Campaign
 from codegen.bench.contest import ContextLost
+from codegen.bench.measure import COARSE, WARM_UP
 from codegen.bench.results import Attempt, Row, append, latest, read_attempts, read_rows
 from codegen.bench.supervise import LOST, RESTARTS, alone, supervise
 from codegen.bench.table import Table
@@ -100,7 +101,19 @@ def test_of_the_variants_of_a_baseline_the_best_is_in_the_table(tmp_path: Path) 
     made = campaign(tmp_path, table(tmp_path, "good", baselines=["cublasLt"]), times)
     made.run()
     assert {r.name for r in read_rows(made.rows_path)} == {"good", "cublasLt:1"}
-    assert statuses(made)["cublasLt:0"] == "timed"
+    assert [statuses(made)[f"cublasLt:{n}"] for n in range(3)] == ["finalist", "finalist", "wrong"]
+
+
+def test_who_is_timed_while_the_gpu_is_cool_does_not_win_by_it(tmp_path: Path) -> None:
+    times = {"first": 11.0, "second": 11.2, "third": 10.0, "fourth": 10.6, "fifth": 10.7}
+    made = campaign(tmp_path, table(tmp_path, *times, sizes=[128]), times)
+    made.device.cool = 2 * (WARM_UP + COARSE)  # type: ignore[attr-defined]
+    made.run()
+    coarse = {a.name: a.median_us for a in read_attempts(made.attempts_path) if a.status == "timed"}
+    assert sorted(coarse, key=coarse.__getitem__)[:2] == ["first", "second"]  # else this would show nothing
+    (row,) = read_rows(made.rows_path)
+    assert row.name == "third" and row.median_us == pytest.approx(10.0, rel=0.02)
+    assert [name for name, status in statuses(made).items() if status == "finalist"] == ["third", "fourth"]
 
 
 def test_a_case_without_any_kernel_still_has_its_baselines(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from codegen.bench.measure import (
     SETTLING,
     WARM_UP,
     coarse,
-    fine,
+    in_turns,
     survivors,
 )
 from codegen.bench.statistics import Summary, summarise
@@ -56,18 +56,19 @@ def test_those_within_a_third_of_the_best_go_on() -> None:
     assert len(survivors(found[:2], 4)) == 2
 
 
-def test_in_the_fine_pass_they_take_turns_and_each_is_first_equally_often() -> None:
+def test_they_take_turns_each_round_in_another_order() -> None:
     clock, log = FakeClock(), []
     finalists = [FakeTimed(name, 10.0, clock, log=log) for name in "abc"]
-    found = fine(finalists, clock)
+    found = in_turns(finalists, clock)
     assert [s.samples for s in found] == [ROUNDS] * 3
     rounds = [log[i : i + 3] for i in range(0, len(log), 3)]
     assert len(rounds) == ROUNDS + SETTLING
     assert all(sorted(each) == ["a", "b", "c"] for each in rounds)
-    assert {each[0] for each in rounds[:3]} == {"a", "b", "c"}
+    neighbours = {pair for each in rounds for pair in zip(each, each[1:], strict=False)}
+    assert neighbours == {(a, b) for a in "abc" for b in "abc" if a != b}
 
 
-def test_the_fine_pass_of_slow_kernels_is_shorter() -> None:
+def test_slow_kernels_have_fewer_rounds() -> None:
     clock = FakeClock()
-    found = fine([FakeTimed(name, 1e5, clock) for name in "ab"], clock)
+    found = in_turns([FakeTimed(name, 1e5, clock) for name in "ab"], clock)
     assert [s.samples for s in found] == [FEWEST] * 2
