@@ -91,7 +91,7 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "bias, ReLU, any size": (biased(200, 104, 88), {**BULK, "cluster": 2}),
     "slices of sums": (product(256, 128, 512, HALF), {**BULK, "split_k_blocks": 2}),
     "added, four warpgroups": (added(512, 128, 320), {**ROLES, "block": (256, 64, 64), "cluster": 2}),
-    "two products": (PAIR, {**ROLES, "in_turn": 2, "block": (64, 64, 64)}),
+    "two products": (PAIR, {**ROLES, "in_turn": 2, "blocks": 3, "block": (64, 64, 64)}),
     "tf32": (TF32, {**ROLES, "block": (128, 48, 32), "warp": (64, 48), "fragment": (64, 48, 8)}),
     "bytes": (BYTES, {**ROLES, "block": (128, 48, 128), "warp": (64, 48), "fragment": (64, 48, 32)}),
 }  # fmt: skip

@@ -457,6 +457,8 @@ class ParallelFor:
     """Iterations distributed over the workers of a level, in dimension `dimension` (0 is x).
 
     most: at most so many workers, who do several iterations in turn; 0: one for each
+    turn: what stands for how often the command was executed before, where of its iterations only one is
+          executed, the next one each time (see `roles`)
     """
 
     level: Level
@@ -466,6 +468,7 @@ class ParallelFor:
     body: Command
     origin: Origin = field(default=None, compare=False, repr=False)
     most: int = 0
+    turn: str = ""
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ def _lines(command: i.Command) -> Iterator[str]:
                 yield f"counter({counter.name} = ({start} + {counted}) mod {modulus})"
             yield from _block(f"for({index} < {show_nat(count)}{', unroll' if unroll else ''})", body)
         case i.ParallelFor(level, dimension, index, count, body):
-            head = f"parFor({level.value} {dimension}, {index} < {show_nat(count)})"
+            one = ", one in turn" if command.turn else ""
+            head = f"parFor({level.value} {dimension}, {index} < {show_nat(count)}{one})"
             yield from _block(head, body)
         case i.New(space, name, type_, body):
             yield from _block(f"new({space}, {name}: {show_type(type_)})", body)

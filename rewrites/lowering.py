@@ -39,11 +39,11 @@ BLOCKS_PERSIST = rule(
     meaning="p blocks stay, and take one element after the other.",
 )
 WARPGROUPS_IN_TURN = rule(
-    "mapBlock → mapWarpGroup",
+    "mapBlock → inTurn",
     "xs |> mapBlock(d)(f)",
-    "xs |> split(w) |> mapBlock(d)(fun(ys => ys |> mapWarpGroup(f))) |> join",
+    "xs |> mapBlock(d)(fun(x => inTurn(w)(f(x))))",
     sizes=("d", "w"),
-    meaning="Each warpgroup of a block computes an element of its own.",
+    meaning="What a block computes one after the other, its warpgroups compute in turn.",
 )
 CLUSTERS_PERSIST = rule(
     "mapCluster → mapClusterPersistent",

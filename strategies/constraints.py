@@ -192,10 +192,9 @@ def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool
     if s.group and rows % s.group:
         message = f"tensor_core: group: {s.group} does not divide {rows}, the rows of tiles"
         raise StrategyError("R0604", message, hint="`group=1` does")
-    together = s.in_turn * s.cluster
-    if rows * columns % together:
-        message = f"tensor_core: cluster, in_turn: {together} does not divide {rows * columns}, the tiles"
-        raise StrategyError("R0604", message, hint="`cluster=1 in_turn=1` do")
+    if rows * columns % s.cluster:
+        message = f"tensor_core: cluster: {s.cluster} does not divide {rows * columns}, the tiles"
+        raise StrategyError("R0604", message, hint="`cluster=1` does")
     for index, name in enumerate("mn"):
         if not s.by_groups or along_k[index]:
             continue

@@ -226,7 +226,7 @@ def tensor_core(p: Parameters) -> Strategy:
     roles:     a further warpgroup only loads, for those that compute
     blocks:    so many blocks stay and compute one tile after the other; 0: a block for each tile
     cluster:   so many neighbours in the order of tiles load together what they have in common
-    in_turn:   so many warpgroups compute a tile each; one multiplies while another finishes its tile
+    in_turn:   so many warpgroups compute a block's tiles in turn: one multiplies, another finishes its tile
     """
     validate(p)
     whole = schedule(p)
@@ -270,9 +270,9 @@ def validate(p: Parameters) -> None:
     if p.blocks % p.cluster:
         message = f"tensor_core: blocks is {p.blocks}, no multiple of cluster, {p.cluster}"
         raise StrategyError("R0609", message)
-    if p.in_turn > 1 and not (p.roles and p.group and p.warp == p.block[:2]):
+    if p.in_turn > 1 and not (p.roles and p.blocks and p.warp == p.block[:2]):
         message = "tensor_core: warpgroups that compute in turn have a tile each, and others that load"
-        raise StrategyError("R0609", message, hint="`roles=true`, `group=1` or more, and warp is block")
+        raise StrategyError("R0609", message, hint="`roles=true`, `blocks=132`, say, and warp is block")
     if p.roles and not p.by_groups:
         message = "tensor_core: roles are for warpgroups"
         raise StrategyError("R0609", message, hint="use fragments of 64 × n × 16")

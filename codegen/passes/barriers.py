@@ -175,6 +175,10 @@ class _Inserting:
                     inner = replace(inner, own=self.own | {name})
                 body, after = inner.go(command.body, before)
                 return replace(command, body=body), after
+            case i.When() if self.in_group and _shared(command):
+                # a warpgroup as a whole has its turn, or not, and then it has waited for nothing
+                body, after = self.go(command.body, before)
+                return replace(command, body=body), before | after
             case i.Roles():
                 consume, after = self.go(command.consume, before)
                 waiting, after = self.waited_for(frozenset(use for use in after if use.storing), after)

@@ -6,10 +6,11 @@ kept; everything that is in no pipeline is for those who compute. So the loop ov
 
     for t. (a ; roles(p, c) ; b)   =   roles(for t. p, for t. (a ; c ; b))
 
-Warpgroups that compute one tile each take turns at the ring: what is loaded for one follows what is loaded
-for the one before, so one multiplies while another finishes its tile.
+Warpgroups that compute a tile in turn take turns at the ring: what is loaded for one follows what is loaded
+for the one before, so one multiplies while another finishes its tile. Whose turn it is says how often there
+was one before, t of w:
 
-    parFor(warpgroup) g. roles(p, c)   =   roles(for g. p, parFor(warpgroup) g. c)
+    parFor(warpgroup) g < w, in turn. roles(p, c)   =   roles(p, parFor(warpgroup) g. when(g = t mod w) c)
 
 What they share, the rings and their mbarriers, is there before both, and made once: while the kernel before
 in the stream still runs, since nothing of that is in global memory.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeGuard
 
 from codegen import imperative as i
 from codegen.launch import WARP, WARPGROUP, Launch, derive
@@ -33,6 +35,7 @@ BARRIER = Scalar("u64")  # what an mbarrier takes in memory
 
 def split_roles(function: i.Function) -> i.Function:
     """The pass."""
+    _check_turns(function.body)
     found = [c for c in i.commands(function.body) if isinstance(c, i.Roles)]
     if not found:
         return function
@@ -69,13 +72,20 @@ def split_roles(function: i.Function) -> i.Function:
 
 
 def _taking_turns(command: i.Command) -> int:
-    """How many warpgroups have a pipeline of their own: those of the map around it."""
-    around = [c for c in i.commands(command) if _of_warpgroups(c) and _has_roles(c)]
-    return max((c.count.value or 1 for c in around if isinstance(c, i.ParallelFor)), default=1)
+    """How many warpgroups there are to do it in turn."""
+    return max((c.count.value or 1 for c in i.commands(command) if _in_turn(c)), default=1)
 
 
-def _of_warpgroups(command: i.Command) -> bool:
-    return isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP
+def _in_turn(command: i.Command) -> TypeGuard[i.ParallelFor]:
+    return isinstance(command, i.ParallelFor) and bool(command.turn)
+
+
+def _check_turns(command: i.Command) -> None:
+    for part in i.commands(command):
+        if _in_turn(part) and not _has_roles(part):
+            message = "there is nothing here that warpgroups could do in turn"
+            hint = "`inTurn` is for what has a pipeline with roles, `reduceRoleSplit`, in it"
+            raise TranslationError("R0734", message, part.origin, hint)
 
 
 def _check(roles: i.Roles, first: i.Roles, launch: Launch, taking_turns: int) -> None:
@@ -136,10 +146,12 @@ def _counting_turns(command: i.Command, turn: Nat, launch: Launch) -> i.Command:
         case i.ParallelFor(level, dimension, index, count):
             workers = launch.workers(level, dimension)
             rounds = -(-(count.value or 0) // workers) if isinstance(workers, int) else 1
-            if level is i.Level.WARPGROUP:
-                rounds, workers = count.value or 1, 1  # who loads does it for one after the other
             if rounds > 1:
                 turn = turn * rounds + quotient(variable(index), workers)
+            if _in_turn(command):
+                # 0 for the one whose number is that of the turn
+                late = remainder(variable(index) + turn * (count - 1), count)
+                command = replace(command, body=i.When(late, constant(1), command.body))
         case _:
             pass
     return i.with_inner(command, tuple(_counting_turns(c, turn, launch) for c in i.inner(command)))
@@ -169,9 +181,9 @@ def _project(
         return command if everything else i.Skip()
     if isinstance(command, i.New) and (command.name in shared or not everything):
         return _project(command.body, role, everything, shared)
+    if _in_turn(command) and isinstance(command.body, i.When) and not everything:
+        return _project(command.body.body, role, everything, shared)  # whoever it is loaded for
     inside = tuple(_project(c, role, everything, shared) for c in i.inner(command))
-    if isinstance(command, i.ParallelFor) and _of_warpgroups(command) and not everything:
-        return i.For(command.index, command.count, inside[0], pattern="in turn")
     return i.with_inner(command, inside)
 
 

@@ -45,11 +45,15 @@ GROUPS, MEMBERS = (i.Level.WARPGROUP, 0), (i.Level.MEMBER, 0)
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop around a use, parallel if it has workers. Rows and columns of a tile are loops as well."""
+    """A loop around a use, parallel if it has workers. Rows and columns of a tile are loops as well.
+
+    one: of its iterations only one is executed
+    """
 
     index: str
     count: Nat
     workers: Workers | None = None
+    one: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ def loop_of(command: i.Command) -> Loop | None:
         case i.For(index, count):
             return Loop(index, count)
         case i.ParallelFor(level, dimension, index, count):
-            return Loop(index, count, (level, dimension))
+            return Loop(index, count, (level, dimension), bool(command.turn))
         case _:
             return None
 

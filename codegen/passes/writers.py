@@ -106,7 +106,7 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
     several = {w for w, index in use.workers().items() if index not in private}
     if target.buffer in around.own:
         several = {w for w in several if w[0] not in OUTSIDE}  # each block has one
-    several -= {loop.workers for loop in use.around if loop.workers and loop.count.value == 1}
+    several -= {loop.workers for loop in use.around if loop.workers and (loop.one or loop.count.value == 1)}
     if isinstance(command, i.StoreMatrices):
         # a warp stores as one, and of its lanes only as many say where as there are rows
         several -= {MEMBERS}

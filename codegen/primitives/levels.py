@@ -131,6 +131,15 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     return elements(translator, xs, call.environment, body)
 
 
+@accepting("inTurn")
+def dealt(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """parFor(warpgroup) g < w, whose turn it is. acc(e)(A)"""
+    (value,) = call.arguments
+    index, turn = translator.name(Level.WARPGROUP.value), translator.name("turn")
+    written = translator.accept(value, target, call.environment)
+    return i.ParallelFor(Level.WARPGROUP, 0, index, call.nat("w"), written, call.origin, turn=turn)
+
+
 def start_of(translator: Translator, call: Call, initial: Expr, target: i.Acceptor) -> i.Command:
     """acc(z)(acc): what only rearranges is copied by whoever owns the elements."""
     if is_view(initial):

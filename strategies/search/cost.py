@@ -44,7 +44,7 @@ def tiles(p: Problem, s: Schedule) -> int:
 
 def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """How many tiles the busiest multiprocessor computes, one after the other."""
-    return ceil(tiles(p, s) / (workers(s, gpu) * s.in_turn)) * s.in_turn
+    return ceil(tiles(p, s) / workers(s, gpu))
 
 
 def workers(s: Schedule, gpu: Gpu) -> int:
@@ -122,16 +122,17 @@ def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 
 def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """BM·BN results, and what is added to them, through the L2 cache; results in shared memory as well.
+    """BM·BN results through the L2 cache, what is added from memory; results in shared memory as well.
 
     Stored from fragments, four lanes have a row's neighbours: of 16-bit elements half a sector of the cache.
     """
     size = PARTIAL if s.split_k_blocks > 1 else p.result_bytes
     sector = 2 if s.epilogue == "direct" and size < PARTIAL else 1
     added = 0 if s.split_k_blocks > 1 else p.added_bytes
-    stored = s.block[0] * s.block[1] * (size * sector + added) / port(p, s, gpu)
     each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
-    return stored + s.block[0] * s.block[1] * 2 * each / gpu.shared_rate
+    together = min(workers(s, gpu), tiles(p, s))
+    element = size * sector / port(p, s, gpu) + added * together / gpu.dram_rate + 2 * each / gpu.shared_rate
+    return gpu.latency + s.block[0] * s.block[1] * element
 
 
 def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -181,7 +182,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     count, together = waves(p, s, gpu), resident(p, s, gpu)
     fills = 1 if s.blocks and s.roles else count / together
     hidden = together * s.in_turn > 1
-    epilogues = 1 + (count - 1) / (4 if hidden else 2 if s.roles else 1)
+    epilogues = 1 + (count - 1) / (4 if hidden else 1)
     busy = count * tile + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     memory = memory_cycles(p, s, gpu) + gpu.fill
     total = max(busy, memory) + addition_cycles(p, s, gpu)

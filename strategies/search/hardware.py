@@ -52,7 +52,7 @@ class Gpu:
 _WARPS = {Family.MMA: 0.55, Family.WMMA: 0.5, Family.VOLTA: 0.2}
 H200 = Gpu(
     "H200", "sm_90a", 132, 1830, 2048, {Family.WGMMA: 0.80, **_WARPS},
-    7000, 64, 50 * 2**20, 128, 2300, 800, 3500, 228 * 1024, Limits(),
+    7000, 64, 50 * 2**20, 128, 2300, 1000, 2500, 228 * 1024, Limits(),
 )  # fmt: skip
 A100 = Gpu(
     "A100", "sm_80", 108, 1410, 1024, {Family.MMA: 0.85, Family.WMMA: 0.75, Family.VOLTA: 0.3},

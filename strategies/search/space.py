@@ -76,8 +76,8 @@ class Ranked:
 
 # of a block's tile the rows, of a warpgroup's part the rows, and how many warpgroups have a tile each
 ARRANGEMENTS = (
-    (64, 64, 1), (128, 64, 1), (128, 128, 1), (192, 64, 1), (256, 64, 1), (256, 128, 1),
-    (64, 64, 2), (128, 128, 2),
+    (64, 64, 1), (128, 64, 1), (128, 128, 1), (192, 64, 1), (192, 192, 1), (256, 64, 1), (256, 128, 1),
+    (64, 64, 2), (128, 128, 2), (192, 192, 2),
 )  # fmt: skip
 WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
 
@@ -94,7 +94,9 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         rows, columns = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
         tiles, sliced = p.batch * rows * columns, slices(p, s.block[1], gpu)
         many = tiles > gpu.multiprocessors
-        blocks = gpu.multiprocessors if tiles > gpu.multiprocessors * s.in_turn else 0
+        if s.in_turn > 1 and not many:
+            continue
+        blocks = gpu.multiprocessors if many else 0
         yield {
             "block": [s.block],
             "warp": [s.warp],
@@ -120,29 +122,24 @@ def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
                     (bm, bn, 64), (wm, bn), (64, bn // parts, 16), 1, epilogue=epilogue, roles=True,
                     in_turn=in_turn,
                 )  # fmt: skip
-                if sensible(s, p, gpu):
+                if sensible(s, p):
                     yield s
 
 
-def sensible(s: Schedule, p: Problem, gpu: Gpu) -> bool:
+def sensible(s: Schedule, p: Problem) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
     bn, width = s.block[1], s.fragment[1]
     if width < min(bn, NARROWEST) or (p.result_bytes == 2 and s.epilogue == "direct"):
         return False
-    if not p.along_k[1] and width % panel(bn):
-        return False
-    # where tiles stick out, what is added to a fragment's sums waits in as many registers as these
-    out, needed = p.m % s.block[0] or p.n % bn, demand(s)
-    room = gpu.limits.registers_with_roles(needed.threads)
-    return not out or p.result_bytes == 2 or needed.registers + width // 2 <= room
+    return p.along_k[1] or width % panel(bn) == 0
 
 
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     """The most stages that fit into shared memory, up to eight; two where not even these do.
 
-    Nor more than there are, where a block, or one of those in turn, has one tile.
+    Nor more than there are, where a block has one tile.
     """
-    steps = DEEPEST if s.blocks else s.in_turn * ceil(p.k / s.block[2])
+    steps = DEEPEST if s.blocks else ceil(p.k / s.block[2])
     return max(
         (
             stages

@@ -58,7 +58,8 @@ def schedule(choose: random.Random) -> dict[str, Any]:
     if choose.random() < 0.8:
         made |= {
             "roles": True, "in_turn": in_turn, "cluster": choose.choice((1, 1, 2)),
-            "blocks": choose.choice((0, 2, 4)), "split_k_blocks": choose.choice((1, 1, 1, 2)),
+            "blocks": choose.choice((2, 4) if in_turn > 1 else (0, 2, 4)),
+            "split_k_blocks": choose.choice((1, 1, 1, 2)),
         }  # fmt: skip
     return made
 

@@ -57,10 +57,18 @@ def test_blocks_of_a_cluster_load_for_each_other(cluster: int, blocks: int, grou
 
 @pytest.mark.parametrize(
     ("stages", "tiles", "parameters"),
-    [(2, 1, {}), (3, 5, {"blocks": 3}), (3, 2, {"blocks": 2, "cluster": 2}), (4, 4, {"in_turn": 3})],
+    [
+        (2, 1, {"blocks": 6}),
+        (3, 5, {"blocks": 3}),
+        (2, 3, {"blocks": 5}),
+        (3, 1, {"blocks": 12}),
+        (3, 2, {"blocks": 4, "cluster": 2}),
+        (4, 4, {"blocks": 2, "in_turn": 3}),
+        (3, 2, {"blocks": 5, "in_turn": 3}),
+    ],
 )
 def test_warpgroups_take_turns(stages: int, tiles: int, parameters: dict[str, Any]) -> None:
-    """A tile each; the next one's products start when the last element of this one's is there."""
+    """The next tile's products start when this one's last element is there. Some blocks have a tile more."""
     text = product(64 * tiles, 768, 64)
     shape = {**ROLES, "block": (64, 64, 64), "in_turn": 2, "group": 12, **parameters}
     made = derived(text, stages, **shape)
@@ -158,7 +166,8 @@ def test_registers_are_no_more_than_the_block_has(producers: int, consumers: int
 
 REFUSED = {
     "roles of warps": ({"roles": True, "fragment": (16, 16, 16)}, "R0609"),
-    "turns of parts of a tile": ({**ROLES, "in_turn": 2}, "R0609"),
+    "turns of parts of a tile": ({**ROLES, "in_turn": 2, "blocks": 2}, "R0609"),
+    "turns at a single tile": ({**ROLES, "in_turn": 2, "block": (64, 64, 64)}, "R0609"),
     "blocks without a list of tiles": ({"blocks": 3, "group": 0}, "R0609"),
     "blocks that make no clusters": ({"blocks": 3, "cluster": 2, "group": 1}, "R0609"),
 }
@@ -183,6 +192,11 @@ def test_who_computes_is_as_many_as_the_pipeline_says() -> None:
                        roles=True)(data_flow(check_expression(product(128))))  # fmt: skip
     text = show(term.term, annotate=True).replace("reduceRoleSplit(3, 1, 2)", "reduceRoleSplit(3, 1, 1)")
     assert refused(text) == "R0734"
+
+
+def test_turns_are_at_what_is_loaded_for_those_who_compute() -> None:
+    alone = "xs |> mapBlockPersistent(0, 2)(fun(x => inTurn(2)(x |> mapSeq(sqrt))))"
+    assert refused(f"fun(xs: 8.4.f32 => {alone})") == "R0734"
 
 
 def test_clusters_have_one_size() -> None:

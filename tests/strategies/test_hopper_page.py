@@ -28,7 +28,7 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "group": ({"blocks": 0, "cluster": 1}, {"group": 0, "blocks": 0, "cluster": 1}),
     "blocks": ({"cluster": 1}, {"blocks": 0, "cluster": 1}),
     "cluster": ({}, {"cluster": 1}),
-    "in_turn": ({"block": (64, 128, 64), "in_turn": 2, "cluster": 1}, {}),
+    "in_turn": ({"block": (64, 128, 64), "in_turn": 2}, {"block": (64, 128, 64)}),
     "epilogue": ({}, {"epilogue": "direct"}),
     "split_k_blocks": ({"split_k_blocks": 2}, {}),
 }
