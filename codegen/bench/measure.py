@@ -13,8 +13,8 @@ from typing import Protocol
 
 from codegen.bench.statistics import Summary, summarise
 
-WARM_UP, COARSE = 0.01, 0.02  # seconds
-LEAST, MOST = 5, 1000  # samples of the coarse pass
+WARM_UP, COARSE = 0.01, 0.01  # seconds
+LEAST, MOST = 3, 1000  # samples of the coarse pass
 HOPELESS, KEPT = 3.0, 1.3  # times the best: after one sample, after the coarse pass
 ROUNDS, SETTLING = 15, 2  # in turns; the first ones do not count
 FINE = 0.3  # seconds for each in turns, at most, as long as there are FEWEST rounds

@@ -24,6 +24,7 @@ from rise.errors import CompilationError
 HEADERS = Path(__file__).parent.parent / "device"
 INSTALL_HINT = "install the extra: pip install 'rise-lang[cuda]', or a CUDA toolkit with nvcc"
 FLAGS = ("--std=c++17", "--ptxas-options=-v")
+CACHING = (12, 9)  # from this version on NVRTC has a cache; what comes from there comes without a report
 CUDA_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "crt/mma.h")
 
 
@@ -52,6 +53,8 @@ def compile_cubin(source: str, target: str = "sm_90a", *, ptx: bool = False) -> 
     def build(path: Path) -> None:
         code, report = used.make(source, target, kind)
         refuse(report)
+        if not ptx and "Compiling entry function" not in report:
+            raise CompilationError("R0821", f"{used.version} reports nothing of the kernels that it made")
         path.write_bytes(code)
         if not ptx:
             cached([*key, "report"], ".txt", lambda beside: _write(beside, report))
@@ -191,6 +194,9 @@ def _by_nvrtc(nvrtc: Any, source: str, target: str, kind: str) -> tuple[bytes, s
     options = [f for f in FLAGS if not (virtual and "ptxas" in f)]
     options.append(f"--gpu-architecture={re.sub('^sm_', 'compute_', target) if virtual else target}")
     options += [f"--include-path={directory}" for directory in (HEADERS, *include_directories())]
+    _, *version = nvrtc.nvrtcVersion()
+    if tuple(version) >= CACHING:
+        options.append("--no-cache")
     encoded = [option.encode() for option in options]
     try:
         checked(nvrtc.nvrtcCompileProgram(program, len(encoded), encoded))

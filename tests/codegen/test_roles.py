@@ -65,6 +65,7 @@ def test_blocks_of_a_cluster_load_for_each_other(cluster: int, blocks: int, grou
         (3, 2, {"blocks": 4, "cluster": 2}),
         (4, 4, {"blocks": 2, "in_turn": 3}),
         (3, 2, {"blocks": 5, "in_turn": 3}),
+        (3, 2, {"blocks": 5, "epilogue": "bulk"}),
     ],
 )
 def test_warpgroups_take_turns(stages: int, tiles: int, parameters: dict[str, Any]) -> None:

@@ -121,6 +121,38 @@ def test_the_compilers_message_is_shown(own_cache: Path) -> None:
 
 
 @needs_compiler
+def test_a_compiler_that_reports_nothing_is_refused(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else nobody would know of spills, and of products that it serializes."""
+    silent = compiling.Compiler("silent 1.0", lambda *_: (b"\x7fELF", ""))
+    monkeypatch.setattr(compiling, "compiler", lambda: silent)
+    with pytest.raises(CompilationError, match=r"silent 1\.0 reports nothing") as refused:
+        resources(COPY, "sm_80")
+    assert refused.value.code == "R0821" and list(own_cache.iterdir()) == []
+
+
+@pytest.mark.parametrize(("version", "asked"), [((12, 8), False), ((12, 9), True), ((13, 0), True)])
+def test_nvrtc_does_not_answer_from_its_own_cache(version: tuple[int, int], asked: bool) -> None:
+    given: list[bytes] = []
+
+    class Bindings:
+        class nvrtcResult:  # noqa: N801  # as cuda-bindings call it
+            NVRTC_SUCCESS = 0
+
+        def __getattr__(self, name: str) -> object:
+            return lambda *_: (0, 2)
+
+        def nvrtcVersion(self) -> tuple[int, int, int]:  # noqa: N802
+            return 0, *version
+
+        def nvrtcCompileProgram(self, _: object, __: int, options: list[bytes]) -> tuple[int]:  # noqa: N802
+            given.extend(options)
+            return (0,)
+
+    compiling._by_nvrtc(Bindings(), COPY, "sm_80", "cubin")
+    assert (b"--no-cache" in given) == asked
+
+
+@needs_compiler
 def test_an_unknown_target_is_refused() -> None:
     with pytest.raises(CompilationError) as refused:
         runtime.compile_cubin(COPY, "sm_1")
