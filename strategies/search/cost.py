@@ -15,8 +15,10 @@ from strategies.constraints import PARTIAL, PATTERNS, Schedule, demand, panel
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
-SECOND_KERNEL = 6000  # cycles: the end of a kernel and the start of the next
+SECOND_KERNEL = 7500  # cycles: the end of a kernel and the start of the next
 SYNCHRONISATION = 0.01  # of a tile's time, where the blocks of a cluster wait for each other
+BETWEEN = 1.6  # times as long as memory takes by itself, where what is added is read between writes
+LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
@@ -131,7 +133,8 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     added = 0 if s.split_k_blocks > 1 else p.added_bytes
     each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
     together = min(workers(s, gpu), tiles(p, s))
-    element = size * sector / port(p, s, gpu) + added * together / gpu.dram_rate + 2 * each / gpu.shared_rate
+    read = BETWEEN * added * together / gpu.dram_rate
+    element = read + size * sector / port(p, s, gpu) + 2 * each / gpu.shared_rate
     return gpu.latency + s.block[0] * s.block[1] * element
 
 
@@ -183,7 +186,8 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     fills = 1 if s.blocks and s.roles else count / together
     hidden = together * s.in_turn > 1
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
-    busy = count * tile + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
+    stops = 0 if hidden else LOCKSTEP * max(count - 3, 0)
+    busy = (count + stops) * tile + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     memory = memory_cycles(p, s, gpu) + gpu.fill
     total = max(busy, memory) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less

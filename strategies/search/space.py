@@ -82,7 +82,8 @@ ARRANGEMENTS = (
 WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
 
 
-DEEPEST = 8  # stages
+DEPTHS = (64, 128)  # of a step along k, the longer only where so many STAGES fit: of small tiles
+DEEPEST, STAGES = 8, 6
 SLOW = 1.3  # times the cost of the best
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
@@ -116,18 +117,20 @@ def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """Tiles of some widths, those that divide n among them; and how their results are stored."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
     for bn, (bm, wm, in_turn) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
-        for parts, epilogue in itertools.product(PARTS, ("direct", "bulk")):
+        for parts, epilogue, depth in itertools.product(PARTS, ("direct", "bulk"), DEPTHS):
             if bm <= p.m + 63 and bn % (8 * parts) == 0:
                 s = Schedule(
-                    (bm, bn, 64), (wm, bn), (64, bn // parts, 16), 1, epilogue=epilogue, roles=True,
+                    (bm, bn, depth), (wm, bn), (64, bn // parts, 16), 1, epilogue=epilogue, roles=True,
                     in_turn=in_turn,
                 )  # fmt: skip
-                if sensible(s, p):
+                if sensible(s, p, gpu):
                     yield s
 
 
-def sensible(s: Schedule, p: Problem) -> bool:
+def sensible(s: Schedule, p: Problem, gpu: Gpu) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
+    if s.block[2] > DEPTHS[0] and deepest(replace(s, blocks=gpu.multiprocessors), p, gpu) < STAGES:
+        return False
     bn, width = s.block[1], s.fragment[1]
     if width < min(bn, NARROWEST) or (p.result_bytes == 2 and s.epilogue == "direct"):
         return False

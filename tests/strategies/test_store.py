@@ -160,13 +160,18 @@ def test_lines_that_processes_append_at_once_are_whole(tmp_path: Path) -> None:
     assert len(read(path)) == 100
 
 
+ROOT = Path(__file__).parents[2]
+SHIPPED_FROM = {"matmulHalf": "benchmarks/tables/layouts.rise", "biasRelu": "examples/products.rise"}
+
+
 def test_what_ships_is_of_the_programs_that_it_names() -> None:
     """And no rule against its schedule has been made since."""
     shipped = read(Path(store.__file__).parent / "remembered.jsonl")
-    layouts = load(Path(__file__).parents[2] / "benchmarks" / "tables" / "layouts.rise")
-    assert len(shipped) > 100 and all(record.target == "sm_90a" for record in shipped)
+    files = {name: load(ROOT / file) for name, file in SHIPPED_FROM.items()}
+    assert len(shipped) > 200 and all(record.target == "sm_90a" for record in shipped)
     for record in shipped[::9]:
-        term = data_flow(specialise(layouts[record.name], record.sizes))
+        program = files.get(record.name, files["matmulHalf"])
+        term = data_flow(specialise(program[record.name], record.sizes))
         problem, point = Problem.of(term), store.point_of(record)
         assert record.program == identity(term) and problem is not None
         assert refusal(point, problem, H200) is None, str(point)
