@@ -41,13 +41,14 @@ from strategies.tensor_core import tensor_core  # noqa: E402
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
 LARGE = {"m": 4096, "n": 4096, "k": 4096}
 HOPPER: Mapping[str, Any] = {
-    "block": (128, 256, 64),
-    "warp": (64, 256),
+    "block": (128, 128, 64),
+    "warp": (128, 128),
     "fragment": (64, 128, 16),
-    "stages": 4,
+    "stages": 6,
     "group": 16,
     "roles": True,
     "blocks": 132,
+    "in_turn": 2,
     "epilogue": "bulk",
 }
 # what changes in the low-level program of gemm; the program of the defaults is compared with each
@@ -170,8 +171,9 @@ def hopper_gemm() -> str:
     return "\n\n".join([
         "# A product for Hopper, derived",
         f"`{name}` of `examples/gemm.rise` at m = n = k = 4096, by the strategy `tensor_core` with parameters"
-        " for Hopper: three warpgroups a block, of which one loads; 132 blocks, one for each multiprocessor"
-        " of an H200, that stay. Made by `python docs/generate.py`; the same is printed by",
+        " for Hopper: three warpgroups a block, of which one loads, and two compute a tile each, in turn; 132"
+        " blocks, one for each multiprocessor of an H200, that stay. In clusters it is what `rise bench` found"
+        " fastest there. Made by `python docs/generate.py`; the same is printed by",
         block(_command("compile", name, "--target sm_90a"), "sh"),
         "with `--stage low`, with `--stage imperative --pass roles`, and with nothing more for the kernel."
         " `rise derive` prints the steps. What the functions of the kernel do, and what each parameter adds"
