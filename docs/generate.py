@@ -172,8 +172,8 @@ def hopper_gemm() -> str:
         "# A product for Hopper, derived",
         f"`{name}` of `examples/gemm.rise` at m = n = k = 4096, by the strategy `tensor_core` with parameters"
         " for Hopper: three warpgroups a block, of which one loads, and two compute a tile each, in turn; 132"
-        " blocks, one for each multiprocessor of an H200, that stay. In clusters it is what `rise bench` found"
-        " fastest there. Made by `python docs/generate.py`; the same is printed by",
+        " blocks, one for each multiprocessor of an H200, that stay. In clusters it is what `rise bench`"
+        " found fastest there. Made by `python docs/generate.py`; the same is printed by",
         block(_command("compile", name, "--target sm_90a"), "sh"),
         "with `--stage low`, with `--stage imperative --pass roles`, and with nothing more for the kernel."
         " `rise derive` prints the steps. What the functions of the kernel do, and what each parameter adds"

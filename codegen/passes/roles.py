@@ -81,11 +81,24 @@ def _in_turn(command: i.Command) -> TypeGuard[i.ParallelFor]:
 
 
 def _check_turns(command: i.Command) -> None:
-    for part in i.commands(command):
-        if _in_turn(part) and not _has_roles(part):
+    """Either all pipelines with roles are executed in turn, by as many warpgroups, or none is."""
+    dealt = [c for c in i.commands(command) if _in_turn(c)]
+    outside = sum(map(_pipelines, dealt)) < _pipelines(command)
+    for part in dealt:
+        message = ""
+        if not _has_roles(part):
             message = "there is nothing here that warpgroups could do in turn"
-            hint = "`inTurn` is for what has a pipeline with roles, `reduceRoleSplit`, in it"
+        elif outside or part.count != dealt[0].count:
+            message = f"{part.count} warpgroups do this in turn, and not all pipelines with roles"
+        if message:
+            hint = (
+                "`inTurn` is for what has pipelines with roles in it, `reduceRoleSplit`: all of them, or none"
+            )
             raise TranslationError("R0734", message, part.origin, hint)
+
+
+def _pipelines(command: i.Command) -> int:
+    return sum(isinstance(c, i.Roles) for c in i.commands(command))
 
 
 def _check(roles: i.Roles, first: i.Roles, launch: Launch, taking_turns: int) -> None:

@@ -59,6 +59,7 @@ declare(
     "By one of w warpgroups, the next one each time: while it finishes, the next one begins.",
     patterns.identity,
     example=("inTurn(2)(makeArray(2)(1, 2))", "[1, 2]"),
+    lowers="id",
 )
 _map("mapWarp", "Over the warps of a block.")
 _map("mapLane", "Over the lanes of a warp.")

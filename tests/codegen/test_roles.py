@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from test_warpgroups import PROGRAMS, agrees, derived, product
 
+from codegen import imperative as i
 from codegen import runtime
 from codegen.launch import Launch, register_budget
+from codegen.passes.roles import split_roles
 from codegen.pipeline import generate
 from codegen.runtime.compiling import compiler_report
 from rise.check.program import check_expression
 from rise.errors import EmulationError, StrategyError, TranslationError
+from rise.nat import constant
 from rise.normal import data_flow
 from rise.pretty import show
 from strategies.tensor_core import tensor_core
@@ -198,6 +201,15 @@ def test_who_computes_is_as_many_as_the_pipeline_says() -> None:
 def test_turns_are_at_what_is_loaded_for_those_who_compute() -> None:
     alone = "xs |> mapBlockPersistent(0, 2)(fun(x => inTurn(2)(x |> mapSeq(sqrt))))"
     assert refused(f"fun(xs: 8.4.f32 => {alone})") == "R0734"
+    pipeline = i.Roles(i.Skip(), i.Skip(), i.Skip(), 1, 1, "turn")
+
+    def dealt(groups: int) -> i.Command:
+        return i.ParallelFor(i.Level.WARPGROUP, 0, "g", constant(groups), pipeline, turn="t")
+
+    for parts in ((dealt(2), pipeline), (dealt(2), dealt(3))):
+        with pytest.raises(TranslationError, match="warpgroups do this in turn, and not all") as caught:
+            split_roles(i.Function("f", (), (), i.sequence(*parts)))
+        assert caught.value.code == "R0734"
 
 
 def test_clusters_have_one_size() -> None:
