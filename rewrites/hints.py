@@ -182,6 +182,7 @@ HINTS: Mapping[str, Hint] = {
     "tensoriseWhole": tiles((SCALARS["i8"], I32)),
     "map → mapSeq, computing": Hint(_often_computing),
     "asMatrix >> **g": endofunction("g"),
+    "zip(asMatrix, column) >> **g": Hint(accumulators),
     "zip(asMatrix, row) >> **g": Hint(accumulators),
     "zip2D(asMatrix, ) >> **g": endofunction("g", arguments=2),
     "roundUp sums": Hint(_operands, _product),

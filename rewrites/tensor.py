@@ -186,6 +186,14 @@ ROW_FRAGMENT = rule(
     meaning="A row that goes with every row of a tile, a bias for each column: each lane loads its part.",
     conditions=(_known_elements,),
 )
+COLUMN_FRAGMENT = rule(
+    "zip(asMatrix, column) >> **g",
+    "zip(f |> asMatrix)(b) |> map(fun((r, y) => r |> map(fun(x => g(x, y)))))",
+    "zipFragment(f)(b |> map(fun(y => generate(fun(j => y)))) |> asFragment |> toMem(Local))"
+    " |> mapFragment(fun((x, y) => g(x, y))) |> toMem(Local) |> asMatrix",
+    meaning="A column that goes with every column of a tile, a bias for each row.",
+    conditions=(_known_elements,),
+)
 MAP_THROUGH_SHARED = rule(
     "asMatrix >> **g through Shared",
     "f |> asMatrix |> map(fun(r => r |> map(g)))",
@@ -210,6 +218,13 @@ ROW_THROUGH_SHARED = rule(
     "zip(f |> asMatrix |> toMem(Shared) |> join)(generate(fun(i => b)) |> join) "
     "|> mapLane(fun((x, y) => g(x, y))) |> split(n)",
     meaning="A row that goes with every row of a tile: a bias for each column.",
+)
+COLUMN_THROUGH_SHARED = rule(
+    "zip(asMatrix, column) >> **g through Shared",
+    "zip(f |> asMatrix)(b) |> map(fun((r, y) => r |> map(fun(x => g(x, y)))))",
+    "zip(f |> asMatrix |> toMem(Shared))(b) |> map(fun((r, y) => zip(r)(generate(fun(j => y))))) |> join "
+    "|> mapLane(fun((x, y) => g(x, y))) |> split(n)",
+    meaning="A column that goes with every column of a tile: a bias for each row.",
 )
 
 # --- bringing asMatrix, join and transpose out of reductions and maps -------------------------------------

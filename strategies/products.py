@@ -34,6 +34,11 @@ NOT_IN_BULK = (
     " if it is the second, or use fragments of 16×8×16"
 )
 
+NOT_BESIDE = (
+    "what goes with the products is neither a matrix, nor matrices side by side, nor a row, nor a column: on"
+    " fragments nothing else is combined with them; use `epilogue=shared`"
+)
+
 
 def is_product(term: Expr) -> bool:
     """A map of maps of reductions: the matrix of all dot products."""
@@ -47,6 +52,16 @@ def is_product(term: Expr) -> bool:
 def is_fold(term: Expr) -> bool:
     applied = call(term)
     return applied is not None and applied[0] == "reduceSeq" and len(applied[2]) == 3
+
+
+def beside_fragment(term: Expr) -> bool:
+    """The matrix of a fragment zipped with something: a function of both was not taken to the fragment."""
+    match call(term):
+        case ("zip", _, (left, *_)):
+            inner = call(left)
+            return inner is not None and inner[0] == "asMatrix"
+        case _:
+            return False
 
 
 def contains(predicate: Callable[[Expr], bool]) -> Callable[[Expr], bool]:

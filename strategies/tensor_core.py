@@ -61,8 +61,10 @@ from strategies.normal_forms import form_outward, fuse_once, view_inward
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.products import (
     NO_PRODUCT,
+    NOT_BESIDE,
     NOT_IN_BULK,
     at_products,
+    beside_fragment,
     bring_prologue,
     bulk_operands,
     computed_operands,
@@ -368,6 +370,7 @@ def direct_epilogue(p: Parameters) -> Strategy:
         epilogue_tiles(p),
         at_products(product(p)),
         finish_epilogue,
+        check(lambda e: not contains(beside_fragment)(e), "tensor_core", NOT_BESIDE),
     )
     only_product = seq(check(is_product, "the result is the product"), product(p))
     stored = stored_in_bulk if p.epilogue == "bulk" else id_
@@ -502,9 +505,11 @@ on_fragments = normalize(
         t.MAP_FRAGMENT,
         t.ZIP_NEST,
         t.ROW_FRAGMENT,
+        t.COLUMN_FRAGMENT,
         t.ZIP_THROUGH_SHARED,
         t.MAP_THROUGH_SHARED,
         t.ROW_THROUGH_SHARED,
+        t.COLUMN_THROUGH_SHARED,
     )
 )
 finish_epilogue = arguments(

@@ -7,7 +7,7 @@ import pytest
 
 from codegen.execute import execute
 from codegen.pipeline import generate
-from rewrites.result import Success
+from rewrites.result import Failure, Success
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import inline
@@ -21,6 +21,8 @@ HEAD = "def f = depFun((m: Nat, n: Nat, k: Nat) => "
 PROGRAMS = {
     "bias and ReLU": HEAD + "fun((A: m.k.f16, B: k.n.f16, bias: n.f32) => A |> map(fun(row => "
     f"zip(transpose(B))(bias) |> map(fun((col, b) => {DOT} |> fun(s => max(s + b, 0.0))))))))",
+    "a bias for each row": HEAD + "fun((A: m.k.f16, B: k.n.f16, bias: m.f32) => zip(A)(bias) |> "
+    f"map(fun((row, b) => transpose(B) |> map(fun(col => {DOT} |> fun(s => max(s + b, 0.0))))))))",
     "bf16": HEAD + "fun((A: m.k.bf16, B: k.n.bf16, bias: n.f32) => A |> map(fun(row => "
     f"zip(transpose(B))(bias) |> map(fun((col, b) => {DOT} |> fun(s => s - b)))))))",
     "two matrices": HEAD + "fun((A: m.k.f16, B: k.n.f16, C: m.n.f32, D: m.n.f32) => zip(A)(zip(C)(D)) |> "
@@ -44,3 +46,27 @@ def test_an_epilogue_is_fused_and_exact(name: str) -> None:
     assert kernel.source.count("__global__") == 1
     inputs = random_inputs(inputs_of(term), seed=3, exact=True)
     np.testing.assert_array_equal(execute(kernel, inputs, "emulate"), call(term, *inputs))
+
+
+BESIDE = {
+    "a row and a column": HEAD + "fun((A: m.k.f16, B: k.n.f16, u: m.f32, v: n.f32) => zip(A)(u) |> "
+    "map(fun((row, y) => zip(transpose(B))(v) |> map(fun((col, z) => "
+    f"{DOT} |> fun(s => s + y * z)))))))",
+    "a column and a matrix": HEAD
+    + "fun((A: m.k.f16, B: k.n.f16, u: m.f32, C: m.n.f32) => zip(A)(zip(u)(C)) |> "
+    "map(fun((row, (y, cs)) => zip(transpose(B))(cs) |> map(fun((col, c) => "
+    f"{DOT} |> fun(s => y * s + c)))))))",
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_fragments_do_not_take_is_refused_and_goes_through_shared_memory(name: str) -> None:
+    term = data_flow(inline(specialise(check_text(BESIDE[name])["f"], SIZES)))
+    refused = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="direct")(term)
+    assert isinstance(refused, Failure) and "use `epilogue=shared`" in refused.story()
+    result = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="shared")(term)
+    assert isinstance(result, Success), result.story()
+    inputs = random_inputs(inputs_of(term), seed=3, exact=True)
+    np.testing.assert_array_equal(
+        execute(generate(result.term, "f_kernel"), inputs, "emulate"), call(term, *inputs)
+    )

@@ -45,6 +45,8 @@ PROGRAMS = {
     "αA·Bᵀ + βC": "fun((A: 128.128.f16, B: 128.128.f16, C: 128.128.f32, alpha: f32, beta: f32) => "
     "zip(A)(C) |> map(fun((row, cs) => zip(B)(cs) |> map(fun((col, c) => "
     f"{DOT} |> fun(r => alpha * r + beta * c))))))",
+    "a bias for each row": "fun((A: 128.128.f16, B: 128.128.f16, bias: 128.f32) => zip(A)(bias) |> "
+    f"map(fun((row, b) => B |> map(fun(col => {DOT} |> fun(r => f16(2.0 * r + b)))))))",
     "bias, ReLU, f16": "fun((A: 128.128.f16, B: 128.128.f16, bias: 128.f32) => A |> map(fun(row => "
     f"zip(B)(bias) |> map(fun((col, b) => {DOT} |> fun(r => f16(max(r + b, 0.0))))))))",
     "batched": f"fun((As: 2.128.128.f16, Bs: 2.128.128.f16) => zip(As)(Bs) |> map(fun((A, B) => "
