@@ -100,6 +100,9 @@ class Finalist:
     verdict: Verdict
 
 
+Measured = tuple[Entrant, Coarse]
+
+
 @dataclass
 class Contest:
     """The course of one case.
@@ -124,7 +127,8 @@ class Contest:
         """The best of each kind, ours first. What became of everybody is in `tried`."""
         entrants = [*self._ours(builds), *self._baselines(baselines)]
         verdicts = self._checked(entrants)
-        finalists = self._in_turns(self._chosen(self._coarse(list(verdicts))))
+        semifinalists = self._kept(self._coarse(list(verdicts)), SEMIFINALISTS)
+        finalists = self._in_turns(self._kept(self._compared(semifinalists), self.finalists))
         for entrant, found in finalists:
             self._tell(_tried(entrant, "finalist", found.summary))
         return _best(Finalist(entrant, found.summary, verdicts[entrant]) for entrant, found in finalists)
@@ -174,28 +178,26 @@ class Contest:
                     verdicts[entrant] = replace(found, how=how)
         return verdicts
 
-    def _coarse(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Coarse]]:
-        """Those that are worth comparing, of each kind."""
-        return [
-            survivor
-            for kind in dict.fromkeys(entrant.kind for entrant in entrants)
-            for survivor in self._kept(
-                self._coarse_of_kind([e for e in entrants if e.kind == kind]), SEMIFINALISTS
-            )
-        ]
+    def _coarse(self, entrants: Sequence[Entrant]) -> list[Measured]:
+        """Everybody by himself; who is much slower than the best of his kind until now, shortly."""
+        measured: list[Measured] = []
+        best: dict[str, float] = {}
+        for entrant in entrants:
+            until_now = best.get(entrant.kind, float("inf"))
+            found = self._guarded(entrant.kind, entrant.name, partial(self._timed, entrant, until_now))
+            if found is not None:
+                self.told(_tried(entrant, _status(found), found.summary))
+                measured.append((entrant, found))
+                best[entrant.kind] = min(until_now, found.summary.median)
+        return measured
 
-    def _chosen(self, semifinalists: Sequence[tuple[Entrant, Coarse]]) -> list[tuple[Entrant, Coarse]]:
-        """By turns, of each kind the best. There are none where nobody has a rival."""
-        kinds = Counter(entrant.kind for entrant, _ in semifinalists)
-        if all(count <= self.finalists for count in kinds.values()):
-            return list(semifinalists)
-        measured = self._in_turns(semifinalists, FEWEST)
-        by_kind = [[(e, found) for e, found in measured if e.kind == kind] for kind in kinds]
-        return [finalist for each in by_kind for finalist in self._kept(each, self.finalists)]
+    def _compared(self, measured: Sequence[Measured]) -> Sequence[Measured]:
+        """By turns, shortly, where there are more of a kind than can go on."""
+        kinds = Counter(entrant.kind for entrant, _ in measured)
+        several = any(count > self.finalists for count in kinds.values())
+        return self._in_turns(measured, FEWEST) if several else measured
 
-    def _in_turns(
-        self, entrants: Sequence[tuple[Entrant, Coarse]], rounds: int = ROUNDS
-    ) -> list[tuple[Entrant, Coarse]]:
+    def _in_turns(self, entrants: Sequence[Measured], rounds: int = ROUNDS) -> list[Measured]:
         if not entrants:
             return []
         self.report((" ".join(entrant.kind for entrant, _ in entrants), IN_TURNS))
@@ -206,24 +208,18 @@ class Contest:
             for (entrant, found), summary in zip(entrants, summaries, strict=True)
         ]
 
-    def _kept(self, measured: Sequence[tuple[Entrant, Coarse]], most: int) -> list[tuple[Entrant, Coarse]]:
-        """The best of them; of the others it is noted how long they took."""
-        kept = survivors([found for _, found in measured], most)
-        for entrant, found in measured:
-            if found not in kept:
-                self.tried.append(_tried(entrant, "slow" if found.cut else "timed", found.summary))
-        return [(entrant, found) for entrant, found in measured if found in kept]
-
-    def _coarse_of_kind(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Coarse]]:
-        measured: list[tuple[Entrant, Coarse]] = []
-        best = float("inf")
-        for entrant in entrants:
-            found = self._guarded(entrant.kind, entrant.name, partial(self._timed, entrant, best))
-            if found is not None:
-                self.told(_tried(entrant, "slow" if found.cut else "timed", found.summary))
-                measured.append((entrant, found))
-                best = min(best, found.summary.median)
-        return measured
+    def _kept(self, measured: Sequence[Measured], most: int) -> list[Measured]:
+        """The best of each kind; of the others it is noted how long they took."""
+        kept: list[Measured] = []
+        for kind in dict.fromkeys(entrant.kind for entrant, _ in measured):
+            of_kind = [(entrant, found) for entrant, found in measured if entrant.kind == kind]
+            best = survivors([found for _, found in of_kind], most)
+            for entrant, found in of_kind:
+                if found in best:
+                    kept.append((entrant, found))
+                else:
+                    self.tried.append(_tried(entrant, _status(found), found.summary))
+        return kept
 
     def _timed(self, entrant: Entrant, best: float) -> Coarse:
         timed, before = self.arena.timed(entrant), self.measured.get((entrant.kind, entrant.name))
@@ -232,6 +228,10 @@ class Contest:
     def _tell(self, tried: Tried) -> None:
         self.tried.append(tried)
         self.told(tried)
+
+
+def _status(found: Coarse) -> str:
+    return "slow" if found.cut else "timed"
 
 
 def _tried(entrant: Entrant, status: str, summary: Summary) -> Tried:

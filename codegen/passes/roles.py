@@ -39,12 +39,12 @@ def split_roles(function: i.Function) -> i.Function:
     found = [c for c in i.commands(function.body) if isinstance(c, i.Roles)]
     if not found:
         return function
-    launch = derive(function.body)
+    launch, turns = derive(function.body), _taking_turns(function.body)
     first = found[0]
     for roles in found:
-        _check(roles, first, launch, _taking_turns(function.body))
+        _check(roles, first, launch, turns)
     consumers = launch.warps // (WARPGROUP // WARP)
-    body = _passing_on(function, _taking_turns(function.body))
+    body = _passing_on(function, turns)
     body = _counting_turns(body, constant(0), launch)
     shared = list(_shared(body))
     names = {new.name for new in shared}

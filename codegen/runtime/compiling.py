@@ -24,6 +24,7 @@ from rise.errors import CompilationError
 HEADERS = Path(__file__).parent.parent / "device"
 INSTALL_HINT = "install the extra: pip install 'rise-lang[cuda]', or a CUDA toolkit with nvcc"
 FLAGS = ("--std=c++17", "--ptxas-options=-v")
+ENTRY = "Compiling entry function"  # so the report of a kernel begins
 CACHING = (12, 9)  # from this version on NVRTC has a cache; what comes from there comes without a report
 CUDA_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "crt/mma.h")
 
@@ -53,7 +54,7 @@ def compile_cubin(source: str, target: str = "sm_90a", *, ptx: bool = False) -> 
     def build(path: Path) -> None:
         code, report = used.make(source, target, kind)
         refuse(report)
-        if not ptx and "Compiling entry function" not in report:
+        if not ptx and ENTRY not in report:
             raise CompilationError("R0821", f"{used.version} reports nothing of the kernels that it made")
         path.write_bytes(code)
         if not ptx:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from codegen.runtime.compiling import compiler_report
+from codegen.runtime.compiling import ENTRY, compiler_report
 from rise.errors import CompilationError, UsageError
 
 SPILLS = ("refuse", "allow")
@@ -42,7 +42,7 @@ def resources(source: str, target: str = "sm_90a") -> dict[str, Resources]:
 
 def parse(report: str) -> list[Resources]:
     """The kernels of a report of `ptxas -v`, in its order."""
-    entries = re.split(r"Compiling entry function '([^']+)' for '([^']+)'", report)[1:]
+    entries = re.split(rf"{ENTRY} '([^']+)' for '([^']+)'", report)[1:]
     parts = zip(entries[::3], entries[1::3], entries[2::3], strict=True)
     return [_resources(name, target, text) for name, target, text in parts]
 

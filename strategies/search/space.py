@@ -97,24 +97,25 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         many = tiles > gpu.multiprocessors
         if s.in_turn > 1 and not many:
             continue
-        blocks = gpu.multiprocessors if many else 0
+        # a block with one tile has not more than its steps
+        stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
         yield {
             "block": [s.block],
             "warp": [s.warp],
             "fragment": [s.fragment],
-            "stages": [deepest(replace(s, blocks=blocks), p, gpu)],
+            "stages": [stages],
             "group": [max(g for g in range(1, 9) if rows % g == 0), *([16] if rows % 16 == 0 else [])],
             "epilogue": [s.epilogue],
             "split_k_blocks": sliced,
             "roles": [True],
-            "blocks": [blocks],
+            "blocks": [gpu.multiprocessors if many else 0],
             "cluster": [1, 2] if many and sliced == [1] else [1],
             "in_turn": [s.in_turn],
         }
 
 
 def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
-    """Tiles of some widths, those that divide n among them; and how their results are stored."""
+    """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
     for bn, (bm, wm, in_turn) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
         for parts, epilogue, depth in itertools.product(PARTS, ("direct", "bulk"), DEPTHS):
@@ -123,14 +124,14 @@ def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
                     (bm, bn, depth), (wm, bn), (64, bn // parts, 16), 1, epilogue=epilogue, roles=True,
                     in_turn=in_turn,
                 )  # fmt: skip
-                if sensible(s, p, gpu):
-                    yield s
+                if sensible(s, p):
+                    stages = deepest(s, p, gpu)
+                    if depth == DEPTHS[0] or stages >= STAGES:
+                        yield replace(s, stages=stages)
 
 
-def sensible(s: Schedule, p: Problem, gpu: Gpu) -> bool:
+def sensible(s: Schedule, p: Problem) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
-    if s.block[2] > DEPTHS[0] and deepest(replace(s, blocks=gpu.multiprocessors), p, gpu) < STAGES:
-        return False
     bn, width = s.block[1], s.fragment[1]
     if width < min(bn, NARROWEST) or (p.result_bytes == 2 and s.epilogue == "direct"):
         return False
@@ -138,15 +139,11 @@ def sensible(s: Schedule, p: Problem, gpu: Gpu) -> bool:
 
 
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
-    """The most stages that fit into shared memory, up to eight; two where not even these do.
-
-    Nor more than there are, where a block has one tile.
-    """
-    steps = DEEPEST if s.blocks else ceil(p.k / s.block[2])
+    """The most stages that fit into shared memory, up to eight; two where not even these do."""
     return max(
         (
             stages
-            for stages in range(2, min(DEEPEST, steps) + 1)
+            for stages in range(2, DEEPEST + 1)
             if demand(replace(s, stages=stages), p.operand_bytes, p.along_k, p.result_bytes).shared_bytes
             <= gpu.limits.shared_bytes
         ),
@@ -252,9 +249,8 @@ def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
         seen[same] += 1
     chosen = [*first, *later][:count]
     for turns in (False, True):
-        if count > 1 and not any((one.point.schedule.in_turn > 1) == turns for one in chosen):
-            of_them = (one for one in found if (one.point.schedule.in_turn > 1) == turns)
-            chosen[-1:] = [one for one in of_them if one.cost.cycles < SLOW * found[0].cost.cycles][
-                :1
-            ] or chosen[-1:]
+        best = next((one for one in found if (one.point.schedule.in_turn > 1) == turns), None)
+        missing = all((one.point.schedule.in_turn > 1) != turns for one in chosen)
+        if best is not None and missing and count > 1 and best.cost.cycles < SLOW * found[0].cost.cycles:
+            chosen[-1] = best
     return chosen

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from codegen.execute import execute
-from codegen.pipeline import generate
+from codegen.pipeline import Kernel, generate
 from rewrites.result import Failure, Success
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
-from rise.expr import inline
+from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.tensor_core import tensor_core
@@ -36,16 +36,24 @@ PROGRAMS = {
 }
 
 
+def program(text: str) -> Expr:
+    return data_flow(inline(specialise(check_text(text)["f"], SIZES)))
+
+
+def assert_exact(kernel: Kernel, term: Expr) -> None:
+    inputs = random_inputs(inputs_of(term), seed=3, exact=True)
+    np.testing.assert_array_equal(execute(kernel, inputs, "emulate"), call(term, *inputs))
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_epilogue_is_fused_and_exact(name: str) -> None:
-    term = data_flow(inline(specialise(check_text(PROGRAMS[name])["f"], SIZES)))
+    term = program(PROGRAMS[name])
     result = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="direct")(term)
     assert isinstance(result, Success), result.story()
     kernel = generate(result.term, "f_kernel")
     assert kernel.source.count("mma_sync") == 1
     assert kernel.source.count("__global__") == 1
-    inputs = random_inputs(inputs_of(term), seed=3, exact=True)
-    np.testing.assert_array_equal(execute(kernel, inputs, "emulate"), call(term, *inputs))
+    assert_exact(kernel, term)
 
 
 BESIDE = {
@@ -61,12 +69,9 @@ BESIDE = {
 
 @pytest.mark.parametrize("name", BESIDE)
 def test_what_fragments_do_not_take_is_refused_and_goes_through_shared_memory(name: str) -> None:
-    term = data_flow(inline(specialise(check_text(BESIDE[name])["f"], SIZES)))
+    term = program(BESIDE[name])
     refused = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="direct")(term)
     assert isinstance(refused, Failure) and "use `epilogue=shared`" in refused.story()
     result = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="shared")(term)
     assert isinstance(result, Success), result.story()
-    inputs = random_inputs(inputs_of(term), seed=3, exact=True)
-    np.testing.assert_array_equal(
-        execute(generate(result.term, "f_kernel"), inputs, "emulate"), call(term, *inputs)
-    )
+    assert_exact(generate(result.term, "f_kernel"), term)

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -134,21 +135,25 @@ def test_a_compiler_that_reports_nothing_is_refused(own_cache: Path, monkeypatch
 def test_nvrtc_does_not_answer_from_its_own_cache(version: tuple[int, int], asked: bool) -> None:
     given: list[bytes] = []
 
-    class Bindings:
-        class nvrtcResult:  # noqa: N801  # as cuda-bindings call it
-            NVRTC_SUCCESS = 0
+    def compiled(_: object, __: int, options: list[bytes]) -> tuple[int]:
+        given.extend(options)
+        return (0,)
 
-        def __getattr__(self, name: str) -> object:
-            return lambda *_: (0, 2)
-
-        def nvrtcVersion(self) -> tuple[int, int, int]:  # noqa: N802
-            return 0, *version
-
-        def nvrtcCompileProgram(self, _: object, __: int, options: list[bytes]) -> tuple[int]:  # noqa: N802
-            given.extend(options)
-            return (0,)
-
-    compiling._by_nvrtc(Bindings(), COPY, "sm_80", "cubin")
+    silent = (
+        "CreateProgram",
+        "GetProgramLogSize",
+        "GetProgramLog",
+        "GetCUBINSize",
+        "GetCUBIN",
+        "DestroyProgram",
+    )
+    bindings = SimpleNamespace(
+        nvrtcResult=SimpleNamespace(NVRTC_SUCCESS=0),
+        nvrtcVersion=lambda: (0, *version),
+        nvrtcCompileProgram=compiled,
+        **{f"nvrtc{name}": lambda *_: (0, 2) for name in silent},
+    )
+    compiling._by_nvrtc(bindings, COPY, "sm_80", "cubin")
     assert (b"--no-cache" in given) == asked
 
 

@@ -33,7 +33,8 @@ def campaign(folder: Path, of: Table, times: dict[str, Any], **options: Any) -> 
     clock = FakeClock()
     builds = Builds(options.pop("executor", Immediately()), derive, "sm_90a")
     code = options.pop("code", "abc")
-    return Campaign(of, folder, FakeDevice(times, clock), builds, clock, Recorder(), code, **options)
+    device = FakeDevice(times, clock, cool=options.pop("cool", 0.0))
+    return Campaign(of, folder, device, builds, clock, Recorder(), code, **options)
 
 
 def statuses(made: Campaign) -> dict[str, str]:
@@ -106,8 +107,7 @@ def test_of_the_variants_of_a_baseline_the_best_is_in_the_table(tmp_path: Path) 
 
 def test_who_is_timed_while_the_gpu_is_cool_does_not_win_by_it(tmp_path: Path) -> None:
     times = {"first": 11.0, "second": 11.2, "third": 10.0, "fourth": 10.6, "fifth": 10.7}
-    made = campaign(tmp_path, table(tmp_path, *times, sizes=[128]), times)
-    made.device.cool = 2 * (WARM_UP + COARSE)  # type: ignore[attr-defined]
+    made = campaign(tmp_path, table(tmp_path, *times, sizes=[128]), times, cool=2 * (WARM_UP + COARSE))
     made.run()
     coarse = {a.name: a.median_us for a in read_attempts(made.attempts_path) if a.status == "timed"}
     assert sorted(coarse, key=coarse.__getitem__)[:2] == ["first", "second"]  # else this would show nothing
