@@ -36,6 +36,8 @@ class Comparison:
     error, bound:    the largest difference, and the bound at that place
     index:           of the first element that differs by more than its bound; None where all agree
     found, expected: that element
+    reason:          in place of these, why there is nothing to compare, or what is compared
+    draw:            of several sets of inputs, the one it shows on
     """
 
     agrees: bool
@@ -44,8 +46,12 @@ class Comparison:
     index: tuple[int, ...] | None = None
     found: Any = None
     expected: Any = None
+    reason: str = ""
+    draw: int | None = None
 
     def __str__(self) -> str:
+        if self.reason and self.index is None:
+            return self.reason
         if self.agrees:
             if self.error == 0:
                 return "equal in every element"

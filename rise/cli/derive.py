@@ -8,48 +8,49 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rewrites.derivation import Replayed, programs, read, replay
+from rewrites.derivation import Replayed, SavedStep, read, replay
 from rewrites.derivation import described as saved
 from rewrites.result import Step, Success, one_line, show_path
-from rise.check.compare import Comparison, Tolerance, compare, tolerance
-from rise.check.specialise import inputs_of
-from rise.cli.stages import chosen_strategy, derived, subject
+from rise.check.compare import Comparison
+from rise.cli.checking import Trial, at_sizes, coverage, trials
+from rise.cli.progress import progress
+from rise.cli.stages import Subject, chosen_strategy, derived, subject
 from rise.cli.terminal import note, write_file
 from rise.errors import UsageError
 from rise.expr import Expr
-from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.pretty import show
+from strategies.core import Strategy
+from strategies.tuned import Tuned
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the steps and the result; with --check stops at the first step that changes the meaning."""
-    program = data_flow(subject(arguments).program)
-    success = _success(program, arguments)
-    verdicts = list(checked(program, success, arguments.seed)) if arguments.check else []
+    chosen = subject(arguments)
+    program, strategy = data_flow(chosen.program), chosen_strategy(arguments)
+    steps = None if arguments.replay is None else read(_text(arguments.replay))
+    success = derived(program, strategy) if steps is None else _replayed(program, steps)
+    made = checked(chosen, success, strategy, steps, arguments.seed) if arguments.check else []
     if arguments.save:
         write_file(Path(arguments.save), json.dumps(saved(program, success), indent=1, ensure_ascii=False))
     if arguments.html:
         from rise.cli.derivation_page import page
 
+        verdicts = made[0].verdicts if made else []
         write_file(Path(arguments.html), page(arguments.name, program, success, verdicts))
     if arguments.json:
-        print(json.dumps(described(program, success, verdicts), indent=2))
+        print(json.dumps(described(program, success, made), indent=2))
     else:
-        _print(success, verdicts)
-    return 0 if all(v.agrees for v in verdicts) else 1
+        _print(success, made)
+    return 0 if all(trial.agrees for trial in made) else 1
 
 
-def _success(program: Expr, arguments: argparse.Namespace) -> Success:
-    """By the strategy, or by the steps of a file."""
-    strategy = chosen_strategy(arguments)
-    if arguments.replay is None:
-        return derived(program, strategy)
-    replayed = replay(program, read(_text(arguments.replay)))
+def _replayed(program: Expr, steps: list[SavedStep]) -> Success:
+    replayed = replay(program, steps)
     _warn(replayed)
     return replayed.success
 
@@ -71,42 +72,46 @@ def _warn(replayed: Replayed) -> None:
 # --- checking ---------------------------------------------------------------------------------------
 
 
-def checked(start: Expr, success: Success, seed: int) -> Iterator[Comparison]:
-    """The verdict on each step, up to and including the first bad one: by evaluation on small numbers."""
-    inputs = random_inputs(inputs_of(start), seed, exact=True)
-    reference, allowed = call(start, *inputs), tolerance(start)
-    for whole in programs(start, success):
-        verdict = compare(call(whole, *inputs), reference, allowed)
-        yield verdict
-        if not verdict.agrees:
-            return
-    yield final(success, inputs, reference, allowed)
+def checked(
+    chosen: Subject, success: Success, strategy: Strategy, steps: list[SavedStep] | None, seed: int
+) -> list[Trial]:
+    """The verdicts on all steps, at the sizes given and at others; on a terminal with the time left."""
 
+    def again(program: Expr) -> Success | None:
+        if isinstance(strategy, Tuned) and steps is None:
+            return None  # its parameters were chosen for these sizes
+        result = strategy(program) if steps is None else replay(program, steps).success
+        return result if isinstance(result, Success) else None
 
-def final(success: Success, inputs: list[Any], reference: Any, allowed: Tolerance) -> Comparison:
-    """The verdict on the program that the strategy gives, which is the last of the steps."""
-    return compare(call(success.term, *inputs), reference, allowed)
+    with progress("checking") as advance:
+        return trials(chosen.definition, chosen.sizes, success, again, seed, advance)
 
 
 # --- showing ----------------------------------------------------------------------------------------
 
 
-def _print(success: Success, verdicts: list[Comparison]) -> None:
+def _print(success: Success, made: list[Trial]) -> None:
+    first = made[0].verdicts if made else []
     for number, step in enumerate(success.steps, 1):
-        print(f"{number:4}. {step.rule}   at {show_path(step.path)}{_mark(number, verdicts)}")
-        print(f"        {one_line(show(step.before))}")
-        print(f"      → {one_line(show(step.after))}")
-        for constraint in step.constraints:
-            print(f"        asks for {constraint}")
-        if 0 < len(verdicts) <= number and not verdicts[-1].agrees:
+        _print_step(number, step, _mark(number, first))
+        if 0 < len(first) <= number and not first[-1].agrees:
             break
     print()
     print(f"{plural(success.steps)}: {counts(success)}")
-    if verdicts:
-        print(conclusion(success, verdicts))
-    if all(v.agrees for v in verdicts):
+    if made:
+        print(conclusion(made))
+        _print_evidence(made)
+    if all(trial.agrees for trial in made):
         print()
         print(show(success.term))
+
+
+def _print_step(number: int, step: Step, mark: str) -> None:
+    print(f"{number:4}. {step.rule}   at {show_path(step.path)}{mark}")
+    print(f"        {one_line(show(step.before))}")
+    print(f"      → {one_line(show(step.after))}")
+    for constraint in step.constraints:
+        print(f"        asks for {constraint}")
 
 
 def _mark(number: int, verdicts: list[Comparison]) -> str:
@@ -115,14 +120,31 @@ def _mark(number: int, verdicts: list[Comparison]) -> str:
     return "   ✓" if verdicts[number - 1].agrees else "   ✗ CHANGES THE RESULT"
 
 
-def conclusion(success: Success, verdicts: list[Comparison]) -> str:
+def conclusion(made: list[Trial]) -> str:
     """What the check found, the guilty rule by name."""
-    if all(v.agrees for v in verdicts):
-        return f"checked by evaluation after each of the {plural(success.steps)}: all agree"
-    number, last = len(verdicts), verdicts[-1]
-    if number > len(success.steps):
-        return f"the steps agree, but the derived program differs from the last of them: {last}"
-    return f"step {number}, `{success.steps[number - 1].rule}`, changes the result: {last}"
+    trial = made[-1]
+    steps = trial.success.steps
+    if trial.agrees:
+        return f"checked by evaluation after each of the {plural(made[0].success.steps)}: all agree"
+    where = f"{at_sizes(trial.sizes)}, " if len(made) > 1 else ""
+    number, last = len(trial.verdicts), trial.verdicts[-1]
+    if trial.guilty is None:
+        return f"{where}the steps agree, but the derived program differs from the last of them: {last}"
+    count = f"step {number} of {len(steps)}" if where else f"step {number}"
+    return f"{where}{count}, `{trial.guilty.rule}`, changes the result: {last}"
+
+
+def _print_evidence(made: list[Trial]) -> None:
+    """What the check covered; or, of the first step that is wrong, the inputs on which it shows."""
+    trial = made[-1]
+    if trial.agrees:
+        for line in coverage(made):
+            print(f"  {line}")
+        return
+    if len(made) > 1 and trial.guilty is not None:
+        _print_step(len(trial.verdicts), trial.guilty, "   ✗ CHANGES THE RESULT")
+    for line in trial.shown_inputs():
+        print(f"  {line}")
 
 
 def plural(steps: Sequence[Step]) -> str:
@@ -137,9 +159,13 @@ def counts(success: Success) -> str:
     return ", ".join(name if n == 1 else f"{name} ({n})" for name, n in names.items())
 
 
-def described(start: Expr, success: Success, verdicts: list[Comparison]) -> dict[str, Any]:
+def described(start: Expr, success: Success, made: list[Trial]) -> dict[str, Any]:
     """The derivation for a machine: as `--save` writes it, with the verdicts."""
     derivation = saved(start, success)
-    for step, verdict in zip(derivation["steps"], verdicts, strict=False):
+    for step, verdict in zip(derivation["steps"], made[0].verdicts if made else [], strict=False):
         step["agrees"] = verdict.agrees
-    return {**derivation, "agrees": all(v.agrees for v in verdicts)}
+    if made:
+        derivation["check"] = [trial.described() for trial in made]
+        if not made[-1].agrees:
+            derivation["conclusion"] = conclusion(made)
+    return {**derivation, "agrees": all(trial.agrees for trial in made)}

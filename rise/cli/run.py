@@ -6,8 +6,9 @@ import argparse
 import json
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import numpy as np
 from codegen.execute import available_backend, execute
 from codegen.host import HostProgram
 from codegen.text import edited
-from rise.check.compare import Comparison, compare, tolerance
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
+from rise.cli.comparing import DRAWS, Verdict, compared, telling_trials
+from rise.cli.progress import running
 from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
 from rise.errors import LaunchError, UsageError
@@ -40,40 +42,64 @@ def run(arguments: argparse.Namespace) -> int:
     known = sizes_from_inputs(chosen.definition, shapes, chosen.sizes)
     whole = Subject(chosen.definition, known)
     program = whole.program
-    inputs = all_inputs(program, given, arguments.seed, exact=arguments.check)
     backend = arguments.backend or _default_backend()
-    if backend == "interpret":
-        outcome = _interpreted(arguments, program, inputs)
-    else:
-        fixed = {name: size for name, size in known.items() if name not in chosen.runtime}
-        made = _program(arguments, Subject(chosen.definition, fixed, chosen.runtime), strategy)
-        outcome = executed(made, inputs, backend, arguments, known)
-    verdict = None
+    attempt, made = _attempt(arguments, whole, chosen, strategy, backend)
     if arguments.check:
-        verdict = compare(outcome.result, call(program, *inputs), tolerance(program))
+        outcome, verdict = _compared(program, made, given, attempt, arguments.seed)
+    else:
+        drawn = random_inputs(inputs_of(program), arguments.seed, exact=False)
+        outcome, verdict = attempt(with_given(program, drawn, given)), None
     if arguments.output:
         write_result(Path(arguments.output), outcome.result)
     show = _print_json if arguments.json else _print
     show(whole, backend, outcome, verdict)
-    return 0 if verdict is None or verdict.agrees else 1
+    return 0 if verdict is None or verdict.comparison.agrees else 1
 
 
-def _program(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> HostProgram:
-    """The kernels; with --cuda, their text from a file."""
-    made = program_of(chosen, derived(chosen.program, strategy))
-    return edited(made, read_text(Path(arguments.cuda))) if arguments.cuda else made
+def _attempt(
+    arguments: argparse.Namespace, whole: Subject, chosen: Subject, strategy: Strategy, backend: str
+) -> tuple[Callable[[list[Any]], Outcome], Expr | None]:
+    """The program on inputs, which is derived and translated once, and what it is then.
+
+    None where the interpreter runs the program as it is.
+    """
+    if backend == "interpret":
+        return partial(_interpreted, arguments, whole.program), None
+    fixed = {name: size for name, size in whole.sizes.items() if name not in chosen.runtime}
+    at_launch = Subject(chosen.definition, fixed, chosen.runtime)
+    success = derived(at_launch.program, strategy)
+    made = program_of(at_launch, success)
+    made = edited(made, read_text(Path(arguments.cuda))) if arguments.cuda else made
+    return partial(executed, made, backend, arguments, whole.sizes), success.term
+
+
+def _compared(
+    program: Expr,
+    made: Expr | None,
+    given: Arrays,
+    attempt: Callable[[list[Any]], Outcome],
+    seed: int,
+) -> tuple[Outcome, Verdict]:
+    """With the interpreter: several draws, but one where nothing is drawn or it runs the program itself."""
+    leaves = [leaf for name, type_ in inputs_of(program) for leaf, _ in leaves_of(name, type_)]
+    wanted = 1 if made is None or all(leaf in given for leaf in leaves) else DRAWS
+    in_place = partial(with_given, program, given=given) if given else None
+    trials = telling_trials(program, made or program, in_place, seed, wanted)
+    return compared(program, trials, attempt, wanted)
 
 
 def executed(
     made: HostProgram,
-    inputs: list[Any],
     backend: str,
     arguments: argparse.Namespace,
     sizes: Mapping[str, int],
+    inputs: list[Any],
 ) -> Outcome:
     open_ = {size.name: sizes[size.name] for size in made.sizes}
+    where = "in the emulator" if backend == "emulate" else "on the GPU"
     started = time.perf_counter()
-    result = execute(made, inputs, backend, arguments.target, arguments.seed, open_)
+    with running(f"{arguments.name} runs {where}"):
+        result = execute(made, inputs, backend, arguments.target, arguments.seed, open_)
     seconds = time.perf_counter() - started
     return Outcome(result, seconds, "\n".join(str(x.launch) for x in made.at(open_).launches))
 
@@ -150,13 +176,9 @@ def _joined(chosen: Subject, given: Arrays) -> dict[str, Any]:
     return found
 
 
-def all_inputs(program: Expr, given: Arrays, seed: int, exact: bool) -> list[Any]:
-    """The inputs in order: those that are given, and random ones for the others.
-
-    exact: draw small whole numbers, so that sums come out the same in any order
-    """
+def with_given(program: Expr, drawn: list[Any], given: Arrays) -> list[Any]:
+    """The inputs in order: those that are given, and drawn ones for the others."""
     parameters = inputs_of(program)
-    drawn = random_inputs(parameters, seed, exact)
     return [
         _given_or(value, name, type_, given) for (name, type_), value in zip(parameters, drawn, strict=True)
     ]
@@ -219,7 +241,7 @@ def flat(name: str, result: Any) -> dict[str, Any]:
 # --- showing ----------------------------------------------------------------------------------------
 
 
-def _print(chosen: Subject, backend: str, outcome: Outcome, verdict: Comparison | None) -> None:
+def _print(chosen: Subject, backend: str, outcome: Outcome, verdict: Verdict | None) -> None:
     sizes = ", ".join(f"{n} = {v}" for n, v in chosen.sizes.items())
     print(f"{chosen.definition.name}{f' at {sizes}' if sizes else ''}: {backend}, {outcome.seconds:.3g} s")
     if outcome.launch:
@@ -229,10 +251,10 @@ def _print(chosen: Subject, backend: str, outcome: Outcome, verdict: Comparison 
             print(f"{name} : {array.dtype}{list(array.shape)}")
             print(array)
     if verdict is not None:
-        print(f"check against the interpreter: {'agrees' if verdict.agrees else 'WRONG'}, {verdict}")
+        print(f"check against the interpreter: {verdict}")
 
 
-def _print_json(chosen: Subject, backend: str, outcome: Outcome, verdict: Comparison | None) -> None:
+def _print_json(chosen: Subject, backend: str, outcome: Outcome, verdict: Verdict | None) -> None:
     parts = flat("result", outcome.result)
     report: dict[str, Any] = {
         "definition": chosen.definition.name,
@@ -243,5 +265,7 @@ def _print_json(chosen: Subject, backend: str, outcome: Outcome, verdict: Compar
         "result": {n: {"shape": list(a.shape), "dtype": str(a.dtype)} for n, a in parts.items()},
     }
     if verdict is not None:
-        report["check"] = {"agrees": verdict.agrees, "error": verdict.error, "bound": verdict.bound}
+        found = verdict.comparison
+        report["check"] = {"agrees": found.agrees, "error": found.error, "bound": found.bound}
+        report["draws"] = verdict.draws
     print(json.dumps(report, indent=2))

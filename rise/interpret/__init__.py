@@ -1,6 +1,6 @@
 """The reference interpreter: what a program, high-level or low-level, means on NumPy arrays."""
 
-from rise.interpret.evaluate import Closure, call, evaluate
+from rise.interpret.evaluate import Closure, call, call_many, evaluate
 from rise.interpret.inputs import dtype_of, random_inputs, shape_of
 
-__all__ = ["Closure", "call", "dtype_of", "evaluate", "random_inputs", "shape_of"]
+__all__ = ["Closure", "call", "call_many", "dtype_of", "evaluate", "random_inputs", "shape_of"]

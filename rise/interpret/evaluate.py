@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,11 +25,12 @@ from rise.interpret.inputs import Block, Plain, checked_input, layout, plain
 from rise.interpret.instance import Call, Instance, number
 from rise.interpret.lazily import np
 from rise.interpret.steps import StepTerm, operator_step
-from rise.interpret.value import Function, Leaf, Scope, forced
-from rise.nat import Nat, NatVariable
+from rise.interpret.value import Function, Leaf, Scope, closed, forced, opened
+from rise.nat import Nat, NatVariable, constant
 from rise.primitives.declare import Declaration
 from rise.types import (
     Argument,
+    Array,
     Dependent,
     Index,
     Kind,
@@ -85,6 +86,23 @@ def call(expr: Expr, *inputs: Plain) -> Plain:
     with np.errstate(all="ignore"):
         function = compiled(term)({}, OUTSIDE)
     return _applied(function, _named(term, parameters), result, inputs)
+
+
+def call_many(expr: Expr, inputs: Sequence[Plain], count: int) -> Plain:
+    """Applies a closed function to several sets of inputs at once, as a map over them would.
+
+    inputs: for each parameter the values of all sets, one after the other along a first axis
+    Returns the results in the same form. What is refused for one of the sets is refused for all.
+    """
+    term = inline(expr)
+    parameters, result = arguments(term.type)
+    scope, many = Scope((count,)), constant(count)
+    with np.errstate(all="ignore"):
+        function = compiled(term)({}, scope)
+        for (name, type_), value in zip(_named(term, parameters), inputs, strict=True):
+            given = checked_input(name, Array(many, type_), value)  # type: ignore[arg-type]  # inputs are data
+            function = function(scope, opened(given, 0))
+        return _lowered(Array(many, result), closed(function, 0, count))  # type: ignore[arg-type]
 
 
 def _applied(
@@ -150,13 +168,30 @@ def _lowered(type_: Type, value: Any) -> Plain | Closure:
 
 
 def compiled(expr: Expr) -> Code:
-    """The term as a function of the values of its identifiers and the place of evaluation."""
+    """The term as a function of the values of its identifiers and the place of evaluation.
+
+    What two programs share, as one and the next of a derivation, is compiled once.
+    """
+    found = _COMPILED.get(id(expr))
+    if found is None:
+        if len(_COMPILED) >= REMEMBERED:
+            _COMPILED.clear()
+        found = _COMPILED[id(expr)] = (_compiled(expr), expr)
+    return found[0]
+
+
+# by identity, since equal terms may have other origins; a term that is kept keeps its identity
+_COMPILED: dict[int, tuple[Code, Expr]] = {}
+REMEMBERED = 1 << 14
+
+
+def _compiled(expr: Expr) -> Code:
     match expr:
         case Identifier(name):
             return lambda values, scope: values[name]
         case Literal():
-            constant = _literal(expr)
-            return lambda values, scope: constant
+            written = _literal(expr)
+            return lambda values, scope: written
         case Lambda():
             return _compiled_lambda(expr)
         case Primitive():
