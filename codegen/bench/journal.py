@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from rise import files
+
 
 @dataclass(frozen=True)
 class Journal:
@@ -14,7 +16,7 @@ class Journal:
     def note(self, case: str, kind: str, name: str) -> None:
         """This one is run from now on."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps([case, kind, name]), encoding="utf-8")
+        files.write(self.path, json.dumps([case, kind, name]), durable=False)
 
     def clear(self) -> None:
         """Nothing is run."""

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from codegen.bench.campaign import Limits, State
+from rise import files
 
 # NVML: nvmlClockType_t
 CLOCK_SM = 1
@@ -34,7 +35,7 @@ class Machine:
 
     def write(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        files.write(path, json.dumps(asdict(self), indent=2) + "\n")
 
     def __str__(self) -> str:
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())

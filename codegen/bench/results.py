@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from codegen.bench.statistics import Summary
+from rise import files
 from rise.errors import UsageError
 
 OURS = "rise"
@@ -75,13 +77,12 @@ def append(path: Path, records: Sequence[Row] | Sequence[Attempt]) -> None:
     """Adds lines to a CSV file, which gets a header if it is new."""
     if not records:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(records[0])])
-        if new:
-            writer.writeheader()
-        writer.writerows(asdict(record) for record in records)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [f.name for f in fields(records[0])])
+    writer.writeheader()
+    header = text.getvalue()
+    writer.writerows(asdict(record) for record in records)
+    files.append(path, text.getvalue().removeprefix(header), header)
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from rise import files
 from rise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -236,10 +237,7 @@ def _report(table: Table, folder: Path, plot: bool) -> None:
     machine = _machine_path(table, folder)
     text = markdown(table, rows, attempts, read(machine) if machine.exists() else None)
     path = folder / f"{table.name}.md"
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError("R0004", f"cannot write {path}: {error.strerror}") from None
+    files.write(path, text)
     print(text)
     if plot:
         from codegen.bench.plots import draw

@@ -15,15 +15,17 @@ from typing import Any
 from rewrites.derivation import Replayed, programs, read, replay
 from rewrites.derivation import described as saved
 from rewrites.result import Step, Success, one_line, show_path
+from rise import files
 from rise.check.compare import Comparison, Tolerance, compare, tolerance
 from rise.check.specialise import inputs_of
 from rise.cli.stages import chosen_strategy, derived, subject
-from rise.cli.terminal import note, write_file
-from rise.errors import UsageError
+from rise.cli.terminal import note
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.pretty import show
+
+LARGEST = 256 * 2**20  # bytes of a saved derivation: some hundred thousand steps
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,11 +34,11 @@ def run(arguments: argparse.Namespace) -> int:
     success = _success(program, arguments)
     verdicts = list(checked(program, success, arguments.seed)) if arguments.check else []
     if arguments.save:
-        write_file(Path(arguments.save), json.dumps(saved(program, success), indent=1, ensure_ascii=False))
+        files.write(Path(arguments.save), json.dumps(saved(program, success), indent=1, ensure_ascii=False))
     if arguments.html:
         from rise.cli.derivation_page import page
 
-        write_file(Path(arguments.html), page(arguments.name, program, success, verdicts))
+        files.write(Path(arguments.html), page(arguments.name, program, success, verdicts))
     if arguments.json:
         print(json.dumps(described(program, success, verdicts), indent=2))
     else:
@@ -55,10 +57,7 @@ def _success(program: Expr, arguments: argparse.Namespace) -> Success:
 
 
 def _text(file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("R0001", f"cannot read {file}: {getattr(error, 'strerror', error)}") from None
+    return files.read_text(Path(file), LARGEST)
 
 
 def _warn(replayed: Replayed) -> None:

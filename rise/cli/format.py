@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from rise import files
 from rise.check.program import read
-from rise.cli.terminal import show_error, write_file
+from rise.cli.terminal import show_error
 from rise.errors import RiseError, UsageError
 from rise.source import Source
 from rise.syntax.format import format_text
@@ -47,7 +48,7 @@ def _format(name: str, check: bool, diff: bool) -> bool:
     elif name == STANDARD_INPUT:
         sys.stdout.write(text)
     elif changed:
-        write_file(Path(name), text)
+        files.write(Path(name), text)
     return changed
 
 

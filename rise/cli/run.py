@@ -16,6 +16,7 @@ import numpy as np
 from codegen.execute import available_backend, execute
 from codegen.host import HostProgram
 from codegen.text import edited
+from rise import files
 from rise.check.compare import Comparison, compare, tolerance
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
 from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
@@ -123,12 +124,7 @@ def read_inputs(path: str) -> dict[str, Any]:
 
 def read_text(path: Path) -> str:
     """A file of CUDA text."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError("R0001", f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError("R0002", f"{path} is no UTF-8 text") from None
+    return files.read_text(path)
 
 
 def _revived(array: Any) -> Any:
@@ -199,11 +195,8 @@ def _nested(like: Any, leaves: Any) -> Any:
 
 def write_result(path: Path, result: Any) -> None:
     """`result`, or `result_0` and `result_1` of a pair, in an npz file."""
-    try:
-        with path.open("wb") as file:
-            np.savez(file, **flat("result", result))
-    except OSError as error:
-        raise UsageError("R0004", f"cannot write {path}: {error.strerror}") from None
+    with files.replacing(path) as file:
+        np.savez(file, **flat("result", result))
 
 
 def flat(name: str, result: Any) -> dict[str, Any]:

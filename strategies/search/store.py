@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from rise import files
 from rise.errors import UsageError
 from strategies.search.space import Point
 
@@ -77,27 +78,13 @@ def lookup(program: str, target: str, named: str | Path | None = None) -> Record
 
 
 def append(path: Path, record: Record) -> None:
-    """One more line, in one write at the end of the file: others may append at the same time. R0004."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            os.write(handle, record.line.encode())
-        finally:
-            os.close(handle)
-    except OSError as error:
-        raise UsageError("R0004", f"cannot write {path}: {error.strerror}") from None
+    """One more line, all of it or nothing: others may append at the same time. UsageError R0004."""
+    files.append(path, record.line)
 
 
 def read(path: Path) -> list[Record]:
     """All records of a file. UsageError R0033, with file and line, where a line is none."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError("R0001", f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError("R0002", f"{path} is no UTF-8 text") from None
-    return list(_records(path, text))
+    return list(_records(path, files.read_text(path)))
 
 
 def _records(path: Path, text: str) -> Iterator[Record]:
