@@ -66,7 +66,7 @@ class Rule:
     def __call__(self, term: Expr) -> Result:
         return self.apply(term)
 
-    def with_sizes(self, **sizes: int | Nat) -> Rule:
+    def with_sizes(self, /, **sizes: int | Nat) -> Rule:
         """The rule with values for its parameters, `split_join.with_sizes(n=32)`."""
         unknown = sorted(set(sizes) - set(self.sizes))
         if unknown:

@@ -82,4 +82,4 @@ def test_files_are_written_in_one_place() -> None:
         calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and id(node) not in inside)
         found |= {name for call in calls if writes(call)}
     assert found - WRITERS == set()
-    assert WRITERS <= found
+    assert found >= WRITERS

@@ -26,6 +26,6 @@ class Journal:
         """What was run when it was last noted."""
         try:
             case, kind, name = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError):
             return None
         return case, kind, name

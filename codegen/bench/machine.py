@@ -12,6 +12,8 @@ from pathlib import Path
 
 from codegen.bench.campaign import Limits, State
 from rise import files
+from rise.data import parsed
+from rise.errors import UsageError
 
 # NVML: nvmlClockType_t
 CLOCK_SM = 1
@@ -48,8 +50,14 @@ class Machine:
 
 
 def read(path: Path) -> Machine:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return Machine(**{**content, "limits": Limits(**content["limits"])})
+    """UsageError R0864 where the file is of another form."""
+    try:
+        content = parsed(files.read_text(path))
+        return Machine(**{**content, "limits": Limits(**content["limits"])})
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(
+            "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
+        ) from None
 
 
 def tensor_peak(capability: tuple[int, int], multiprocessors: int, mhz: int) -> float | None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from codegen.bench.statistics import Summary
 from rise import files
+from rise.data import shown
 from rise.errors import UsageError
 
 OURS = "rise"
+LARGEST = 256 * 2**20  # bytes of a file of results
 
 
 @dataclass(frozen=True)
@@ -98,16 +100,23 @@ def _read(path: Path, record: type) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     hints = get_type_hints(record)
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        try:
-            if list(reader.fieldnames or ()) != list(hints):
-                raise ValueError(f"the columns {reader.fieldnames}")
-            return [{name: hints[name](text) for name, text in line.items()} for line in reader]
-        except (TypeError, ValueError) as error:
-            raise UsageError(
-                "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
-            ) from None
+    text = files.read_text(path, LARGEST)
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        if list(reader.fieldnames or ()) != list(hints):
+            raise ValueError(f"the columns {shown(reader.fieldnames)}")
+        return [_values(line, hints) for line in reader]
+    except (ValueError, csv.Error) as error:
+        raise UsageError(
+            "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
+        ) from None
+
+
+def _values(line: Mapping[Any, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """ValueError where a column is missing, no number, or one too many."""
+    if line.keys() != hints.keys() or None in line.values():
+        raise ValueError(f"a line has not {len(hints)} columns: {shown(list(line.values()))}")
+    return {name: hints[name](text) for name, text in line.items()}
 
 
 def done(rows: Iterable[Row], code: str, device: str) -> set[str]:

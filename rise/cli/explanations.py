@@ -23,10 +23,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0013": "A kernel runs on the backend `cuda` or `emulate`.",
     "R0014": "Expressions are nested too deeply, by some hundreds of levels. Define parts of the program "
     "under names of their own.",
-    "R0015": "What is read is a regular file, or the standard input as `/dev/stdin`, and no larger than a program "
-    "is: 16 MiB.",
-    "R0016": "An import leads out of the folder of the program that was named. It may lead to that folder and "
-    "below, to the library, and to the folders that `--import-path DIR` names.",
+    "R0015": "What is read is a regular file, or the standard input as `/dev/stdin`, and no larger than a "
+    "program is: 16 MiB.",
+    "R0016": "An import leads out of the folder of the program that was named. It may lead to that folder "
+    "and below, to the library, and to the folders that `--import-path DIR` names.",
     "R0031": "The cost model has no figures of a GPU for this target.",
     "R0032": "Nothing says which parameters of this strategy are worth trying. `rise tune` searches those of "
     "`tensor_core`.",
@@ -181,8 +181,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0809": "Of an input of pairs only one of the two arrays is given.",
     "R0810": "The command that is called as compiler reports success, and has made no file. Nothing of it is "
     "kept. The variables CXX and CUDA_HOME say which compilers are called.",
-    "R0811": "What the C++ compiler made of a kernel cannot be loaded: mostly a foreign function that is called "
-    "and has no body. A function that only GPUs have is not there in the emulator.",
+    "R0811": "What the C++ compiler made of a kernel cannot be loaded: mostly a foreign function that is "
+    "called and has no body. A function that only GPUs have is not there in the emulator.",
     "R0820": "There is no CUDA compiler: install the extra `cuda`, or a CUDA toolkit.",
     "R0821": "The CUDA compiler rejects the kernel. The target may lack an instruction that it uses.",
     "R0822": "There is no GPU that pycuda can use.",
