@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from rise.errors import RiseError, UsageError
+from rise.own_code import described, place_of
 from rise.suggest import suggestion
 from strategies.core import Strategy
 
@@ -19,10 +20,12 @@ def load(name: str) -> Strategy | Callable[..., Strategy]:
     where, _, attribute = name.rpartition(":")
     try:
         module = _file(where) if where.endswith(".py") else _module(where)
-    except RiseError:
+    except RiseError as error:
+        error.origin = error.origin or place_of(error)
         raise
-    except Exception as error:  # whatever a module of the user does
-        raise UsageError("R0010", f"`{where}` cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever a module of the user does
+        message = f"`{where}` cannot be imported: {described(error)}"
+        raise UsageError("R0010", message, place_of(error)) from error
     found = getattr(module, attribute, None)
     if callable(found):
         return found  # type: ignore[no-any-return]  # that it makes a strategy shows when it is called

@@ -12,6 +12,7 @@ from codegen.host import HostProgram
 from codegen.text import cuda_text
 from rise import files
 from rise.check.specialise import inputs_of
+from rise.cli.foreign import FORBIDDEN, check_foreign
 from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note, show_code
 from rise.errors import UsageError
@@ -37,6 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = subject(arguments)
     strategy = chosen_strategy(arguments)
     program = chosen.program
+    if arguments.foreign == FORBIDDEN:
+        check_foreign(program, arguments.file, arguments.foreign)
     if arguments.stage == "high":
         return _put(arguments, show_function(program))
     success = derived(program, strategy)

@@ -18,6 +18,7 @@ from codegen.text import edited
 from rise import files
 from rise.check.compare import Comparison, compare, tolerance
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
+from rise.cli.foreign import check_foreign
 from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
 from rise.data import shown
@@ -46,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if backend == "interpret":
         outcome = _interpreted(arguments, program, inputs)
     else:
+        check_foreign(program, arguments.file, arguments.foreign)
         fixed = {name: size for name, size in known.items() if name not in chosen.runtime}
         made = _program(arguments, Subject(chosen.definition, fixed, chosen.runtime), strategy)
         outcome = executed(made, inputs, backend, arguments, known)
