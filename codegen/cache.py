@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from rise.errors import CompilationError
 from rise.files import is_ours
 
 Build = Callable[[Path], None]
+LABEL = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,15})\n")  # a checksum, and of how many bytes
 
 
 def cached(key_parts: Sequence[str | bytes], suffix: str, build: Build) -> Path:
@@ -93,17 +95,13 @@ def _is_trusted(directory: Path) -> bool:
 
 def fetch(directory: Path, key: str, suffix: str) -> Path | None:
     """The file of an entry; None where there is none that is whole and our own."""
-    checksum = _content(_label(directory, key, suffix))
-    if checksum is None:
+    label = LABEL.fullmatch(_content(_label(directory, key, suffix), at_most=100))
+    if label is None:
         return None
-    try:
-        path = _place(directory, key, checksum.decode("ascii"), suffix)
-    except UnicodeDecodeError:
-        return None
-    content = _content(path)
-    if content is None or hashlib.sha256(content).hexdigest().encode() != checksum:
-        return None
-    return path
+    checksum, size = label[1].decode(), int(label[2])
+    path = _place(directory, key, checksum, suffix)
+    content = _content(path, at_most=size)
+    return path if content and hashlib.sha256(content).hexdigest() == checksum else None
 
 
 def store(directory: Path, key: str, suffix: str, build: Build) -> Path:
@@ -122,7 +120,7 @@ def store(directory: Path, key: str, suffix: str, build: Build) -> Path:
         checksum = hashlib.sha256(content).hexdigest()
         path = _place(directory, key, checksum, suffix)
         label = _reserve(directory, ".sha256")
-        label.write_text(checksum, encoding="ascii")
+        label.write_text(f"{checksum} {len(content)}\n", encoding="ascii")
         temporary.chmod(0o644)
         _move(temporary, path)
         _move(label, _label(directory, key, suffix))
@@ -150,15 +148,15 @@ def _place(directory: Path, key: str, checksum: str, suffix: str) -> Path:
     return directory / f"{key}-{checksum[:16]}{suffix}"
 
 
-def _content(path: Path) -> bytes | None:
-    """Of a file that is our own; None where there is none."""
+def _content(path: Path, at_most: int) -> bytes:
+    """Of a file that is our own, and no larger than it should be; nothing where there is none."""
     with suppress(OSError, ValueError):
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(handle)
-            if stat.S_ISREG(status.st_mode) and is_ours(status):
+            if stat.S_ISREG(status.st_mode) and status.st_size <= at_most and is_ours(status):
                 return file.read()
-    return None
+    return b""
 
 
 def _reserve(directory: Path, suffix: str) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 
 from rewrites.result import Failure, Path, Result, Step, Success, one_line, show_path
 from rewrites.rule import COMPUTED, RULES, Computed, Rule
-from rise.data import LONGEST, is_whole, parsed, shown
+from rise.data import LONGEST, brief, is_whole, parsed, shown
 from rise.errors import RiseError, StrategyError, UsageError
 from rise.expr import Expr, children, with_children
 from rise.nat import Nat, nat
@@ -99,7 +99,7 @@ def _step(found: Mapping[str, Any]) -> SavedStep:
     parameters, path = _member(found, "parameters", dict), _member(found, "path", list)
     for name, value in parameters.items():
         if not (is_whole(value) or (isinstance(value, str) and len(value) <= LONGEST)):
-            raise ValueError(f"the parameter `{shown(name)}` is {shown(value)}, which is no size")
+            raise ValueError(f"the parameter `{brief(name)}` is {shown(value)}, which is no size")
     if not all(is_whole(index) for index in path):
         raise ValueError(f"the path is {shown(path)}")
     constraints = _member({"constraints": [], **found}, "constraints", list)

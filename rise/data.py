@@ -21,7 +21,7 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"`{shown(name)}` is given twice")
+            raise ValueError(f"`{brief(name)}` is given twice")
         found[name] = value
     return found
 
@@ -37,8 +37,12 @@ def _constant(name: str) -> float:
 
 
 def shown(value: Any, longest: int = 60) -> str:
-    """A value for a message, on one line and not longer than that."""
-    text = repr(value) if not isinstance(value, str) else value
+    """A value for a message, as Python writes it, on one line and not longer than that."""
+    return brief(repr(value), longest)
+
+
+def brief(text: str, longest: int = 60) -> str:
+    """A name, or another text, for a message: on one line and not longer than that."""
     text = " ".join(text.split())
     return text if len(text) <= longest else f"{text[:longest]}…"
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rise import files
+from rise.data import parsed
+from rise.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Journal:
     def running(self) -> tuple[str, str, str] | None:
         """What was run when it was last noted."""
         try:
-            case, kind, name = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, TypeError):
+            case, kind, name = parsed(files.read_text(self.path))
+        except (UsageError, ValueError, TypeError):
             return None
-        return case, kind, name
+        return str(case), str(kind), str(name)

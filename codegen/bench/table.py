@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rise.data import is_whole, shown
+from rise.data import brief, is_whole, shown
 from rise.errors import UsageError
 from rise.files import read_text
 from rise.suggest import suggestion
@@ -147,7 +147,7 @@ def _subjects(content: Mapping[str, Any], path: Path) -> Iterator[Subject]:
         scalars = program.get("scalars", {})
         for name, value in scalars.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise _wrong(path, f"`{shown(name)}` of `scalars` is {shown(value)}, which is no number")
+                raise _wrong(path, f"`{brief(name)}` of `scalars` is {shown(value)}, which is no number")
         yield Subject(
             path.parent / program["file"],
             program["definition"],
@@ -220,10 +220,10 @@ def _check_kinds(program: Any, path: Path) -> None:
     for name, value in program.items():
         kinds = KINDS.get(name, (str,))
         if not isinstance(value, kinds):
-            raise _wrong(path, f"`{shown(name)}` is {shown(value)}")
+            raise _wrong(path, f"`{brief(name)}` is {shown(value)}")
     for name in program.get("baselines", ()):
         if not isinstance(name, str):
-            raise _wrong(path, f"`{shown(name)}` of `baselines` is no name")
+            raise _wrong(path, f"`{brief(name)}` of `baselines` is no name")
 
 
 def _wrong(path: Path, what: str, hint: str | None = None) -> UsageError:

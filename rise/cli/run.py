@@ -21,7 +21,7 @@ from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undep
 from rise.cli.foreign import check_foreign
 from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
-from rise.data import shown
+from rise.data import brief
 from rise.errors import LaunchError, UsageError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
@@ -131,7 +131,7 @@ def _arrays(path: str, file: IO[bytes]) -> dict[str, Any]:
         raise _no_npz(path, " ".join(str(error).split())[:200] or type(error).__name__) from None
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):
-            raise _no_npz(path, f"`{shown(name)}` is no array")
+            raise _no_npz(path, f"`{brief(name)}` is no array")
     return {name: _revived(array) for name, array in arrays.items()}
 
 

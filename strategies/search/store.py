@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rise import files
-from rise.data import is_whole, parsed, shown
+from rise.data import brief, is_whole, parsed, shown
 from rise.errors import UsageError
 from strategies.search.space import Point
 
@@ -115,10 +115,10 @@ def _record(content: Any) -> Record:
     for name, right in (("sizes", is_whole), ("parameters", lambda value: isinstance(value, str))):
         for key, value in content[name].items():
             if not right(value):
-                raise ValueError(f"`{shown(key)}` of `{name}` is {shown(value)}")
+                raise ValueError(f"`{brief(key)}` of `{name}` is {shown(value)}")
     for name in content:
         if name not in names:
-            raise ValueError(f"`{shown(name)}` means nothing here")
+            raise ValueError(f"`{brief(name)}` means nothing here")
     return Record(**content)
 
 
