@@ -20,15 +20,19 @@ from rise.source import Note, Source, Span
 
 HERE = Path(__file__).parents[1]
 PACKAGES = ("rise", "rewrites", "strategies", "codegen")
+_LOADED: set[str] = set()
 NEAR = 60  # frames of the end of a recursion, among which those that call each other are
 
 
 def own_mistake(error: BaseException) -> RiseError | None:
-    """StrategyError R0630 for an exception that came through a file of the user's; else None."""
+    """StrategyError R0630 for an exception that came through a file of the user's; else None.
+
+    Such files are those that a strategy was loaded from, and what lies beside these or below.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, RecursionError):
         frames = traceback.StackSummary.from_list(frames[-NEAR:])
-    own = [frame for frame in frames if is_own(frame.filename)]
+    own = [frame for frame in frames if _is_loaded(frame.filename)]
     if not own:
         return None
     last, innermost = own[-1], frames[-1]
@@ -40,6 +44,17 @@ def own_mistake(error: BaseException) -> RiseError | None:
         notes = (Note(f"`{innermost.name}` of this compiler raised it, {file}, line {innermost.lineno}"),)
     hint = "`--debug` shows the whole traceback"
     return StrategyError("R0630", message, line_of(last.filename, last.lineno), hint, notes=tuple(notes))
+
+
+def loaded(file: str | None) -> None:
+    """Notes that code of a user's own was loaded from a file."""
+    if file is not None:
+        _LOADED.add(os.path.abspath(file))
+
+
+def _is_loaded(file: str) -> bool:
+    folders = tuple(os.path.dirname(other) + os.sep for other in _LOADED)
+    return file in _LOADED or (is_own(file) and file.startswith(folders))
 
 
 def described(error: BaseException) -> str:

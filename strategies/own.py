@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from rise.errors import RiseError, UsageError
-from rise.own_code import described, place_of
+from rise.own_code import described, loaded, place_of
 from rise.suggest import suggestion
 from strategies.core import Strategy
 
@@ -26,6 +26,7 @@ def load(name: str) -> Strategy | Callable[..., Strategy]:
     except (Exception, SystemExit) as error:  # whatever a module of the user does
         message = f"`{where}` cannot be imported: {described(error)}"
         raise UsageError("R0010", message, place_of(error)) from error
+    loaded(getattr(module, "__file__", None))
     found = getattr(module, attribute, None)
     if callable(found):
         return found  # type: ignore[no-any-return]  # that it makes a strategy shows when it is called

@@ -284,8 +284,10 @@ def _target(text: str) -> str:
 
 
 def _positive(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no positive number")
+    if not re.fullmatch(r"-?[0-9]{1,9}", text):
+        raise argparse.ArgumentTypeError(f"{text} is no number, or a large one")
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
     return int(text)
 
 

@@ -297,8 +297,8 @@ def members(r: random.Random, content: bytes) -> bytes:
         lambda: np.array([None, {}], dtype=object), lambda: np.array(["text"] * 8),
         lambda: np.zeros(8, "V3"),
         lambda: np.zeros(8, [("a", "f4"), ("b", "i4")]), lambda: np.zeros(8, "M8[s]"),
-        lambda: np.zeros(8, complex),
-        lambda: np.zeros(8, ">f4"), lambda: np.asfortranarray(np.zeros((2, 4), np.float32)), lambda: np.zeros(0),
+        lambda: np.zeros(8, complex), lambda: np.zeros(8, ">f4"), lambda: np.zeros(0),
+        lambda: np.asfortranarray(np.zeros((2, 4), np.float32)),
         lambda: np.zeros((8, 1), np.float32), lambda: np.zeros(8, "V2"), lambda: np.array(np.nan, np.float32),
         lambda: np.zeros(8, np.float64), lambda: np.zeros((1,) * 30, np.float32), lambda: np.zeros(8, bool),
     )  # fmt: skip

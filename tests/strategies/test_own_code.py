@@ -102,9 +102,9 @@ def test_a_mistake_in_a_strategy_is_shown_where_it_is(rise: Any, folder: Path, n
 def test_a_mistake_of_the_compiler_stays_one(
     rise: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (folder / "own_right.py").write_text("from strategies.default import default as right\n")
     monkeypatch.setattr("rise.cli.derive.data_flow", lambda term: 1 / 0)
-    monkeypatch.setattr("rise.own_code.is_own", lambda file: "own_mistakes" in file)  # these tests are not
-    called = rise("derive", "p.rise", "double")
+    called = rise("derive", "p.rise", "double", "--strategy", "own_right.py:right")
     assert called.status == 3 and "internal error: ZeroDivisionError" in called.err
 
 
