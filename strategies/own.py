@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -45,7 +46,7 @@ def _module(name: str) -> ModuleType:
 
 def _file(name: str) -> ModuleType:
     """A file is a module of the name it has; a rule or a primitive must not be declared twice."""
-    path = Path(name).resolve()
+    path = Path(os.path.realpath(name))
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == str(path):
             return module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,6 +87,14 @@ def check_text(text: str, name: str = "<text>", import_path: Iterable[Path | str
     return Loader(import_path).check(Source(name, text), Path()).program
 
 
+def _real(path: Path) -> Path:
+    """Where a path leads, links followed; itself where links go in a circle or it is no path."""
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError):
+        return path.absolute()
+
+
 class Loader:
     """Checks each file once, however often it is imported, and tells each mistake once.
 
@@ -95,7 +104,7 @@ class Loader:
 
     def __init__(self, import_path: Iterable[Path | str] = ()) -> None:
         self._further = [Path(folder) for folder in import_path]
-        self._allowed = [folder.resolve() for folder in (*self._further, LIBRARY)]
+        self._allowed = [_real(folder) for folder in (*self._further, LIBRARY)]
         self._root: Path | None = None  # of the program that is being checked, and of its imports
         self._checked: dict[Path, Checked] = {}
         # the files that are being checked, each imported by the one before
@@ -103,7 +112,7 @@ class Loader:
 
     def load(self, path: Path) -> Checked:
         """The file at a path. UsageError where it cannot be read."""
-        key = path.resolve()
+        key = _real(path)
         if key not in self._checked:
             self._loading[key] = path
             try:
@@ -115,7 +124,7 @@ class Loader:
     def check(self, source: Source, folder: Path) -> Checked:
         """A program text; its imports are relative to the folder."""
         outermost = self._root is None
-        self._root = self._root or folder.resolve()
+        self._root = self._root or _real(folder)
         try:
             return self._check(source, folder)
         finally:
@@ -142,7 +151,7 @@ class Loader:
     def _import(self, imported: s.ImportSyntax, folder: Path, checked: Checked) -> None:
         try:
             path = self._find(imported, folder)
-            new = path.resolve() not in self._checked
+            new = _real(path) not in self._checked
             other = self.load(path)
             for name, definition in other.definitions.items():
                 if checked.definitions.setdefault(name, definition) is not definition:
@@ -183,15 +192,12 @@ class Loader:
 
     def _is_inside(self, path: Path) -> bool:
         """Whether a file lies in a folder that imports may lead to, all links followed."""
-        try:
-            real = path.resolve()
-        except (OSError, RuntimeError, ValueError):  # links in a circle; a zero in the name
-            return False
+        real = _real(path)
         allowed = [*self._allowed, self._root] if self._root else self._allowed
         return any(real.is_relative_to(folder) for folder in allowed)
 
     def _check_circle(self, path: Path, imported: s.ImportSyntax) -> None:
-        key = path.resolve()
+        key = _real(path)
         if key in self._loading:
             loading = list(self._loading)
             circle = [*loading[loading.index(key) :], key]

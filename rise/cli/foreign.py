@@ -5,6 +5,7 @@ docs/safety.md has the whole of it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def check_foreign(program: Expr, file: str | Path, choice: str | None) -> None:
         if choice == FORBIDDEN:
             hint = "`--backend interpret` runs it without C"
             raise UsageError("R0019", f"the program calls the C function `{name}`", origin, hint)
-        if not here.resolve().is_relative_to(Path.cwd().resolve()):
+        if not Path(os.path.realpath(here)).is_relative_to(os.path.realpath(Path.cwd())):
             hint = "if you trust it, `--allow-foreign` runs it; `--backend interpret` runs it without C"
             message = f"`{here}` calls the C function `{name}`, and is not below the working directory"
             raise UsageError("R0018", message, origin, hint)

@@ -88,6 +88,10 @@ def test_what_is_too_large_is_not_read(folder: Path) -> None:
         (folder / "inside" / "p.rise").write_text(f'import "{name}.rise"\n')
         assert ":1:" in refused(folder / "inside" / "p.rise", code).render()
     refused(folder / "inside" / "pipe.rise", "R0015")
+    (folder / "inside" / "loop.rise").symlink_to("loop.rise")
+    refused(folder / "inside" / "loop.rise", "R0001")
+    (folder / "inside" / "p.rise").write_text('import "loop.rise"')
+    refused(folder / "inside" / "p.rise", "R0212")
 
 
 def test_commands_take_an_import_path(rise: Any, folder: Path) -> None:
