@@ -17,6 +17,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "codegen")]
 
 from test_faults import outcomes, table  # noqa: E402  # of the tests
 
+from rise import files  # noqa: E402
+
 BEGIN, END = "<!-- kernels: begin -->", "<!-- kernels: end -->"
 DOCUMENT = ROOT / "docs" / "testing.md"
 
@@ -31,7 +33,7 @@ def main() -> int:
     print(text)
     if arguments.write:
         before, rest = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)
-        DOCUMENT.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        files.write(DOCUMENT, f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
     return 0
 
 

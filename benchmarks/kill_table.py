@@ -30,6 +30,7 @@ from properties import normal_form_preserves  # noqa: E402
 import rewrites.algorithmic  # noqa: E402
 import rewrites.movement  # noqa: E402, F401  # each import declares rules
 from rewrites.rule import RULES  # noqa: E402
+from rise import files  # noqa: E402
 from rise.expr import Expr, size  # noqa: E402
 from rise.testing import (  # noqa: E402
     Choose,
@@ -209,7 +210,7 @@ def main() -> int:
     if arguments.write:
         whole = DOCUMENT.read_text(encoding="utf-8")
         before, rest = whole.split(BEGIN)
-        DOCUMENT.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+        files.write(DOCUMENT, f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
     return 0
 
 

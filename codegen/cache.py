@@ -1,7 +1,13 @@
-"""A cache of plain files named by their content: compiled kernels, for the GPU and the emulator.
+"""A cache of plain files named by what they are made from: compiled kernels, for the GPU and the emulator.
 
-An entry is written beside its place and moved there in one step, so any number of processes may
-fill the cache at once, and one that dies half-way leaves nothing that is taken for an entry.
+An entry is two files. One has the content; the other, which the key names, says what the SHA-256 of that
+content is, and so which file it is. Both are made beside their place and moved there in one step, so any
+number of processes may fill the cache at once, and one that dies half-way leaves nothing that is taken for
+an entry. An entry is used only if
+
+* its content is what its checksum says: one that is cut, changed or missing is built again, and
+* nobody else can have written it: files and folder belong to this user or to the superuser, and no others
+  may write to them. What is not so is left alone, and built in a folder of this process.
 """
 
 from __future__ import annotations
@@ -9,32 +15,41 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import re
+import stat
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from shutil import rmtree
 
+from rise.errors import CompilationError
+from rise.files import is_ours
 
-def cached(key_parts: Sequence[str | bytes], suffix: str, build: Callable[[Path], None]) -> Path:
-    """The file that `build` makes from what the key says; built only if it is not there yet.
+Build = Callable[[Path], None]
+LABEL = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,15})\n")  # a checksum, and of how many bytes
+
+
+def cached(key_parts: Sequence[str | bytes], suffix: str, build: Build) -> Path:
+    """The file that `build` makes from what the key says; built only if it is not there yet, and whole.
 
     key_parts: everything the content depends on: source text, flags, compiler version
     suffix:    how the file name ends, `.cubin`
-    build:     writes the file, at the path it is given
+    build:     writes the file, at the path it is given. CompilationError R0810 where it writes nothing
     """
-    name = digest(key_parts) + suffix
+    key = digest(key_parts)
     directory = cache_directory()
-    if (directory / name).is_file():
-        return directory / name
-    try:
-        temporary = reserve(directory, suffix)
-    except OSError:
+    if not _is_trusted(directory):
         directory = fallback_directory()
-        if (directory / name).is_file():
-            return directory / name
-        temporary = reserve(directory, suffix)
-    return complete(temporary, directory / name, build)
+    found = fetch(directory, key, suffix)
+    if found is not None:
+        return found
+    try:
+        return store(directory, key, suffix, build)
+    except OSError:
+        private = fallback_directory()
+        return fetch(private, key, suffix) or store(private, key, suffix, build)
 
 
 def digest(key_parts: Sequence[str | bytes]) -> str:
@@ -45,6 +60,9 @@ def digest(key_parts: Sequence[str | bytes]) -> str:
         kind = b"s" if isinstance(part, str) else b"b"
         state.update(kind + len(content).to_bytes(8, "little") + content)
     return state.hexdigest()
+
+
+# --- folders --------------------------------------------------------------------------------------------
 
 
 def cache_directory() -> Path:
@@ -58,25 +76,92 @@ def cache_directory() -> Path:
 
 @cache
 def fallback_directory() -> Path:
-    """For this process only, and private to its user, when the cache cannot be written."""
+    """For this process only, and private to its user, when the cache cannot be written or trusted."""
     directory = Path(tempfile.mkdtemp(prefix="rise-lang-"))
     atexit.register(rmtree, directory, ignore_errors=True)
     return directory
 
 
-def reserve(directory: Path, suffix: str) -> Path:
+def _is_trusted(directory: Path) -> bool:
+    """Whether only this user can have put there what it holds; so also for one that is not there yet."""
+    try:
+        return is_ours(directory.stat())
+    except OSError:
+        return True
+
+
+# --- entries --------------------------------------------------------------------------------------------
+
+
+def fetch(directory: Path, key: str, suffix: str) -> Path | None:
+    """The file of an entry; None where there is none that is whole and our own."""
+    label = LABEL.fullmatch(_content(_label(directory, key, suffix), at_most=100))
+    if label is None:
+        return None
+    checksum, size = label[1].decode(), int(label[2])
+    path = _place(directory, key, checksum, suffix)
+    content = _content(path, at_most=size)
+    return path if content and hashlib.sha256(content).hexdigest() == checksum else None
+
+
+def store(directory: Path, key: str, suffix: str, build: Build) -> Path:
+    """Builds an entry; a failed build leaves nothing behind. OSError where it cannot be written."""
+    temporary = _reserve(directory, suffix)
+    label = None
+    try:
+        build(temporary)
+        content = temporary.read_bytes() if temporary.is_file() else b""
+        if not content:
+            raise CompilationError(
+                "R0810",
+                f"the compiler reports no error, and has made no {suffix.removeprefix('.')} file",
+                hint="the command that is called as compiler may be no compiler",
+            )
+        checksum = hashlib.sha256(content).hexdigest()
+        path = _place(directory, key, checksum, suffix)
+        label = _reserve(directory, ".sha256")
+        label.write_text(f"{checksum} {len(content)}\n", encoding="ascii")
+        temporary.chmod(0o644)
+        _move(temporary, path)
+        _move(label, _label(directory, key, suffix))
+    finally:
+        for left in (temporary, label):
+            if left is not None:
+                left.unlink(missing_ok=True)
+    return path
+
+
+def _move(new: Path, path: Path) -> None:
+    """Into its place. A folder that lies there is none of ours, and put aside."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f".folder-{os.urandom(8).hex()}"))
+    os.replace(new, path)
+
+
+def _label(directory: Path, key: str, suffix: str) -> Path:
+    """The file that says what the checksum of an entry is."""
+    return directory / f"{key}{suffix}.sha256"
+
+
+def _place(directory: Path, key: str, checksum: str, suffix: str) -> Path:
+    """The file that has the content of an entry."""
+    return directory / f"{key}-{checksum[:16]}{suffix}"
+
+
+def _content(path: Path, at_most: int) -> bytes:
+    """Of a file that is our own, and no larger than it should be; nothing where there is none."""
+    with suppress(OSError, ValueError):
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(handle)
+            if stat.S_ISREG(status.st_mode) and status.st_size <= at_most and is_ours(status):
+                return file.read()
+    return b""
+
+
+def _reserve(directory: Path, suffix: str) -> Path:
     """A new empty file beside the entries, with a name that no entry has."""
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, path = tempfile.mkstemp(prefix=".partial-", suffix=suffix, dir=directory)
     os.close(handle)
     return Path(path)
-
-
-def complete(temporary: Path, entry: Path, build: Callable[[Path], None]) -> Path:
-    """Builds, and puts the result in its place; a failed build leaves nothing behind."""
-    try:
-        build(temporary)
-        os.replace(temporary, entry)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return entry

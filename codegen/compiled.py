@@ -15,10 +15,13 @@ from codegen.pipeline import Kernel, assemble
 from codegen.runtime.arrays import Family, family_of
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
-from rise.errors import LaunchError, UsageError
+from rise.data import shown
+from rise.errors import LaunchError, StrategyError, UsageError
 from rise.expr import Definition, Expr
 from rise.normal import data_flow
+from rise.own_code import place_of_function
 from rise.pretty import show_type
+from rise.targets import check_target
 
 if TYPE_CHECKING:
     from codegen.runtime import Loaded, Resources
@@ -57,6 +60,8 @@ def compile(
     if chosen not in ("cuda", "emulate"):
         found = f"`{chosen}`" if chosen else "neither a GPU nor a C++ compiler here"
         raise UsageError("R0013", f"programs run on the backend `cuda` or `emulate`: {found}")
+    if target is not None:
+        check_target(target)
     made = _host_program(program, strategy, sizes or {}, runtime, name)
     if chosen == "cuda" and target is None:
         from codegen.runtime import device_target
@@ -93,7 +98,10 @@ def _lowered(program: Expr, strategy: Strategy | None) -> Expr:
     if strategy is None:
         return term
     result = strategy(term)
-    if not hasattr(result, "term") or hasattr(result, "error"):
+    if not hasattr(result, "term"):
+        message = f"the strategy returns {shown(result)}, which is neither a Success nor a Failure"
+        raise StrategyError("R0631", message, place_of_function(strategy))
+    if hasattr(result, "error"):
         raise result.error(getattr(strategy, "name", "strategy"))
     lowered: Expr = result.term
     return lowered

@@ -32,7 +32,8 @@ and of text that includes `hopper.cuh`:
     R0924  a block that may end while another one, or a copy, still uses its shared memory
     R0925  global memory used before the kernel before is waited for, in a kernel that overlaps with it
 
-A `CompilationError` is R0801, no compiler on this machine, or R0802, the text is no C++.
+A `CompilationError` is R0801, no compiler on this machine, R0802, the text is no C++, or R0811, what the
+compiler makes of it cannot be loaded: a function that it calls is defined nowhere.
 """
 
 from __future__ import annotations
@@ -317,9 +318,29 @@ class _Library:
 
 @cache
 def _load(path: Path) -> _Library:
-    library = ctypes.CDLL(str(path))
-    library.rise_emulation_launch.restype = None
+    try:
+        library = ctypes.CDLL(str(path))
+        library.rise_emulation_launch.restype = None
+    except (OSError, AttributeError) as error:
+        raise _unloadable(str(error), path) from None
     return _Library(library.rise_emulation_launch, library.rise_emulation_wavefronts, Lock())
+
+
+def _unloadable(reason: str, path: Path) -> CompilationError:
+    undefined = re.search(r"undefined symbol: (\w+)", reason)
+    if undefined is None:
+        message = reason.replace(str(path), "what the C++ compiler made")
+        return CompilationError("R0811", f"the emulated kernel cannot be loaded: {message}")
+    shown = _demangled(undefined[1])
+    hint = f'a foreign function that the text does not define is given its body: ("{shown}", n, "…")'
+    message = f"the emulated kernel cannot be loaded: `{shown}` is called and defined nowhere"
+    return CompilationError("R0811", message, hint=hint)
+
+
+def _demangled(symbol: str) -> str:
+    """The name of a function that C++ has mangled: `_Z6nobodyf` is `nobody`."""
+    found = re.match(r"_Z(\d+)", symbol)
+    return symbol[found.end() : found.end() + int(found[1])] if found else symbol
 
 
 def _conflicts(library: _Library, lines: int) -> dict[int, Conflicts]:

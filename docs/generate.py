@@ -28,6 +28,7 @@ from codegen.show import show_program  # noqa: E402
 from rewrites.library import rules as all_rules  # noqa: E402
 from rewrites.result import Failure, Success  # noqa: E402
 from rewrites.rule import Computed, Rule  # noqa: E402
+from rise import files  # noqa: E402
 from rise.check.program import Program, load  # noqa: E402
 from rise.check.specialise import specialise  # noqa: E402
 from rise.cli.main import main  # noqa: E402
@@ -364,4 +365,4 @@ PAGES = {"gemm.md": gemm, "hopper-gemm.md": hopper_gemm, "tensor-cores.md": tens
 
 if __name__ == "__main__":
     for file, page in PAGES.items():
-        (ROOT / "docs" / file).write_text(page(), encoding="utf-8")
+        files.write(ROOT / "docs" / file, page())

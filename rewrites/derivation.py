@@ -6,7 +6,6 @@ tell where a program has changed; they are not parsed.
 
 from __future__ import annotations
 
-import json
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from typing import Any
 
 from rewrites.result import Failure, Path, Result, Step, Success, one_line, show_path
 from rewrites.rule import COMPUTED, RULES, Computed, Rule
+from rise.data import LONGEST, brief, is_whole, parsed, shown
 from rise.errors import RiseError, StrategyError, UsageError
 from rise.expr import Expr, children, with_children
 from rise.nat import Nat, nat
@@ -28,6 +28,7 @@ from rise.types import SCALARS, Index
 
 FORMAT, VERSION = "rise derivation", 1
 NAT_FUNCTIONS = frozenset({"min", "max", "ceildiv"})
+KINDS: Mapping[type, str] = {str: "a text", dict: "an object", list: "a list"}
 
 
 @dataclass(frozen=True)
@@ -73,25 +74,47 @@ def described(start: Expr, success: Success) -> dict[str, Any]:
 
 
 def read(text: str) -> list[SavedStep]:
-    """The steps of a saved derivation. UsageError R0608 where the text is none."""
+    """The steps of a saved derivation. UsageError R0608, with the step, where the text is none."""
     try:
-        found = json.loads(text)
-        if found["format"] != FORMAT:
-            raise _unreadable(f"its format is {found['format']!r}")
-        if found["version"] != VERSION:
-            raise _unreadable(f"its version is {found['version']}, and this program reads version {VERSION}")
-        return [_step(step) for step in found["steps"]]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _unreadable(f"{type(error).__name__}: {error}") from None
+        found = _member({"file": parsed(text)}, "file", dict)
+    except ValueError as error:
+        raise _unreadable(str(error)) from None
+    if found.get("format") != FORMAT:
+        raise _unreadable(f"its format is {shown(found.get('format'))}")
+    version = found.get("version")
+    if version != VERSION or not is_whole(version):
+        raise _unreadable(f"its version is {shown(version)}, and this program reads version {VERSION}")
+    steps = []
+    for number, step in enumerate(_member(found, "steps", list), 1):
+        try:
+            steps.append(_step(_member({"step": step}, "step", dict)))
+        except ValueError as error:
+            raise _unreadable(f"step {number}: {error}") from None
+    return steps
 
 
 def _step(found: Mapping[str, Any]) -> SavedStep:
-    path, parameters = tuple(found["path"]), dict(found["parameters"])
-    if not all(isinstance(index, int) for index in path):
-        raise ValueError(f"the path {path}")
-    before, after = (str(found[key]) for key in ("before", "after"))
-    constraints = tuple(found.get("constraints", ()))
-    return SavedStep(str(found["rule"]), parameters, path, before, after, constraints)
+    """ValueError where it has another form."""
+    rule, before, after = (_member(found, key, str) for key in ("rule", "before", "after"))
+    parameters, path = _member(found, "parameters", dict), _member(found, "path", list)
+    for name, value in parameters.items():
+        if not (is_whole(value) or (isinstance(value, str) and len(value) <= LONGEST)):
+            raise ValueError(f"the parameter `{brief(name)}` is {shown(value)}, which is no size")
+    if not all(is_whole(index) for index in path):
+        raise ValueError(f"the path is {shown(path)}")
+    constraints = _member({"constraints": [], **found}, "constraints", list)
+    if not all(isinstance(constraint, str) for constraint in constraints):
+        raise ValueError(f"the constraints are {shown(constraints)}")
+    return SavedStep(rule, parameters, tuple(path), before, after, tuple(constraints))
+
+
+def _member(found: Mapping[str, Any], name: str, kind: type) -> Any:
+    """ValueError where it is missing or of another kind."""
+    if name not in found:
+        raise ValueError(f"it has no `{name}`")
+    if not isinstance(found[name], kind):
+        raise ValueError(f"`{name}` is {shown(found[name])}, and should be {KINDS[kind]}")
+    return found[name]
 
 
 def _unreadable(reason: str) -> UsageError:
@@ -202,9 +225,9 @@ def _size(value: int | str) -> Nat:
     try:
         scheme = parse_scheme("".join(f"{{{name}: Nat}} -> " for name in names) + f"Idx[{value}]", {})
     except RiseError:
-        raise _unreadable(f"{value!r} is no size") from None
+        raise _unreadable(f"{shown(value)} is no size") from None
     if not isinstance(scheme.type, Index):
-        raise _unreadable(f"{value!r} is no size")
+        raise _unreadable(f"{shown(value)} is no size")
     return scheme.type.size
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from rise.data import shown as words
 from rise.errors import StrategyError
 from rise.expr import Constraint, Expr
 from rise.nat import Nat
+from rise.own_code import place_of_function
 from rise.source import Note, place
 
 Path = tuple[int, ...]
@@ -117,6 +119,13 @@ class Failure:
 
 
 Result = Success | Failure
+
+
+def no_result(what: str, found: object, function: Callable[..., object]) -> StrategyError:
+    """R0631: what a rule or a strategy of somebody's own gives, and how it does not."""
+    hint = "a strategy returns what a rule or another strategy gave it, `Success(new)` or `Failure(…)`"
+    message = f"{what} returns {words(found)}, which is neither a Success nor a Failure"
+    return StrategyError("R0631", message, place_of_function(function), hint)
 
 
 def show_path(path: Path) -> str:

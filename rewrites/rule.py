@@ -16,6 +16,7 @@ from rewrites.result import Failure, Result, Step, Success
 from rise.check.elaborate import Elaborator, Scope
 from rise.check.program import check_elements, fill
 from rise.check.unify import resolve_constraint
+from rise.data import shown
 from rise.errors import RiseError, StrategyError, TypeMismatch
 from rise.expr import (
     Apply,
@@ -33,6 +34,8 @@ from rise.expr import (
 )
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, nat
 from rise.normal import data_flow, simplify
+from rise.own_code import place_of_function
+from rise.pretty import show_type
 from rise.source import Derived, Source
 from rise.syntax.parser import parse_expression
 from rise.types import Argument, Kind, Unknown, Variable, substitution
@@ -66,7 +69,7 @@ class Rule:
     def __call__(self, term: Expr) -> Result:
         return self.apply(term)
 
-    def with_sizes(self, **sizes: int | Nat) -> Rule:
+    def with_sizes(self, /, **sizes: int | Nat) -> Rule:
         """The rule with values for its parameters, `split_join.with_sizes(n=32)`."""
         unknown = sorted(set(sizes) - set(self.sizes))
         if unknown:
@@ -106,7 +109,7 @@ class Rule:
         for condition in self.conditions:
             objection = condition(match)
             if objection is not None:
-                return self._failure(term, match, objection)
+                return self._failure(term, match, _reason(self.name, objection, condition))
         return self._applied(term, match)
 
     def _applied(self, term: Expr, match: Match) -> Result:
@@ -130,6 +133,15 @@ class Rule:
         self, term: Expr, match: Match, reason: str, part: Expr | None = None, hint: str | None = None
     ) -> Failure:
         return Failure(self.name, term, reason, match.matched + 1, (), part, hint, self.left)
+
+
+def _reason(name: str, objection: object, condition: Condition) -> str:
+    """What a condition says. R0631 where it says something else than a text."""
+    if isinstance(objection, str):
+        return objection
+    hint = "a condition returns the reason why the rule must not apply, or None"
+    message = f"a condition of the rule `{name}` returns {shown(objection)}, which is no text"
+    raise StrategyError("R0631", message, place_of_function(condition), hint)
 
 
 def _unknowns(term: Expr) -> set[NatUnknown | Unknown]:
@@ -283,8 +295,15 @@ class Computed:
         after = self.rewrite(term)
         if isinstance(after, str):
             return Failure(self.name, term, after)
+        place = place_of_function(self.rewrite)
+        if not hasattr(after, "type"):
+            message = f"the rule `{self.name}` returns {shown(after)}, which is neither a term nor a reason"
+            raise StrategyError("R0631", message, place)
         if after.type != term.type:
-            raise RiseError("R0699", f"internal: `{self.name}` changed the type of a term", term.origin)
+            if place is None:
+                raise RiseError("R0699", f"internal: `{self.name}` changed the type of a term", term.origin)
+            types = f"`{show_type(term.type)}` to `{show_type(after.type)}`"
+            raise StrategyError("R0632", f"the rule `{self.name}` changes the type of a term, {types}", place)
         return Success(after, (Step(self.name, (), term, after),))
 
 

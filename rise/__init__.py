@@ -12,7 +12,17 @@ before it is used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+
+# `python -m rise` would look for every module in the working directory first, and run a `numpy.py` that lies
+# there. That folder is left out, unless the compiler itself is there; nothing else is imported before this.
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
+    _here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if sys.path and os.path.abspath(sys.path[0]) == os.path.abspath("") != _here:
+        del sys.path[0]
+
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
     from rise.embed import Program, TracingError, define, expression, load, parse

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 # lines longer than this are shown from and up to a column, around what is marked
 WIDEST = 110
@@ -16,10 +15,6 @@ class Source:
 
     name: str
     text: str = field(repr=False)
-
-    @staticmethod
-    def read(path: Path) -> Source:
-        return Source(str(path), path.read_text(encoding="utf-8"))
 
     @cached_property
     def _lines(self) -> list[str]:

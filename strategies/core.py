@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rewrites.result import Failure, Result, Step, Success
+from rewrites.result import Failure, Result, Step, Success, no_result
+from rise.data import shown
+from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Lambda, Primitive, alpha_equal, children, spine, with_children
 from rise.pretty import show
 from rise.types import is_data
@@ -18,6 +20,7 @@ from rise.types import is_data
 Rewrite = Callable[[Expr], Result]
 Predicate = Callable[[Expr], bool]
 Head = tuple[str, int] | None
+STRATEGIES = "a strategy is made of rules and of functions from a term to a Success or a Failure"
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,10 @@ class Strategy:
     head: Head = None
 
     def __call__(self, term: Expr) -> Result:
-        return self.function(term)
+        result = self.function(term)
+        if isinstance(result, (Success, Failure)):
+            return result
+        raise no_result(f"the strategy `{self.name}`", result, self.function)
 
     def __rshift__(self, other: Rewrite) -> Strategy:
         return seq(self, other)
@@ -42,11 +48,18 @@ class Strategy:
 
 
 def strategy(function: Rewrite) -> Strategy:
-    """A rule or a function as a strategy, so that `>>`, `|` and `@` apply."""
+    """A rule or a function as a strategy, so that `>>`, `|` and `@` apply. StrategyError R0631 for others."""
     if isinstance(function, Strategy):
         return function
+    if not callable(function):
+        raise StrategyError("R0631", f"{shown(function)} is no strategy", hint=STRATEGIES)
     name = getattr(function, "name", getattr(function, "__name__", "strategy"))
     return Strategy(name, function, _head(function))
+
+
+def _part(s: Rewrite) -> Rewrite:
+    """What a combinator is given; functions of Python as strategies, which see to it what they return."""
+    return s if callable(s) and hasattr(s, "name") else strategy(s)
 
 
 def _named(traversal: str, s: Rewrite) -> str:
@@ -79,6 +92,8 @@ fail = Strategy("fail", lambda term: Failure("fail", term, "it always fails"))
 def seq(*parts: Rewrite) -> Strategy:
     """a ; b: b after a, if both succeed."""
 
+    parts = tuple(map(_part, parts))
+
     def run(term: Expr) -> Result:
         result: Result = Success(term)
         for part in parts:
@@ -94,6 +109,7 @@ def choice(*parts: Rewrite) -> Strategy:
     Rules that are for other primitives than a term applies are not tried. Where what succeeds does
     nothing, as in `try`, the success remembers what failed before it.
     """
+    parts = tuple(map(_part, parts))
     by_head: dict[Head, tuple[list[Rewrite], list[Rewrite]]] = {}
 
     def candidates(head: Head) -> tuple[list[Rewrite], list[Rewrite]]:
@@ -131,6 +147,7 @@ def try_(s: Rewrite) -> Strategy:
 
 def repeat(s: Rewrite, limit: int = 10_000) -> Strategy:
     """repeat s = try (s ; repeat s), as a loop; a strategy that never ends is a failure that says so."""
+    s = _part(s)
 
     def run(term: Expr) -> Result:
         steps: list[Step] = []
@@ -216,7 +233,11 @@ def depending(make: Callable[[Expr], Rewrite]) -> Strategy:
 def at_child(index: int, s: Rewrite, term: Expr) -> Result:
     """s applied to one child."""
     result = s(children(term)[index])
-    return result.below(index) if isinstance(result, Failure) else _lifted(term, index, result)
+    if isinstance(result, Success):
+        return _lifted(term, index, result)
+    if isinstance(result, Failure):
+        return result.below(index)
+    raise no_result("the strategy", result, s)
 
 
 def _lifted(term: Expr, index: int, result: Success) -> Success:
@@ -239,6 +260,7 @@ def at_children(indices: Iterable[int], s: Rewrite, term: Expr) -> Result:
 
 def one(s: Rewrite) -> Strategy:
     """s at the first child where it succeeds."""
+    s = _part(s)
 
     def run(term: Expr) -> Result:
         closest: Failure | None = None
@@ -255,11 +277,13 @@ def one(s: Rewrite) -> Strategy:
 
 def all_(s: Rewrite) -> Strategy:
     """s at every child; fails if it fails at one."""
+    s = _part(s)
     return Strategy("all", lambda term: at_children(range(len(children(term))), s, term))
 
 
 def some(s: Rewrite) -> Strategy:
     """s at every child where it succeeds; fails if there is none."""
+    s = _part(s)
 
     def run(term: Expr) -> Result:
         result, closest = Success(term), Failure("some", term, "the term has no parts", -2)
@@ -308,6 +332,7 @@ def all_bottom_up(s: Rewrite) -> Strategy:
 
 def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
     """normalize s = repeat (topDown s); a part in which s was found not to apply is not searched again."""
+    s = _part(s)
 
     def run(term: Expr) -> Result:
         settled: dict[int, Expr] = {}
@@ -358,6 +383,7 @@ def somebu(s: Rewrite) -> Strategy:
 
 def position(n: int, s: Rewrite) -> Strategy:
     """s at the n-th node, from 0, top down."""
+    s = _part(s)
 
     def run(term: Expr) -> Result:
         seen = -1
@@ -379,6 +405,7 @@ def position(n: int, s: Rewrite) -> Strategy:
 
 def skip(n: int, s: Rewrite) -> Strategy:
     """s at the first place, top down, after n others where it would apply."""
+    s = _part(s)
 
     def run(term: Expr) -> Result:
         left = n

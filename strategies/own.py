@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from rise.errors import RiseError, UsageError
+from rise.own_code import described, loaded, place_of
 from rise.suggest import suggestion
 from strategies.core import Strategy
 
@@ -19,10 +21,13 @@ def load(name: str) -> Strategy | Callable[..., Strategy]:
     where, _, attribute = name.rpartition(":")
     try:
         module = _file(where) if where.endswith(".py") else _module(where)
-    except RiseError:
+    except RiseError as error:
+        error.origin = error.origin or place_of(error)
         raise
-    except Exception as error:  # whatever a module of the user does
-        raise UsageError("R0010", f"`{where}` cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever a module of the user does
+        message = f"`{where}` cannot be imported: {described(error)}"
+        raise UsageError("R0010", message, place_of(error)) from error
+    loaded(getattr(module, "__file__", None))
     found = getattr(module, attribute, None)
     if callable(found):
         return found  # type: ignore[no-any-return]  # that it makes a strategy shows when it is called
@@ -41,7 +46,7 @@ def _module(name: str) -> ModuleType:
 
 def _file(name: str) -> ModuleType:
     """A file is a module of the name it has; a rule or a primitive must not be declared twice."""
-    path = Path(name).resolve()
+    path = Path(os.path.realpath(name))
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == str(path):
             return module

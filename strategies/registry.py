@@ -10,11 +10,15 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import Parameter
 from typing import Any, get_args, get_origin, get_type_hints
 
-from rise.errors import UsageError
+from rewrites.rule import Computed, Rule
+from rise.data import shown
+from rise.errors import StrategyError, UsageError
+from rise.own_code import described, place_of_function
 from rise.suggest import suggestion
-from strategies.core import Strategy
+from strategies.core import Strategy, strategy
 from strategies.own import load
 
 # name: the module that defines a function of the same name
@@ -51,7 +55,7 @@ class Setting:
         """The value that a text stands for: `128,128,64` (or `128x128x64`) for a tuple."""
         try:
             return self._value(text)
-        except ValueError:
+        except (ValueError, TypeError):  # a kind that no text stands for
             example = show_value(self.default)
             raise UsageError(
                 "R0012",
@@ -85,7 +89,11 @@ class Entry:
                 listed = ", ".join(f"`{n}`" for n in known) or "none"
                 hint = suggestion(name, known) or f"its parameters: {listed}"
                 raise UsageError("R0011", f"the strategy `{self.name}` has no parameter `{name}`", None, hint)
-        return self.factory(**{name: known[name].read(text) for name, text in values.items()})
+        made = self.factory(**{name: known[name].read(text) for name, text in values.items()})
+        if callable(made):
+            return made
+        message = f"`{self.name}` returns {shown(made)}, which is no strategy"
+        raise StrategyError("R0631", message, place_of_function(self.factory))
 
 
 def find(name: str) -> Entry:
@@ -101,9 +109,20 @@ def find(name: str) -> Entry:
 
 def _own(name: str) -> Entry:
     made = load(name)
-    if isinstance(made, Strategy):
-        return Entry(name, lambda: made, (), made.name)
-    return entry(name, made)
+    if isinstance(made, Strategy | Rule | Computed):
+        found = strategy(made)
+        return Entry(name, lambda: found, (), found.name)
+    try:
+        declared = entry(name, made)
+    except Exception as error:  # annotations of the user's, which are evaluated
+        message = f"the parameters of `{name}` cannot be read: {described(error)}"
+        raise UsageError("R0010", message, place_of_function(made)) from error
+    for setting in declared.settings:
+        if setting.default is Parameter.empty:
+            hint = "`strategies.core.strategy(f)` makes a strategy of a function from terms to results"
+            message = f"the parameter `{setting.name}` of `{name}` has no default"
+            raise StrategyError("R0631", message, place_of_function(made), hint)
+    return declared
 
 
 def entry(name: str, factory: Callable[..., Strategy]) -> Entry:

@@ -21,6 +21,7 @@ from codegen.bench.table import Candidate, Case
 from codegen.bench.workers import Workers
 from codegen.cache import cached
 from rise.errors import RiseError
+from rise.own_code import own_mistake
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("rise", "rewrites", "strategies", "codegen")
@@ -86,6 +87,11 @@ def _build(order: Order, derive: Derive) -> Built | Refused:
         return Built(order.candidate, derive(order))
     except RiseError as error:
         return Refused(order.candidate, reason(error))
+    except Exception as error:
+        mistake = own_mistake(error)
+        if mistake is None:
+            raise
+        return Refused(order.candidate, reason(mistake))
 
 
 def reason(error: BaseException) -> str:

@@ -6,6 +6,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from rise import files
+from rise.data import parsed
+from rise.errors import UsageError
+
 
 @dataclass(frozen=True)
 class Journal:
@@ -14,7 +18,7 @@ class Journal:
     def note(self, case: str, kind: str, name: str) -> None:
         """This one is run from now on."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps([case, kind, name]), encoding="utf-8")
+        files.write(self.path, json.dumps([case, kind, name]), durable=False)
 
     def clear(self) -> None:
         """Nothing is run."""
@@ -23,7 +27,7 @@ class Journal:
     def running(self) -> tuple[str, str, str] | None:
         """What was run when it was last noted."""
         try:
-            case, kind, name = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            case, kind, name = parsed(files.read_text(self.path))
+        except (UsageError, ValueError, TypeError):
             return None
-        return case, kind, name
+        return str(case), str(kind), str(name)

@@ -11,6 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from codegen.bench.campaign import Limits, State
+from rise import files
+from rise.data import parsed
+from rise.errors import UsageError
 
 # NVML: nvmlClockType_t
 CLOCK_SM = 1
@@ -34,7 +37,7 @@ class Machine:
 
     def write(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        files.write(path, json.dumps(asdict(self), indent=2) + "\n")
 
     def __str__(self) -> str:
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
@@ -47,8 +50,14 @@ class Machine:
 
 
 def read(path: Path) -> Machine:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return Machine(**{**content, "limits": Limits(**content["limits"])})
+    """UsageError R0864 where the file is of another form."""
+    try:
+        content = parsed(files.read_text(path))
+        return Machine(**{**content, "limits": Limits(**content["limits"])})
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(
+            "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
+        ) from None
 
 
 def tensor_peak(capability: tuple[int, int], multiprocessors: int, mhz: int) -> float | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from codegen.bench.results import OURS, Row, latest
 from codegen.bench.table import Case, Subject, Table
+from rise import files
 from rise.errors import UsageError
 
 LIMITS = {"tensor": "the tensor cores' peak", "copy": "the bandwidth of a copy"}
@@ -35,7 +36,8 @@ def draw(table: Table, rows: Sequence[Row], folder: Path) -> list[Path]:
                 axes.set_ylim(bottom=0)
                 axes.set_title(subject.definition)
                 axes.legend()
-                figure.savefig(path, dpi=120)
+                with files.replacing(path) as file:
+                    figure.savefig(file, format="png", dpi=120)
                 written.append(path)
             pyplot.close(figure)
     return written

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from codegen.bench.statistics import Summary
+from rise import files
+from rise.data import shown
 from rise.errors import UsageError
 
 OURS = "rise"
+LARGEST = 256 * 2**20  # bytes of a file of results
 
 
 @dataclass(frozen=True)
@@ -75,13 +79,12 @@ def append(path: Path, records: Sequence[Row] | Sequence[Attempt]) -> None:
     """Adds lines to a CSV file, which gets a header if it is new."""
     if not records:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = not path.exists()
-    with path.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [f.name for f in fields(records[0])])
-        if new:
-            writer.writeheader()
-        writer.writerows(asdict(record) for record in records)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [f.name for f in fields(records[0])])
+    writer.writeheader()
+    header = text.getvalue()
+    writer.writerows(asdict(record) for record in records)
+    files.append(path, text.getvalue().removeprefix(header), header)
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -97,16 +100,23 @@ def _read(path: Path, record: type) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     hints = get_type_hints(record)
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        try:
-            if list(reader.fieldnames or ()) != list(hints):
-                raise ValueError(f"the columns {reader.fieldnames}")
-            return [{name: hints[name](text) for name, text in line.items()} for line in reader]
-        except (TypeError, ValueError) as error:
-            raise UsageError(
-                "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
-            ) from None
+    text = files.read_text(path, LARGEST)
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        if list(reader.fieldnames or ()) != list(hints):
+            raise ValueError(f"the columns {shown(reader.fieldnames)}")
+        return [_values(line, hints) for line in reader]
+    except (ValueError, csv.Error) as error:
+        raise UsageError(
+            "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
+        ) from None
+
+
+def _values(line: Mapping[Any, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """ValueError where a column is missing, no number, or one too many."""
+    if line.keys() != hints.keys() or None in line.values():
+        raise ValueError(f"a line has not {len(hints)} columns: {shown(list(line.values()))}")
+    return {name: hints[name](text) for name, text in line.items()}
 
 
 def done(rows: Iterable[Row], code: str, device: str) -> set[str]:

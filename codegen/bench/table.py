@@ -22,13 +22,16 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rise.data import brief, is_whole, shown
 from rise.errors import UsageError
+from rise.files import read_text
 from rise.suggest import suggestion
 
 TABLES = Path(__file__).parents[2] / "benchmarks" / "tables"
@@ -36,6 +39,11 @@ LIMITS = ("tensor", "copy")
 MODES = ("graph", "launches")
 PROGRAM_KEYS = {
     "file", "definition", "operation", "sizes", "scalars", "limit", "baselines", "mode", "candidates",
+}  # fmt: skip
+
+# of what is no text
+KINDS: Mapping[str, tuple[type, ...]] = {
+    "sizes": (str, list), "candidates": (str, list), "baselines": (list,), "scalars": (dict,),
 }  # fmt: skip
 
 Sizes = Mapping[str, int]
@@ -114,18 +122,19 @@ def find(name: str, folder: Path = TABLES) -> Table:
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError("R0001", f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError("R0861", f"{path}: {error}") from None
+        return tomllib.loads(read_text(path))
+    except RecursionError:
+        raise _wrong(path, "it is nested too deeply") from None
+    except ValueError as error:  # no TOML; a number of thousands of digits
+        raise _wrong(path, str(error)) from None
 
 
 def _subjects(content: Mapping[str, Any], path: Path) -> Iterator[Subject]:
     programs = content.get("programs", [])
-    if not programs:
+    if not programs or not isinstance(programs, list):
         raise _wrong(path, "it has no `[[programs]]`")
     for program in programs:
+        _check_kinds(program, path)
         if unknown := set(program) - PROGRAM_KEYS:
             name = min(unknown)
             raise _wrong(path, f"`{name}` means nothing here", suggestion(name, PROGRAM_KEYS))
@@ -135,6 +144,10 @@ def _subjects(content: Mapping[str, Any], path: Path) -> Iterator[Subject]:
         for key, allowed in (("limit", LIMITS), ("mode", MODES)):
             if program.get(key, allowed[0]) not in allowed:
                 raise _wrong(path, f"{key} is `{program[key]}`, and can be {' or '.join(allowed)}")
+        scalars = program.get("scalars", {})
+        for name, value in scalars.items():
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise _wrong(path, f"`{brief(name)}` of `scalars` is {shown(value)}, which is no number")
         yield Subject(
             path.parent / program["file"],
             program["definition"],
@@ -142,7 +155,7 @@ def _subjects(content: Mapping[str, Any], path: Path) -> Iterator[Subject]:
             tuple(_sizes(program["sizes"], path)),
             tuple(_all_candidates(program["candidates"], path)),
             tuple(program.get("baselines", ())),
-            {name: float(value) for name, value in program.get("scalars", {}).items()},
+            {name: float(value) for name, value in scalars.items()},
             program.get("limit", "tensor"),
             program.get("mode", "graph"),
         )
@@ -153,37 +166,64 @@ def _sizes(given: str | Sequence[Mapping[str, int]], path: Path) -> Iterator[Siz
     if isinstance(given, str):
         source = path.parent / given
         try:
-            lines: Sequence[Mapping[str, Any]] = list(csv.DictReader(source.read_text().splitlines()))
-        except OSError as error:
-            raise UsageError("R0001", f"cannot read {source}: {error.strerror}") from None
+            lines: Sequence[Mapping[str, Any]] = list(csv.DictReader(read_text(source).splitlines()))
+        except csv.Error as error:
+            raise _wrong(source, str(error)) from None
     else:
         source, lines = path, given
     for line in lines:
-        try:
-            yield {name: int(value) for name, value in line.items()}
-        except (TypeError, ValueError):
-            raise _wrong(source, f"sizes are numbers, and these are not: {dict(line)}") from None
+        if not isinstance(line, Mapping) or not all(
+            isinstance(name, str) and is_size(value) for name, value in line.items()
+        ):
+            raise _wrong(source, f"sizes are numbers, and these are not: {shown(line)}")
+        yield {name: int(value) for name, value in line.items()}
+
+
+def is_size(value: Any) -> bool:
+    """Whether a value of a table is a natural number, or the digits of one."""
+    return (is_whole(value) and value >= 0) or (
+        isinstance(value, str) and re.fullmatch(r" *\d{1,18} *", value, re.ASCII) is not None
+    )
 
 
 def _all_candidates(given: str | Sequence[Mapping[str, Any]], path: Path) -> Iterator[Candidate]:
     """Those of a list, or of the file that is named in its place."""
     if isinstance(given, str):
         path = path.parent / given
-    entries = _content(path).get("candidates", []) if isinstance(given, str) else given
-    for entry in entries:
+    entries: Any = _content(path).get("candidates", []) if isinstance(given, str) else given
+    for entry in entries if isinstance(entries, list) else [entries]:
         yield from _candidates(entry, path)
 
 
-def _candidates(entry: Mapping[str, Any], path: Path) -> Iterator[Candidate]:
+def _candidates(entry: Any, path: Path) -> Iterator[Candidate]:
     """Every combination of the values of the settings."""
-    if "strategy" not in entry or set(entry) - {"strategy", "settings"}:
-        raise _wrong(path, f"a candidate has a `strategy` and `settings`; found {dict(entry)}")
+    if (
+        not isinstance(entry, Mapping)
+        or not isinstance(entry.get("strategy"), str)
+        or set(entry) - {"strategy", "settings"}
+    ):
+        raise _wrong(path, f"a candidate has a `strategy` and `settings`; found {shown(entry)}")
     settings = entry.get("settings", {})
+    if not isinstance(settings, Mapping):
+        raise _wrong(path, f"`settings` are names with values, and not {shown(settings)}")
     values = [value if isinstance(value, list) else [value] for value in settings.values()]
     if not all(isinstance(value, str) for each in values for value in each):
         raise _wrong(path, "settings are texts, as `--set` takes them", 'for example stages = "3"')
     for chosen in itertools.product(*values):
         yield Candidate(entry["strategy"], tuple(zip(settings, chosen, strict=True)))
+
+
+def _check_kinds(program: Any, path: Path) -> None:
+    """R0861 where what a program has is a text in place of a list, or the other way round."""
+    if not isinstance(program, Mapping):
+        raise _wrong(path, f"a program is `[[programs]]`, and not {shown(program)}")
+    for name, value in program.items():
+        kinds = KINDS.get(name, (str,))
+        if not isinstance(value, kinds):
+            raise _wrong(path, f"`{brief(name)}` is {shown(value)}")
+    for name in program.get("baselines", ()):
+        if not isinstance(name, str):
+            raise _wrong(path, f"`{brief(name)}` of `baselines` is no name")
 
 
 def _wrong(path: Path, what: str, hint: str | None = None) -> UsageError:

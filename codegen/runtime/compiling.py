@@ -164,7 +164,7 @@ def _by_nvcc(command: str, source: str, target: str, kind: str) -> tuple[bytes, 
         )
         if result.returncode:
             raise CompilationError("R0821", f"nvcc rejects the kernel:\n{result.stderr.strip()}")
-        return made.read_bytes(), result.stderr
+        return made.read_bytes() if made.is_file() else b"", result.stderr
 
 
 def _written(size: int) -> bytes:

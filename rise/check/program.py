@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from rise.check.elaborate import Elaborator, Scope, to_kind
 from rise.check.generalise import check_elements, fill, generalise
 from rise.check.recursion import Recursion
 from rise.check.scope import annotation
-from rise.errors import RiseError, ScopeError, UsageError, together
+from rise.errors import RiseError, ScopeError, together
 from rise.expr import Definition, Expr
+from rise.files import read_text
 from rise.source import Note, Origin, Source, Span, place
 from rise.syntax import surface as s
 from rise.syntax.parser import parse_expression
@@ -65,39 +67,52 @@ class Checked:
         return Program(self.definitions, tuple(self.own))
 
 
-def load(path: Path | str) -> Program:
+def load(path: Path | str, import_path: Iterable[Path | str] = ()) -> Program:
     """Reads and checks a file, and what it imports. A file that is missing or no text is a UsageError.
 
     A program that is wrong raises its mistake, or Mistakes in the order of the text.
+
+    import_path: folders that imports may lead to, besides the file's own and the library
     """
-    return Loader().load(Path(path)).program
+    return Loader(import_path).load(Path(path)).program
 
 
 def read(path: Path) -> Source:
-    try:
-        return Source.read(path)
-    except OSError as error:
-        raise UsageError("R0001", f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError("R0002", f"{path} is no UTF-8 text") from None
+    """The text of a program. UsageError R0001, R0002, R0015 where the file is none."""
+    return Source(str(path), read_text(path))
 
 
-def check_text(text: str, name: str = "<text>") -> Program:
+def check_text(text: str, name: str = "<text>", import_path: Iterable[Path | str] = ()) -> Program:
     """Checks a program given as text; what it imports is looked up in the working directory."""
-    return Loader().check(Source(name, text), Path()).program
+    return Loader(import_path).check(Source(name, text), Path()).program
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads, links followed; itself where links go in a circle or it is no path."""
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError):
+        return path.absolute()
 
 
 class Loader:
-    """Checks each file once, however often it is imported, and tells each mistake once."""
+    """Checks each file once, however often it is imported, and tells each mistake once.
 
-    def __init__(self) -> None:
+    What a file imports, and what that imports, lies in its folder or below, in the library, or in one of
+    the folders of `import_path`, in which imports are looked for, too.
+    """
+
+    def __init__(self, import_path: Iterable[Path | str] = ()) -> None:
+        self._further = [Path(folder) for folder in import_path]
+        self._allowed = [_real(folder) for folder in (*self._further, LIBRARY)]
+        self._root: Path | None = None  # of the program that is being checked, and of its imports
         self._checked: dict[Path, Checked] = {}
         # the files that are being checked, each imported by the one before
         self._loading: dict[Path, Path] = {}
 
     def load(self, path: Path) -> Checked:
         """The file at a path. UsageError where it cannot be read."""
-        key = path.resolve()
+        key = _real(path)
         if key not in self._checked:
             self._loading[key] = path
             try:
@@ -108,6 +123,15 @@ class Loader:
 
     def check(self, source: Source, folder: Path) -> Checked:
         """A program text; its imports are relative to the folder."""
+        outermost = self._root is None
+        self._root = self._root or _real(folder)
+        try:
+            return self._check(source, folder)
+        finally:
+            if outermost:
+                self._root = None
+
+    def _check(self, source: Source, folder: Path) -> Checked:
         found = recover(source)
         checked = Checked(failed=set(found.failed), complete=found.complete)
         checked.mistakes += found.mistakes
@@ -127,12 +151,13 @@ class Loader:
     def _import(self, imported: s.ImportSyntax, folder: Path, checked: Checked) -> None:
         try:
             path = self._find(imported, folder)
-            new = path.resolve() not in self._checked
+            new = _real(path) not in self._checked
             other = self.load(path)
             for name, definition in other.definitions.items():
                 if checked.definitions.setdefault(name, definition) is not definition:
                     raise _defined_twice(name, imported.span, checked.definitions[name].origin)
         except RiseError as error:
+            error.origin = error.origin or imported.span  # a file that cannot be read has no place
             checked.mistakes.append(error)
             checked.complete = False
             return
@@ -145,10 +170,19 @@ class Loader:
             checked.mistakes += other.mistakes
 
     def _find(self, imported: s.ImportSyntax, folder: Path) -> Path:
-        for candidate in (folder / imported.path, LIBRARY / imported.path):
+        candidates = [place / imported.path for place in (folder, *self._further, LIBRARY)]
+        inside = [candidate for candidate in candidates if self._is_inside(candidate)]
+        for candidate in inside:
             if candidate.is_file():
                 self._check_circle(candidate, imported)
                 return candidate
+        if candidates[0] not in inside:  # whether there is such a file is nothing to be told
+            raise ScopeError(
+                "R0016",
+                f"`{imported.path}` leads out of the folder of the program",
+                imported.span,
+                "`--import-path DIR` names a further folder that imports may lead to",
+            )
         raise ScopeError(
             "R0212",
             f"there is no file `{imported.path}` to import",
@@ -156,8 +190,14 @@ class Loader:
             "it is looked for beside the importing file, then in the library",
         )
 
+    def _is_inside(self, path: Path) -> bool:
+        """Whether a file lies in a folder that imports may lead to, all links followed."""
+        real = _real(path)
+        allowed = [*self._allowed, self._root] if self._root else self._allowed
+        return any(real.is_relative_to(folder) for folder in allowed)
+
     def _check_circle(self, path: Path, imported: s.ImportSyntax) -> None:
-        key = path.resolve()
+        key = _real(path)
         if key in self._loading:
             loading = list(self._loading)
             circle = [*loading[loading.index(key) :], key]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from rise.errors import UsageError
+from rise.suggest import suggestion
 
 STAGES = ("high", "low", "imperative", "cuda", "ptx", "cubin", "resources")
 CANDIDATES = ("table", "tuned", "model")
@@ -15,10 +18,59 @@ BACKENDS = ("interpret", "emulate", "cuda")
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with its complaints as UsageErrors."""
+    """argparse, with its complaints as UsageErrors, and with options that leave FILE and NAME alone."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError("R0003", message, hint=f"`{self.prog} --help` says what it takes")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = list(sys.argv[1:] if args is None else args)
+        found, unknown = super().parse_known_args(self._apart(given), namespace)
+        options = [text.partition("=")[0] for text in unknown if text.startswith("--")]
+        if options and self._subparsers is None:
+            known = [name for name in self._option_string_actions if name.startswith("--")]
+            hint = suggestion(options[0], known) or f"`{self.prog} --help` says what it takes"
+            raise UsageError("R0003", f"`{self.prog}` has no option `{options[0]}`", None, hint)
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """What argparse asks of each value: one of several, the commands among them."""
+        if action.choices is not None and value not in action.choices:
+            known = list(action.choices)
+            what = f"{action.option_strings[0]} {value}" if action.option_strings else f"`{value}`"
+            hint = suggestion(str(value), known) or f"there are {', '.join(f'`{name}`' for name in known)}"
+            kind = "value" if action.option_strings else "command"
+            raise UsageError("R0003", f"{what}: there is no such {kind}", None, hint)
+
+    def _apart(self, given: Sequence[str]) -> list[str]:
+        """Where an option of several values stands before FILE, FILE and what follows it come first.
+
+        `--size m=4 n=4 FILE NAME` is `FILE NAME --size m=4 n=4`: argparse would take all four for sizes.
+        """
+        several = {name for name, action in self._option_string_actions.items() if action.nargs == "+"}
+        made: list[str] = []
+        option = 0  # where in `made` the option stands whose values are read
+        for position, text in enumerate(given):
+            if text == "--":
+                return [*made, *given[position:]]
+            if text.startswith("-") and len(text) > 1:
+                made.append(text)
+                option = len(made) if text in several else 0
+            elif option and _is_file(text):
+                files = list(
+                    takewhile(lambda other: other == "-" or not other.startswith("-"), given[position:])
+                )
+                return self._apart(
+                    [*made[: option - 1], *files, *made[option - 1 :], *given[position + len(files) :]]
+                )
+            else:
+                made.append(text)
+        return made
+
+
+def _is_file(text: str) -> bool:
+    """Whether an argument names a file, and is no value such as `m=4` or `128x64`."""
+    return "=" not in text and text.endswith((".rise", ".toml"))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,6 +103,7 @@ def _command(commands: Any, name: str, module: str, meaning: str) -> argparse.Ar
 def _check(commands: Any) -> None:
     made = _command(commands, "check", "check", "type-check files; print the type of each definition")
     made.add_argument("files", nargs="+", metavar="FILE")
+    _imports(made)
     made.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -70,6 +123,8 @@ def _run(commands: Any) -> None:
     _strategy(made)
     made.add_argument("--target", type=_target, metavar="ARCH", help="GPU to compile for: sm_75 … sm_90a")
     _runtime(made)
+    _imports(made)
+    _foreign(made)
     made.add_argument("--cuda", metavar="F.cu", help="run this text in place of the one that is printed")
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for inputs that are not given")
     made.add_argument("--check", action="store_true", help="compare with the interpreter")
@@ -84,6 +139,8 @@ def _compile(commands: Any) -> None:
         "--target", type=_target, default="sm_90a", metavar="ARCH", help="for which GPU (sm_90a)"
     )
     made.add_argument("-o", "--output", metavar="FILE", help="write to a file")
+    _imports(made)
+    _foreign(made)
     made.add_argument("--stage", choices=STAGES, default="cuda", help="what to print (cuda)")
     made.add_argument("--pass", dest="pass_", metavar="NAME", help="of the stage imperative, only this pass")
     made.add_argument(
@@ -95,6 +152,7 @@ def _compile(commands: Any) -> None:
 def _derive(commands: Any) -> None:
     made = _command(commands, "derive", "derive", "print how a strategy rewrites a definition, step by step")
     _program(made)
+    _imports(made)
     made.set_defaults(runtime=[])  # steps are checked by evaluation, at sizes that are known
     _strategy(made)
     made.add_argument("--check", action="store_true", help="evaluate before and after every step")
@@ -128,6 +186,7 @@ def _demonstrations(commands: Any) -> None:
 
 
 def _bench(made: argparse.ArgumentParser) -> None:
+    _foreign(made)
     add = made.add_argument
     several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
     add("table", nargs="?", metavar="TABLE", help="its name, or a .toml file; without it they are listed")
@@ -148,6 +207,7 @@ def _bench(made: argparse.ArgumentParser) -> None:
 
 def _tune(made: argparse.ArgumentParser) -> None:
     _program(made)
+    _foreign(made)
     add = made.add_argument
     several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
     add("--sizes", dest="size", metavar="NAME=N", help="as --size; also m=64,n=64", **several)
@@ -168,11 +228,29 @@ def _tune(made: argparse.ArgumentParser) -> None:
 
 
 def _program(made: argparse.ArgumentParser) -> None:
-    made.add_argument("file", metavar="FILE")
+    made.add_argument("file", metavar="FILE", help="a program, *.rise")
     made.add_argument("name", metavar="NAME", help="a definition of the file")
     made.add_argument(
         "--size", nargs="+", action="extend", default=[], metavar="NAME=N", help="sizes: m=128 n=64"
     )
+
+
+def _imports(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--import-path", action="append", default=[], metavar="DIR", help="a further folder of imports"
+    )
+
+
+def _foreign(made: argparse.ArgumentParser) -> None:
+    """What is asked before C functions of a program are run."""
+    either = made.add_mutually_exclusive_group()
+    either.add_argument(
+        "--no-foreign", dest="foreign", action="store_const", const="no", help="refuse programs that call C"
+    )
+    either.add_argument(
+        "--allow-foreign", dest="foreign", action="store_const", const="yes",
+        help="run C functions of programs that are not below the working directory",
+    )  # fmt: skip
 
 
 def _runtime(made: argparse.ArgumentParser) -> None:
@@ -200,16 +278,17 @@ def _strategy(made: argparse.ArgumentParser) -> None:
 
 
 def _target(text: str) -> str:
-    if not re.fullmatch(r"sm_\d{2,3}[af]?", text):
-        raise argparse.ArgumentTypeError(f"{text} is no architecture such as sm_80 or sm_90a")
-    return text
+    from rise.targets import check_target
+
+    return check_target(text)
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
+    if not re.fullmatch(r"-?[0-9]{1,9}", text):
+        raise argparse.ArgumentTypeError(f"{text} is no number, or a large one")
+    if int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not positive")
-    return value
+    return int(text)
 
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from rise import files
 from rise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     table = _table(arguments)
     if arguments.prepare:
         return _prepare(table, arguments)
+    _check_foreign(table, arguments.foreign)
     if arguments.worker is not None:
         return _work(table, arguments)
     return _supervised(table, arguments)
@@ -55,6 +57,14 @@ def _table(arguments: argparse.Namespace) -> Table:
     found = tables.restrict(tables.find(arguments.table), arguments.sizes, arguments.only, arguments.limit)
     target = arguments.target if arguments.prepare else present_target() or arguments.target
     return searched(found, arguments.candidates, arguments.top, target, arguments.store or "")
+
+
+def _check_foreign(table: Table, choice: str | None) -> None:
+    from rise.cli.foreign import check_foreign
+    from rise.expr import inline
+
+    for subject in table.subjects:
+        check_foreign(inline(_program(subject.file)[subject.definition].body), subject.file, choice)
 
 
 # --- compiling ----------------------------------------------------------------------------------------------
@@ -210,7 +220,9 @@ def supervised(table: Table, folder: Path, again: Sequence[str], seconds: float)
 
 def _again(arguments: argparse.Namespace) -> list[str]:
     """The command line of the process that measures."""
-    made = ["bench", arguments.table, "--out", arguments.out]
+    from rise.cli.foreign import options
+
+    made = ["bench", arguments.table, "--out", arguments.out, *options(arguments.foreign)]
     for option, values in (("--sizes", arguments.sizes), ("--only", arguments.only)):
         made += [option, *values] if values else []
     for option, value in (
@@ -236,10 +248,7 @@ def _report(table: Table, folder: Path, plot: bool) -> None:
     machine = _machine_path(table, folder)
     text = markdown(table, rows, attempts, read(machine) if machine.exists() else None)
     path = folder / f"{table.name}.md"
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError("R0004", f"cannot write {path}: {error.strerror}") from None
+    files.write(path, text)
     print(text)
     if plot:
         from codegen.bench.plots import draw

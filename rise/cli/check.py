@@ -18,7 +18,7 @@ from rise.types import Dependent, Type
 
 def run(arguments: argparse.Namespace) -> int:
     """Checks every file, also after one that is wrong: all mistakes of a project are shown, each once."""
-    loader = Loader()
+    loader = Loader(arguments.import_path)
     mistakes: list[RiseError] = []
     found: dict[str, list[dict[str, Any]]] = {}
     for file in arguments.files:

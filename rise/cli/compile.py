@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from codegen import show as imperative
 from codegen.host import HostProgram
 from codegen.text import cuda_text
+from rise import files
 from rise.check.specialise import inputs_of
+from rise.cli.foreign import FORBIDDEN, check_foreign
 from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
-from rise.cli.terminal import note, show_code, write_file
+from rise.cli.terminal import note, show_code
 from rise.errors import UsageError
 from rise.expr import Expr
 from rise.pretty import show, show_type
@@ -36,6 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = subject(arguments)
     strategy = chosen_strategy(arguments)
     program = chosen.program
+    if arguments.foreign == FORBIDDEN:
+        check_foreign(program, arguments.file, arguments.foreign)
     if arguments.stage == "high":
         return _put(arguments, show_function(program))
     success = derived(program, strategy)
@@ -96,7 +100,7 @@ def with_header(chosen: Subject, made: HostProgram, arguments: argparse.Namespac
 
 def _put(arguments: argparse.Namespace, text: str) -> int:
     if arguments.output:
-        write_file(Path(arguments.output), text if text.endswith("\n") else text + "\n")
+        files.write(Path(arguments.output), text if text.endswith("\n") else text + "\n")
     else:
         show_code(text, LANGUAGES[arguments.stage])
     return 0
@@ -114,7 +118,7 @@ def _put_code(arguments: argparse.Namespace, made: HostProgram) -> int:
     compiled = compile_cubin(cuda_text(made), arguments.target, ptx=arguments.stage == "ptx")
     content = compiled.read_bytes()
     if arguments.output:
-        write_file(Path(arguments.output), content)
+        files.write(Path(arguments.output), content)
     elif arguments.stage == "ptx":
         show_code(content.decode("utf-8", errors="replace").rstrip("\0"), "text")
     else:

@@ -15,17 +15,19 @@ from typing import Any
 from rewrites.derivation import Replayed, SavedStep, read, replay
 from rewrites.derivation import described as saved
 from rewrites.result import Step, Success, one_line, show_path
+from rise import files
 from rise.check.compare import Comparison
 from rise.cli.checking import Trial, at_sizes, coverage, trials
 from rise.cli.progress import progress
 from rise.cli.stages import Subject, chosen_strategy, derived, subject
-from rise.cli.terminal import note, write_file
-from rise.errors import UsageError
+from rise.cli.terminal import note
 from rise.expr import Expr
 from rise.normal import data_flow
 from rise.pretty import show
 from strategies.core import Strategy
 from strategies.tuned import Tuned
+
+LARGEST = 256 * 2**20  # bytes of a saved derivation: some hundred thousand steps
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,12 +38,12 @@ def run(arguments: argparse.Namespace) -> int:
     success = derived(program, strategy) if steps is None else _replayed(program, steps)
     made = checked(chosen, success, strategy, steps, arguments.seed) if arguments.check else []
     if arguments.save:
-        write_file(Path(arguments.save), json.dumps(saved(program, success), indent=1, ensure_ascii=False))
+        files.write(Path(arguments.save), json.dumps(saved(program, success), indent=1, ensure_ascii=False))
     if arguments.html:
         from rise.cli.derivation_page import page
 
         verdicts = made[0].verdicts if made else []
-        write_file(Path(arguments.html), page(arguments.name, program, success, verdicts))
+        files.write(Path(arguments.html), page(arguments.name, program, success, verdicts))
     if arguments.json:
         print(json.dumps(described(program, success, made), indent=2))
     else:
@@ -56,10 +58,7 @@ def _replayed(program: Expr, steps: list[SavedStep]) -> Success:
 
 
 def _text(file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("R0001", f"cannot read {file}: {getattr(error, 'strerror', error)}") from None
+    return files.read_text(Path(file), LARGEST)
 
 
 def _warn(replayed: Replayed) -> None:

@@ -23,6 +23,15 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0013": "A kernel runs on the backend `cuda` or `emulate`.",
     "R0014": "Expressions are nested too deeply, by some hundreds of levels. Define parts of the program "
     "under names of their own.",
+    "R0015": "What is read is a regular file, or the standard input as `/dev/stdin`, and no larger than a "
+    "program is: 16 MiB.",
+    "R0016": "An import leads out of the folder of the program that was named. It may lead to that folder "
+    "and below, to the library, and to the folders that `--import-path DIR` names.",
+    "R0017": "`--target` names no GPU architecture. The message has those that there are.",
+    "R0018": "The program calls C functions, which can do whatever its user can, and it is not below the "
+    "working directory. Read it, and run it with `--allow-foreign`; or run it where it is.",
+    "R0019": "The program calls C functions, and `--no-foreign` says that it must not. `--backend interpret` "
+    "runs such programs by what their functions mean, without C.",
     "R0031": "The cost model has no figures of a GPU for this target.",
     "R0032": "Nothing says which parameters of this strategy are worth trying. `rise tune` searches those of "
     "`tensor_core`.",
@@ -52,7 +61,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0201": "A name that no definition, parameter or primitive has.",
     "R0202": "A type, size or kind that is not known.",
     "R0203": "A value stands where a type or a size is needed, or the other way round.",
-    "R0204": "A type is written in another form than it has, `Array[n, t]`.",
+    "R0204": "A type is written in another form than it has, `Array[n, t]`, or a foreign function is none of "
+    "C: its name, the number of its parameters, a body whose brackets are not balanced.",
     "R0205": "One list of parameters has two of the same name.",
     "R0206": "A primitive or a definition takes a size, a type or a memory, as in `split(32)`, and it is "
     "missing.",
@@ -121,6 +131,11 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0621": "A schedule needs more threads, registers or shared memory than a block has. The message names "
     "the parameter, and the hint a value that would do.",
     "R0622": "Parameters that were remembered by `rise tune` do not fit the strategy any more. Tune again.",
+    "R0630": "Python code of your own raised an exception: a strategy, a rule or its condition, a primitive "
+    "or its translation. The message has the file and the line, and what was raised.",
+    "R0631": "A strategy or a rule of your own returns something else than a Success or a Failure, or what "
+    "is to be a strategy is none.",
+    "R0632": "A rule of your own makes a term of another type than the one that it is applied to.",
     "R0699": "An internal error: a rule made a term that is not well typed. Please report it.",
     "R0701": "A low-level program must say how each result is written: by a loop (`mapSeq`) or in parallel.",
     "R0702": "A result that is read later must be stored: `toMem(Local)`, `toMem(Shared)`.",
@@ -177,6 +192,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0807": "Data of this type cannot be passed to a kernel.",
     "R0808": "A kernel is given more or fewer inputs than it has.",
     "R0809": "Of an input of pairs only one of the two arrays is given.",
+    "R0810": "The command that is called as compiler reports success, and has made no file. Nothing of it is "
+    "kept. The variables CXX and CUDA_HOME say which compilers are called.",
+    "R0811": "What the C++ compiler made of a kernel cannot be loaded: mostly a foreign function that is "
+    "called and has no body. A function that only GPUs have is not there in the emulator.",
     "R0820": "There is no CUDA compiler: install the extra `cuda`, or a CUDA toolkit.",
     "R0821": "The CUDA compiler rejects the kernel. The target may lack an instruction that it uses.",
     "R0822": "There is no GPU that pycuda can use.",

@@ -14,7 +14,7 @@ from rise.errors import RiseError
 TRACKER = "the project's issue tracker"
 
 
-def explain(error: Exception, arguments: Sequence[str]) -> str:
+def explain(error: BaseException, arguments: Sequence[str]) -> str:
     """The message; the traceback goes to a file. `arguments` are those of the command line."""
     command = shlex.join(["rise", *arguments])
     what = f"{error.code}: {error.message}" if isinstance(error, RiseError) else _first_line(error)
@@ -31,13 +31,13 @@ def explain(error: Exception, arguments: Sequence[str]) -> str:
     )
 
 
-def report(error: Exception, command: str) -> str:
+def report(error: BaseException, command: str) -> str:
     """All that is known, as text."""
     trace = "".join(traceback.format_exception(error))
     return f"{_version()}\n{command}\n\n{trace}"
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     """Kind and reason of an exception of Python."""
     text = str(error).partition("\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

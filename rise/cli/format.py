@@ -6,10 +6,12 @@ import argparse
 import difflib
 import sys
 from collections.abc import Iterable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
+from rise import files
 from rise.check.program import read
-from rise.cli.terminal import show_error, write_file
+from rise.cli.terminal import show_error
 from rise.errors import RiseError, UsageError
 from rise.source import Source
 from rise.syntax.format import format_text
@@ -36,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _format(name: str, check: bool, diff: bool) -> bool:
     """Whether the text changes. Written is where nothing else is asked for."""
-    source = Source("<stdin>", sys.stdin.read()) if name == STANDARD_INPUT else read(Path(name))
+    source = Source("<stdin>", _standard_input()) if name == STANDARD_INPUT else read(Path(name))
     text = format_text(source)
     changed = text != source.text
     if diff:
@@ -45,10 +47,26 @@ def _format(name: str, check: bool, diff: bool) -> bool:
         if changed:
             print(source.name)
     elif name == STANDARD_INPUT:
-        sys.stdout.write(text)
+        _standard_output(text)
     elif changed:
-        write_file(Path(name), text)
+        files.write(Path(name), text)
     return changed
+
+
+def _standard_input() -> str:
+    """Programs are UTF-8, whatever the locale says. R0002 where this one is not."""
+    if not isinstance(sys.stdin, TextIOWrapper):
+        return sys.stdin.read()
+    try:
+        return TextIOWrapper(BytesIO(sys.stdin.buffer.read()), encoding="utf-8").read()
+    except UnicodeDecodeError:
+        raise UsageError("R0002", "the standard input is no UTF-8 text") from None
+
+
+def _standard_output(text: str) -> None:
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(encoding="utf-8")
+    sys.stdout.write(text)
 
 
 def _difference(source: Source, text: str) -> Iterable[str]:

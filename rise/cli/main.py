@@ -9,10 +9,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 
 from rise.cli.arguments import parser
 from rise.depth import allow_deep_terms, too_deep
 from rise.errors import RiseError, UsageError
+from rise.source import Origin
 
 RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -21,17 +23,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command. Returns the exit status; raises nothing unless `--debug` asks for it."""
     allow_deep_terms()
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
+    _print_whatever_the_terminal_takes()
     try:
-        arguments = parser().parse_args(argv)
+        try:
+            arguments = parser().parse_args(argv)
+        except SystemExit as leaving:  # argparse, for --help and --version
+            return leaving.code if isinstance(leaving.code, int) else CALL_WRONG
         status: int = import_module(arguments.module).run(arguments)
         sys.stdout.flush()
         return status
     except RiseError as error:
         if debug:
             raise
-        return _internal(error, argv) if error.code.endswith("99") else _report(error)
-    except SystemExit as leaving:  # argparse, for --help and --version
-        return leaving.code if isinstance(leaving.code, int) else CALL_WRONG
+        if error.code.endswith("99"):
+            return _internal(error, argv)
+        error.origin = error.origin or _own_place(error)
+        return _report(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -42,22 +49,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         return _report(RiseError("R0006", "the arrays do not fit into memory", hint="choose smaller sizes"))
-    except RecursionError:
-        if debug:
-            raise
-        return _report(too_deep())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if debug:
             raise
         return _internal(error, argv)
 
 
-def _internal(error: Exception, argv: Sequence[str] | None) -> int:
-    """A failure that no program should cause: never shown as a mistake of the program."""
+def _print_whatever_the_terminal_takes() -> None:
+    """A character that the standard output has no code for is written as an escape, and ends nothing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _internal(error: BaseException, argv: Sequence[str] | None) -> int:
+    """A failure that no program should cause: of the user's Python code, too deep, or of this compiler."""
     from rise.cli.failure import explain
+    from rise.own_code import own_mistake
+
+    mistake = own_mistake(error) or (too_deep() if isinstance(error, RecursionError) else None)
+    if mistake is not None:
+        return _report(mistake)
 
     print(explain(error, sys.argv[1:] if argv is None else argv), file=sys.stderr)
     return INTERNAL
+
+
+def _own_place(error: RiseError) -> Origin:
+    """Where a user's Python code asked for what has no place in a program."""
+    from rise.own_code import place_of
+
+    return place_of(error)
 
 
 def _report(error: RiseError) -> int:

@@ -5,23 +5,25 @@ from __future__ import annotations
 import argparse
 import json
 import time
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from codegen.execute import available_backend, execute
 from codegen.host import HostProgram
 from codegen.text import edited
+from rise import files
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
 from rise.cli.comparing import DRAWS, Verdict, compared, telling_trials
+from rise.cli.foreign import check_foreign
 from rise.cli.progress import running
 from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
+from rise.data import brief
 from rise.errors import LaunchError, UsageError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
@@ -65,6 +67,7 @@ def _attempt(
     """
     if backend == "interpret":
         return partial(_interpreted, arguments, whole.program), None
+    check_foreign(whole.program, arguments.file, arguments.foreign)
     fixed = {name: size for name, size in whole.sizes.items() if name not in chosen.runtime}
     at_launch = Subject(chosen.definition, fixed, chosen.runtime)
     success = derived(at_launch.program, strategy)
@@ -135,26 +138,37 @@ def _default_backend() -> str:
 def read_inputs(path: str) -> dict[str, Any]:
     """The arrays of an npz file by name; nothing in it is executed."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise UsageError("R0007", f"{path} is no npz file", hint="numpy.savez writes one")
-            return {name: _revived(file[name]) for name in file.files}
+        with files.opened(Path(path)) as file:
+            return _arrays(path, file)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageError("R0001", f"cannot read {path}: {reason}") from None
-    except (ValueError, zipfile.BadZipFile, EOFError):
-        message = f"{path} is no npz file of plain arrays"
-        raise UsageError("R0007", message, hint="numpy.savez writes one") from None
+        raise UsageError("R0001", f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _arrays(path: str, file: IO[bytes]) -> dict[str, Any]:
+    """UsageError R0007 where the file has anything but plain arrays."""
+    try:
+        found = np.load(file, allow_pickle=False)
+        if not isinstance(found, np.lib.npyio.NpzFile):
+            raise _no_npz(path, "it has one array, without a name")
+        arrays = {name: found[name] for name in found.files}
+    except (UsageError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever NumPy and zipfile make of damage
+        raise _no_npz(path, " ".join(str(error).split())[:200] or type(error).__name__) from None
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise _no_npz(path, f"`{brief(name)}` is no array")
+    return {name: _revived(array) for name, array in arrays.items()}
+
+
+def _no_npz(path: str, reason: str) -> UsageError:
+    message = f"{path} is no npz file of plain arrays: {reason}"
+    return UsageError("R0007", message, hint="numpy.savez writes one")
 
 
 def read_text(path: Path) -> str:
     """A file of CUDA text."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError("R0001", f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError("R0002", f"{path} is no UTF-8 text") from None
+    return files.read_text(path)
 
 
 def _revived(array: Any) -> Any:
@@ -221,11 +235,8 @@ def _nested(like: Any, leaves: Any) -> Any:
 
 def write_result(path: Path, result: Any) -> None:
     """`result`, or `result_0` and `result_1` of a pair, in an npz file."""
-    try:
-        with path.open("wb") as file:
-            np.savez(file, **flat("result", result))
-    except OSError as error:
-        raise UsageError("R0004", f"cannot write {path}: {error.strerror}") from None
+    with files.replacing(path) as file:
+        np.savez(file, **flat("result", result))
 
 
 def flat(name: str, result: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
 from rise.cli.arguments import pairs, sizes, units
 from rise.cli.terminal import note
+from rise.data import shown
 from rise.errors import RiseError, StrategyError
 from rise.expr import Definition, Expr
 from rise.normal import data_flow
@@ -49,7 +50,7 @@ def subject(arguments: argparse.Namespace) -> Subject:
     """The definition that FILE, NAME, --size and --runtime name."""
     find(arguments.strategy)  # a module of the user's own may declare what the program uses
     given, left = sizes(arguments.size), units(arguments.runtime)
-    return Subject(load(arguments.file)[arguments.name], given, left)
+    return Subject(load(arguments.file, arguments.import_path)[arguments.name], given, left)
 
 
 def chosen_strategy(arguments: argparse.Namespace) -> Strategy:
@@ -86,6 +87,8 @@ def derived(program: Expr, strategy: Strategy) -> Success:
         ) from error
     if isinstance(result, Failure):
         raise result.error(strategy.name)
+    if not isinstance(result.term, Expr):
+        raise StrategyError("R0631", f"`{strategy.name}` gives {shown(result.term)}, which is no term")
     if isinstance(strategy, Tuned):
         note(str(strategy.choice(term)))
     return result

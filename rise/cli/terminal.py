@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any, TextIO
 
-from rise.errors import RiseError, UsageError
+from rise.errors import RiseError
 
 
 def show_error(error: RiseError) -> None:
@@ -52,14 +51,3 @@ def _lexer(language: str) -> Any:
     from rise.syntax.highlight import RiseLexer
 
     return RiseLexer()
-
-
-def write_file(path: Path, content: str | bytes) -> None:
-    """Writes a file; one that cannot be written is a UsageError."""
-    try:
-        if isinstance(content, bytes):
-            path.write_bytes(content)
-        else:
-            path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise UsageError("R0004", f"cannot write {path}: {error.strerror}") from None

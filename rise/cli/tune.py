@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rise.cli.arguments import pairs, sizes
+from rise.cli.foreign import check_foreign, options
 from rise.errors import LaunchError, UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Ranks, compiles, checks and times candidates; remembers the winner. 1 where none is right."""
     arguments.size = [part for text in arguments.size for part in text.split(",")]
     wanted = _search(arguments)
+    if not arguments.dry_run:
+        check_foreign(wanted.program, arguments.file, arguments.foreign)
     found = wanted.ranked(arguments.top)
     if not found:
         raise UsageError("R0034", f"nothing is tried {wanted.described}", hint="choose parameters yourself")
@@ -196,7 +199,7 @@ def _supervised(found: list[Ranked], arguments: argparse.Namespace, wanted: Sear
 
 def _again(arguments: argparse.Namespace) -> list[str]:
     """The command line of the process that measures."""
-    made = ["tune", arguments.file, arguments.name]
+    made = ["tune", arguments.file, arguments.name, *options(arguments.foreign)]
     for option, values in (
         ("--size", arguments.size), ("--scalar", arguments.scalar), ("--against", arguments.against),
     ):  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rise.check import program as checking
@@ -69,10 +69,13 @@ class Program(Mapping[str, Definition]):
         return program_html(self)
 
 
-def load(path: Path | str) -> Program:
-    """Reads and checks a file. Raises a RiseError with the place of each mistake in it."""
+def load(path: Path | str, import_path: Iterable[Path | str] = ()) -> Program:
+    """Reads and checks a file. Raises a RiseError with the place of each mistake in it.
+
+    import_path: folders that imports may lead to, besides the file's own and the library
+    """
     with short_traceback():
-        return _program(checking.load(path))
+        return _program(checking.load(path, import_path))
 
 
 def parse(text: str, name: str = "<text>") -> Program:

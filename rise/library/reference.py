@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rise import files
 from rise.check.program import Loader, Program
 
 PRELUDE = Path(__file__).parent / "prelude.rise"
@@ -116,8 +117,8 @@ def _table(comments: Comments, program: Program) -> Iterator[str]:
 
 def write(root: Path) -> None:
     """Writes the pages of the checkout at `root`."""
-    (root / "docs" / "library.md").write_text(library_page(), encoding="utf-8")
-    (root / "docs" / "examples.md").write_text(examples_page(root / "examples"), encoding="utf-8")
+    files.write(root / "docs" / "library.md", library_page())
+    files.write(root / "docs" / "examples.md", examples_page(root / "examples"))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from functools import partial
 from rise.errors import ScopeError
 from rise.interpret import patterns
 from rise.primitives import declare as declaring
+from rise.primitives.c_text import objection
 from rise.primitives.declare import HostParameter
 from rise.type_classes import TypeClass
 
@@ -22,6 +23,10 @@ def _signature(name: str, n: int, body: str) -> str:
         raise ScopeError("R0204", f'"{name}" is no name of a C function')
     if not 1 <= n <= MOST:
         raise ScopeError("R0204", f"a foreign function has 1 to {MOST} parameters, not {n}")
+    reason = objection(body)
+    if reason is not None:
+        hint = "brackets of a body are balanced, and it has no directives: it stands between `{` and `}`"
+        raise ScopeError("R0204", f'the body of "{name}" is no body of a C function: {reason}', hint=hint)
     types = [f"s{i}" for i in range(1, n + 1)] if n > 1 else ["s"]
     function = " -> ".join([*types, "t"])
     kinds = ", ".join(f"{t}: DataType" for t in [*types, "t"])

@@ -12,10 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import cache_from_source
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from rise.errors import together
+from rise.errors import UsageError, together
+from rise.files import is_ours, write
 from rise.source import Source, Span
 from rise.types import Argument, Kind, Parameter, Scheme
 
@@ -72,6 +74,7 @@ def _parameter(
 # --- lark ---------------------------------------------------------------------------------------
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
+CHECKSUM = 32  # bytes that a SHA-256 has
 
 
 @cache
@@ -81,9 +84,11 @@ def _lark() -> Lark:
 
     grammar = GRAMMAR.read_text(encoding="utf-8")
     tables = _tables(grammar)
-    # absent, unreadable or damaged: whatever it is, new tables are the answer
-    with suppress(Exception), tables.open("rb") as file:
-        return Lark.load(file)
+    kept = _kept(tables)
+    if kept is not None:
+        # tables of another form than the library expects: new ones are the answer
+        with suppress(Exception):
+            return Lark.load(BytesIO(kept))
     parser = Lark(
         grammar,
         start=["file", "expression", "type"],
@@ -98,26 +103,41 @@ def _lark() -> Lark:
 
 def _tables(grammar: str) -> Path:
     """Beside the bytecode, as far to be trusted; the name changes with all that they depend on."""
-    import hashlib
-
     import lark
 
     made_by = f"{grammar}{lark.__version__}{sys.version}"
-    digest = hashlib.sha256(made_by.encode()).hexdigest()[:16]
+    digest = _checksum(made_by.encode()).hex()[:16]
     return Path(cache_from_source(__file__)).with_name(f"grammar-{digest}.tables")
 
 
-def _keep(parser: Lark, tables: Path) -> None:
-    """Writes the tables where bytecode is written, whole or not at all; if it cannot, no matter."""
-    from tempfile import NamedTemporaryFile
+def _checksum(content: bytes) -> bytes:
+    import hashlib
 
+    return hashlib.sha256(content).digest()
+
+
+def _kept(tables: Path) -> bytes | None:
+    """The tables, if they are whole, and written by somebody who could as well write this module."""
+    with suppress(OSError):
+        content = tables.read_bytes()
+        status, ours = tables.stat(), Path(__file__).stat()
+        checksum, kept = content[:CHECKSUM], content[CHECKSUM:]
+        trusted = is_ours(status) or (status.st_uid == ours.st_uid and not status.st_mode & 0o022)
+        if trusted and _checksum(kept) == checksum:
+            return kept
+    return None
+
+
+def _keep(parser: Lark, tables: Path) -> None:
+    """Writes the tables, their checksum in front, where bytecode is written; if it cannot, no matter."""
     if sys.dont_write_bytecode:
         return
-    with suppress(OSError):
+    made = BytesIO()
+    parser.save(made)
+    content = made.getvalue()
+    with suppress(OSError, UsageError):
         tables.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=tables.parent, delete=False) as file:
-            parser.save(file)
-        Path(file.name).replace(tables)
+        write(tables, _checksum(content) + content, durable=False)
 
 
 @dataclass(frozen=True)

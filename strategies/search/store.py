@@ -13,13 +13,15 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from rise import files
+from rise.data import brief, is_whole, parsed, shown
 from rise.errors import UsageError
 from strategies.search.space import Point
 
 VERSION = 1
 SHIPPED = Path(__file__).parent / "remembered.jsonl"
 KINDS: Mapping[str, type | tuple[type, ...]] = {
-    "version": int, "sizes": dict, "parameters": dict, "microseconds": (int, float), "spread": (int, float),
+    "sizes": dict, "parameters": dict, "microseconds": (int, float), "spread": (int, float),
 }  # fmt: skip
 
 
@@ -77,27 +79,13 @@ def lookup(program: str, target: str, named: str | Path | None = None) -> Record
 
 
 def append(path: Path, record: Record) -> None:
-    """One more line, in one write at the end of the file: others may append at the same time. R0004."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            os.write(handle, record.line.encode())
-        finally:
-            os.close(handle)
-    except OSError as error:
-        raise UsageError("R0004", f"cannot write {path}: {error.strerror}") from None
+    """One more line, all of it or nothing: others may append at the same time. UsageError R0004."""
+    files.append(path, record.line)
 
 
 def read(path: Path) -> list[Record]:
     """All records of a file. UsageError R0033, with file and line, where a line is none."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError("R0001", f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError("R0002", f"{path} is no UTF-8 text") from None
-    return list(_records(path, text))
+    return list(_records(path, files.read_text(path)))
 
 
 def _records(path: Path, text: str) -> Iterator[Record]:
@@ -105,23 +93,32 @@ def _records(path: Path, text: str) -> Iterator[Record]:
         if not line.strip():
             continue
         try:
-            yield _record(json.loads(line))
-        except (ValueError, TypeError) as error:
+            yield _record(parsed(line))
+        except ValueError as error:
             raise UsageError(
                 "R0033", f"{path}:{number}: this is no record: {error}", hint="delete the line"
             ) from None
 
 
 def _record(content: Any) -> Record:
-    """ValueError, TypeError where it has another form."""
+    """ValueError where it has another form."""
     if not isinstance(content, dict):
         raise ValueError("it is no object")
-    if content.get("version") != VERSION:
-        raise ValueError(f"it is of version {content.get('version')}, and this compiler reads {VERSION}")
-    for field in fields(Record):
-        wanted = KINDS.get(field.name, str)
-        if not isinstance(content.get(field.name), wanted):
-            raise ValueError(f"`{field.name}` is {content.get(field.name)!r}")
+    version = content.get("version")
+    if version != VERSION or not is_whole(version):
+        raise ValueError(f"it is of version {shown(version)}, and this compiler reads {VERSION}")
+    names = [field.name for field in fields(Record)]
+    for name in names:
+        value = content.get(name)
+        if name != "version" and (isinstance(value, bool) or not isinstance(value, KINDS.get(name, str))):
+            raise ValueError(f"`{name}` is {shown(value)}")
+    for name, right in (("sizes", is_whole), ("parameters", lambda value: isinstance(value, str))):
+        for key, value in content[name].items():
+            if not right(value):
+                raise ValueError(f"`{brief(key)}` of `{name}` is {shown(value)}")
+    for name in content:
+        if name not in names:
+            raise ValueError(f"`{brief(name)}` means nothing here")
     return Record(**content)
 
 

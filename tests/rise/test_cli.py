@@ -121,7 +121,7 @@ def test_a_wrong_program_is_shown_with_its_place(
         (["run", GEMM, "gemm", *SIZES, *SMALL[:3], "blok=1"], "R0011", "`block`?"),
         (["run", GEMM, "gemm", *SIZES, *SMALL[:3], "block=1,2"], "R0012", "for example `block="),
         (["rules", "no such rule"], "R0003", "no such rule"),
-        (["compile", GEMM, "gemm", *SIZES, "--target", "h100"], "R0003", "sm_90a"),
+        (["compile", GEMM, "gemm", *SIZES, "--target", "h100"], "R0017", "sm_90a"),
         (["demo", "--size", "0"], "R0003", "0 is not positive"),
     ],
 )

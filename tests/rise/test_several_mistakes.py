@@ -228,7 +228,9 @@ def test_mistakes_are_in_the_order_of_the_text(files):
 def test_a_loader_reads_a_file_once(files, monkeypatch):
     folder = files(a='import "c.rise"', b='import "c.rise"', c="def x = 1.0")
     read = []
-    monkeypatch.setattr("rise.check.program.read", lambda path: read.append(path.name) or Source.read(path))
+    monkeypatch.setattr(
+        "rise.check.program.read", lambda path: read.append(path.name) or Source(str(path), path.read_text())
+    )
     loader = Loader()
     definitions = [loader.load(folder / name).definitions["x"] for name in ("a.rise", "b.rise", "c.rise")]
     assert read == ["a.rise", "c.rise", "b.rise"]

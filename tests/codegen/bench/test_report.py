@@ -119,7 +119,7 @@ def test_each_kind_is_a_line_over_the_cases(tmp_path: Path, monkeypatch: pytest.
 
     def subplots(**options: Any) -> tuple[Any, Axes]:
         axes.append(Axes())
-        return SimpleNamespace(savefig=lambda path, dpi: path.touch()), axes[-1]
+        return SimpleNamespace(savefig=lambda file, **how: file.write(b"")), axes[-1]
 
     monkeypatch.setitem(sys.modules, "matplotlib", SimpleNamespace(use=lambda backend: None))  # type: ignore[arg-type]
     pyplot = SimpleNamespace(subplots=subplots, close=lambda figure: None)
