@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import gpu_scalars
 import hopper_programs
 import numpy as np
 
@@ -204,6 +205,7 @@ def main() -> None:
         checks(small=True)
     if only in (None, "check"):
         checks(small=False)
+        gpu_scalars.main("cuda")
         hopper_programs.main("cuda")
     if only in (None, "sanitize"):
         sanitize()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import isinf, prod
+from math import prod
 
 from codegen import imperative as i
 from codegen.buffers import dimensions, flatten, inner_element, swizzle
@@ -13,35 +12,20 @@ from codegen.launch import WARP, WARPGROUP, Launch, number, register_budget
 from codegen.passes.allocate import BARRIERS
 from codegen.passes.workers import worker
 from codegen.resolve import several_kernels
+from codegen.scalars import base, literal, operation
 from codegen.sizes import nat_text
 from codegen.wgmma import Wgmma, print_wgmma
 from rise.errors import TranslationError
 from rise.instructions import Family
 from rise.nat import Nat, NatVariable, constant, nat, quotient, variable
 from rise.source import Origin
-from rise.types import I32, Array, Data, Fragment, FragmentKind, Index, Layout, Scalar, Space, Vector
+from rise.types import I32, Array, Data, Fragment, FragmentKind, Layout, Scalar, Space, Vector
 
-TYPES = {
-    "bool": "bool", "i8": "signed char", "i16": "short", "i32": "int", "i64": "long long",
-    "u8": "unsigned char", "u16": "unsigned short", "u32": "unsigned int", "u64": "unsigned long long",
-    "f16": "half", "bf16": "bfloat16", "tf32": "tf32", "f32": "float", "f64": "double",
-}  # fmt: skip
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
-    "ge": ">=", "eq": "==", "ne": "!=", "and": "&&", "or": "||",
-}  # fmt: skip
 KINDS = {
     FragmentKind.A: "matrix_a",
     FragmentKind.B: "matrix_b",
     FragmentKind.ACCUMULATOR: "accumulator",
 }
-MATH = frozenset(["exp", "log", "sqrt", "rsqrt", "tanh", "floor", "ceil", "sin", "cos", "pow", "fma"])
-WRAPPING: Mapping[Data, tuple[str, str]] = {
-    Scalar("i32"): ("int", "unsigned int"),
-    Scalar("i64"): ("long long", "unsigned long long"),
-}
-# C computes with these as with int; the language does not
-NARROW = frozenset(map(Scalar, ("i8", "i16", "u8", "u16")))
 # threads of a scope smaller than a block, and how all of a scope meet; barrier 0 is the block's
 WORKERS = {i.Scope.WARPGROUP: WARPGROUP, i.Scope.WARP: WARP}
 BARRIER = {
@@ -488,60 +472,7 @@ class Printer:
         return first if offset == "0" else f"{first} + ({offset})"
 
     def _operator(self, expr: i.Operator) -> str:
-        operands = [self.expression(o) for o in expr.operands]
-        match expr.name, operands:
-            case "add" | "sub" | "mul" | "neg" | "fma" as name, _ if expr.type in WRAPPING:
-                return _wrapping(name, operands, WRAPPING[expr.type])
-            case "add" | "sub" | "mul" | "neg" | "fma" as name, _ if expr.type in NARROW:
-                return f"({base(expr.type)})({_whole(name, operands)})"
-            case "fma", _ if not _is_float(expr.type):
-                return _whole("fma", operands)
-            case "fma", _ if expr.type in (Scalar("f16"), Scalar("bf16")):
-                return f"{'__hfma' if expr.type == Scalar('f16') else 'fma_bfloat16'}({', '.join(operands)})"
-            case name, [a, b] if name in INFIX:
-                if name == "mod" and _is_float(expr.type):
-                    return _through_float("fmod", operands, expr.type)
-                return f"({a} {INFIX[name]} {b})"
-            case "neg", [a]:
-                return f"(-{a})"
-            case "not", [a]:
-                return f"(!{a})"
-            case "select", [c, a, b]:
-                return f"({c} ? {a} : {b})"
-            case "cast", [a]:
-                return converted(a, expr.operands[0].type, expr.type)  # type: ignore[union-attr]
-            case "indexToInt" | "natAsIndex", [a]:
-                return f"(int)({a})"
-            case "abs" | "min" | "max", _:
-                name = (
-                    {"abs": "fabs", "min": "fmin", "max": "fmax"}[expr.name]
-                    if _is_float(expr.type)
-                    else expr.name
-                )
-                return _through_float(name, operands, expr.type)
-            case "floor" | "ceil" | "round", [a] if not _is_float(expr.type):
-                return a
-            case "round", _:
-                return _through_float("rint", operands, expr.type)
-            case name, _ if name in MATH:
-                return _through_float(name, operands, expr.type)
-            case _:
-                raise TranslationError("R0799", f"internal: no operator `{expr.name}`")
-
-
-def _wrapping(name: str, operands: list[str], types: tuple[str, str]) -> str:
-    """Signed arithmetic that wraps, as the language says: C leaves its overflow undefined."""
-    signed, unsigned = types
-    return f"({signed})({_whole(name, [f'({unsigned}){operand}' for operand in operands])})"
-
-
-def _whole(name: str, operands: list[str]) -> str:
-    """An operation on whole numbers."""
-    if name == "neg":
-        return f"-{operands[0]}"
-    if name == "fma":
-        return f"({operands[0]} * {operands[1]} + {operands[2]})"
-    return f" {INFIX[name]} ".join(operands)
+        return operation(expr, [self.expression(o) for o in expr.operands])
 
 
 def _defined(value: Nat) -> str:
@@ -578,76 +509,3 @@ def innermost(type_: Data) -> Data:
     while isinstance(type_, Array):
         type_ = type_.element
     return type_
-
-
-def base(type_: Data) -> str:
-    """The C type of the elements."""
-    element = inner_element(type_)
-    if isinstance(element, Scalar):
-        return TYPES[element.name]
-    if isinstance(element, Index):
-        return "int"
-    raise TranslationError("R0715", f"`{element}` cannot be stored in memory")
-
-
-def _is_float(type_: Data) -> bool:
-    return isinstance(type_, Scalar) and type_.is_float
-
-
-def _suffixed(name: str, type_: Data) -> str:
-    return name if type_ == Scalar("f64") else f"{name}f"
-
-
-def _through_float(name: str, operands: list[str], type_: Data) -> str:
-    """A function of the C library; 16-bit types are computed in float, and rounded."""
-    if not _is_float(type_):
-        return f"{name}({', '.join(operands)})"
-    function = _suffixed(name, type_)
-    if type_ in (Scalar("f16"), Scalar("bf16")):
-        wide = [converted(o, type_, Scalar("f32")) for o in operands]
-        return converted(f"{function}({', '.join(wide)})", Scalar("f32"), type_)
-    return f"{function}({', '.join(operands)})"
-
-
-TO_FLOAT = {"f16": "__half2float", "bf16": "__bfloat162float", "tf32": "from_tf32"}
-FROM_FLOAT = {"f16": "__float2half", "bf16": "__float2bfloat16", "tf32": "to_tf32"}
-FROM_DOUBLE = {"f16": "__double2half({})", "bf16": "__double2bfloat16({})", "tf32": "to_tf32((float)({}))"}
-# whole numbers that a float may have to round, and a bf16 again
-FINER_THAN_FLOAT = ("i32", "u32", "i64", "u64")
-
-
-def converted(text: str, source: Data, target: Data) -> str:
-    """A conversion that rounds once, to nearest."""
-    if source == target or not (isinstance(source, Scalar | Index) and isinstance(target, Scalar)):
-        return text
-    name = source.name if isinstance(source, Scalar) else "i32"
-    if name in TO_FLOAT:
-        text, name = f"{TO_FLOAT[name]}({text})", "f32"
-    if target.name in FROM_FLOAT:
-        if name == "f64" or (target.name == "bf16" and name in FINER_THAN_FLOAT):
-            argument = text if name == "f64" else f"(double)({text})"
-            return FROM_DOUBLE[target.name].format(argument)
-        argument = text if name == "f32" else f"(float)({text})"
-        return f"{FROM_FLOAT[target.name]}({argument})"
-    return text if name == target.name else f"({TYPES[target.name]})({text})"
-
-
-def literal(value: float | bool, type_: Data) -> str:
-    match type_:
-        case Scalar("bool"):
-            return "true" if value else "false"
-        case Scalar("f16"):
-            return f"__float2half({literal(value, Scalar('f32'))})"
-        case Scalar("bf16"):
-            return f"__float2bfloat16({literal(value, Scalar('f32'))})"
-        case Scalar("f32" | "f64") if isinf(value):
-            one, zero = (literal(number, type_) for number in (1.0, 0.0))
-            return f"({'-' if value < 0 else ''}{one} / {zero})"
-        case Scalar("f32"):
-            return f"{float(value)!r}f"
-        case Scalar("f64"):
-            return repr(float(value))
-        case Scalar("i64"):
-            return f"{int(value)}ll"
-        case _:
-            return str(int(value))

@@ -20,7 +20,7 @@ from rise.types import Data, Index, Scalar, Space
 
 INT, BOOL = Scalar("i32"), Scalar("bool")
 # operations that are undefined for some operands
-PARTIAL = frozenset({"div", "mod"})
+PARTIAL = frozenset({"div", "mod", "pow"})
 
 
 @dataclass(frozen=True)

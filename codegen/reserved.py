@@ -21,6 +21,7 @@ tanhf floorf sinf cosf powf fmaf fmin fmax fabs fminf fmaxf fabsf fmod fmodf mai
 HEADER = """
 output Global Shared Local shared_memory Swizzled swizzled_memory bfloat16 rise_shared_bytes rise_emulation
 tf32 to_tf32 from_tf32 fma_bfloat16
+scalars truncated rounded_to_odd magnitude quotient_of remainder_of power_of
 Bits lane member group Barrier TensorMap Descriptor Swizzle wgmma wgmma_fence wgmma_commit wgmma_wait
 barrier_init barrier_expect barrier_wait barrier_arrive barrier_arrive_remote fence_barrier_init
 named_barrier bulk_load bulk_load_multicast bulk_store bulk_commit bulk_wait bulk_wait_read

@@ -12,7 +12,7 @@ from math import gcd
 
 from rise.nat import Atom, Monomial, Nat, Operation, atom, constant, divides
 from rise.source import Note, Origin
-from rise.type_classes import TypeClass
+from rise.type_classes import Holding, TypeClass
 from rise.types import Type
 
 
@@ -31,7 +31,7 @@ class Constraint:
     origin: Origin = field(default=None, compare=False, repr=False)
     asker: str = field(default="", compare=False, repr=False)
     notes: tuple[Note, ...] = field(default=(), compare=False, repr=False)
-    wanted: TypeClass = TypeClass.NUMBER
+    wanted: TypeClass | Holding = TypeClass.NUMBER
 
     def __str__(self) -> str:
         if not isinstance(self.value, Nat):

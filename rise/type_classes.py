@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
-from rise.types import TF32, Index, Scalar, Type, Vector
+from rise.numbers import fits, written
+from rise.types import SCALARS, TF32, Index, Scalar, Type, Vector
 
 
 class TypeClass(Enum):
@@ -51,9 +53,47 @@ class TypeClass(Enum):
             case _:
                 return type_
 
-    def implies(self, other: TypeClass) -> bool:
+    def implies(self, other: TypeClass | Holding) -> bool:
         """Whether all of the class are in the other."""
         return other in (self, *_IMPLIED[self])
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Number types that have a certain number: 300 is an i16, and no i8."""
+
+    number: int | float
+    numbers: TypeClass
+
+    @property
+    def value(self) -> str:
+        return f"{self.numbers.value} type that has {written(self.number)}"
+
+    @property
+    def members(self) -> str:
+        return f"types that have {written(self.number)}"
+
+    @property
+    def has_vectors(self) -> bool:
+        return self.numbers.has_vectors
+
+    def asked(self, type_: Type) -> Type | None:
+        """As of a class. Of an index, whose bound may be any, nothing is asked."""
+        if isinstance(type_, Vector):
+            return self.asked(type_.element)
+        if (left := self.numbers.asked(type_)) is not None:
+            return left
+        return type_ if isinstance(type_, Scalar) and not fits(self.number, type_) else None
+
+    def implies(self, other: TypeClass | Holding) -> bool:
+        return other == self or (isinstance(other, TypeClass) and self.numbers.implies(other))
+
+
+def having(number: int | float) -> TypeClass | Holding:
+    """What a number in a program asks of its type: most are in all of them."""
+    numbers = TypeClass.FLOAT if isinstance(number, float) else TypeClass.NUMBER
+    everywhere = all(fits(number, t) for t in SCALARS.values() if numbers.asked(t) is None)
+    return numbers if everywhere else Holding(number, numbers)
 
 
 _IMPLIED = {

@@ -147,5 +147,6 @@ __device__ __forceinline__ bfloat16 fma_bfloat16(bfloat16 a, bfloat16 b, bfloat1
 #endif
 }
 
+#include "scalars.cuh"
 #include "mma.cuh"
 #include "volta.cuh"

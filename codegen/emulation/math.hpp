@@ -47,15 +47,13 @@ RISE_UNARY(tanh)
 RISE_UNARY(trunc)
 RISE_BINARY(atan2)
 RISE_BINARY(copysign)
-RISE_BINARY(fmax)
-RISE_BINARY(fmin)
 RISE_BINARY(fmod)
 RISE_BINARY(pow)
 
 static inline float fmaf(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
-static inline float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
+static inline float rsqrtf(float x) { return static_cast<float>(1.0 / __builtin_sqrt(x)); }
 static inline float rsqrt(float x) { return rsqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 static inline float abs(float x) { return __builtin_fabsf(x); }
@@ -79,6 +77,24 @@ static inline auto max(const A& left, const B& right) {
   auto b = rise_emulation::value(right);
   return a < b ? b : a;
 }
+
+// Of a number and NaN the number; -0 is below 0. So have it the instructions, and not the C library.
+template <class T>
+static inline T smaller(T a, T b) {
+  if (a == b) return __builtin_signbit(a) ? a : b;
+  return a < b || b != b ? a : b;
+}
+template <class T>
+static inline T larger(T a, T b) {
+  if (a == b) return __builtin_signbit(a) ? b : a;
+  return a > b || b != b ? a : b;
+}
+static inline float fminf(float a, float b) { return smaller(a, b); }
+static inline float fmin(float a, float b) { return smaller(a, b); }
+static inline double fmin(double a, double b) { return smaller(a, b); }
+static inline float fmaxf(float a, float b) { return larger(a, b); }
+static inline float fmax(float a, float b) { return larger(a, b); }
+static inline double fmax(double a, double b) { return larger(a, b); }
 }  // namespace rise_math
 #undef RISE_UNARY
 #undef RISE_BINARY

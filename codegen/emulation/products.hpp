@@ -86,8 +86,8 @@ static void perform_product(void** operands, int line) {
     check_same_variable(lane, first.b, b[lane] = own.b, line);
     check_same_variable(lane, first.c, c[lane] = own.c, line);
   }
-  // sums of whole numbers are exact in double
-  using Number = typename std::conditional<std::is_same<Type<D>, int>::value, double, float>::type;
+  // sums of whole numbers are exact in 64 bits, and wrap where they become results
+  using Number = typename std::conditional<std::is_same<Type<D>, int>::value, int64_t, float>::type;
   Number left[A::rows * A::columns], right[B::rows * B::columns], sum[D::rows * D::columns];
   gather_numbers(a, left, line);
   gather_numbers(b, right, line);

@@ -13,6 +13,7 @@
 #include "copies.hpp"
 #include "half.hpp"
 #include "math.hpp"
+#include "scalars.hpp"
 #include "wmma.hpp"
 #include "mma.hpp"
 #include "volta.hpp"

@@ -12,9 +12,12 @@ struct CheckedPlace {  // the start of the record that each check passes
   uint32_t line, column;
 };
 
-__attribute__((noinline, cold)) static void undefined(const void* record, const char* what) {
-  int line = static_cast<int>(static_cast<const CheckedPlace*>(record)->line);
+__attribute__((noinline, cold)) static void undefined_at(int line, const char* what) {
   RISE_FAULT(Undefined, line, "%s: %s", place_name(machine.current).characters, what);
+}
+
+static inline void undefined(const void* record, const char* what) {
+  undefined_at(static_cast<int>(static_cast<const CheckedPlace*>(record)->line), what);
 }
 
 }  // namespace rise_emulation

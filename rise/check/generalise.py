@@ -23,6 +23,7 @@ from rise.expr import (
     with_children,
 )
 from rise.nat import Nat, NatUnknown, variable
+from rise.numbers import literal
 from rise.syntax import surface as s
 from rise.types import (
     Argument,
@@ -34,6 +35,7 @@ from rise.types import (
     Type,
     Unknown,
     Variable,
+    Vector,
     leaves,
 )
 
@@ -62,8 +64,11 @@ def fill(body: Expr, unifier: Unifier) -> Expr:
 
 
 def _convert_literals(body: Expr) -> Expr:
-    if isinstance(body, Literal) and isinstance(body.type, Scalar) and body.type.is_float:
-        return Literal(float(body.value), body.type, body.origin)
+    if isinstance(body, Literal):
+        element = body.type.element if isinstance(body.type, Vector) else body.type
+        if isinstance(element, Scalar) and element.is_float:
+            return Literal(literal(body.value, element), body.type, body.origin)
+        return body
     return with_children(body, tuple(_convert_literals(c) for c in children(body)))
 
 

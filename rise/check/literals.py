@@ -8,6 +8,7 @@ from rise.check.difference import shown
 from rise.check.mismatch import Demand
 from rise.constraint import Constraint
 from rise.errors import TypeMismatch
+from rise.numbers import fits, range_text, written
 from rise.source import Origin
 from rise.types import BOOL, TF32, Array, Index, Scalar, Type, Variable, Vector
 
@@ -45,22 +46,14 @@ def _hint(type_: Type) -> str | None:
 
 
 def _check_scalars(values: Numbers, type_: Scalar) -> None:
-    limit = 1 << type_.bits
-    low, high = (0, limit - 1) if type_.name.startswith("u") else (-limit // 2, limit // 2 - 1)
     for value, place in values:
-        if type_.is_float:
-            continue
-        if isinstance(value, float):
+        if isinstance(value, float) and not type_.is_float:
             raise TypeMismatch(
                 "R0306",
-                f"the number {value} is no whole number of type `{type_}`",
+                f"the number {written(value)} is no whole number of type `{type_}`",
                 place,
                 "convert what it is combined with: `f32(…)`",
             )
-        if not low <= value <= high:
-            raise TypeMismatch(
-                "R0307",
-                f"the number {value} does not fit in `{type_}`",
-                place,
-                f"its values are {low} to {high}",
-            )
+        if not fits(value, type_):
+            message = f"the number {written(value)} does not fit in `{type_}`"
+            raise TypeMismatch("R0307", message, place, range_text(type_))

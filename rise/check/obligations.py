@@ -16,8 +16,9 @@ from rise.check.difference import shown
 from rise.constraint import Constraint, at_least_zero, certainly_positive, divisibility, natural, strongest
 from rise.errors import TypeMismatch
 from rise.nat import Nat, NatUnknown, NatVariable
+from rise.numbers import range_text, written
 from rise.source import Note, Origin
-from rise.type_classes import TypeClass
+from rise.type_classes import Holding, TypeClass
 from rise.types import Array, Index, Pair, Scalar, Type, Unknown, Variable, Vector, leaves
 
 Resolve = Callable[[Nat], Nat]
@@ -45,7 +46,7 @@ class Local:
 class Obligations:
     sizes: dict[NatUnknown, Asked] = field(default_factory=dict)
     required: list[Constraint] = field(default_factory=list)
-    classes: list[tuple[Type, TypeClass, Asked]] = field(default_factory=list)
+    classes: list[tuple[Type, TypeClass | Holding, Asked]] = field(default_factory=list)
     local: dict[str, list[Local]] = field(default_factory=dict)
 
     def copy(self) -> Obligations:
@@ -64,7 +65,12 @@ class Obligations:
         self.required += [replace(c, origin=origin, asker=asker) for c in natural(size)]
 
     def member(
-        self, type_: Type, wanted: TypeClass, asker: str, origin: Origin, notes: tuple[Note, ...] = ()
+        self,
+        type_: Type,
+        wanted: TypeClass | Holding,
+        asker: str,
+        origin: Origin,
+        notes: tuple[Note, ...] = (),
     ) -> None:
         """That a type is in a class: one of numbers, of floats."""
         self.classes.append((type_, wanted, Asked(asker, origin, notes)))
@@ -174,18 +180,21 @@ def _names(value: object, resolve: Callable[[Type], Type]) -> Iterable[str]:
 # --- classes of types -------------------------------------------------------------------------------
 
 
-def membership(type_: Type, wanted: TypeClass, asked: Asked) -> Iterator[Constraint]:
+def membership(type_: Type, wanted: TypeClass | Holding, asked: Asked) -> Iterator[Constraint]:
     """That a type is in a class, where a variable decides it; R0308 where it is not."""
     left = wanted.asked(type_)
     if isinstance(left, Variable):
         yield Constraint(left, None, asked.origin, asked.asker, asked.notes, wanted)
+    elif isinstance(wanted, Holding) and isinstance(left, Scalar) and wanted.numbers.asked(left) is None:
+        message = f"{asked.asker} needs the number {written(wanted.number)}, which does not fit in `{left}`"
+        raise TypeMismatch("R0307", message, asked.origin, range_text(left), notes=asked.notes)
     elif left is not None and not isinstance(left, Unknown):
         message = f"{asked.asker} is for {wanted.members}, not for `{shown(type_)}`"
         hint = _class_hint(type_, wanted)
         raise TypeMismatch("R0308", message, asked.origin, hint, notes=asked.notes)
 
 
-def _class_hint(type_: Type, wanted: TypeClass) -> str | None:
+def _class_hint(type_: Type, wanted: TypeClass | Holding) -> str | None:
     match type_:
         case Array():
             return "`map` applies it to every element; `zip` pairs the elements of two arrays"

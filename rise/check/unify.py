@@ -17,9 +17,10 @@ from rise.check.mismatch import Demand
 from rise.check.obligations import Obligations, resolve_constraint
 from rise.constraint import Constraint
 from rise.nat import Atom, Nat, NatUnknown, atom
+from rise.numbers import written
 from rise.solve import division, solve
 from rise.source import Origin
-from rise.type_classes import TypeClass
+from rise.type_classes import having
 from rise.types import (
     F32,
     I32,
@@ -224,8 +225,7 @@ class Unifier:
             self.require(limit)
         if isinstance(type_, Variable | Vector):
             for value, place in values:
-                wanted = TypeClass.FLOAT if isinstance(value, float) else TypeClass.NUMBER
-                self.obligations.member(type_, wanted, f"the number {value}", place)
+                self.obligations.member(type_, having(value), f"the number {written(value)}", place)
 
     # --- sizes ----------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from rise.source import Span
 from rise.syntax import surface as s
 
 # words of the notation, which Python does not reserve
-KEYWORDS = frozenset("def import let in fun depFun natFun true false".split())
+KEYWORDS = frozenset("def import let in fun depFun natFun true false infinity".split())
 
 
 @dataclass(frozen=True)

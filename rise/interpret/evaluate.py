@@ -21,7 +21,7 @@ from rise.expr import (
     spine,
     substitute_sizes,
 )
-from rise.interpret.inputs import Block, Plain, checked_input, layout, plain
+from rise.interpret.inputs import Block, Plain, checked_input, layout, literal_number, plain
 from rise.interpret.instance import Call, Instance, number
 from rise.interpret.lazily import np
 from rise.interpret.steps import StepTerm, operator_step
@@ -217,13 +217,8 @@ def _literal(literal: Literal) -> Leaf:
     if not isinstance(block, Block) or not isinstance(literal.type, Scalar | Index | Vector):
         message = f"a literal of type {literal.type}"
         raise EvaluationError("R0506", message, literal.origin)
-    value, dtype = literal.value, block.dtype
-    if dtype.kind in "iu":  # wraps, as a cast does
-        value = int(value) & (256**dtype.itemsize - 1)
-        number = np.array(value, f"u{dtype.itemsize}").astype(dtype)
-    else:
-        number = np.array(value).astype(dtype)
-    return Leaf(np.broadcast_to(number, block.shape), 0)
+    element = block.element if isinstance(block.element, Scalar) else Scalar("i64")
+    return Leaf(np.broadcast_to(literal_number(literal.value, element), block.shape), 0)
 
 
 def _compiled_lambda(expr: Lambda) -> Code:

@@ -13,6 +13,7 @@ from rise.interpret import tf32
 from rise.interpret.instance import number
 from rise.interpret.lazily import np
 from rise.interpret.value import Leaf, Tree
+from rise.numbers import rounded, wrapped
 from rise.types import TF32, Array, Fragment, Index, Pair, Scalar, Type, Vector, is_data
 
 if TYPE_CHECKING:
@@ -39,9 +40,18 @@ def stored_as(array: Plain, scalar: Scalar) -> numpy.ndarray[Any, Any]:
     """Numbers converted to a scalar type, rounded once; to tf32 from f32, by a second rounding."""
     numbers = np.asarray(array)
     if scalar.name == "bf16" and numbers.dtype.itemsize >= 4 and numbers.dtype != np.float32:
-        numbers = _to_odd(numbers.astype(np.float64))
+        numbers = _to_odd(_without_low_bits(numbers).astype(np.float64))
     converted = numbers.astype(dtype_of(scalar))
     return tf32.rounded(converted) if scalar == TF32 else converted
+
+
+def _without_low_bits(numbers: Plain) -> Plain:
+    """Integers with more digits than f64 has, with one bit for all that are lost; others as they are."""
+    if numbers.dtype.kind not in "iu" or numbers.dtype.itemsize < 8:
+        return numbers
+    low = numbers & 0xFFF
+    fewer = numbers - low + np.where(low != 0, 0x800, 0).astype(numbers.dtype)
+    return np.where((numbers > 2**53) | (numbers < -(2**53)), fewer, numbers)
 
 
 def _to_odd(numbers: Plain) -> Plain:
@@ -55,6 +65,14 @@ def _to_odd(numbers: Plain) -> Plain:
     towards_zero = np.where(beyond, np.nextafter(nearest, np.float32(0)), nearest)
     bits = towards_zero.view(np.uint32)
     return np.where((nearest == numbers) | np.isnan(numbers), bits, bits | np.uint32(1)).view(np.float32)
+
+
+def literal_number(value: int | float | bool, scalar: Scalar) -> Any:
+    """A literal's number: an integer wraps, a float is rounded once."""
+    if scalar.name == "bool":
+        return np.bool_(value)
+    exact = rounded(value, scalar) if scalar.is_float else wrapped(int(value), scalar)
+    return dtype_of(scalar).type(exact)
 
 
 # --- layout ---------------------------------------------------------------------------------------

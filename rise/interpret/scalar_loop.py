@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
-from rise.interpret.inputs import dtype_of
+from rise.interpret.inputs import dtype_of, literal_number
 from rise.interpret.lazily import np
 from rise.interpret.operations import extreme, wide
 from rise.interpret.scalars import conversion, fused, index_within, quotient, remainder
@@ -126,7 +126,7 @@ class _Writer:
             case Identifier(name) if name in names:
                 return names[name]
             case Literal(value, Scalar() as type_):
-                return self.constant(np.array(value).astype(dtype_of(type_))[()])
+                return self.constant(literal_number(value, type_))
             case Apply():
                 return self._application(term, names)
             case _:

@@ -1,4 +1,5 @@
-"""Arithmetic on scalars (and, element by element, vectors). Each operation rounds to its type."""
+"""Arithmetic on scalars (and, element by element, vectors). Each operation rounds to its type; the last
+bits of `exp` to `cos`, and of `pow` of floats, are those of the machine that computes them."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from functools import partial
 
 from rise.interpret import operations as op
 from rise.primitives import declare as declaring
+from rise.primitives.declare import Denotation
 from rise.type_classes import TypeClass
 
 UNARY = "{t: DataType} -> t -> t"
@@ -16,6 +18,12 @@ declare = partial(declaring.declare, group="arithmetic", elementwise=True)
 declare_comparison = partial(declare, signature="{t: DataType} -> t -> t -> bool")
 declare_order = partial(declare_comparison, operands=TypeClass.ORDERED)
 declare_equality = partial(declare_comparison, operands=TypeClass.SCALAR)
+
+
+def declare_function(name: str, meaning: str, denotation: Denotation, example: tuple[str, str]) -> None:
+    """A function on floats."""
+    declare(name, UNARY, meaning, denotation, operands=TypeClass.FLOAT, example=example)
+
 
 declare(
     "add",
@@ -42,17 +50,22 @@ declare(
     example=("0.5 * 3.0", "1.5"),
 )
 declare(
-    "div", BINARY, "Quotient; of integers, truncated as in C.", op.divide, infix="/", example=("-7 / 2", "-3")
+    "div",
+    BINARY,
+    "Quotient; of integers, truncated as in C, wrapped, and by zero an error.",
+    op.divide,
+    infix="/",
+    example=("-7 / 2", "-3"),
 )
 declare(
     "mod",
     BINARY,
-    "Remainder, with the sign of the dividend, as in C.",
+    "Remainder, with the sign of the dividend, as in C; of integers by zero an error.",
     op.modulo,
     infix="%",
     example=("-7 % 2", "-1"),
 )
-declare("neg", UNARY, "Negation.", op.unary("negative"), example=("neg(3)", "-3"))
+declare("neg", UNARY, "Negation; integers wrap.", op.unary("negative"), example=("neg(3)", "-3"))
 
 declare_order(
     "lt", meaning="Less than.", denotation=op.comparison("less"), infix="<", example=("1 < 2", "true")
@@ -129,7 +142,11 @@ declare(
     example=("max(1)(2)", "2"),
 )
 declare(
-    "pow", BINARY, "The first to the power of the second.", op.power, example=("pow(2.0)(10.0)", "1024.0")
+    "pow",
+    BINARY,
+    "The first to the power of the second; of integers wrapped, and truncated where the second is negative.",
+    op.power,
+    example=("pow(2.0)(10.0)", "1024.0"),
 )
 declare(
     "fma",
@@ -139,20 +156,14 @@ declare(
     example=("fma(2.0)(3.0)(4.0)", "10.0"),
 )
 
-declare("exp", UNARY, "Exponential.", op.elementary("exp"), example=("exp(0.0)", "1.0"))
-declare("log", UNARY, "Natural logarithm.", op.elementary("log"), example=("log(1.0)", "0.0"))
-declare("sqrt", UNARY, "Square root.", op.elementary("sqrt"), example=("sqrt(9.0)", "3.0"))
-declare(
-    "rsqrt",
-    UNARY,
-    "One over the square root, rounded once.",
-    op.reciprocal_root,
-    example=("rsqrt(4.0)", "0.5"),
-)
-declare("tanh", UNARY, "Hyperbolic tangent.", op.elementary("tanh"), example=("tanh(0.0)", "0.0"))
-declare("sin", UNARY, "Sine.", op.elementary("sin"), example=("sin(0.0)", "0.0"))
-declare("cos", UNARY, "Cosine.", op.elementary("cos"), example=("cos(0.0)", "1.0"))
-declare("abs", UNARY, "Absolute value.", op.unary("absolute"), example=("abs(-3)", "3"))
+declare_function("exp", "Exponential.", op.elementary("exp"), example=("exp(0.0)", "1.0"))
+declare_function("log", "Natural logarithm.", op.elementary("log"), example=("log(1.0)", "0.0"))
+declare_function("sqrt", "Square root.", op.elementary("sqrt"), example=("sqrt(9.0)", "3.0"))
+declare_function("rsqrt", "One over the square root.", op.reciprocal_root, example=("rsqrt(4.0)", "0.5"))
+declare_function("tanh", "Hyperbolic tangent.", op.elementary("tanh"), example=("tanh(0.0)", "0.0"))
+declare_function("sin", "Sine.", op.elementary("sin"), example=("sin(0.0)", "0.0"))
+declare_function("cos", "Cosine.", op.elementary("cos"), example=("cos(0.0)", "1.0"))
+declare("abs", UNARY, "Absolute value; integers wrap.", op.unary("absolute"), example=("abs(-3)", "3"))
 declare(
     "floor", UNARY, "The largest whole number not above.", op.whole("floor"), example=("floor(-1.5)", "-2.0")
 )
@@ -168,7 +179,8 @@ declare(
 declare(
     "cast",
     "{s: DataType, t: DataType} -> s -> t",
-    "Conversion; to integers by truncation, beyond their range to the nearest of them.",
+    "Conversion. To floats it rounds; to integers floats are truncated, beyond their range to the nearest of "
+    "them, NaN to 0, and integers wrap.",
     op.cast,
     operands=TypeClass.VALUE,
     example=("i8(300.7)", "127"),

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from rise.numbers import Written
 from rise.source import Source, Span
+from rise.syntax.layout import INFINITY
 from rise.syntax.surface import (
     Annotated,
     Binary,
@@ -102,7 +104,7 @@ class Builder:
         return Number(_number(children[0]), extent)
 
     def negative(self, children: Children, extent: Span) -> Number:
-        return Number(-_number(children[1]), extent)
+        return Number(_number(f"-{children[1]}"), extent)
 
     def truth(self, children: Children, extent: Span) -> Number:
         return Number(children[0] == "true", extent)
@@ -206,7 +208,9 @@ class Builder:
 
 
 def _number(text: str) -> int | float:
-    return int(text) if text.isdigit() else float(text)
+    if text.endswith(INFINITY):
+        return float(text)
+    return int(text) if text.removeprefix("-").isdigit() else Written(text)
 
 
 def _pattern(item: Pattern | Group) -> Pattern:

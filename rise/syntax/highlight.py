@@ -20,7 +20,7 @@ from pygments.token import (  # type: ignore[import-untyped]
     _TokenType,
 )
 
-from rise.syntax.words import DECLARATIONS, KEYWORDS, OPERATORS, PUNCTUATION, TRUTHS, words
+from rise.syntax.words import DECLARATIONS, KEYWORDS, OPERATORS, PUNCTUATION, VALUES, words
 
 TOKENS = {
     "kind": Keyword.Type,
@@ -38,7 +38,7 @@ def _meanings() -> dict[str, _TokenType]:
     found = {word: TOKENS[sort] for sort, listed in words().items() for word in listed}
     found.update(dict.fromkeys(DECLARATIONS, Keyword.Declaration))
     found.update(dict.fromkeys(KEYWORDS, Keyword))
-    found.update(dict.fromkeys(TRUTHS, Keyword.Constant))
+    found.update(dict.fromkeys(VALUES, Keyword.Constant))
     return found
 
 

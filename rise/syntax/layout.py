@@ -16,8 +16,8 @@ BINARY = {
     "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT, "^": POWER,
 }  # fmt: skip
 
-# no literal is infinite: this one is too large
-INFINITY = "1e999"
+# the literal of the infinite number that each float type has
+INFINITY = "infinity"
 
 
 def operand_levels(operator: str) -> tuple[int, int]:

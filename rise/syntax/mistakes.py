@@ -41,7 +41,7 @@ WRITTEN = {
 }
 
 FUNCTION = "a function is written `fun(x => …)`"
-KEYWORDS = frozenset("def import let in fun depFun natFun true false".split())
+KEYWORDS = frozenset("def import let in fun depFun natFun true false infinity".split())
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 ASCII = {
     "λ": "fun(x => …)",

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from rise.syntax.words import DECLARATIONS, KEYWORDS, OPERATORS, TRUTHS, words
+from rise.syntax.words import DECLARATIONS, KEYWORDS, OPERATORS, VALUES, words
 
 SCOPES = {
     "kind": "storage.type.kind",
@@ -37,7 +37,7 @@ def grammar() -> str:
         },
         _words("keyword.declaration", DECLARATIONS),
         _words("keyword.control", KEYWORDS),
-        _words("constant.language", TRUTHS),
+        _words("constant.language", VALUES),
         # `let` is a keyword before it is a primitive
         *(_words(SCOPES[sort], (w for w in found if w not in KEYWORDS)) for sort, found in words().items()),
         {"name": "variable.other.rise", "match": rf"\b{NAME}"},

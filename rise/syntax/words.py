@@ -8,7 +8,7 @@ from functools import cache
 # what the grammar gives a meaning of its own; none of them can be a name
 DECLARATIONS = ("def", "import")
 KEYWORDS = ("let", "in", "fun", "depFun", "natFun")
-TRUTHS = ("true", "false")
+VALUES = ("true", "false", "infinity")
 # longer ones first: where one begins another, it is preferred
 OPERATORS = (
     "|>", ">>", "->", "=>", "||", "&&", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "^", "!",

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen import cuda, pipeline
 from codegen import imperative as i
+from codegen import pipeline, scalars
 from codegen.cuda import Printer
 from codegen.execute import execute
 from codegen.passes import barriers, distribute
@@ -258,11 +258,11 @@ def no_fill(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_cast(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cuda, "converted", lambda text, *_: text)
+    patch.setattr(scalars, "converted", lambda text, *_: text)
 
 
 def half_sums(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(cuda.TYPES, "f32", "half")
+    patch.setitem(scalars.TYPES, "f32", "half")
 
 
 def fewer_threads(kernel: Kernel) -> Kernel:

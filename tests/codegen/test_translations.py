@@ -75,7 +75,7 @@ PROGRAMS = {
     " zip(xs)(ys) |> mapSeq(fun((x, y) => select(x < y)((x, y))((y, x)))))",
     "whole numbers": "fun(xs: 7.f32 => xs |> mapSeq(fun(x => (round(x * 0.5), ceil(x * 0.25)))))",
     "narrow numbers wrap": "fun(xs: 7.u8 => xs |> mapSeq(fun(x => i32(fma(x + 250, x, x)))))",
-    "the largest number of all": "fun(xs: 5.f32 => xs |> reduceSeq(Local)(min, 1e999))",
+    "the largest number of all": "fun(xs: 5.f32 => xs |> reduceSeq(Local)(min, infinity))",
 }
 
 needs_compiler = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")

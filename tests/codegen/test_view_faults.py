@@ -11,8 +11,8 @@ import pytest
 from kernels import agrees, program
 from test_translations import PROGRAMS
 
-from codegen import cuda, named, paths
 from codegen import imperative as i
+from codegen import named, paths, scalars
 from codegen.execute import available_backend
 from codegen.pipeline import generate
 from codegen.primitives import arrays, levels
@@ -149,7 +149,7 @@ def unchanged(patch: pytest.MonkeyPatch) -> None:
 
 
 def as_wide_as_int(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cuda, "NARROW", frozenset())
+    patch.setattr(scalars, "WRAPPING", {})
 
 
 FAULTS = [

@@ -83,7 +83,7 @@ def test_a_definition_shows_its_name():
 
 def test_the_lists_of_words_are_those_of_the_grammar():
     text = GRAMMAR.read_text()
-    reserved = {*word_lists.DECLARATIONS, *word_lists.KEYWORDS, *word_lists.TRUTHS}
+    reserved = {*word_lists.DECLARATIONS, *word_lists.KEYWORDS, *word_lists.VALUES}
     assert reserved == KEYWORDS == set(re.search(r"NAME: /\(\?!\(\?:([^)]*)\)", text)[1].split("|"))
     quoted = set(re.findall(r'^_?[A-Z_]+: "([^"]+)"$', text, re.MULTILINE))
     signs = {*word_lists.OPERATORS, *word_lists.PUNCTUATION}

@@ -105,7 +105,7 @@ PROGRAMS = {
     "a fragment": "def it = asMatrix(generateFragment(0.0): Fragment[16, 16, 8, f32, Accum])",
     "names that hide primitives": "def it = fun((map: f32, f32: i32) => fun(x => (map, f32, x)))",
     "an inferred data type": "def it = fun(p => (snd(p), fst(p)))",
-    "infinity": "def it = (1e999: f32, (-1e999): f64)",
+    "infinity": "def it = (infinity: f32, (-infinity): f64)",
 }
 
 

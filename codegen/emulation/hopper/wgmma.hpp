@@ -224,6 +224,8 @@ static inline void read_registers(ptrdiff_t place, int first, typename Tensor<T>
 template <int n, class T, Major a_major, Major b_major, class D, class Accumulators, class Registers>
 static void perform_wgmma(const Flight& flight, int first) {
   using Number = typename Tensor<T>::Number;
+  // sums of whole numbers wrap where they become results
+  using Sum = typename std::conditional<std::is_same<Number, int>::value, int64_t, Number>::type;
   constexpr int size = sizeof(typename Tensor<T>::Storage), steps = 32 / size;
   static Number a[64 * steps], b[n * steps];
   Operand right(flight.b, b_major);
@@ -241,7 +243,7 @@ static void perform_wgmma(const Flight& flight, int first) {
     for (int i = 0; i < n / 2; i++) {
       const Number* row = a + accumulator_row(thread, i) * steps;
       const Number* column = b + accumulator_column(thread, i) * steps;
-      Number sum = flight.scale ? static_cast<Number>(d.values[i]) : Number(0);
+      Sum sum = flight.scale ? static_cast<Sum>(d.values[i]) : Sum(0);
       for (int k = 0; k < steps; k++) sum += row[k] * column[k];
       d.values[i] = D(sum);
     }

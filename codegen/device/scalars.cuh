@@ -1,0 +1,96 @@
+// Operations on numbers as the language has them, where C++ leaves some of their cases undefined.
+#pragma once
+
+// The bounds of an integer type: `scalars::lowest<short>`.
+namespace scalars {
+template <class T>
+constexpr bool is_signed = T(-1) < T(0);
+template <class T>
+constexpr T lowest = is_signed<T> ? T(1ull << (8 * sizeof(T) - 1)) : T(0);
+template <class T>
+constexpr T highest = T(~lowest<T>);
+}  // namespace scalars
+
+// A number without its fraction; beyond the range of T the nearest in it, of NaN 0. The instructions do
+// so, but that some make of NaN the lowest number, and that they have no results of 8 or 16 bits.
+template <class T>
+__device__ __forceinline__ T truncated(float number) {
+  if constexpr (sizeof(T) == 8) {
+    if (number != number) return 0;
+    if constexpr (scalars::is_signed<T>)
+      return __float2ll_rz(number);
+    else
+      return __float2ull_rz(number);
+  } else if constexpr (scalars::is_signed<T>) {
+    const int whole = __float2int_rz(number);
+    return sizeof(T) == 4 ? whole : max(min(whole, int(scalars::highest<T>)), int(scalars::lowest<T>));
+  } else {
+    const unsigned whole = __float2uint_rz(number);
+    return sizeof(T) == 4 ? whole : min(whole, unsigned(scalars::highest<T>));
+  }
+}
+template <class T>
+__device__ __forceinline__ T truncated(double number) {
+  if (number != number) return 0;
+  if constexpr (sizeof(T) == 8) {
+    if constexpr (scalars::is_signed<T>)
+      return __double2ll_rz(number);
+    else
+      return __double2ull_rz(number);
+  } else if constexpr (scalars::is_signed<T>) {
+    const int whole = __double2int_rz(number);
+    return sizeof(T) == 4 ? whole : max(min(whole, int(scalars::highest<T>)), int(scalars::lowest<T>));
+  } else {
+    const unsigned whole = __double2uint_rz(number);
+    return sizeof(T) == 4 ? whole : min(whole, unsigned(scalars::highest<T>));
+  }
+}
+
+// An integer as a float that rounds to fewer digits as the integer does: towards zero, and where that
+// loses something with the last bit set.
+__device__ __forceinline__ float rounded_to_odd(int number) {
+  const float near = __int2float_rz(number);
+  return __int_as_float(__float_as_int(near) | (__float2int_rz(near) != number));
+}
+__device__ __forceinline__ float rounded_to_odd(unsigned number) {
+  const float near = __uint2float_rz(number);
+  return __int_as_float(__float_as_int(near) | (__float2uint_rz(near) != number));
+}
+__device__ __forceinline__ float rounded_to_odd(long long number) {
+  const float near = __ll2float_rz(number);
+  return __int_as_float(__float_as_int(near) | (__float2ll_rz(near) != number));
+}
+__device__ __forceinline__ float rounded_to_odd(unsigned long long number) {
+  const float near = __ull2float_rz(number);
+  return __int_as_float(__float_as_int(near) | (__float2ull_rz(near) != number));
+}
+
+// The absolute value; of the lowest number, which has none, that number.
+template <class T>
+__device__ __forceinline__ T magnitude(T number) {
+  return number < 0 ? T(0ull - number) : number;
+}
+
+// Quotient and remainder of integers with a sign; those of the lowest number and -1 wrap. Of a division
+// by zero they are not specified.
+template <class T>
+__device__ __forceinline__ T quotient_of(T number, T divisor) {
+  return divisor == -1 ? T(0ull - number) : T(number / divisor);
+}
+template <class T>
+__device__ __forceinline__ T remainder_of(T number, T divisor) {
+  return divisor == -1 ? T(0) : T(number % divisor);
+}
+
+// The power of an integer, which wraps; truncated where the exponent is negative. Of zero it is not
+// specified then.
+template <class T>
+__device__ __forceinline__ T power_of(T number, T exponent) {
+  if (exponent < 0 && number != 1 && number != -1) return 0;
+  unsigned long long result = 1, square = number;
+  for (unsigned long long left = exponent < 0 ? 0ull - exponent : exponent; left; left >>= 1) {
+    if (left & 1) result *= square;
+    square *= square;
+  }
+  return T(result);
+}
