@@ -235,8 +235,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0910": "In the emulator: a warp collective that only some lanes reach, or with different operands.",
     "R0911": "In the emulator: a leading dimension that tile loads and stores do not have.",
     "R0912": "In the emulator: a tile or an array at an address that is not aligned.",
-    "R0913": "In the emulator: a thread that goes on for ever. Its loops make many times the steps that those "
-    "of the program have, or those of a function that it calls do not end. RISE_EMULATION_STEPS=n allows n.",
+    "R0913": "In the emulator: a thread that goes on for ever. Its loops make many times the steps that "
+    "those of the program have, or a function that it calls has one without end. RISE_EMULATION_STEPS=n "
+    "allows n.",
     "R0914": "In the emulator: a grid, a block or shared memory beyond what GPUs have.",
     "R0915": "In the emulator: undefined arithmetic, as signed overflow or division by zero.",
     "R0916": "In the emulator: a use of memory into which a copy is under way that its thread has not waited "

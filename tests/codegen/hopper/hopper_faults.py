@@ -65,6 +65,12 @@ RING = [
         "if (threadIdx.x % 32 == 0) barrier_arrive(empty + s);",
         "R0907|R0916|R0919|R0921|R0926",
     ),
+    Fault(
+        "a warpgroup frees twice",
+        FREE,
+        FREE.replace("barrier_arrive(empty + s);", "barrier_arrive(empty + s); barrier_arrive(empty + s);"),
+        "R0921|R0926",
+    ),
     Fault("barriers are not fenced", "fence_barrier_init();", ";", "R0920", "fence_barrier_init is missing"),
     Fault(
         "barriers are not handed over",
