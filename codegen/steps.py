@@ -11,7 +11,7 @@ from rise.nat import Atom, Facts, Nat, NatVariable, constant, nat, upper_bound
 ELEMENTS = 256  # that a thread holds of a fragment, at most
 
 # An edited text may do the same in smaller steps: a vector element by element, an unrolled loop rolled up.
-SLACK, FLOOR = 8, 4096
+SLACK, FLOOR = 8, 1024
 
 
 def most_steps(kernel: Kernel, launch: Launch, sizes: dict[str, int]) -> int | None:
