@@ -130,6 +130,7 @@ class Edit:
     """One place of a schedule's kernels, edited by a rule.
 
     kernel, place: which kernel, and where in the body of its text
+    line, before:  the line of the text, and the one before
     harmless:      why nobody has to notice; "" for an edit that does harm
     """
 
@@ -140,6 +141,7 @@ class Edit:
     right: str
     wrong: str
     line: str
+    before: str
     harmless: str = ""
 
     def __str__(self) -> str:
@@ -197,8 +199,9 @@ def _edits_of(subject: str, number: int, source: str) -> Iterator[Edit]:
     for rule in RULES:
         for match in re.finditer(rule.right, source[start:]):
             place = (start + match.start(), start + match.end())
-            line = source[source.rindex("\n", 0, place[0]) + 1 : source.index("\n", place[1])]
-            edit = Edit(subject, rule.name, number, place, match[0], match.expand(rule.wrong), line)
+            first = source.rindex("\n", 0, place[0]) + 1
+            line, before = source[first : source.index("\n", place[1])], source[:first].splitlines()[-1]
+            edit = Edit(subject, rule.name, number, place, match[0], match.expand(rule.wrong), line, before)
             yield replace(edit, harmless=harmless(edit))
 
 
@@ -303,7 +306,7 @@ def harmless(edit: Edit) -> str:
         if (
             re.fullmatch(rule, edit.rule)
             and re.fullmatch(subject, edit.subject)
-            and re.search(line, edit.line)
+            and re.search(line, f"{edit.before}\n{edit.line}")
         ):
             return reason
     return ""
@@ -317,11 +320,15 @@ HARMLESS = [
         "after the last element of the pipeline only empty groups are committed: its copies are there",
     ),
     (
-        "barrier removed", "WMMA|mma.sync|split-K", r"^  __syncthreads",
+        "barrier removed", "WMMA|mma.sync", r"wait_copies<0>\(\);\n  __syncthreads",
         "before the epilogue's tile, which lies on slots that were read before the barrier of the last step",
     ),
     (
-        "fence removed", "roles|cluster", r"^    fence_barrier_init",
+        "fence removed", "cluster", r"barrier_init\(full.*\n.*fence_barrier_init",
+        "the same thread fences again, after the other barriers",
+    ),
+    (
+        "fence removed", "roles", r"fence_barrier_init",
         "one of two fences of one thread: the other covers `full`, and `empty` needs none in a block",
     ),
     (
