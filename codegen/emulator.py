@@ -15,7 +15,7 @@ barrier and collective. The first fault ends the kernel and becomes an `Emulatio
     R0910  a warp collective that only some lanes reach, or whose operands differ between lanes
     R0911  a leading dimension that tile loads and stores do not have
     R0912  a tile or an array at an address that is not aligned
-    R0913  a thread that goes on for ever
+    R0913  a thread that goes on for ever: its loops make many times the steps that the program's have
     R0914  a grid, a block or shared memory beyond what GPUs have
     R0915  undefined arithmetic: signed overflow, division by zero, an index outside of a C++ array
     R0916  a use of memory into which a copy is under way that its thread has not waited for
@@ -31,6 +31,8 @@ and of text that includes `hopper.cuh`:
     R0923  setmaxnreg in the wrong direction; beyond the pool it is a deadlock
     R0924  a block that may end while another one, or a copy, still uses its shared memory
     R0925  global memory used before the kernel before is waited for, in a kernel that overlaps with it
+    R0926  an arrival, a wait or bytes that in another order of the threads belong to another phase
+    R0927  a block that ends in the middle of an mbarrier's phase: a count of arrivals or bytes is wrong
 
 A `CompilationError` is R0801, no compiler on this machine, R0802, the text is no C++, or R0811, what the
 compiler makes of it cannot be loaded: a function that it calls is defined nowhere.
@@ -57,7 +59,7 @@ from numpy.typing import NDArray
 from codegen.cache import cached
 from codegen.fragments import emulated
 from codegen.tensor_maps import TensorBuffer, describe
-from rise.errors import CompilationError, EmulationError
+from rise.errors import CompilationError, EmulationError, UsageError
 from rise.source import Note, Origin, Source, Span, place
 
 HEADERS = Path(__file__).parent / "emulation"
@@ -80,6 +82,10 @@ LINK = ["-shared", "-fPIC"]
 # of a launch with few threads the compiler is what takes time: without optimising it takes a third as long,
 # and the kernel twice
 FEW, FAST, SLOW = 4096, "-O1", "-O0"
+
+STEPS = "RISE_EMULATION_STEPS"  # the environment variable for how many steps of loops a thread may make
+MOST_STEPS, LIMIT = 2**22, 2**63 - 1  # where nothing else says how many there may be; what can be said
+ENDLESS = 13  # in `emulation/report.hpp`
 
 INITIALISED, WRITABLE = 1, 2  # flags of an argument
 WHOLE_NUMBER, FRACTION = -1, -2  # the "length" of a number
@@ -161,6 +167,8 @@ class _Launch(ctypes.Structure):
         ("count", ctypes.c_int64),
         ("arguments", ctypes.POINTER(_Argument)),
         ("cluster", ctypes.c_uint32 * 3),
+        ("most_steps", ctypes.c_uint64),
+        ("most_called", ctypes.c_uint64),
     ]
 
 
@@ -184,6 +192,7 @@ def emulate(
     seed: int = 0,
     cluster: tuple[int, int, int] = (1, 1, 1),
     origins: Sequence[Origin] = (),
+    most_steps: int | None = None,
 ) -> Emulation:
     """Runs a kernel of a CUDA text, once, over a whole grid.
 
@@ -193,6 +202,7 @@ def emulate(
                   kernel gives the same result for every one
     cluster:      blocks of a cluster, which run together; for text that includes hopper.cuh
     origins:      for each line of the text the part of the program that it comes from: faults show it
+    most_steps:   of the kernel's loops that a thread may make, before it is taken to go on for ever
     """
     _check_extents(grid, block, shared_bytes)
     level = SLOW if prod(grid) * prod(block) <= FEW else FAST
@@ -206,6 +216,7 @@ def emulate(
         len(arguments),
         prepared,
         (ctypes.c_uint32 * 3)(*cluster),
+        *_allowed_steps(_usual_steps(arguments) if most_steps is None else most_steps),
     )
     report = _Report()
     with library.running:
@@ -216,8 +227,26 @@ def emulate(
         message = report.message.decode("utf-8", errors="replace")
         span = line_span(Source(f"{kernel}.cu", source), report.line)
         notes = tuple(_in_the_program(report.line, message, origins))
-        raise EmulationError(f"R09{report.code:02}", message, span, notes=notes)
+        hint = f"{STEPS}=n allows a thread n steps of loops" if report.code == ENDLESS else None
+        raise EmulationError(f"R09{report.code:02}", message, span, hint, notes=notes)
     return Emulation(conflicts)
+
+
+def _usual_steps(arguments: Sequence[Argument]) -> int:
+    """What a thread of a kernel that nothing else is known of needs no more steps than, whatever it does."""
+    arrays = [a.array if isinstance(a, Buffer | TensorBuffer) else a for a in arguments]
+    return MOST_STEPS // 16 + 64 * sum(array.size for array in arrays if isinstance(array, np.ndarray))
+
+
+def _allowed_steps(most: int) -> tuple[int, int]:
+    """How many steps a thread's loops may make, and those in functions that it calls for each of these."""
+    given = os.environ.get(STEPS)
+    if given is None:
+        return min(most, LIMIT), MOST_STEPS
+    if not (given.isascii() and given.isdigit() and 0 < int(given[:20]) <= LIMIT):
+        message = f"the environment variable {STEPS} is to be a positive number of 64 bits, not `{given}`"
+        raise UsageError("R0013", message)
+    return int(given), int(given)
 
 
 def _in_the_program(line: int, message: str, origins: Sequence[Origin]) -> Iterator[Note]:
@@ -289,8 +318,19 @@ def header_text() -> str:
 
 def _compile(command: list[str], source: str, kernel: str, obj: Path) -> None:
     """Compiles the text, under its own line numbers, and the entry point for the kernel."""
-    text = f'{emulated()}#line 1 "{kernel}.cu"\n{source}\nRISE_EMULATE({kernel})\n'
+    text = f"{emulated()}{_with_counted_loops(source, kernel)}\nRISE_EMULATE({kernel})\n"
     _run([*command, "-isystem", str(HEADERS), "-x", "c++", "-", "-o", str(obj)], text, source, kernel)
+
+
+def _with_counted_loops(source: str, kernel: str) -> str:
+    """The text under its own line numbers; what counts steps of loops stands after its includes."""
+    includes = [
+        match.end() for match in re.finditer(r"^[ \t]*#[ \t]*include\b[^\n]*\n", source, re.MULTILINE)
+    ]
+    end = includes[-1] if includes else 0
+    first = source.count("\n", 0, end) + 1
+    before, after = source[:end], source[end:]
+    return f'#line 1 "{kernel}.cu"\n{before}#include "loops.hpp"\n#line {first} "{kernel}.cu"\n{after}'
 
 
 def _run(command: list[str], text: str, source: str, kernel: str) -> None:

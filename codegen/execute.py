@@ -26,6 +26,7 @@ from codegen.parameters import (
     wrong_type,
 )
 from codegen.pipeline import Kernel
+from codegen.steps import most_steps
 from codegen.tensor_maps import TensorBuffer
 from rise.errors import LaunchError, UsageError
 
@@ -119,6 +120,7 @@ def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str
         seed,
         (launch.cluster, 1, 1),
         origins=kernel.lines,
+        most_steps=most_steps(kernel, launch, {s.number: int(memory[s.number]) for s in kernel.sizes}),
     )
 
 

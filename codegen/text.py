@@ -10,7 +10,8 @@ from codegen.pipeline import Kernel
 from rise.errors import LaunchError
 
 ENTRY = re.compile(
-    r'extern\s*"C"\s*__global__\s+void\s+(?:__launch_bounds__\s*\(\s*(\d+)[^)]*\)\s*)?(\w+)\s*\(([^)]*)\)'
+    r'extern\s*"C"\s*__global__\s+void\s+(?:__cluster_dims__\s*\([^)]*\)\s*)?'
+    r"(?:__launch_bounds__\s*\(\s*(\d+)[^)]*\)\s*)?(\w+)\s*\(([^)]*)\)"
 )
 
 

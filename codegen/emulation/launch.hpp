@@ -26,6 +26,8 @@ struct Launch {
   int64_t count;
   Argument* arguments;
   uint32_t cluster[3];
+  uint64_t most_steps;   // of the kernel's loops that a thread may make
+  uint64_t most_called;  // of loops in functions that it calls, for each of those
 };
 
 constexpr int flag_initialised = 1;
@@ -187,6 +189,8 @@ static inline void prepare_machine(const Launch& launch) {
   m.seed = launch.seed;
   m.random = Random{launch.seed};
   m.launches++;
+  m.most_steps = launch.most_steps;
+  m.most_called = launch.most_called;
   shared_banks.muted = false;
 }
 
@@ -240,11 +244,12 @@ struct Kernel<kernel, void (*)(P...)> {
     return (Parameter<P>::fits(launch.arguments[number]) && ...);
   }
 
-  static void launch(const Launch& launch, Report* report) {
+  static void launch(const Launch& launch, const char* name, Report* report) {
     constexpr int count = sizeof...(P);
     static_assert(count <= most_arguments, "a kernel has at most 64 parameters");
     const bool written[] = {writes<P>..., false};
     machine.report = report;
+    machine.name = name;
     if (launch.count != count)
       return complain(ArgumentMismatch, 0, "the kernel has %d parameters, %d arguments are given",
                       count, static_cast<int>(launch.count));
@@ -267,5 +272,5 @@ struct Kernel<kernel, void (*)(P...)> {
 #define RISE_EMULATE(kernel)                                                       \
   extern "C" __attribute__((visibility("default"))) void rise_emulation_launch(    \
       const rise_emulation::Launch* launch, rise_emulation::Report* report) {      \
-    rise_emulation::Kernel<&kernel>::launch(*launch, report);                      \
+    rise_emulation::Kernel<&kernel>::launch(*launch, #kernel, report);             \
   }

@@ -48,7 +48,8 @@ struct Thread {
   Context context;
   State state;
   int line;       // the last line known to have run
-  uint64_t steps;  // accesses and collectives so far
+  uint64_t steps;   // of the kernel's loops so far
+  uint64_t called;  // of loops in functions that it calls, since then
 };
 
 // What all lanes of a warp do together, once the last of them has arrived.
@@ -82,6 +83,9 @@ struct Machine {
   Random random;
   Report* report;
   void (*kernel)();
+  const char* name;     // of the kernel
+  uint64_t most_steps;  // of its loops that a thread may make
+  uint64_t most_called;
 };
 
 static Machine machine;
@@ -137,9 +141,24 @@ static inline void leave() {
 static inline void count_step(int line) {
   Thread& me = machine.threads[machine.current];
   me.line = line ? line : me.line;
-  if (++me.steps > (uint64_t{1} << 27))
-    RISE_FAULT(Endless, me.line, "%s does not finish: it made %llu accesses",
-               place_name(machine.current).characters, static_cast<unsigned long long>(me.steps));
+}
+
+__attribute__((noinline, cold)) static void endless(int line, uint64_t steps, const char* what) {
+  RISE_FAULT(Endless, line, "%s does not finish: it made %llu steps of loops%s", place_name(machine.current).characters,
+             static_cast<unsigned long long>(steps), what);
+}
+
+// A step of a loop in the text. What the kernel's own may make is known; of functions that it calls nothing
+// is, but that they do not do it all for one step of the kernel.
+static inline bool loop_step(const char* function, int line) {
+  Thread& me = machine.threads[machine.current];
+  if (__builtin_strcmp(function, machine.name) != 0) {
+    if (++me.called > machine.most_called) endless(line, me.called, " in functions that it calls");
+    return true;
+  }
+  me.called = 0;
+  if (++me.steps > machine.most_steps) endless(line, me.steps, ", far more than the program has");
+  return true;
 }
 
 }  // namespace rise_emulation

@@ -34,6 +34,8 @@ enum Fault : int {
   RegisterPool = 23,
   EarlyExit = 24,
   TooEarly = 25,
+  PhaseUnknown = 26,
+  PhaseUnfinished = 27,
 };
 
 struct Report {

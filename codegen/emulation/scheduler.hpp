@@ -153,7 +153,7 @@ static inline void start_block(unsigned block) {
     m.order[thread] = thread;
     m.threads[thread].state = State::Ready;
     m.threads[thread].line = 0;
-    m.threads[thread].steps = 0;
+    m.threads[thread].steps = m.threads[thread].called = 0;
     prepare(m.threads[thread].context, m.stacks[static_cast<size_t>(thread)], Stacks::usable,
             fiber_entry);
   }

@@ -54,13 +54,18 @@ def split_roles(function: i.Function) -> i.Function:
         i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), thread=WARPGROUP * consumers
     )
     setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.Roles)), maps)
+    common = frozenset(name for roles in found for name in _emptied_by_all(roles))
     meet = i.Scope.CLUSTER if launch.cluster > 1 else i.Scope.BLOCK
     whole: i.Command = replace(
         first,
         consumers=consumers,
-        setup=i.sequence(_emptied_by_all(setup, consume, launch.cluster), i.Barrier(meet), i.FollowKernel()),
+        setup=i.sequence(_counting_all(setup, common, launch.cluster), i.Barrier(meet), i.FollowKernel()),
         produce=produce,
-        consume=i.rebuild(consume, i.Arrive, lambda a: replace(a, blocks=launch.cluster if a.release else 1)),
+        consume=i.rebuild(
+            consume,
+            i.Arrive,
+            lambda a: replace(a, blocks=launch.cluster if _buffer(a.barrier) in common else 1),
+        ),
         turn="",
     )
     if launch.cluster > 1:
@@ -205,12 +210,22 @@ def _elected(produce: i.Command, consumers: int) -> i.Command:
     return i.Elected(produce, thread=WARPGROUP * consumers)
 
 
-def _emptied_by_all(setup: i.Command, consume: i.Command, blocks: int) -> i.Command:
-    """A slot is empty when those of all blocks of the cluster have read it: loads may go to all of them."""
-    emptied = {_buffer(c.barrier) for c in i.commands(consume) if isinstance(c, i.Arrive) and c.release}
+def _emptied_by_all(roles: i.Roles) -> set[str]:
+    """The barriers of slots that are empty when those of all blocks of the cluster have read them.
+
+    They are those of rings into which a block loads for others. Where each loads for itself, nothing would
+    order what the others say of one round after what they say of the round before.
+    """
+    if not any(isinstance(c, i.BulkCopy) and c.blocks > 1 for c in i.commands(roles.produce)):
+        return set()
+    return {_buffer(c.barrier) for c in i.commands(roles.consume) if isinstance(c, i.Arrive) and c.release}
+
+
+def _counting_all(setup: i.Command, common: frozenset[str], blocks: int) -> i.Command:
+    """The common barriers count what all blocks say."""
 
     def init(command: i.InitBarriers) -> i.InitBarriers:
-        times = blocks if _buffer(command.barriers) in emptied else 1
+        times = blocks if _buffer(command.barriers) in common else 1
         return replace(command, arrivals=command.arrivals * times)
 
     return i.rebuild(setup, i.InitBarriers, init)

@@ -256,7 +256,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0910": "In the emulator: a warp collective that only some lanes reach, or with different operands.",
     "R0911": "In the emulator: a leading dimension that tile loads and stores do not have.",
     "R0912": "In the emulator: a tile or an array at an address that is not aligned.",
-    "R0913": "In the emulator: a thread that goes on for ever.",
+    "R0913": "In the emulator: a thread that goes on for ever. Its loops make many times the steps that "
+    "those of the program have, or a function that it calls has one without end. RISE_EMULATION_STEPS=n "
+    "allows n.",
     "R0914": "In the emulator: a grid, a block or shared memory beyond what GPUs have.",
     "R0915": "In the emulator: undefined arithmetic, as signed overflow or division by zero.",
     "R0916": "In the emulator: a use of memory into which a copy is under way that its thread has not waited "
@@ -271,4 +273,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0924": "In the emulator: a block that may end while a copy, or another one, uses its shared memory.",
     "R0925": "In the emulator: a kernel that overlaps with the one before it in the stream uses global "
     "memory before it has waited for that one.",
+    "R0926": "In the emulator: an arrival, a wait or a copy's bytes at an mbarrier, or a thread at a named "
+    "barrier, that would be counted for another phase if threads ran in another order.",
+    "R0927": "In the emulator: a block that ends in the middle of an mbarrier's phase, because a count of "
+    "arrivals or bytes is wrong.",
 }

@@ -8,7 +8,7 @@ import pytest
 from emulated import Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 from codegen.emulator import FEW, Buffer
-from rise.errors import EmulationError
+from rise.errors import EmulationError, UsageError
 from rise.source import place
 
 pytestmark = needs_compiler
@@ -264,7 +264,57 @@ def test_reports_are_the_same_for_the_same_seed() -> None:
     assert len(set(messages)) > 1
 
 
-def test_endless_thread() -> None:
-    """So many threads that their code is optimised: one of them goes round 2²⁷ times until it is stopped."""
-    endless = Fault("", "R0913", 4, "", "while (x[1] > 0.0f) {}", run=Run(blocks=FEW // 32 + 1))
+FUNCTION = "__device__ float f(float y) {{ {} return y; }}\n"
+LOOPS = {
+    "while": "while (x[1] > 0.0f) {}",
+    "do": "do { out[threadIdx.x] = 1; } while (x[1] > 0.0f);",
+    "for": "for (int i = 0; i < 3; i += 0) {}",
+    "goto": "again: goto again;",
+    "barriers": "for (;;) __syncwarp();",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_endless_thread(name: str) -> None:
+    endless = Fault("", "R0913", 4, "", LOOPS[name])
+    error, span = caught(endless), place(caught(endless).origin)
+    assert error.code == "R0913" and span is not None and span.line == 4
+    assert error.hint is not None and "RISE_EMULATION_STEPS" in error.hint
+
+
+def test_endless_thread_that_is_optimised() -> None:
+    endless = Fault("", "R0913", 4, "", LOOPS["for"], run=Run(blocks=FEW // 32 + 1))
     assert caught(endless).code == "R0913"
+
+
+def test_endless_function() -> None:
+    """Its loop does nothing, and the kernel has none."""
+    head, body = text(OUT_X, "out[0] = f(x[1]);").split('extern "C"')
+    source = f'{head}{FUNCTION.format("while (y > 0) {}")}extern "C"{body}'
+    with pytest.raises(EmulationError) as raised:
+        Run()(source, unset(), Buffer("x", floats(1024)))
+    span = place(raised.value.origin)
+    assert raised.value.code == "R0913" and span is not None and span.line == 3
+
+
+def test_counting_steps_of_loops_changes_nothing() -> None:
+    """`else` stays where it belongs, and a body without braces is a body."""
+    body = """int sum = 0;
+if (threadIdx.x == 99) for (int i = 0; i < 3; i += 1) sum += 1; else sum = 5;
+for (int i = 0, j = 9; i < j; i += 1, j -= 1) if (i == 2) continue; else sum += i;
+do sum += 100; while (sum < 300);
+out[threadIdx.x] = sum;"""
+    out = unset()
+    Run()(text(OUT_X, body), out, Buffer("x", floats(1024)))
+    assert set(out.array[:32]) == {313.0}
+
+
+def test_more_steps_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = Fault("", "R0913", 4, "40 steps", "for (int i = 0; i < 50; i += 1) {}")
+    monkeypatch.setenv("RISE_EMULATION_STEPS", "39")
+    assert "made 40 steps" in caught(many).message
+    monkeypatch.setenv("RISE_EMULATION_STEPS", "50")
+    many.run(text(OUT_X, many.body), unset(), Buffer("x", floats(1024)))
+    monkeypatch.setenv("RISE_EMULATION_STEPS", "many")
+    with pytest.raises(UsageError, match="RISE_EMULATION_STEPS"):
+        many.run(text(OUT_X, many.body), unset(), Buffer("x", floats(1024)))

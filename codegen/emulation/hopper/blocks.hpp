@@ -8,7 +8,6 @@ namespace rise_emulation {
 
 constexpr int most_cluster = 16;
 constexpr int most_groups = most_threads / threads_per_group;
-constexpr int named_barriers = 16;
 
 enum class Waits : uint8_t { Phase, Cluster, Registers, Named, Group };
 
@@ -45,6 +44,7 @@ struct Mbarrier {
 
 struct NamedBarrier {
   int arrived, count;
+  int32_t meetings;  // that are over
 };
 
 struct Block {
@@ -194,6 +194,12 @@ static inline void named_barrier(int number, int count, int line) {
   if (barrier.arrived && barrier.count != count)
     RISE_FAULT(DivergentBarrier, line, "%s waits at named barrier %d for %d threads, others for %d",
                place_name(machine.current).characters, number, count, barrier.count);
+  int agent = clocks.named(block_rank, number);
+  if (clocks.row(running_agent())[agent] < barrier.meetings)
+    RISE_FAULT(PhaseUnknown, line,
+               "%s comes to named barrier %d after meeting %d of it, with nothing that orders it after that: it "
+               "may be counted there in place of another thread", place_name(machine.current).characters, number,
+               static_cast<int>(barrier.meetings));
   barrier.count = count;
   if (++barrier.arrived < count) return wait_for({Waits::Named, line, number, 0, nullptr});
   barrier.arrived = 0;
@@ -204,6 +210,7 @@ static inline void named_barrier(int number, int count, int line) {
     agents[found++] = clocks.thread(block_rank, thread);
     return true;
   });
+  clocks.row(running_agent())[agent] = ++barrier.meetings;
   meet_clocks(agents, found);
 }
 

@@ -12,6 +12,7 @@ struct Load {
   int64_t target, barrier;  // bytes of shared memory
   unsigned blocks;          // that receive it, a bit each
   int line;
+  int phases[most_cluster];  // of the barrier in each block: ended when it was started
 };
 
 struct Store {
@@ -85,7 +86,7 @@ static inline void arrive_in(const Load& load, int rank) {
     cell.write.clock = barrier.phases + 1;
     cell.layout = static_cast<uint8_t>(load.box.map.description->swizzle);
   });
-  bytes_arrive(rank, load.barrier, load.box.bytes(), load.line);
+  bytes_arrive(rank, load.barrier, load.box.bytes(), load.phases[rank], load.line);
 }
 
 static inline void complete_load(int number) {
@@ -113,11 +114,16 @@ static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank,
   if (loads_under_way == most_loads)
     RISE_FAULT(LaunchLimits, line, "more than %d bulk loads are under way", most_loads);
   int64_t byte = target.at(0, 0, line).byte();
+  Load load{box, byte, bar.at(0, 0, line).byte(), receivers, line, {}};
   int first = -1;
   for (int block = 0; block < block_count; block++) {
     if (!(receivers >> block & 1)) continue;
     const Mbarrier& barrier = barrier_at(bar, block, operation, line, true);
     first = first < 0 ? block : first;
+    int number = number_of(block, barrier);
+    check_phase_known(block, number, operation, line);
+    load.phases[block] = barrier.phases;
+    learn_phases(gathered(block, number), clocks.row(running_agent()));
     start_arrival(copying_unit(block, barrier, line), byte, box.bytes(), shared_of(block));
   }
   Memory& memory = *box.map.memory;
@@ -127,7 +133,7 @@ static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank,
     check_write_before(reader, memory, place, cell, "copies");
     note_read_by(reader, cell);
   });
-  loads[loads_under_way++] = {box, byte, bar.at(0, 0, line).byte(), receivers, line};
+  loads[loads_under_way++] = load;
   if (arrival() == Arrival::AtOnce) complete_load(loads_under_way - 1);
   stop_if_reported();
 }

@@ -1,7 +1,8 @@
 // What each thread knows of the others: vector clocks. Threads, warpgroups (as the ones who do
-// products) and mbarriers (as the ones who let copies arrive) are agents; every agent counts its
-// deeds, and each thread knows how far it has seen every agent get. A deed is ordered before a
-// thread's next one if the thread has seen its agent get at least as far.
+// products), mbarriers (as the ones who let copies arrive) and named barriers are agents; every agent
+// counts its deeds, which for a barrier are the phases that ended, and each thread knows how far it has
+// seen every agent get. A deed is ordered before a thread's next one if the thread has seen its agent
+// get at least as far.
 #pragma once
 
 #include "../launch.hpp"
@@ -10,6 +11,7 @@ namespace rise_emulation {
 
 constexpr int threads_per_group = 128;
 constexpr int most_barriers = 64;  // of a block
+constexpr int named_barriers = 16;
 
 typedef int32_t Lanes __attribute__((vector_size(32)));  // 8 clocks
 
@@ -24,6 +26,9 @@ struct Clocks {
   int group(int rank, int number) const { return blocks * threads + rank * groups + number; }
   int barrier(int rank, int number) const {
     return blocks * (threads + groups) + rank * most_barriers + number;
+  }
+  int named(int rank, int number) const {
+    return blocks * (threads + groups + most_barriers) + rank * named_barriers + number;
   }
   int row_length() const { return 2 * agents; }
   int64_t row_count() const { return 1 + static_cast<int64_t>(blocks) * (threads + groups + 2 * most_barriers); }
@@ -41,7 +46,7 @@ static inline void prepare_clocks(int threads, int blocks) {
   clocks.threads = threads;
   clocks.groups = (threads + threads_per_group - 1) / threads_per_group;
   clocks.blocks = blocks;
-  clocks.agents = (blocks * (threads + clocks.groups + most_barriers) + 7) / 8 * 8;
+  clocks.agents = (blocks * (threads + clocks.groups + most_barriers + named_barriers) + 7) / 8 * 8;
   clock_pages.give_back();
   clocks.rows = clock_pages.take<int32_t>(clocks.row_count() * clocks.row_length());
 }
@@ -73,6 +78,13 @@ static inline void learn(int32_t* row, const int32_t* other) {
   const Lanes* source = reinterpret_cast<const Lanes*>(other);
   for (int i = 0; i < clocks.row_length() / 8; i++)
     target[i] = target[i] > source[i] ? target[i] : source[i];
+  clocks.version++;
+}
+
+// Passes on which phases have ended, and nothing of what threads did.
+static inline void learn_phases(int32_t* row, const int32_t* other) {
+  for (int agent = clocks.barrier(0, 0); agent < clocks.agents; agent++)
+    row[agent] = row[agent] > other[agent] ? row[agent] : other[agent];
   clocks.version++;
 }
 

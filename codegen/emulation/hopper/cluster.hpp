@@ -43,13 +43,14 @@ static inline void start_in_cluster(int rank, unsigned number) {
   block.barrier_count = 0;
   for (Mark& mark : block.marks) mark = first_mark;
   for (Group& group : block.groups) group.arrived = 0;
-  for (NamedBarrier& barrier : block.named) barrier.arrived = 0;
+  for (NamedBarrier& barrier : block.named) barrier.arrived = barrier.meetings = 0;
   for (unsigned& group : store_groups[rank]) group = 0;
   for (Flights& own : flights[rank]) {
     own.count = own.done = 0;
     own.committed = 0;
     own.version = 0;
   }
+  start_phases(rank);
   prepare_registers(block, machine.count);
 }
 
@@ -135,6 +136,7 @@ static inline void check_end_of_cluster() {
   while (!machine.report->code && complete_some_load()) continue;
   check_stores_at_end();
   check_flights_at_end();
+  for (int rank = 0; rank < block_count && !machine.report->code; rank++) check_phases_finished(rank);
   for (int rank = 0; rank < block_count && !machine.report->code; rank++) check_block_at_end(rank);
 }
 

@@ -1,7 +1,7 @@
 // mbarriers: arrivals, bytes that copies bring, phases, and waiting for the end of one.
 #pragma once
 
-#include "cells.hpp"
+#include "phases.hpp"
 
 namespace rise_emulation {
 
@@ -77,6 +77,7 @@ static inline void barrier_init(Pointer<Barrier> bar, int count, int line) {
   int agent = running_agent(), number = block.barrier_count++;
   block.barriers[number] = {access.byte(), count, count, 0, 0, agent, clocks.now(agent), line, false, 0, 0};
   __builtin_memset(gathered(block_rank, number), 0, 2 * sizeof(int32_t) * clocks.row_length());
+  forget_waits(block_rank, number);
 }
 
 // Makes the barriers that the thread initialised known to other blocks and the copying unit.
@@ -87,7 +88,7 @@ static inline void fence_barrier_init(int line) {
     if (block.barriers[number].initialiser == running_agent()) block.barriers[number].fenced = true;
 }
 
-static inline void end_phase_if_complete(int rank, Mbarrier& barrier) {
+static inline void end_phase_if_complete(int rank, Mbarrier& barrier, int line) {
   if (barrier.missing || barrier.bytes) return;
   int number = number_of(rank, barrier);
   barrier.phases++;
@@ -95,9 +96,15 @@ static inline void end_phase_if_complete(int rank, Mbarrier& barrier) {
   int32_t* kept = passed_on(rank, number);
   copy_row(kept, gathered(rank, number));
   kept[clocks.barrier(rank, number)] = barrier.phases;
+  check_waits_over(rank, number, line);
   wake(rank, [&](const Wait& wait, int) {
     return wait.what == Waits::Phase && wait.number == number && wait.parity != (barrier.phases & 1);
   });
+}
+
+static inline void too_many_bytes(const Mbarrier& barrier, int line) {
+  complain(BarrierMisuse, line, "a bulk copy brings %lld bytes more than the mbarrier at byte %lld expects",
+           static_cast<long long>(-barrier.bytes), static_cast<long long>(barrier.byte));
 }
 
 static inline void arrive(int rank, Mbarrier& barrier, const char* operation, int line) {
@@ -105,9 +112,12 @@ static inline void arrive(int rank, Mbarrier& barrier, const char* operation, in
     RISE_FAULT(BarrierMisuse, line,
                "%s by %s: the phase of the mbarrier at byte %lld has all its %d arrivals already", operation,
                place_name(machine.current).characters, static_cast<long long>(barrier.byte), barrier.count);
+  check_phase_known(rank, number_of(rank, barrier), operation, line);
   release(running_agent(), gathered(rank, number_of(rank, barrier)));
   barrier.missing--;
-  end_phase_if_complete(rank, barrier);
+  if (barrier.missing == 0 && barrier.bytes < 0) return too_many_bytes(barrier, line);
+  end_phase_if_complete(rank, barrier, line);
+  stop_if_reported();
 }
 
 static inline void barrier_arrive(Pointer<Barrier> bar, int line) {
@@ -138,23 +148,27 @@ static inline void barrier_wait(Pointer<Barrier> bar, int parity, int line) {
   Mbarrier& barrier = barrier_at(bar, block_rank, "barrier_wait", line, false);
   if (parity != 0 && parity != 1)
     RISE_FAULT(BarrierMisuse, line, "barrier_wait for the parity %d", parity);
-  int number = number_of(block_rank, barrier);
+  int number = number_of(block_rank, barrier), phase = awaited_phase(block_rank, number, parity);
+  check_wait_in_time(barrier, phase, line);
+  note_wait(number, phase);
   if ((barrier.phases & 1) == parity) wait_for({Waits::Phase, line, number, parity, nullptr});
   stop_if_reported();
   learn(clocks.row(running_agent()), passed_on(block_rank, number));
 }
 
-// Bytes of a copy have arrived. Called by the copying unit, which is no thread.
-static inline void bytes_arrive(int rank, int64_t byte, int64_t bytes, int line) {
+// Bytes of a copy have arrived that was started in a phase. Called by the copying unit, which is no thread.
+static inline void bytes_arrive(int rank, int64_t byte, int64_t bytes, int phase, int line) {
   Mbarrier& barrier = blocks[rank].barriers[find_barrier(rank, byte)];
+  if (barrier.phases != phase)
+    return complain(PhaseUnknown, line,
+                    "the bytes of a bulk copy come to the mbarrier at byte %lld when the phase that they are for "
+                    "has ended: it expects fewer than come", static_cast<long long>(byte));
   barrier.last_arrival = barrier.phases + 1;
   barrier.last_line = line;
   barrier.bytes -= bytes;
   if (barrier.bytes < -most_bytes || (barrier.missing == 0 && barrier.bytes < 0))
-    return complain(BarrierMisuse, line,
-                    "a bulk copy brings %lld bytes more than the mbarrier at byte %lld expects",
-                    static_cast<long long>(-barrier.bytes), static_cast<long long>(byte));
-  end_phase_if_complete(rank, barrier);
+    return too_many_bytes(barrier, line);
+  end_phase_if_complete(rank, barrier, line);
 }
 
 }  // namespace rise_emulation

@@ -293,6 +293,7 @@ static void issue_wgmma(void** operands, int line) {
     bool again = issue.registers != issue.d && (over || in_flight(own, issue.registers));
     hold_registers<Registers>(issue.registers, 16 / size, true, again, line);
   }
+  products[block_rank][running_group()].issued++;
   own.queue[own.count++] = {perform_wgmma<n, T, a_major, b_major, D, Accumulators, Registers>,
                             issue.a, issue.b, issue.d, issue.registers, d_end, registers_end, issue.scale, n, line, own.committed};
 }
@@ -344,8 +345,10 @@ static void complete_flights(void**, int line) {
     else
       own.queue[left++] = own.queue[i];
   }
+  unsigned over = static_cast<unsigned>(own.count - left);
   own.count = left;
   own.done++;
+  note_products_over(products[block_rank][running_group()], over, own.done);
   int agent = clocks.group(block_rank, running_group());
   for (int thread = first; thread < first + threads_per_group; thread++)
     clocks.row(clocks.thread(block_rank, thread))[agent] = own.done;

@@ -22,9 +22,9 @@ RING = [
         "full is waited for in the other phase",
         WAIT_FULL,
         "barrier_wait(full + s, (i / 2 + 1) % 2);",
-        "R0916|R0917",
+        "R0916|R0917|R0926",
     ),
-    Fault("empty is not waited for", WAIT_EMPTY, ";", "R0907|R0916|R0919|R0921"),
+    Fault("empty is not waited for", WAIT_EMPTY, ";", "R0907|R0916|R0919|R0921|R0926"),
     Fault(
         "empty is waited for in the other phase",
         WAIT_EMPTY,
@@ -53,7 +53,9 @@ RING = [
         "R0922",
         "no multiple of 16",
     ),
-    Fault("bytes of one copy only are expected", EXPECT, "barrier_expect(full + s, 8192);", "R0916|R0921"),
+    Fault(
+        "bytes of one copy only are expected", EXPECT, "barrier_expect(full + s, 8192);", "R0916|R0921|R0926"
+    ),
     Fault(
         "more arrivals than there are", INIT_EMPTY, "barrier_init(empty + s, 2);", "R0917", "1 of 2 arrivals"
     ),
@@ -61,7 +63,13 @@ RING = [
         "each warp frees",
         FREE,
         "if (threadIdx.x % 32 == 0) barrier_arrive(empty + s);",
-        "R0907|R0916|R0919|R0921",
+        "R0907|R0916|R0919|R0921|R0926",
+    ),
+    Fault(
+        "a warpgroup frees twice",
+        FREE,
+        FREE.replace("barrier_arrive(empty + s);", "barrier_arrive(empty + s); barrier_arrive(empty + s);"),
+        "R0921|R0926",
     ),
     Fault("barriers are not fenced", "fence_barrier_init();", ";", "R0920", "fence_barrier_init is missing"),
     Fault(
@@ -86,7 +94,7 @@ RING = [
         "R0918",
         "reads element 0",
     ),
-    Fault("operands are freed early", WAIT_PRODUCT, FREE + " wgmma_wait<0>(acc);", "R0907|R0919"),
+    Fault("operands are freed early", WAIT_PRODUCT, FREE + " wgmma_wait<0>(acc);", "R0907|R0919|R0926"),
     Fault("products are not committed", "wgmma_commit();", ";", "R0918|R0919"),
     Fault(
         "stores to shared memory are not fenced",
@@ -144,7 +152,7 @@ CLUSTER = [
         "only the own block is told",
         FREE_BOTH,
         FREE_BOTH.replace("rank < 2", "rank < 1"),
-        "R0917|R0921|R0919|R0907",
+        "R0917|R0921|R0919|R0907|R0926",
     ),
     Fault(
         "the other block is not sent its part",
@@ -157,7 +165,7 @@ CLUSTER = [
         "empty after half of the arrivals",
         "barrier_init(empty + s, 4);",
         "barrier_init(empty + s, 2);",
-        "R0907|R0916|R0919|R0921",
+        "R0907|R0916|R0919|R0921|R0926",
     ),
     Fault(
         "registers beyond the pool",

@@ -1,0 +1,121 @@
+// Which phase of an mbarrier an arrival, a wait or a copy's bytes belong to has to be the same in every
+// order of the threads. It is, if
+//
+//   - who arrives, or starts a copy, has seen all phases end that have ended: else, had it come earlier, it
+//     would have been counted for one of those;
+//   - a copy's bytes come in the phase that it was started in;
+//   - when a phase ends, everybody who waited for the one before it has done so already: else, had it come
+//     later, it would wait for one after.
+//
+// Then what orders what is the same in every order, too, and so are all races that follow from it. This is
+// why one run is enough, and why each of the three is a fault by itself.
+#pragma once
+
+#include "cells.hpp"
+
+namespace rise_emulation {
+
+// A thread's last wait for an mbarrier of its block.
+struct WaitNote {
+  int phase;        // that it waits for the end of, from 1 on; -1: it never waited
+  int32_t clock;    // of the thread
+  unsigned issued;  // wgmma that its warpgroup had issued
+};
+
+static WaitNote wait_notes[most_cluster][most_barriers][most_threads];
+
+// That a wgmma is over says that all threads of its warpgroup have come to it: of the last ones, the clock
+// of the warpgroup when they were waited for.
+constexpr unsigned products_kept = 256;
+
+struct Products {
+  unsigned issued, over;
+  int32_t clock[products_kept];
+};
+
+static Products products[most_cluster][most_groups];
+
+static inline void start_phases(int rank) {
+  for (Products& own : products[rank]) own.issued = own.over = 0;
+}
+
+static inline void forget_waits(int rank, int number) {
+  for (WaitNote& note : wait_notes[rank][number]) note.phase = -1;
+}
+
+static inline void note_products_over(Products& own, unsigned count, int32_t clock) {
+  for (; count > 0; count--) own.clock[++own.over % products_kept] = clock;
+}
+
+static inline int ended_phases_known(int rank, int number) {
+  return clocks.row(running_agent())[clocks.barrier(rank, number)];
+}
+
+static inline void check_phase_known(int rank, int number, const char* operation, int line) {
+  const Mbarrier& barrier = blocks[rank].barriers[number];
+  int known = ended_phases_known(rank, number);
+  if (known < barrier.phases)
+    RISE_FAULT(PhaseUnknown, line,
+               "%s by %s may count for another phase of the mbarrier at byte %lld: phase %d has ended, and "
+               "nothing orders that before it; the thread knows of %d", operation,
+               place_name(machine.current).characters, static_cast<long long>(barrier.byte), barrier.phases,
+               known);
+}
+
+// The phase that a wait for a parity is for: one that the thread knows to have ended, or the next.
+static inline int awaited_phase(int rank, int number, int parity) {
+  int known = ended_phases_known(rank, number);
+  return (known & 1) == parity ? known + 1 : known;
+}
+
+static inline void check_wait_in_time(const Mbarrier& barrier, int phase, int line) {
+  if (barrier.phases > phase)
+    RISE_FAULT(PhaseUnknown, line,
+               "%s waits for the end of phase %d of the mbarrier at byte %lld, when phase %d may have ended: by "
+               "its parity it takes one for the other", place_name(machine.current).characters, phase,
+               static_cast<long long>(barrier.byte), barrier.phases);
+}
+
+static inline void note_wait(int number, int phase) {
+  const Products& own = products[block_rank][machine.current / threads_per_group];
+  wait_notes[block_rank][number][machine.current] = {phase, clocks.now(running_agent()), own.issued};
+}
+
+// Whether a thread's wait is over for whoever knows what the row says.
+static inline bool has_waited(int rank, int thread, const WaitNote& note, const int32_t* row) {
+  if (row[clocks.thread(rank, thread)] >= note.clock) return true;
+  int group = thread / threads_per_group;
+  const Products& own = products[rank][group];
+  unsigned next = note.issued + 1;
+  if (next > own.over) return false;
+  return own.over - next >= products_kept || row[clocks.group(rank, group)] >= own.clock[next % products_kept];
+}
+
+// A phase has ended: nobody may still wait for the one before.
+static inline void check_waits_over(int rank, int number, int line) {
+  const Mbarrier& barrier = blocks[rank].barriers[number];
+  for (int thread = 0; thread < machine.count; thread++) {
+    const WaitNote& note = wait_notes[rank][number][thread];
+    if (note.phase != barrier.phases - 1 || has_waited(rank, thread, note, passed_on(rank, number))) continue;
+    return complain(PhaseUnknown, line,
+                    "phase %d of the mbarrier at byte %lld may end before %s has seen the end of phase %d: "
+                    "nothing orders its wait before the arrivals", barrier.phases,
+                    static_cast<long long>(barrier.byte),
+                    agent_name(clocks.thread(rank, thread)).characters, note.phase);
+  }
+}
+
+// Arrivals or bytes after the last phase are none that anybody can wait for.
+static inline void check_phases_finished(int rank) {
+  for (int number = 0; number < blocks[rank].barrier_count; number++) {
+    const Mbarrier& barrier = blocks[rank].barriers[number];
+    if (barrier.missing == barrier.count && barrier.bytes == 0) continue;
+    return complain(PhaseUnfinished, barrier.line,
+                    "block %d of the cluster ends in the middle of a phase of the mbarrier at byte %lld: %d phases "
+                    "ended, then %d of %d arrivals, %lld bytes missing", rank, static_cast<long long>(barrier.byte),
+                    barrier.phases, barrier.count - barrier.missing, barrier.count,
+                    static_cast<long long>(barrier.bytes));
+  }
+}
+
+}  // namespace rise_emulation
