@@ -26,6 +26,7 @@ from codegen.reserved import RESERVED
 from codegen.resolve import resolve, several_kernels
 from codegen.runtime_sizes import constraints_of, facts_of, in_units, index_type, named_for_c, open_program
 from codegen.translate import Translator
+from codegen.widths import HOLDS, I64, spans
 from rise.check.symbolic import OpenProgram, RuntimeSize
 from rise.constraint import Constraint
 from rise.errors import TranslationError
@@ -178,15 +179,16 @@ def result_of(program: Expr) -> Data:
     return program.type  # type: ignore[return-value]  # `translate` has checked that
 
 
-def _compiled(kernel: Kernel) -> Kernel:
-    """The passes over one kernel, and its text."""
+def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
+    """The passes over one kernel, and its text, which counts in `int` where that holds all that it counts."""
     stages = list(kernel.stages)
 
     def stage(label: str, new: i.Function) -> i.Function:
         stages.append((label, new))
         return new
 
-    indices = index_type(kernel.function)
+    if index_type(kernel.function) == I64:
+        indices = I64
     function = stage("kernel", _counting_in(indices, kernel))
     function = stage("multicast", multicast(function))
     function = stage("roles", split_roles(function))
@@ -205,6 +207,10 @@ def _compiled(kernel: Kernel) -> Kernel:
     printed = function  # what comes now is for readers: the kernel's structure is that of before
     for label, index_pass in INDEX_PASSES:
         printed = stage(label, index_pass(printed, launch))
+    if not kernel.sizes and not all(span.within(HOLDS[indices]) for span in spans(printed, launch)):
+        if indices == I64:
+            raise TranslationError("R0740", f"an index of `{kernel.name}` is beyond 64 bits")
+        return _compiled(kernel, I64)
     printer = Printer(printed, launch, indices)
     source = printer.text()
     return replace(

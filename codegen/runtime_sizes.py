@@ -7,14 +7,14 @@ from dataclasses import replace
 from math import lcm, prod
 
 from codegen import imperative as i
-from codegen.buffers import dimensions, members
+from codegen.buffers import dimensions, inner_element, members
 from codegen.reserved import RESERVED
 from rise.check.symbolic import OpenProgram, RuntimeSize
 from rise.constraint import Constraint, divisibility, natural, strongest
 from rise.errors import TranslationError
 from rise.expr import DependentLambda, Expr, Lambda, Primitive, substitute_sizes, subterms
 from rise.nat import Atom, Facts, Nat, NatVariable, constant, variable
-from rise.types import Array, Data, Scalar, is_data
+from rise.types import I32, Array, Data, Index, Scalar, is_data
 
 LARGEST_INT = 2**31 - 1
 # a loop goes on by as much as a block or a grid has workers, once beyond its end
@@ -153,8 +153,15 @@ def totals(function: i.Function) -> Iterator[tuple[str, Nat]]:
             yield buffer.name, prod(dimensions(buffer.type), start=constant(1))
 
 
-def counts(function: i.Function) -> Iterator[tuple[str, Nat]]:
-    """The numbers of elements and of iterations that a kernel's indices have to count."""
+def counts(function: i.Function, indices: Scalar) -> Iterator[tuple[str, Nat]]:
+    """The numbers of elements and of iterations that a kernel's indices have to count, and of the values of
+    indices in memory, which are of 32 bits."""
+    for type_ in _types(function):
+        element = inner_element(type_)
+        if isinstance(element, Index):
+            yield "indices up to {} are stored", element.size
+    if indices != I32:
+        return
     yield from ((f"`{name}` has {{}} elements", total) for name, total in totals(function))
     for command in i.commands(function.body):
         if isinstance(command, i.For | i.ParallelFor):
