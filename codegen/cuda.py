@@ -10,6 +10,7 @@ from math import isinf, prod
 from codegen import imperative as i
 from codegen.buffers import dimensions, flatten, inner_element, swizzle
 from codegen.fragments import distribution, family_of, known_shape
+from codegen.identifiers import of_function
 from codegen.launch import WARP, WARPGROUP, Launch, number, register_budget
 from codegen.passes.allocate import BARRIERS
 from codegen.passes.workers import worker
@@ -125,7 +126,8 @@ class Printer:
             if foreign.text:
                 types = [base(o.type) for o in foreign.operands]  # type: ignore[union-attr]
                 given = ", ".join(f"{type_} x{n}" for n, type_ in enumerate(types, 1))
-                self.line(f"__device__ {base(foreign.type)} {foreign.name}({given}) {{ {foreign.text} }}")
+                head = f"{base(foreign.type)} {of_function(foreign.name)}({given})"
+                self.line(f"__device__ {head} {{ {foreign.text} }}")
                 self.line("")
 
     def _layout(self, load: i.LoadFragment) -> None:
@@ -259,8 +261,8 @@ class Printer:
             case i.PrefetchMap(name):
                 self.line(f"prefetch_map({name});")
             case i.FollowKernel():
-                self.line("start_next_kernel();")
-                self.line("await_previous_kernel();")
+                self.line("start_next_grid();")
+                self.line("await_previous_grid();")
             case i.Arrive(barrier, blocks):
                 self._arrive(self._pointer_to(barrier), blocks)
             case i.Expect(barrier, size):
@@ -496,7 +498,8 @@ class Printer:
                 return self.nat(value)
             case i.Operator():
                 return self._operator(expr)
-            case i.ForeignCall(name, _, operands):
+            case i.ForeignCall(name, text, operands):
+                name = of_function(name) if text else name
                 return f"{name}({', '.join(self.expression(o) for o in operands)})"
             case _:
                 raise TranslationError("R0799", f"internal: {type(expr).__name__} is left in a program")
