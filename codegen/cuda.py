@@ -15,9 +15,9 @@ from codegen.launch import WARP, WARPGROUP, Launch, number, register_budget
 from codegen.passes.allocate import BARRIERS
 from codegen.passes.workers import worker
 from codegen.resolve import several_kernels
-from codegen.sizes import spelled
+from codegen.sizes import spelled, tree
 from codegen.wgmma import Wgmma, print_wgmma
-from codegen.widths import Ranges, at_launch, comparison, inside, widened
+from codegen.widths import INT, Ranges, at_launch, comparison, inside, interval, widened
 from rise.errors import TranslationError
 from rise.instructions import Family
 from rise.nat import Nat, NatVariable, constant, nat, quotient, variable
@@ -173,6 +173,14 @@ class Printer:
         """A size or an index, computed in a type that holds it."""
         return spelled(widened(value, self.ranges, self.indices))
 
+    def narrow(self, value: Nat) -> str:
+        """The same for what an instruction takes in 32 bits: a corner of a box, a distance of rows."""
+        if self.indices != I32 and not interval(tree(value), self.ranges).within(INT):
+            raise TranslationError(
+                "R0742", f"{value} may be beyond 2^31, and instructions on tiles take 32 bits", self.origin
+            )
+        return self.nat(value)
+
     @contextmanager
     def inside(self, command: i.Command) -> Iterator[None]:
         """While what is in the body of a command is printed."""
@@ -246,7 +254,7 @@ class Printer:
                 self.block(body)
                 self.line("}")
             case i.BulkStore(_, i.Tile() as tile, name, corner):
-                places = ", ".join([name, self._pointer(tile), *map(self.nat, corner)])
+                places = ", ".join([name, self._pointer(tile), *map(self.narrow, corner)])
                 self.line(f"bulk_store({places});")
             case i.BulkCommit():
                 self.line("bulk_commit();")
@@ -269,7 +277,7 @@ class Printer:
                 self.line(f"barrier_expect({self._pointer_to(barrier)}, {size});")
             case i.BulkCopy(i.Tile() as target, _, barrier, name, corner, blocks):
                 mask = [str(2**blocks - 1)] if blocks > 1 else []
-                places = ", ".join([name, self._pointer_to(barrier), *mask, *map(self.nat, corner)])
+                places = ", ".join([name, self._pointer_to(barrier), *mask, *map(self.narrow, corner)])
                 how = "bulk_load_multicast" if blocks > 1 else "bulk_load"
                 self.line(f"{how}({self._pointer(target)}, {places});")
             case i.WaitBarrier(barrier, parity):
@@ -296,7 +304,7 @@ class Printer:
                     f"wmma::load_matrix_sync({self.expression(_read(target))}, {self._tile(tile)}{layout});"
                 )
             case i.StoreFragment(_, tile, value):
-                stored = f"{self._pointer(tile)}, {self.expression(value)}, {self.nat(tile.leading)}"  # type: ignore[arg-type, union-attr]
+                stored = f"{self._pointer(tile)}, {self.expression(value)}, {self.narrow(tile.leading)}"  # type: ignore[arg-type, union-attr]
                 self.line(f"wmma::store_matrix_sync({stored}, {_memory_layout(tile)});")
             case i.FillFragment(fragment, target, value):
                 filled = f"{self.expression(_read(target))}, {self.expression(value)}"
@@ -516,7 +524,7 @@ class Printer:
     def _tile(self, tile: i.Expression) -> str:
         if not isinstance(tile, i.Tile):
             raise TranslationError("R0799", "internal: a tile was not resolved")
-        return f"{self._pointer(tile)}, {self.nat(tile.leading)}"
+        return f"{self._pointer(tile)}, {self.narrow(tile.leading)}"
 
     def _pointer(self, tile: i.Tile) -> str:
         offset = self.nat(tile.offset)

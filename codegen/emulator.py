@@ -80,6 +80,7 @@ LINK = ["-shared", "-fPIC"]
 # and the kernel twice
 FEW, FAST, SLOW = 4096, "-O1", "-O0"
 
+MOST_BLOCKS = 2**28  # as in `emulation/launch.hpp`
 INITIALISED, WRITABLE = 1, 2  # flags of an argument
 WHOLE_NUMBER, FRACTION = -1, -2  # the "length" of a number
 TENSOR_MAP = -3  # the "length" of an array under a map
@@ -335,6 +336,10 @@ def _check_extents(grid: tuple[int, int, int], block: tuple[int, int, int], shar
     sizes = (*grid, *block)
     if len(grid) != 3 or len(block) != 3 or not all(0 < size < 2**31 for size in sizes):
         raise EmulationError("R0914", f"a grid {grid} of blocks {block} cannot be launched")
+    if prod(grid) > MOST_BLOCKS:
+        raise EmulationError(
+            "R0914", f"a grid of {prod(grid)} blocks is too large to emulate; {MOST_BLOCKS} are possible"
+        )
     if not 0 <= shared_bytes < 2**31:
         raise EmulationError("R0914", f"{shared_bytes} bytes of shared memory are not possible")
 

@@ -169,6 +169,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "holds such arrays.",
     "R0741": "Arrays of `Idx[n]` are stored in 32 bits, which hold indices below 2^31. Store larger ones as "
     "numbers, i64.",
+    "R0742": "Loads and stores of fragments and boxes take the distance of rows, and where a box starts, in "
+    "32 bits. Rows as long as that are for schedules without them.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",

@@ -10,6 +10,7 @@ from printed_indices import Expression, Number, WrongIndex, accesses
 
 import codegen
 from codegen.buffers import dimensions
+from codegen.emulator import emulate
 from codegen.host import HostProgram
 from codegen.pipeline import assemble
 from codegen.sizes import tree
@@ -17,7 +18,7 @@ from codegen.widths import Interval, interval
 from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise
-from rise.errors import LaunchError, TranslationError
+from rise.errors import EmulationError, LaunchError, TranslationError
 from rise.nat import evaluate, minimum, quotient, remainder, variable
 from rise.normal import data_flow
 from rise.types import Array
@@ -173,6 +174,12 @@ def test_a_grid_that_cannot_be_launched_is_refused_when_it_is_compiled() -> None
     with pytest.raises(LaunchError) as refused:
         compiled("transposed", "transposition", {"m": 2**22, "n": 2**22})
     assert refused.value.code == "R0841"
+
+
+def test_a_launch_that_is_too_large_for_the_emulator_is_refused_by_it() -> None:
+    with pytest.raises(EmulationError) as refused:
+        emulate("", "k", (2**24 + 1, 128, 1), (128, 1, 1), [])
+    assert refused.value.code == "R0914" and str(2**31 + 128) in refused.value.message
 
 
 def test_indices_that_are_inputs_are_checked_before_they_are_narrowed() -> None:
