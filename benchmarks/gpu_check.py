@@ -55,6 +55,7 @@ PRODUCTS: dict[str, dict[str, int]] = {
     "batchedProducts": {"b": 3, "m": 128, "n": 64, "k": 96},
     "convolution": {"h": 16, "w": 8, "c": 32, "o": 64},
 }
+LARGE = "def increased = depFun((n: Nat) => fun((xs: n.u8) => xs |> map(fun(x => x + 1))))"
 EVERYTHING = """
 def scale = fun((xs: 1000.f32, ys: 1000.f32) => zip(xs)(ys) |> map(fun((x, y) => x * y + 1)))
 def rows = fun((xss: 37.53.f32) => xss |> map(fun(xs => xs |> reduce(+, 0))))
@@ -144,6 +145,41 @@ def check_product(name: str, sizes: dict[str, int], schedule: dict[str, Any]) ->
     return f"{name:15} {schedule}: equal, {kernel.launch}"
 
 
+def check_large(count: int = 6_442_450_944) -> str:
+    """More bytes than 32 bits count, each one more than it was: all of them are looked at, in parts."""
+    from codegen.runtime.device import driver
+
+    definition = check_text(LARGE)["increased"]
+    result = default()(data_flow(inline(specialise(definition, {"n": count}))))
+    if isinstance(result, Failure):
+        raise RiseError("R0600", result.story())
+    cuda, loaded = driver(), runtime.load(generate(result.term, "increased"))
+    source, target = cuda.mem_alloc(count), cuda.mem_alloc(count)
+    part = np.arange(251 * 2**20, dtype=np.uint8) % 251  # no power of two divides its period
+    pieces = [(start, min(len(part), count - start)) for start in range(0, count, len(part))]
+    for start, size in pieces:
+        cuda.memcpy_htod(int(source) + start, part[:size])
+        cuda.memset_d8(int(target) + start, 0xFF, size)
+    arrays = (Bytes(int(pointer), count) for pointer in (target, source))
+    loaded(*arrays)
+    cuda.Context.synchronize()
+    found = np.empty_like(part)
+    for start, size in pieces:
+        cuda.memcpy_dtoh(found[:size], int(target) + start)
+        if not np.array_equal(found[:size], part[:size] + np.uint8(1)):
+            raise RiseError("R0830", f"bytes from {start} on are wrong")
+    return f"increased  {count} bytes: equal"
+
+
+class Bytes:
+    """Bytes in the memory of the GPU."""
+
+    def __init__(self, pointer: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "data": (pointer, False), "shape": (size,), "typestr": "|u1", "version": 3,
+        }  # fmt: skip
+
+
 def checks(small: bool) -> None:
     """All programs; `small` for the sanitizer, which is slow."""
     shapes = ((256, 128, 192),) if small else SHAPES
@@ -162,6 +198,8 @@ def checks(small: bool) -> None:
     print(check_default("scale", [x, y], x * y + 1))
     print(check_default("rows", [xss], xss.sum(1)))
     print(check_default("turned", [xss], np.ascontiguousarray(xss.T)))
+    if not small:
+        print(check_large())
     print(check_default("stencil", [window], window[:-2] + window[1:-1] + window[2:]))
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from codegen import imperative as i
 from codegen.buffers import SWIZZLES, dimensions, swizzle
+from codegen.identifiers import derived
 from codegen.launch import number
 from codegen.named import less, or_zero, whole_blocks
 from codegen.paths import Resolver
@@ -197,7 +198,7 @@ def _map(
             raise TranslationError(
                 "R0731", f"there is no bulk copy of this tile: {error.message}", origin
             ) from None
-        name = f"{buffer}_map"
+        name = derived(buffer, "map")
         r.maps[key] = i.MapParameter(r.named.fresh(name) if name in r.named.taken else name, buffer, made)
         r.named.taken.add(name)
     return r.maps[key].name

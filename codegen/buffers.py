@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codegen.identifiers import derived
 from rise.errors import TranslationError
 from rise.nat import Nat, constant
 from rise.source import Origin
@@ -24,7 +25,7 @@ def members(name: str, type_: Data) -> list[tuple[str, Data]]:
     for member, part in (("fst", inner.first), ("snd", inner.second)):
         for size in reversed(sizes):
             part = Array(size, part)
-        parts += members(f"{name}_{member}", part)
+        parts += members(derived(name, member), part)
     return parts
 
 

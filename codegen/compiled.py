@@ -13,6 +13,7 @@ from codegen.host import HostProgram, alone
 from codegen.parameters import Part, leaves, results, shapes_of, together
 from codegen.pipeline import Kernel, assemble
 from codegen.runtime.arrays import Family, family_of
+from codegen.runtime_sizes import unused
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
 from rise.data import shown
@@ -241,20 +242,24 @@ def _check_out(parts: Sequence[Part], outputs: Sequence[Any]) -> None:
         check_host_result(part, array)
 
 
+FURTHER = ("out", "stream")
+
+
 # --- documentation ----------------------------------------------------------------------------------
 
 
 def signature(program: HostProgram) -> Signature:
     """The inputs, with their types as the language writes them."""
+    names = _parameters([*(name for name, _ in program.inputs), *(size.name for size in program.sizes)])
     given = [
-        Parameter(_identifier(name, n), Parameter.POSITIONAL_OR_KEYWORD, annotation=_Shown(show_type(type_)))
-        for n, (name, type_) in enumerate(program.inputs)
+        Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, annotation=_Shown(show_type(type_)))
+        for name, (_, type_) in zip(names, program.inputs, strict=False)
     ]
     sizes = [
-        Parameter(size.name, Parameter.KEYWORD_ONLY, default=_Shown("from the inputs"), annotation=int)
-        for size in program.sizes
+        Parameter(name, Parameter.KEYWORD_ONLY, default=_Shown("from the inputs"), annotation=int)
+        for name in names[len(program.inputs) :]
     ]
-    further = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in ("out", "stream")]
+    further = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in FURTHER]
     return Signature([*given, *further, *sizes], return_annotation=_Shown(show_type(program.output)))
 
 
@@ -267,8 +272,13 @@ class _Shown(str):
         return str(self)
 
 
-def _identifier(name: str, position: int) -> str:
-    return name if name.isidentifier() and not keyword.iskeyword(name) else f"argument_{position + 1}"
+def _parameters(names: Sequence[str]) -> list[str]:
+    """Names as Python allows them, once each: `assert` is a size of the program, and no parameter's name."""
+    found: list[str] = []
+    for number, name in enumerate(names, 1):
+        allowed = name.isidentifier() and not keyword.iskeyword(name) and name not in (*FURTHER, *found)
+        found.append(name if allowed else unused(f"argument_{number}", {*names, *found}))
+    return found
 
 
 def _documentation(compiled: Compiled) -> Iterator[str]:

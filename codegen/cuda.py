@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from codegen import imperative as i
 from codegen.buffers import dimensions, flatten, inner_element, swizzle
 from codegen.fragments import distribution, family_of, known_shape
+from codegen.identifiers import of_function
 from codegen.launch import WARP, WARPGROUP, Launch, number, register_budget
 from codegen.passes.allocate import BARRIERS
 from codegen.passes.workers import worker
 from codegen.resolve import several_kernels
 from codegen.scalars import base, literal, operation
-from codegen.sizes import nat_text
+from codegen.sizes import spelled, tree
 from codegen.wgmma import Wgmma, print_wgmma
+from codegen.widths import INT, Ranges, at_launch, comparison, inside, interval, widened
 from rise.errors import TranslationError
 from rise.instructions import Family
 from rise.nat import Nat, NatVariable, constant, nat, quotient, variable
 from rise.source import Origin
-from rise.types import I32, Array, Data, Fragment, FragmentKind, Layout, Scalar, Space, Vector
+from rise.types import I32, Array, Data, Fragment, FragmentKind, Index, Layout, Scalar, Space, Vector
 
 KINDS = {
     FragmentKind.A: "matrix_a",
@@ -50,6 +54,7 @@ class Printer:
     origins: list[Origin] = field(default_factory=list)
     origin: Origin = None
     types: dict[str, Data] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=dict)
     layouts: dict[str, bool] = field(default_factory=dict)
     swizzled: set[str] = field(default_factory=set)
     patterns: dict[str, int] = field(default_factory=dict)
@@ -60,6 +65,7 @@ class Printer:
 
     def text(self) -> str:
         self.types = {v.name: v.type for v in (*self.function.outputs, *self.function.inputs)}
+        self.ranges = at_launch(self.function, self.launch)
         for command in i.commands(self.function.body):
             if isinstance(command, i.New):
                 scalar = command.space is Space.SHARED and not isinstance(command.type, Array)
@@ -104,7 +110,8 @@ class Printer:
             if foreign.text:
                 types = [base(o.type) for o in foreign.operands]  # type: ignore[union-attr]
                 given = ", ".join(f"{type_} x{n}" for n, type_ in enumerate(types, 1))
-                self.line(f"__device__ {base(foreign.type)} {foreign.name}({given}) {{ {foreign.text} }}")
+                head = f"{base(foreign.type)} {of_function(foreign.name)}({given})"
+                self.line(f"__device__ {head} {{ {foreign.text} }}")
                 self.line("")
 
     def _layout(self, load: i.LoadFragment) -> None:
@@ -146,6 +153,35 @@ class Printer:
     def index_type(self) -> str:
         return base(self.indices)
 
+    def nat(self, value: Nat) -> str:
+        """A size or an index, computed in a type that holds it."""
+        return spelled(widened(value, self.ranges, self.indices))
+
+    def narrow(self, value: Nat) -> str:
+        """The same for what an instruction takes in 32 bits: a corner of a box, a distance of rows."""
+        if self.indices != I32 and not interval(tree(value), self.ranges).within(INT):
+            raise TranslationError(
+                "R0742", f"{value} may be beyond 2^31, and instructions on tiles take 32 bits", self.origin
+            )
+        return self.nat(value)
+
+    @contextmanager
+    def inside(self, command: i.Command) -> Iterator[None]:
+        """While what is in the body of a command is printed."""
+        around, self.ranges = self.ranges, inside(command, self.ranges)
+        yield
+        self.ranges = around
+
+    def _defined(self, value: Nat) -> str:
+        """All threads of a warp have the same warpgroup, which the GPU's compiler does not see by itself."""
+        of_warpgroup = value == quotient(variable("threadIdx.x"), WARPGROUP)
+        return f"uniform({self.nat(value)})" if of_warpgroup else self.nat(value)
+
+    def _declared(self, new: i.New, value: i.Expression | None) -> str:
+        """The type of a scalar: of one that is an index, the type of indices."""
+        is_index = isinstance(new.type, Index) or (new.type == I32 and _is_index(value))
+        return self.index_type if is_index else base(new.type)
+
     # --- commands -------------------------------------------------------------------------------------
 
     def command(self, command: i.Command) -> None:
@@ -176,18 +212,22 @@ class Printer:
             case i.Wait(pending):
                 self.line(f"wait_copies<{pending}>();")
             case i.When(value, bound, body):
-                self.line(f"if ({nat_text(value)} < {nat_text(bound)}) {{")
-                self.block(body)
+                compared = spelled(comparison(value, bound, self.ranges, self.indices))
+                self.line(f"if ({compared}) {{")
+                with self.inside(command):
+                    self.block(body)
                 self.line("}")
             case i.Define(name, value, body):
-                self.line(f"const {self.index_type} {name} = {_defined(value)};")
-                self.command(body)
+                self.line(f"const {self.index_type} {name} = {self._defined(value)};")
+                with self.inside(command):
+                    self.command(body)
             case i.For():
                 self._for(command)
             case i.ParallelFor():
                 self._parallel(command)
             case i.New():
-                self._new(command)
+                with self.inside(command):
+                    self._new(command)
             case i.Barrier(scope):
                 self.line(self._barrier(scope))
             case i.Roles():
@@ -198,7 +238,7 @@ class Printer:
                 self.block(body)
                 self.line("}")
             case i.BulkStore(_, i.Tile() as tile, name, corner):
-                places = ", ".join([name, self._pointer(tile), *map(nat_text, corner)])
+                places = ", ".join([name, self._pointer(tile), *map(self.narrow, corner)])
                 self.line(f"bulk_store({places});")
             case i.BulkCommit():
                 self.line("bulk_commit();")
@@ -207,25 +247,25 @@ class Printer:
             case i.FenceAsync():
                 self.line("fence_async_shared();")
             case i.InitBarriers(barriers, count, arrivals):
-                self.line(f"for (int s = 0; s < {nat_text(count)}; s += 1)")
+                self.line(f"for (int s = 0; s < {self.nat(count)}; s += 1)")
                 self.line(f"  barrier_init({self._pointer_to(barriers)} + s, {arrivals});")
                 self.line("fence_barrier_init();")
             case i.PrefetchMap(name):
                 self.line(f"prefetch_map({name});")
             case i.FollowKernel():
-                self.line("start_next_kernel();")
-                self.line("await_previous_kernel();")
+                self.line("start_next_grid();")
+                self.line("await_previous_grid();")
             case i.Arrive(barrier, blocks):
                 self._arrive(self._pointer_to(barrier), blocks)
             case i.Expect(barrier, size):
                 self.line(f"barrier_expect({self._pointer_to(barrier)}, {size});")
             case i.BulkCopy(i.Tile() as target, _, barrier, name, corner, blocks):
                 mask = [str(2**blocks - 1)] if blocks > 1 else []
-                places = ", ".join([name, self._pointer_to(barrier), *mask, *map(nat_text, corner)])
+                places = ", ".join([name, self._pointer_to(barrier), *mask, *map(self.narrow, corner)])
                 how = "bulk_load_multicast" if blocks > 1 else "bulk_load"
                 self.line(f"{how}({self._pointer(target)}, {places});")
             case i.WaitBarrier(barrier, parity):
-                self.line(f"barrier_wait({self._pointer_to(barrier)}, {nat_text(parity)});")
+                self.line(f"barrier_wait({self._pointer_to(barrier)}, {self.nat(parity)});")
             case i.GroupFence(fragments):
                 self.line(f"wgmma_fence({self._registers(fragments)});")
             case i.GroupCommit():
@@ -248,7 +288,7 @@ class Printer:
                     f"wmma::load_matrix_sync({self.expression(_read(target))}, {self._tile(tile)}{layout});"
                 )
             case i.StoreFragment(_, tile, value):
-                stored = f"{self._pointer(tile)}, {self.expression(value)}, {nat_text(tile.leading)}"  # type: ignore[arg-type, union-attr]
+                stored = f"{self._pointer(tile)}, {self.expression(value)}, {self.narrow(tile.leading)}"  # type: ignore[arg-type, union-attr]
                 self.line(f"wmma::store_matrix_sync({stored}, {_memory_layout(tile)});")
             case i.FillFragment(fragment, target, value):
                 filled = f"{self.expression(_read(target))}, {self.expression(value)}"
@@ -257,7 +297,8 @@ class Printer:
                 operands = ", ".join(self.expression(_read(x)) for x in (target, a, b, c))
                 self.line(f"{self._library_of(target)}::mma_sync({operands});")
             case i.ForFragment(_, index, body):
-                self._elements(index, body)
+                with self.inside(command):
+                    self._elements(index, body)
 
     def _barrier(self, scope: i.Scope) -> str:
         if scope is i.Scope.CONSUMERS:
@@ -290,20 +331,21 @@ class Printer:
 
     def _for(self, loop: i.For) -> None:
         for counter in loop.counters:
-            self.line(f"{self.index_type} {counter.name} = {nat_text(counter.start)};")
+            self.line(f"{self.index_type} {counter.name} = {self.nat(counter.start)};")
         if loop.unroll:
             self.line("#pragma unroll")
         elif self.loading:  # copies of a loop's body keep more indices than those who load have registers
             self.line("#pragma unroll 1")
-        name, count = loop.index, nat_text(loop.count)
+        name, count = loop.index, self.nat(loop.count)
         self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.pattern}")
         outside = self.unrolled
         self.unrolled = (*outside, name) if loop.unroll else outside
-        self.block(loop.body)
+        with self.inside(loop):
+            self.block(loop.body)
         self.unrolled = outside
         self.depth += 1
         for counter in loop.counters:
-            counted, last = counter.name, nat_text(counter.modulus - 1)
+            counted, last = counter.name, self.nat(counter.modulus - 1)
             condition = f"if ({counter.after} == 0) " if counter.after else ""
             self.line(f"{condition}{counted} = {counted} == {last} ? 0 : {counted} + 1;")
         self.depth -= 1
@@ -311,11 +353,12 @@ class Printer:
 
     def _parallel(self, loop: i.ParallelFor) -> None:
         """Iterations that the workers do in turn: where there is a worker for each, no loop is left."""
-        first = nat_text(worker(loop.level, loop.dimension, self.launch))
-        workers = nat_text(nat(self.launch.workers(loop.level, loop.dimension)))
-        count, name = nat_text(loop.count), loop.index
+        first = self.nat(worker(loop.level, loop.dimension, self.launch))
+        workers = self.nat(nat(self.launch.workers(loop.level, loop.dimension)))
+        count, name = self.nat(loop.count), loop.index
         self.line(f"for ({self.index_type} {name} = {first}; {name} < {count}; {name} += {workers}) {{")
-        self.block(loop.body)
+        with self.inside(loop):
+            self.block(loop.body)
         self.line("}")
 
     def _new(self, new: i.New) -> None:
@@ -325,7 +368,7 @@ class Printer:
             fragment = self._fragment(new.name, element, new.layout)
             self.line(f"{f'Local<{fragment}, {prod(sizes)}>' if sizes else fragment} {new.name};")
         elif new.space is Space.SHARED:
-            offset = nat_text(new.offset) if new.offset is not None else "0"
+            offset = self.nat(new.offset) if new.offset is not None else "0"
             element_type, shared, memory = base(new.type), "Shared", "shared_memory"
             self.patterns[new.name] = swizzle(new.layout)
             if new.layout == BARRIERS:
@@ -350,10 +393,10 @@ class Printer:
         """A variable, with its first value if it gets that at once."""
         match new.body:
             case i.Sequence((i.Assign(i.Access(name), value), *rest)) if name == new.name:
-                self.line(f"{base(new.type)} {new.name} = {self.expression(value)};")
+                self.line(f"{self._declared(new, value)} {new.name} = {self.expression(value)};")
                 self.command(i.sequence(*rest))
             case body:
-                self.line(f"{base(new.type)} {new.name};")
+                self.line(f"{self._declared(new, None)} {new.name};")
                 self.command(body)
 
     def _fragment(self, name: str, type_: Fragment, lies: Layout) -> str:
@@ -384,7 +427,7 @@ class Printer:
         access = _read(barrier)
         if not isinstance(access, i.Access):
             raise TranslationError("R0799", "internal: an mbarrier was not resolved")
-        index = nat_text(flatten(access.indices, dimensions(self.types[access.buffer])))
+        index = self.nat(flatten(access.indices, dimensions(self.types[access.buffer])))
         return access.buffer if index == "0" else f"{access.buffer} + {index}"
 
     def _registers(self, fragments: tuple[i.Acceptor, ...]) -> str:
@@ -404,7 +447,7 @@ class Printer:
         operands = f"{self.expression(_read(target))}.x, {first}, {self._descriptor(b, majors[1])}"
         said = majors[1:] if in_registers else majors
         flags = "".join(f", Major::{major}" for major in said) if "MN" in said else ""
-        scale = f", {nat_text(before)} > 0" if before is not None else ""
+        scale = f", {self.nat(before)} > 0" if before is not None else ""
         return f"wgmma<{n}, {operand}{flags}>({operands}{scale});"
 
     def _descriptor(self, tile: i.Tile, major: str) -> str:
@@ -416,7 +459,7 @@ class Printer:
         first = self._pointer(replace(tile, offset=start))
         made = f"shared_descriptor({first}, {leading}, {8 * pattern}, Swizzle::B{pattern})"
         rest = size * (tile.offset - start)
-        return made if rest == constant(0) else f"further({made}, {nat_text(rest)})"
+        return made if rest == constant(0) else f"further({made}, {self.nat(rest)})"
 
     def _library_of(self, target: i.Acceptor) -> str:
         fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
@@ -444,10 +487,11 @@ class Printer:
             case i.Number(value, type_):
                 return literal(value, type_)
             case i.Natural(value, _):
-                return nat_text(value)
+                return self.nat(value)
             case i.Operator():
                 return self._operator(expr)
-            case i.ForeignCall(name, _, operands):
+            case i.ForeignCall(name, text, operands):
+                name = of_function(name) if text else name
                 return f"{name}({', '.join(self.expression(o) for o in operands)})"
             case _:
                 raise TranslationError("R0799", f"internal: {type(expr).__name__} is left in a program")
@@ -458,16 +502,16 @@ class Printer:
         # a scalar in memory is an array of one element
         given = access.indices if access.indices or sizes != (constant(1),) else (constant(0),)
         inside, rest = given[: len(sizes)], given[len(sizes) :]
-        selected = f"[{nat_text(flatten(inside, sizes))}]" if sizes else ""
-        return f"{access.buffer}{selected}" + "".join(f".x[{nat_text(n)}]" for n in rest)
+        selected = f"[{self.nat(flatten(inside, sizes))}]" if sizes else ""
+        return f"{access.buffer}{selected}" + "".join(f".x[{self.nat(n)}]" for n in rest)
 
     def _tile(self, tile: i.Expression) -> str:
         if not isinstance(tile, i.Tile):
             raise TranslationError("R0799", "internal: a tile was not resolved")
-        return f"{self._pointer(tile)}, {nat_text(tile.leading)}"
+        return f"{self._pointer(tile)}, {self.narrow(tile.leading)}"
 
     def _pointer(self, tile: i.Tile) -> str:
-        offset = nat_text(tile.offset)
+        offset = self.nat(tile.offset)
         first = f"{tile.buffer}.first" if tile.buffer in self.swizzled else tile.buffer
         return first if offset == "0" else f"{first} + ({offset})"
 
@@ -475,17 +519,22 @@ class Printer:
         return operation(expr, [self.expression(o) for o in expr.operands])
 
 
-def _defined(value: Nat) -> str:
-    """All threads of a warp have the same warpgroup, which the GPU's compiler does not see by itself."""
-    text = nat_text(value)
-    return f"uniform({text})" if value == quotient(variable("threadIdx.x"), WARPGROUP) else text
-
-
 def _read(target: object) -> i.Expression:
     """A resolved acceptor is an access, and printed as one."""
     if not isinstance(target, i.Access):
         raise TranslationError("R0799", f"internal: {type(target).__name__} is left in a program")
     return target
+
+
+def _is_index(value: i.Expression | None) -> bool:
+    """Whether it is computed from indices only."""
+    match value:
+        case i.Natural():
+            return True
+        case i.Operator("min" | "max", operands):
+            return any(map(_is_index, operands))
+        case _:
+            return False
 
 
 def _memory_layout(tile: object) -> str:

@@ -87,6 +87,7 @@ STEPS = "RISE_EMULATION_STEPS"  # the environment variable for how many steps of
 MOST_STEPS, LIMIT = 2**22, 2**63 - 1  # where nothing else says how many there may be; what can be said
 ENDLESS = 13  # in `emulation/report.hpp`
 
+MOST_BLOCKS = 2**28  # as in `emulation/launch.hpp`
 INITIALISED, WRITABLE = 1, 2  # flags of an argument
 WHOLE_NUMBER, FRACTION = -1, -2  # the "length" of a number
 TENSOR_MAP = -3  # the "length" of an array under a map
@@ -396,6 +397,10 @@ def _check_extents(grid: tuple[int, int, int], block: tuple[int, int, int], shar
     sizes = (*grid, *block)
     if len(grid) != 3 or len(block) != 3 or not all(0 < size < 2**31 for size in sizes):
         raise EmulationError("R0914", f"a grid {grid} of blocks {block} cannot be launched")
+    if prod(grid) > MOST_BLOCKS:
+        raise EmulationError(
+            "R0914", f"a grid of {prod(grid)} blocks is too large to emulate; {MOST_BLOCKS} are possible"
+        )
     if not 0 <= shared_bytes < 2**31:
         raise EmulationError("R0914", f"{shared_bytes} bytes of shared memory are not possible")
 

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from codegen.host import HostCall, HostProgram, Launching, Placed, alone
+from codegen.identifiers import shown
 from codegen.parameters import (
     Part,
+    as_indices,
     as_number,
     leaves,
     results,
@@ -103,8 +105,8 @@ def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str
     def argument(name: str) -> emulator.Argument:
         value = memory[name]
         if isinstance(value, np.ndarray):
-            return emulator.Buffer(name, value, initialised=name not in unwritten)
-        return emulator.Scalar(name, _number(value))
+            return emulator.Buffer(shown(name), value, initialised=name not in unwritten)
+        return emulator.Scalar(shown(name), _number(value))
 
     kernel, launch = launching.kernel, launching.launch
     arguments = [argument(variable.name) for variable in launching.arguments]
@@ -174,8 +176,7 @@ def _checked(part: Part, value: Any) -> Any:
             f"`{part.name}` is to be a NumPy array of shape {part.shape}; found a {type(value).__name__}",
             hint="numpy.asarray makes an array of a sequence",
         )
-    if part.indices and value.dtype == np.int64:
-        value = value.astype(part.dtype)
+    value = as_indices(part, value)
     if value.dtype != part.dtype:
         raise wrong_type(part, value.dtype)
     if value.shape != part.shape:

@@ -15,6 +15,7 @@ from codegen.launch import Launch, number
 from codegen.passes.allocate import Region, first_gap
 from codegen.passes.kernels import Temporary
 from codegen.runtime_sizes import LARGEST_COUNT, counts, index_type
+from codegen.widths import C_NAMES, HOLDS, spans
 from rise.check.specialise import Shape, check_constraint, check_natural, sizes_from_shapes
 from rise.check.symbolic import RuntimeSize
 from rise.constraint import Constraint
@@ -173,37 +174,50 @@ def alone(kernel: Kernel) -> HostProgram:
 
 
 def _launch(kernel: Kernel, values: Mapping[str, int], concrete: Concrete) -> Launching:
-    _check_counts(kernel, values)
     launch = kernel.launch.at(values)
     made = Launching(kernel, launch)
-    for axis, found, most in zip("xyz", made.grid, LARGEST_GRID, strict=True):
-        if found > most:
-            message = (
-                f"`{kernel.name}` needs {found} blocks in {axis}{_at(kernel, values)}; {most} are possible"
-            )
-            raise LaunchError("R0841", message)
+    check_grid(kernel.name, launch, _at(kernel, values))
+    _check_counts(kernel, launch, values)
     function = kernel.function
     outputs, inputs = (tuple(map(concrete, vs)) for vs in (function.outputs, function.inputs))
     return replace(made, kernel=replace(kernel, function=replace(function, outputs=outputs, inputs=inputs)))
 
 
-def _check_counts(kernel: Kernel, values: Mapping[str, int]) -> None:
-    """int counts far enough for what is known when the kernel is compiled; what is not is checked here."""
-    if index_type(kernel.function) != Scalar("i32"):
+def check_grid(name: str, launch: Launch, at: str = "") -> None:
+    """LaunchError R0841 for more blocks than a grid has; those that are not known yet are passed over."""
+    for axis, found, most in zip("xyz", launch.grid, LARGEST_GRID, strict=True):
+        if isinstance(found, int) and found > most:
+            raise LaunchError("R0841", f"`{name}` needs {found} blocks in {axis}{at}; {most} are possible")
+
+
+def _check_counts(kernel: Kernel, launch: Launch, values: Mapping[str, int]) -> None:
+    """What is known when a kernel is compiled, its indices hold; what is not is checked here."""
+    if not kernel.sizes:
         return
-    own = {size.number for size in kernel.sizes}
-    for what, size in counts(kernel.function):
+    indices = index_type(kernel.function)
+    own = {size.number: values[size.number] for size in kernel.sizes}
+    for what, size in counts(kernel.function, indices):
         # a count that depends on a loop around it is less than that of an array
         if (
             size.variables
-            and size.variables <= own
+            and size.variables <= own.keys()
             and (found := int(evaluate(size, values))) > LARGEST_COUNT
         ):
-            raise LaunchError(
-                "R0840",
-                f"in `{kernel.name}` {what.format(found)}{_at(kernel, values)}, more than int indices count",
-                hint="a kernel that is compiled for this very size has wider ones",
-            )
+            raise _uncounted(kernel, indices, what.format(found), values)
+    printed = kernel.stages[-1][1] if kernel.stages else kernel.function
+    for span in spans(printed, launch, own):
+        if not span.within(HOLDS[indices]):
+            furthest = max(span.low, span.high, key=abs)
+            what = f"an index is computed from numbers up to {furthest}"
+            raise _uncounted(kernel, indices, what, values)
+
+
+def _uncounted(kernel: Kernel, indices: Scalar, what: str, values: Mapping[str, int]) -> LaunchError:
+    return LaunchError(
+        "R0840",
+        f"in `{kernel.name}` {what}{_at(kernel, values)}, more than {C_NAMES[indices]} indices count",
+        hint="a kernel that is compiled for this very size has wider ones",
+    )
 
 
 def _at(kernel: Kernel, values: Mapping[str, int]) -> str:

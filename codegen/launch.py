@@ -20,6 +20,7 @@ WARP = 32
 WARPGROUP = 128
 GLOBAL_BLOCK = 128
 LARGEST_CLUSTER = 8
+LARGEST_DEPTH = 64
 PRODUCER = 40  # registers of a thread that loads: with 24, indices of tiles are spilled
 # warps that share a loop whose number of iterations is not known
 SOME_WARPS = 4
@@ -155,6 +156,11 @@ def derive(body: i.Command) -> Launch:
     if launch.threads > 1024:
         raise TranslationError(
             "R0714", f"a block would have {launch.threads} threads; at most 1024 are possible"
+        )
+    if launch.block[2] > LARGEST_DEPTH:
+        raise TranslationError(
+            "R0714",
+            f"a block would have {launch.block[2]} threads in z; at most {LARGEST_DEPTH} are possible",
         )
     return launch
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from codegen import imperative as i
+from codegen.identifiers import derived
 from rise.errors import TranslationError
 from rise.nat import Facts, Nat, NatVariable, at_least, constant, less_than, nat, variable
 from rise.types import Data, Index, Scalar, Space
@@ -74,10 +75,10 @@ class Named:
         return condition
 
     def fresh(self, stem: str) -> str:
-        number, name = 1, f"{stem}_1"
+        number, name = 1, derived(stem, 1)
         while name in self.taken:
             number += 1
-            name = f"{stem}_{number}"
+            name = derived(stem, number)
         self.taken.add(name)
         return name
 

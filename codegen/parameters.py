@@ -22,6 +22,7 @@ class Part:
     """One array, or one number: what a parameter of the kernel takes.
 
     indices: it holds values of `Idx[n]`: int in a kernel, int64 for the interpreter and its users
+    below:   the n of these
     tf32:    its numbers have 10 bits of fraction
     """
 
@@ -29,6 +30,7 @@ class Part:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     indices: bool = False
+    below: int | None = None
     tf32: bool = False
     value: Any = None
 
@@ -48,7 +50,9 @@ def stored(name: str, type_: Type) -> Iterator[Part]:
         yield from stored(f"{name}.1", second)
     else:
         element = element_of(type_)
-        yield Part(name, shape_of(type_), _dtype(element), isinstance(element, Index), element == TF32)
+        indices = isinstance(element, Index)
+        below = element.size.value if isinstance(element, Index) else None
+        yield Part(name, shape_of(type_), _dtype(element), indices, below, element == TF32)
 
 
 def members(type_: Type) -> tuple[Data | None, Data | None]:
@@ -123,8 +127,7 @@ def as_number(part: Part, value: Any) -> Any:
         return without_loss(part, _from_python(part, value))
     if not isinstance(value, np.ndarray | np.generic) or value.shape:
         raise LaunchError("R0806", f"`{part.name}` is to be a number; found a {type(value).__name__}")
-    if part.indices and value.dtype == np.int64:
-        value = value.astype(part.dtype)
+    value = as_indices(part, value)
     if value.dtype != part.dtype:
         raise wrong_type(part, value.dtype)
     return without_loss(part, value[()])
@@ -135,9 +138,20 @@ def _from_python(part: Part, value: bool | int | float) -> Any:
     if (whole and isinstance(value, float)) or (part.dtype.kind == "b") != isinstance(value, bool):
         raise LaunchError("R0803", f"`{part.name}` is a {type(value).__name__}, not {part.dtype}")
     try:
-        return part.dtype.type(value)
+        return part.dtype.type(as_indices(part, np.int64(value)) if part.indices else value)
     except OverflowError:
         raise LaunchError("R0803", f"`{part.name}` = {value} is beyond {part.dtype}") from None
+
+
+def as_indices(part: Part, value: Any) -> Any:
+    """Indices of NumPy as a kernel takes them; what is of another type, as it is. R0843: one out of range."""
+    if part.below is None or value.dtype not in (np.int64, part.dtype):
+        return value
+    given = np.atleast_1d(value)
+    wrong = given[(given < 0) | (given >= part.below)]
+    if wrong.size:
+        raise LaunchError("R0843", f"`{part.name}` holds {wrong[0]}, which is no index below {part.below}")
+    return value.astype(part.dtype, copy=False)
 
 
 def without_loss(part: Part, value: Any) -> Any:

@@ -13,6 +13,7 @@ from itertools import count
 
 from codegen import imperative as i
 from codegen.buffers import dimensions, flatten, members
+from codegen.identifiers import derived
 from codegen.named import INT, Named, assuming_less, assuming_not_less, decided, less, negated, whole_blocks
 from codegen.views import READING, WRITING, Choice, Path, Reading, Sizes, fed
 from rise.errors import RiseError, TranslationError
@@ -248,7 +249,7 @@ class Resolver:
         for part in path:
             match type_, part:
                 case Pair(first, second), "fst" | "snd":
-                    name, type_ = f"{name}_{part}", first if part == "fst" else second
+                    name, type_ = derived(name, part), first if part == "fst" else second
                 case (
                     (Array(_, element) | Vector(_, element) | Fragment(_, _, _, element, _)),
                     Nat(),

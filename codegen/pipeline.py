@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import codegen.primitives  # noqa: F401  # registers the translations
 from codegen import imperative as i
 from codegen.cuda import Printer
-from codegen.host import HostProgram
+from codegen.host import HostProgram, check_grid
+from codegen.identifiers import RESERVED, of_kernel, of_user
 from codegen.launch import Launch, derive
 from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
@@ -22,10 +23,10 @@ from codegen.passes.multicast import multicast
 from codegen.passes.roles import split_roles
 from codegen.passes.stores import elect_in_groups
 from codegen.passes.vectorise import vectorise
-from codegen.reserved import RESERVED
 from codegen.resolve import resolve, several_kernels
 from codegen.runtime_sizes import constraints_of, facts_of, in_units, index_type, named_for_c, open_program
 from codegen.translate import Translator
+from codegen.widths import HOLDS, I64, spans
 from rise.check.symbolic import OpenProgram, RuntimeSize
 from rise.constraint import Constraint
 from rise.errors import TranslationError
@@ -70,7 +71,7 @@ def translate(
         type_: Data = body.parameter.type  # type: ignore[assignment]
         if isinstance(type_, Function | Dependent):
             raise TranslationError("R0722", f"the input `{body.parameter.name}` is a function", body.origin)
-        variable = i.Variable(translator.name(body.parameter.name, type_), type_)
+        variable = i.Variable(translator.name(of_user(body.parameter.name), type_), type_)
         environment[body.parameter.name] = variable
         inputs.append(variable)
         names.append((body.parameter.name, type_))
@@ -127,12 +128,10 @@ def assemble(program: Expr | OpenProgram, name: str) -> HostProgram:
 
     Raises TranslationError with the place.
     """
-    if name in RESERVED or not name.isidentifier():
-        name = f"{name}_kernel" if name.isidentifier() else "kernel"
     given = named_for_c(open_program(program) if isinstance(program, Expr) else program)
     constraints = tuple(constraints_of(given))
     given = in_units(given, constraints)
-    function, names = translate(given.program, name, given.sizes)
+    function, names = translate(given.program, of_kernel(name), given.sizes)
     resolved = resolve(function, facts_of(given.sizes, constraints))
     parts = kernels(resolved)
     back = {NatVariable(size.number): size.quotient for size in given.sizes}
@@ -178,15 +177,16 @@ def result_of(program: Expr) -> Data:
     return program.type  # type: ignore[return-value]  # `translate` has checked that
 
 
-def _compiled(kernel: Kernel) -> Kernel:
-    """The passes over one kernel, and its text."""
+def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
+    """The passes over one kernel, and its text, which counts in `int` where that holds all that it counts."""
     stages = list(kernel.stages)
 
     def stage(label: str, new: i.Function) -> i.Function:
         stages.append((label, new))
         return new
 
-    indices = index_type(kernel.function)
+    if index_type(kernel.function) == I64:
+        indices = I64
     function = stage("kernel", _counting_in(indices, kernel))
     function = stage("multicast", multicast(function))
     function = stage("roles", split_roles(function))
@@ -194,6 +194,7 @@ def _compiled(kernel: Kernel) -> Kernel:
     function = stage("groups", elect_in_groups(group_products(function)))
     function = stage("distribute", distribute(function))
     launch = derive(function.body)
+    check_grid(kernel.name, launch)
     check(function, launch)
     check_accumulators(function.body)
     function, launch = place_shared(function, launch)
@@ -205,6 +206,10 @@ def _compiled(kernel: Kernel) -> Kernel:
     printed = function  # what comes now is for readers: the kernel's structure is that of before
     for label, index_pass in INDEX_PASSES:
         printed = stage(label, index_pass(printed, launch))
+    if not kernel.sizes and not all(span.within(HOLDS[indices]) for span in spans(printed, launch)):
+        if indices == I64:
+            raise TranslationError("R0740", f"an index of `{kernel.name}` is beyond 64 bits")
+        return _compiled(kernel, I64)
     printer = Printer(printed, launch, indices)
     source = printer.text()
     return replace(

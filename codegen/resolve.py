@@ -9,9 +9,9 @@ from codegen import box, distributed
 from codegen import imperative as i
 from codegen.buffers import laid_out, members
 from codegen.fragments import distribution
+from codegen.identifiers import RESERVED
 from codegen.named import Named
 from codegen.paths import Resolver
-from codegen.reserved import RESERVED
 from rise.errors import TranslationError
 from rise.nat import Facts, at_least, constant, simplify
 from rise.source import Origin

@@ -7,14 +7,14 @@ from dataclasses import replace
 from math import lcm, prod
 
 from codegen import imperative as i
-from codegen.buffers import dimensions, members
-from codegen.reserved import RESERVED
+from codegen.buffers import dimensions, inner_element, members
+from codegen.identifiers import RESERVED, derived, of_user, shown
 from rise.check.symbolic import OpenProgram, RuntimeSize
 from rise.constraint import Constraint, divisibility, natural, strongest
 from rise.errors import TranslationError
 from rise.expr import DependentLambda, Expr, Lambda, Primitive, substitute_sizes, subterms
 from rise.nat import Atom, Facts, Nat, NatVariable, constant, variable
-from rise.types import Array, Data, Scalar, is_data
+from rise.types import I32, Array, Data, Index, Scalar, is_data
 
 LARGEST_INT = 2**31 - 1
 # a loop goes on by as much as a block or a grid has workers, once beyond its end
@@ -44,10 +44,12 @@ def open_program(term: Expr) -> OpenProgram:
 
 def named_for_c(program: OpenProgram) -> OpenProgram:
     """The same with numbers that have names which C++ allows."""
-    taken = RESERVED | {size.number for size in program.sizes}
-    renamed = {s.number: unused(f"{s.number}_size", taken) for s in program.sizes if s.number in RESERVED}
-    solution = {NatVariable(old): variable(new) for old, new in renamed.items()}
-    sizes = tuple(replace(s, number=renamed.get(s.number, s.number)) for s in program.sizes)
+    taken = {part.name for part in subterms(program.program) if isinstance(part, DependentLambda)} | RESERVED
+    renamed: dict[str, str] = {}
+    for size in program.sizes:
+        renamed[size.number] = unused(of_user(size.number), {*taken, *renamed.values()})
+    solution = {NatVariable(old): variable(new) for old, new in renamed.items() if old != new}
+    sizes = tuple(replace(s, number=renamed[s.number]) for s in program.sizes)
     return OpenProgram(substitute_sizes(program.program, solution), sizes, program.constraints)
 
 
@@ -63,16 +65,18 @@ def in_units(program: OpenProgram, constraints: Sequence[Constraint]) -> OpenPro
         unit = lcm(size.unit, *(d.value for d in divisors if d.value))
         new = size
         if unit != size.unit:
-            new = RuntimeSize(size.name, unused(f"{size.name}_{unit}", taken), unit)
+            new = RuntimeSize(size.name, unused(derived(of_user(size.name), unit), taken), unit)
             solution[NatVariable(size.number)] = unit // size.unit * variable(new.number)
         sizes.append(new)
     return OpenProgram(substitute_sizes(program.program, solution), tuple(sizes), program.constraints)
 
 
 def unused(name: str, taken: Collection[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
+    number, found = 0, name
+    while found in taken:
+        number += 1
+        found = derived(name, number)
+    return found
 
 
 # --- what has to hold ---------------------------------------------------------------------------------
@@ -153,9 +157,16 @@ def totals(function: i.Function) -> Iterator[tuple[str, Nat]]:
             yield buffer.name, prod(dimensions(buffer.type), start=constant(1))
 
 
-def counts(function: i.Function) -> Iterator[tuple[str, Nat]]:
-    """The numbers of elements and of iterations that a kernel's indices have to count."""
-    yield from ((f"`{name}` has {{}} elements", total) for name, total in totals(function))
+def counts(function: i.Function, indices: Scalar) -> Iterator[tuple[str, Nat]]:
+    """The numbers of elements and of iterations that a kernel's indices have to count, and of the values of
+    indices in memory, which are of 32 bits."""
+    for type_ in _types(function):
+        element = inner_element(type_)
+        if isinstance(element, Index):
+            yield "indices up to {} are stored", element.size
+    if indices != I32:
+        return
+    yield from ((f"`{shown(name)}` has {{}} elements", total) for name, total in totals(function))
     for command in i.commands(function.body):
         if isinstance(command, i.For | i.ParallelFor):
             yield "a loop has {} iterations", command.count

@@ -38,6 +38,7 @@ WRAPPING: Mapping[Data, str] = {
 }
 SIGNED = frozenset(map(Scalar, ("i8", "i16", "i32", "i64")))
 NARROW_FLOATS = frozenset(map(Scalar, ("f16", "bf16")))
+INDICES_IN_MEMORY = 2**31
 SUFFIX = {"u32": "u", "i64": "ll", "u64": "ull"}
 
 
@@ -47,6 +48,9 @@ def base(type_: Data) -> str:
     if isinstance(element, Scalar):
         return TYPES[element.name]
     if isinstance(element, Index):
+        if element.size.value is not None and element.size.value > INDICES_IN_MEMORY:
+            message = f"values of `{element}` are stored in 32 bits, which hold those below 2^31"
+            raise TranslationError("R0741", message)
         return "int"
     raise TranslationError("R0715", f"`{element}` cannot be stored in memory")
 

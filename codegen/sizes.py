@@ -1,24 +1,86 @@
-"""Sizes and indices as C expressions."""
+"""Sizes and indices as C expressions: operators in the order in which C applies them, and their text."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from rise.errors import TranslationError
 from rise.nat import Atom, Coefficient, Monomial, Nat, NatVariable, Operation
 
 
+@dataclass(frozen=True)
+class Name:
+    """A variable, or a register: `threadIdx.x`. `cast` is the type that it is converted to first."""
+
+    name: str
+    cast: str = ""
+
+
+@dataclass(frozen=True)
+class Literal:
+    value: int
+
+
+@dataclass(frozen=True)
+class Binary:
+    """An operator `+ - * / %`, or the function `min` or `max`."""
+
+    operator: str
+    left: Tree
+    right: Tree
+
+
+@dataclass(frozen=True)
+class Negative:
+    inner: Tree
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """In parentheses."""
+
+    inner: Tree
+
+
+Tree = Name | Literal | Binary | Negative | Grouped
+
+
 def nat_text(value: Nat) -> str:
     """A size as a C expression: what is subtracted last, of the others the largest steps first."""
+    return spelled(tree(value))
+
+
+def spelled(expression: Tree) -> str:
+    match expression:
+        case Name(name, cast):
+            return f"({cast}){name}" if cast else name
+        case Literal(value):
+            return str(value)
+        case Binary("min" | "max" as name, left, right):
+            return f"{name}({spelled(left)}, {spelled(right)})"
+        case Binary(operator, left, right):
+            return f"{spelled(left)} {operator} {spelled(right)}"
+        case Negative(inner):
+            return f"-{spelled(inner)}"
+        case Grouped(inner):
+            return f"({spelled(inner)})"
+
+
+@lru_cache(maxsize=1 << 14)
+def tree(value: Nat) -> Tree:
     if not value.is_whole:  # its fractions are whole together, not each by itself
         above, below = value.fraction
-        return f"{_grouped(above)} / {_grouped(below)}"
-    text = ""
+        return Binary("/", _grouped(above), _grouped(below))
+    total: Tree | None = None
     for monomial, coefficient in sorted(value.terms, key=_order):
         part = _monomial(monomial, abs(int(coefficient)))
-        sign = "-" if coefficient < 0 else "+"
-        text += f" {sign} {part}" if text else (f"-{part}" if coefficient < 0 else part)
-    return text or "0"
+        if total is None:
+            total = Negative(part) if coefficient < 0 else part
+        else:
+            total = Binary("-" if coefficient < 0 else "+", total, part)
+    return total or Literal(0)
 
 
 def _order(term: tuple[Monomial, Coefficient]) -> tuple[bool, bool, int, Fraction]:
@@ -27,35 +89,41 @@ def _order(term: tuple[Monomial, Coefficient]) -> tuple[bool, bool, int, Fractio
     return coefficient < 0, not monomial, -degree, -abs(Fraction(coefficient))
 
 
-def _monomial(monomial: Monomial, size: int) -> str:
+def _monomial(monomial: Monomial, size: int) -> Tree:
     match monomial:
+        case ():
+            return Literal(size)
         case ((base, 1),) if size == 1:
             return _atom(base)
     factors = [_factor(a) for a, e in monomial for _ in range(e)]
-    return " * ".join(factors if factors and size == 1 else [*factors, str(size)])
+    product = factors[0]
+    for factor in [*factors[1:], *([] if size == 1 else [Literal(size)])]:
+        product = Binary("*", product, factor)
+    return product
 
 
-def _factor(base: Atom) -> str:
-    text = _atom(base)
-    return f"({text})" if isinstance(base, Operation) and base.operator in ("quotient", "remainder") else text
+def _factor(base: Atom) -> Tree:
+    made = _atom(base)
+    divides = isinstance(base, Operation) and base.operator in ("quotient", "remainder")
+    return Grouped(made) if divides else made
 
 
-def _atom(base_: Atom) -> str:
+def _atom(base_: Atom) -> Tree:
     match base_:
         case NatVariable(name):
-            return name
+            return Name(name)
         case Operation("quotient", left, right):
-            return f"{_grouped(left)} / {_grouped(right)}"
+            return Binary("/", _grouped(left), _grouped(right))
         case Operation("remainder", left, right):
-            return f"{_grouped(left)} % {_grouped(right)}"
+            return Binary("%", _grouped(left), _grouped(right))
         case Operation("min" | "max" as name, left, right):
             if left.value is not None:  # what is bounded stands in front of the bound
                 left, right = right, left
-            return f"{name}({nat_text(left)}, {nat_text(right)})"
+            return Binary(name, tree(left), tree(right))
         case _:
             raise TranslationError("R0713", f"the size {base_} cannot be computed in a kernel")
 
 
-def _grouped(value: Nat) -> str:
-    text = nat_text(value)
-    return f"({text})" if " " in text else text
+def _grouped(value: Nat) -> Tree:
+    made = tree(value)
+    return Grouped(made) if " " in spelled(made) else made

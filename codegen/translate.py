@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from codegen import imperative as i
 from codegen.buffers import members
+from codegen.identifiers import derived, of_user
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
 from rise.nat import Nat, variable
@@ -93,13 +94,16 @@ class Translator:
 
     def name(self, stem: str, type_: Data | None = None) -> str:
         """A name that nothing has, nor do the members of a pair of that type."""
-        stem = stem if stem.isidentifier() else "x"
         number, name = 0, stem
         while not self.used.isdisjoint(taken := _names(name, type_)):
             number += 1
-            name = f"{stem}_{number}"
+            name = derived(stem, number)
         self.used |= taken
         return name
+
+    def parameter(self, function: Expr, default: str, type_: Data | None = None) -> str:
+        """A name for what a function is applied to: its parameter's, where it has one."""
+        return self.name(of_user(function.parameter.name) if isinstance(function, Lambda) else default, type_)
 
     # --- the two translations -------------------------------------------------------------------------
 
@@ -232,7 +236,7 @@ class Translator:
         if not is_computed(value):
             return body(*self.apply(function, (value,), environment))
         type_: Data = value.type  # type: ignore[union-attr]  # what is computed has a type
-        name = self.name(function.parameter.name if isinstance(function, Lambda) else "value", type_)
+        name = self.parameter(function, "value", type_)
         variable = i.Variable(name, type_)
         if self.inlining:
             self.inlining[-1].append((name, value))

@@ -255,10 +255,10 @@ __device__ __forceinline__ void cluster_sync() {
 
 // The next kernel of the stream may start, as far as there is room for its blocks, if it was launched to
 // overlap with this one; and this one goes on when the kernels before have ended.
-__device__ __forceinline__ void start_next_kernel() {
+__device__ __forceinline__ void start_next_grid() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
-__device__ __forceinline__ void await_previous_kernel() {
+__device__ __forceinline__ void await_previous_grid() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 

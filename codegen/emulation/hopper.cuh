@@ -9,7 +9,7 @@
 #define __grid_constant__
 #define __cluster_dims__(...)
 
-using rise_emulation::await_previous_kernel;
+using rise_emulation::await_previous_grid;
 using rise_emulation::Barrier;
 using rise_emulation::bulk_commit;
 using rise_emulation::cluster_rank;
@@ -19,7 +19,7 @@ using rise_emulation::further;
 using rise_emulation::registers_decrease;
 using rise_emulation::registers_increase;
 using rise_emulation::shared_descriptor;
-using rise_emulation::start_next_kernel;
+using rise_emulation::start_next_grid;
 using rise_emulation::store_matrices;
 using rise_emulation::store_matrices_transposed;
 using rise_emulation::TensorMap;

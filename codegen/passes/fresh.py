@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from codegen import imperative as i
-from codegen.reserved import RESERVED
+from codegen.identifiers import RESERVED, derived
 
 
 @dataclass
@@ -17,7 +17,7 @@ class Names:
         number, name = 0, stem
         while name in self.taken:
             number += 1
-            name = f"{stem}_{number}"
+            name = derived(stem, number)
         self.taken.add(name)
         return name
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from codegen import imperative as i
+from codegen.identifiers import derived
 from codegen.launch import Launch
 from codegen.passes.fresh import Names, names_of
 from codegen.passes.walk import divisions, facts_of_workers, inside, simplified, substituted
@@ -43,7 +44,7 @@ class _Splitting:
         for size in sorted({atom.right.value or 0 for atom in divided}, reverse=True):
             if total is None or not 1 < size < total or total % size:
                 continue
-            outer, inner = (self.names.fresh(f"{loop.index}_{part}") for part in ("outer", "inner"))
+            outer, inner = (self.names.fresh(derived(loop.index, part)) for part in ("outer", "inner"))
             within = facts.with_range(outer, 0, total // size).with_range(inner, 0, size)
             body = _at(loop, size * variable(outer) + variable(inner), within)
             if len(divisions(body, {outer, inner})) < len(divided):

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from codegen import imperative as i
+from codegen.identifiers import derived
 from codegen.launch import Launch
 from codegen.passes.fresh import Names, names_of
 from codegen.passes.hoist import Place, Walk
@@ -97,14 +98,15 @@ class _Operations:
         pair = (home.number, operation.left, operation.right)
         if pair not in self.pairs:
             stem = _stem(operation.left)
-            self.pairs[pair] = (self.names.fresh(f"{stem}row"), self.names.fresh(f"{stem}column"))
+            row, column = (derived(stem, part) if stem else part for part in ("row", "column"))
+            self.pairs[pair] = (self.names.fresh(row), self.names.fresh(column))
         return self.pairs[pair][operation.operator == "remainder"]
 
 
 def _stem(value: Nat) -> str:
     match value.terms:
         case ((((NatVariable(name), 1),), 1),) if name.isidentifier():
-            return f"{name}_"
+            return name
         case _:
             return ""
 
@@ -175,7 +177,7 @@ class _Starts:
         if len(start.terms) < 2 or (self.uses[key] < 2 and not place.repeats(start)):
             return value
         buffers = self.buffers[key]
-        stem = f"{next(iter(buffers))}_start" if len(buffers) == 1 else "start"
+        stem = derived(next(iter(buffers)), "start") if len(buffers) == 1 else "start"
         name = self.walk.define(place.home(start), start, lambda: self.names.fresh(stem))
         return value - start + variable(name)
 

@@ -18,7 +18,9 @@ from itertools import count
 
 from codegen import imperative as i
 from codegen.fragments import extents
+from codegen.identifiers import derived
 from codegen.named import BOOL, or_zero
+from codegen.passes.fresh import names_of
 from codegen.paths import flatten
 from codegen.translate import ALIGNED, VECTOR
 from rise.errors import TranslationError
@@ -37,15 +39,19 @@ def vectorise(function: i.Function) -> i.Function:
         if isinstance(command, i.New):
             types[command.name] = command.type
             own |= {command.name} if command.space is Space.LOCAL else set()
-    return replace(function, body=_Vectorising(types, frozenset(own)).go(function.body, Facts()))
+    return replace(
+        function,
+        body=_Vectorising(types, frozenset(own), names_of(function).taken).go(function.body, Facts()),
+    )
 
 
 @dataclass
 class _Vectorising:
-    """types: of buffers; own: those that are a thread's registers"""
+    """types: of buffers; own: those that are a thread's registers; taken: the names that there are"""
 
     types: dict[str, Data]
     own: frozenset[str] = frozenset()
+    taken: set[str] = field(default_factory=set)
     numbers: count[int] = field(default_factory=count)
 
     def go(self, command: i.Command, facts: Facts) -> i.Command:
@@ -136,7 +142,7 @@ class _Vectorising:
     ) -> i.Command:
         """Loads, by the access to one lane, before; what is assigned goes to the target as one, if it can."""
         lane, start, assigned = _of(NatVariable(loop.index)), (constant(0),), lanes.assigned
-        registers = {access: self._name(f"{access.buffer}_vector") for access in loads}
+        registers = {access: self._name(derived(access.buffer, "vector")) for access in loads}
         types = {registers[access]: load.vector.type for access, load in loads.items()}
         made = [load.into(registers[access], assigned.origin) for access, load in loads.items()]
         stored: list[i.Command] = []
@@ -162,7 +168,9 @@ class _Vectorising:
         return at_least(start, 0, facts) and less_than(start + loop.count - 1, total, facts)
 
     def _name(self, stem: str) -> str:
-        return f"{stem}_v{next(self.numbers)}"
+        """A name that nothing has, with the next number."""
+        names = (derived(stem, f"v{number}") for number in self.numbers)
+        return next(name for name in names if name not in self.taken)
 
     def _vector(self, access: i.Access, loop: i.For, facts: Facts) -> i.Access | None:
         """The access to all lanes at once, or None where they do not lie so."""

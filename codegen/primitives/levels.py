@@ -23,7 +23,7 @@ from codegen.translate import (
     contains_array,
     continuing,
 )
-from rise.expr import Expr, Lambda
+from rise.expr import Expr
 from rise.nat import Facts, Nat, variable
 from rise.normal import is_view
 from rise.types import Array, Data, Pair, Space
@@ -39,10 +39,6 @@ LEVELS = {
     "mapWarp": Level.WARP,
     "mapLane": Level.LANE,
 }
-
-
-def parameter_name(function: Expr, default: str) -> str:
-    return function.parameter.name if isinstance(function, Lambda) else default
 
 
 Element = Callable[[str | Nat, Continuation], i.Command]
@@ -154,7 +150,7 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """con xs λX. new acc. acc(z)(acc) ; for k < n. acc(f acc X[k])(acc) ; C(acc)"""
     function, initial, _ = call.arguments
     space = call.size("a")
-    name = translator.name(parameter_name(function, "acc"), call.type)
+    name = translator.parameter(function, "acc", call.type)
     accumulator, target = i.Variable(name, call.type), i.AcceptVariable(name, call.type)
     start = start_of(translator, call, initial, target)
     update = _update(translator, call, accumulator, target)

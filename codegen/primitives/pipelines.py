@@ -16,7 +16,7 @@ from codegen import imperative as i
 from codegen.launch import number
 from codegen.passes.allocate import BARRIERS, bytes_of
 from codegen.primitives.carried import FETCH, at_index, carried
-from codegen.primitives.levels import Element, elements, in_place, parameter_name, start_of, step_of
+from codegen.primitives.levels import Element, elements, in_place, start_of, step_of
 from codegen.primitives.memory import asynchronously, layout_of, stem
 from codegen.primitives.prefetch import Halves, halves
 from codegen.translate import (
@@ -76,7 +76,7 @@ class Loaded:
 def pipelined(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """new acc, rings. acc(z)(acc) ; prologue ; for k < n. (wait ; load k+S-1 ; acc(f acc k)(acc)) ; C(acc)"""
     _, step, initial, _ = call.arguments
-    name = translator.name(parameter_name(step, "acc"), call.type)
+    name = translator.parameter(step, "acc", call.type)
     accumulator, target = i.Variable(name, call.type), i.AcceptVariable(name, call.type)
     start = start_of(translator, call, initial, target)
     update = _update(translator, call, accumulator, target)

@@ -6,7 +6,6 @@ from codegen import imperative as i
 from codegen.primitives.arrays import view, write_view
 from codegen.translate import Call, Continuation, Translator, accepting, continuing
 from codegen.views import Path, Sizes, divided, flattened, reading, writing
-from rise.expr import Lambda
 
 VIEWS = ("asVector", "asVectorAligned", "asScalar", "vectorFromScalar")
 
@@ -19,7 +18,7 @@ def each_lane(translator: Translator, call: Call, then: Continuation) -> i.Comma
     function, vector = call.arguments
 
     def body(value: i.Expression) -> i.Command:
-        name = translator.name(function.parameter.name if isinstance(function, Lambda) else "x")
+        name = translator.parameter(function, "x")
         parameter = i.Variable(name, value.type.element)  # type: ignore[union-attr]  # a vector's
         expr, inner = translator.apply(function, (parameter,), call.environment)
         mapped = translator.pure(expr, inner, call.origin)

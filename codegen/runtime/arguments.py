@@ -15,6 +15,7 @@ import numpy as np
 
 from codegen.buffers import members
 from codegen.host import HostCall, HostProgram
+from codegen.identifiers import shown
 from codegen.parameters import Part, as_number, results, stored, wrong_shape, wrong_type
 from codegen.runtime.alignment import alignments
 from codegen.runtime.arrays import UNKNOWN, Family, View, family_of
@@ -75,7 +76,7 @@ def sizes_of(program: HostProgram, arguments: Sequence[Any], given: Mapping[str,
     """The run-time sizes: those given, and those that the shapes of inputs show. R0808, R0405 …"""
     wanted = len(program.outputs) + len(program.parameters)
     if len(arguments) != wanted:
-        names = ", ".join(f"`{v.name}`" for v in (*program.outputs, *program.parameters))
+        names = ", ".join(f"`{shown(v.name)}`" for v in (*program.outputs, *program.parameters))
         raise LaunchError("R0808", f"expected {wanted} arguments ({names}), found {len(arguments)}")
     shapes: dict[str, tuple[int, ...]] = {}
     position = len(program.outputs)

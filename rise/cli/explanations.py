@@ -182,6 +182,12 @@ EXPLANATIONS: Mapping[str, str] = {
     "are the ones that the kernel's mapWarpGroup is over, and the same in all pipelines of a kernel.",
     "R0735": "One thread starts a bulk store: of the block, or of each warpgroup or warp in a map over them. "
     "In a map over threads or lanes each would start it. Use `bulkStore` outside of these maps.",
+    "R0740": "Sizes are so large that an index, or what it is computed from, is beyond 64 bits: no memory "
+    "holds such arrays.",
+    "R0741": "Arrays of `Idx[n]` are stored in 32 bits, which hold indices below 2^31. Store larger ones as "
+    "numbers, i64.",
+    "R0742": "Loads and stores of fragments and boxes take the distance of rows, and where a box starts, in "
+    "32 bits. Rows as long as that are for schedules without them.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",
@@ -220,10 +226,14 @@ EXPLANATIONS: Mapping[str, str] = {
     "Give one: `out=`.",
     "R0839": "The CUDA text of `--cuda` is another kernel than that of the program: its entry point or its "
     "parameters differ.",
-    "R0840": "A kernel for run-time sizes counts with int. For a size beyond that, compile it for this size.",
-    "R0841": "A grid has at most 2^31 - 1 blocks in x, and 65535 in y and in z.",
+    "R0840": "A kernel for run-time sizes counts with int, or with long long where it has to, and all that "
+    "its indices are computed from has to be within that. For a size beyond it, compile it for this size.",
+    "R0841": "A grid has at most 2^31 - 1 blocks in x, and 65535 in y and in z. For sizes that are known, a "
+    "kernel that needs more is refused when it is compiled.",
     "R0842": "A number or an array of NumPy for a parameter of type tf32 has more than its 10 bits of "
     "fraction. Nothing is rounded silently: take it as f32, and round it in the program, `tf32(x)`.",
+    "R0843": "An input of type Idx[n], or an element of it, is not among 0 to n - 1. Arrays and numbers of "
+    "NumPy are looked at; what lies in the memory of a GPU is not.",
     "R0851": "The products of warpgroups do not overlap: something touches their sums between start and "
     "wait, or there are too few registers. That is slow; the compiler's remark says where.",
     "R0852": "Warps that copy do not give their registers to warps that compute, since the compiler does not "

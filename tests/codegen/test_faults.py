@@ -339,7 +339,7 @@ FAULTS = [
     Fault("vectors are copied half", "staged", "R0904", printed("copy_async<8>", "copy_async<4>")),
     Fault("the last copies are not waited for", "loop of copies", "R0904|R0916",
           printed(r"wait_copies<0>\(\);", ";")),
-    Fault("a window starts one late", "windows", "wrong|R0902|R0904", printed(r"tile\[k ", "tile[1 + k ")),
+    Fault("a window starts one late", "windows", "wrong|R0902|R0904", printed(r"(tile_?)\[k ", r"\1[1 + k ")),
     Fault("rows are not padded for those who read", "staged", "R09..|wrong|refused",
           tiles(lambda t: replace(t, leading=t.leading - 8))),
     Fault("all warps share one place in shared memory", "gemm_f16", "R0907|wrong",

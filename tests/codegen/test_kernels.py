@@ -87,8 +87,8 @@ def test_several_kernels_are_exact(case: str) -> None:
 def test_a_program_without_temporaries_is_one_kernel_with_all_its_parameters() -> None:
     made = assembled("fun((xs: 5.f32, ys: 5.f32) => xs |> mapGlobal(fun(x => x + 1)))")
     (kernel,) = made.kernels
-    assert kernel.name == "f" and made.temporaries == () and made.at({}).workspace == 0
-    assert [v.name for v in kernel.function.inputs] == ["xs", "ys"]
+    assert kernel.name == "f_kernel" and made.temporaries == () and made.at({}).workspace == 0
+    assert [v.name for v in kernel.function.inputs] == ["xs_", "ys_"]
 
 
 def test_kernels_take_what_they_use() -> None:
@@ -96,11 +96,11 @@ def test_kernels_take_what_they_use() -> None:
         f"fun((xs: 5.f32, ys: 5.f32) => zip(xs |> {ONE_MORE})(ys) |> mapGlobal(fun((x, y) => x * y)))"
     )
     taken = [[v.name for v in (*k.function.outputs, *k.function.inputs)] for k in made.kernels]
-    assert taken == [["value", "xs"], ["output", "value", "ys"]]
+    assert taken == [["value", "xs_"], ["output", "value", "ys_"]]
     assert str(made).splitlines() == [
         "value : 5.f32, a temporary from kernel 1 to kernel 2",
-        "f_1(value, xs): grid 1×1×1, block 5×1×1, 0 bytes of shared memory",
-        "f_2(output, value, ys): grid 1×1×1, block 5×1×1, 0 bytes of shared memory",
+        "f_kernel_1(value, xs_): grid 1×1×1, block 5×1×1, 0 bytes of shared memory",
+        "f_kernel_2(output, value, ys_): grid 1×1×1, block 5×1×1, 0 bytes of shared memory",
     ]
 
 

@@ -131,7 +131,7 @@ def rounded_once_through_shared_memory(kernel: Kernel) -> None:
     assert barriers(kernel, Scope.WARP) > 0
     assert barriers(kernel) == 0, "each warp has its own part"
     assert kernel.launch.shared_bytes == 8 * 16 * 16 * 4
-    assert arrays(kernel)["acc"] == "2.1.Fragment[16, 16, 16, f32, Accum]"
+    assert arrays(kernel)["acc_"] == "2.1.Fragment[16, 16, 16, f32, Accum]"
 
 
 def golden(name: str, kernel: Kernel) -> None:

@@ -127,12 +127,12 @@ FAULTS = {
     "an arrival too few is expected": (r"barrier_init\(empty \+ s, 2\)", "barrier_init(empty + s, 1)"),
     "the barriers are not shown to others": (r"__syncthreads\(\);", ""),
     "the kernel before is not waited for": (
-        r"await_previous_kernel\(\);",
-        "if (threadIdx.x < 256) await_previous_kernel();",
+        r"await_previous_grid\(\);",
+        "if (threadIdx.x < 256) await_previous_grid();",
     ),
     "the kernel before is waited for too late": (
         r"registers_decrease<40>\(\);",
-        "bulk_load(ring, A_map, full, 0, 0); await_previous_kernel();",
+        "bulk_load(ring, A_map, full, 0, 0); await_previous_grid();",
     ),
     "fewer bytes are announced": (r"barrier_expect\((.*), 24576\)", r"barrier_expect(\1, 16384)"),
 }

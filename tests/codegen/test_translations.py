@@ -203,12 +203,12 @@ def test_what_is_certain_is_not_compared() -> None:
     """The middle of a padded array has neither conditions nor clamped indices."""
     for pad in ("padClamp(2, 2)", "padCst(2, 2)(0)"):
         source = kernel(f"fun(xs: 7.f32 => xs |> {pad} |> drop(2) |> take(7) |> {COPY})").source
-        assert re.search(r"output\[(\w+)\] = xs\[\1\];", source), source
+        assert re.search(r"output\[(\w+)\] = xs_\[\1\];", source), source
 
 
 def test_a_computed_index_is_stored_once() -> None:
     """Both members of a pair are read through one index."""
     made = kernel(f"fun((is: 7.Idx[5], ps: 5.(f32, i32)) => ps |> gather(is) |> {COPY})")
-    assert made.source.count("is[") == 2  # one for each of two assignments
+    assert made.source.count("is_[") == 2  # one for each of two assignments
     text = "fun((is: 7.Idx[5], ps: 5.(f32, f32)) => ps |> gather(is) |> mapSeq(fun((x, y) => x - y)))"
-    assert kernel(text).source.count("is[") == 1
+    assert kernel(text).source.count("is_[") == 1

@@ -12,7 +12,7 @@ BOTH = "|> asVector(4) |> mapGlobal(0)(fun(v => v)) |> asScalar)"
 
 def transfers(source: str) -> tuple[int, int]:
     """Vectors read from `xs`, and vectors written to `output`."""
-    return source.count("&xs["), source.count("&output[")
+    return source.count("&xs_["), source.count("&output[")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_an_accumulator_of_vectors_is_read_and_written_in_one_place() -> None:
         " |> reduceSeq(Local)(fun(acc, v => acc + v), vectorFromScalar(0)) |> fun(s =>"
         " generate(fun((i: Idx[1]) => s)) |> asScalar |> reduceSeq(Local)(fun(a, x => a + x), 0)))))"
     )
-    assert kernel(text).source.count("&xs[") == 1
+    assert kernel(text).source.count("&xs_[") == 1
     assert agrees(kernel(text), program(text))
 
 
@@ -98,7 +98,7 @@ def test_a_scalar_that_is_used_twice_is_computed_once_for_each_lane() -> None:
 def test_an_element_that_data_selects_is_read_by_itself() -> None:
     text = f"fun((is: 64.Idx[9], xs: 9.f32) => xs |> gather(is) {BOTH}"
     assert transfers(kernel(text).source) == (0, 1)
-    assert kernel(text).source.count("&is_1[") + kernel(text).source.count("&is[") <= 1
+    assert kernel(text).source.count("&is_1_[") + kernel(text).source.count("&is_[") <= 1
     assert agrees(kernel(text), program(text))
 
 

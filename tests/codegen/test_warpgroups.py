@@ -179,7 +179,7 @@ FAULTS = {
         "    wgmma_wait<1>();\n    __syncthreads();\n", "    wgmma_wait<1>();\n"
     ),
     "products are not waited for": ("    wgmma_wait<1>();\n", "    wgmma_wait<2>();\n"),
-    "sums are used too early": ("  wgmma_wait<0>(xy[0].x);\n", ""),
+    "sums are used too early": ("  wgmma_wait<0>(xy_[0].x);\n", ""),
     "too many bytes are expected": (
         "barrier_expect(full + slot_1, 24576)", "barrier_expect(full + slot_1, 24592)"
     ),

@@ -52,7 +52,7 @@ def text(rise: Any, axpy: list[str], tmp_path: Path) -> Callable[..., list[str]]
 def test_an_edited_text_is_what_runs(rise: Any, axpy: list[str], text: Any) -> None:
     run = ["run", *axpy, "--size", "n=9", *HERE, "--check"]
     same = [
-        ("a * xs[global_x]", "xs[global_x] * a"),
+        ("a * xs_[global_x]", "xs_[global_x] * a"),
         ("(Global", "(\n    Global"),
         ("float a", "/* α */ float a"),
     ]
@@ -70,9 +70,9 @@ def test_an_edited_text_is_what_runs(rise: Any, axpy: list[str], text: Any) -> N
         (
             "float> ys",
             "half> ys",
-            "parameter 3 of `axpy_kernel` is `Global<const half> ys`, the program's is",
+            "parameter 3 of `axpy_kernel` is `Global<const half> ys_`, the program's is",
         ),
-        ("float> ys", "float> zs", "`Global<const float> zs`, the program's is `Global<const float> ys`"),
+        ("float> ys_", "float> zs", "`Global<const float> zs`, the program's is `Global<const float> ys_`"),
         (", float a", "", "has 3 parameters, the program's has 4"),
         ("float a)", "float a, int n)", "has 5 parameters, the program's has 4"),
         ("bounds__(9)", "bounds__(8)", "bounded to 8 threads a block, and launched with 9"),

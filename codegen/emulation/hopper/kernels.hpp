@@ -21,19 +21,19 @@ static inline void check_following(int line) {
   if (mine == Following::Awaited) return;
   mine = Following::Used;
   if (kernel_follows)
-    RISE_FAULT(TooEarly, line, "%s uses global memory without await_previous_kernel",
+    RISE_FAULT(TooEarly, line, "%s uses global memory without await_previous_grid",
                place_name(machine.current).characters);
 }
 
-static inline void await_previous_kernel(int line = __builtin_LINE()) {
+static inline void await_previous_grid(int line = __builtin_LINE()) {
   Following& mine = following[running_agent()];
   if (mine == Following::Used)
-    RISE_FAULT(TooEarly, line, "%s has used global memory before await_previous_kernel",
+    RISE_FAULT(TooEarly, line, "%s has used global memory before await_previous_grid",
                place_name(machine.current).characters);
   mine = Following::Awaited;
   kernel_follows = true;
 }
 
-static inline void start_next_kernel() {}
+static inline void start_next_grid() {}
 
 }  // namespace rise_emulation

@@ -1,10 +1,10 @@
 #include "rise.cuh"
 
 extern "C" __global__ void __launch_bounds__(7)
-f(Global<float> output, Global<const int> is, Global<const float> xs) {
+f_kernel(Global<float> output, Global<const int> is_, Global<const float> xs_) {
   const int global_x = blockIdx.x * 7 + threadIdx.x;
   for (int i = 0; i < 3; i += 1) {  // mapSeq
-    int index_1 = is[global_x];
-    output[global_x * 3 + i] = xs[index_1 * 3 + i];
+    int index_1 = is_[global_x];
+    output[global_x * 3 + i] = xs_[index_1 * 3 + i];
   }
 }

@@ -1,7 +1,7 @@
 #include "rise.cuh"
 
 extern "C" __global__ void __launch_bounds__(128)
-gemm(Global<float> output, Global<const half> A, Global<const half> B, Global<const float> C, float alpha, float beta) {
+gemm_kernel(Global<float> output, Global<const half> A, Global<const half> B, Global<const float> C, float alpha_, float beta_) {
   const int block_y = blockIdx.y;
   const int block_x = blockIdx.x;
   const int warp = threadIdx.x / 32;
@@ -19,10 +19,10 @@ gemm(Global<float> output, Global<const half> A, Global<const half> B, Global<co
   const int start_1 = block_y * 10240 + thread_x_row_1 * 160 + block_x * 32 + thread_x_column_1 * 4;
   const int tile_start_1 = thread_x_row_1 * 40 + thread_x_column_1 * 4;
   Shared<float> tile = shared_memory<float>(0);
-  Local<wmma::fragment<wmma::accumulator, 16, 16, 16, float>, 2> xy;
+  Local<wmma::fragment<wmma::accumulator, 16, 16, 16, float>, 2> xy_;
   #pragma unroll
   for (int i_1 = 0; i_1 < 2; i_1 += 1) {  // generate
-    wmma::fill_fragment(xy[i_1], 0.0f);
+    wmma::fill_fragment(xy_[i_1], 0.0f);
   }
   Shared<half> ring = shared_memory<half>(0);
   Shared<half> ring_1 = shared_memory<half>(5120);
@@ -44,14 +44,14 @@ gemm(Global<float> output, Global<const half> A, Global<const half> B, Global<co
       for (int i_8 = 0; i_8 < 2; i_8 += 1) {  // mapSeqUnroll
         wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a_fragment;
         wmma::load_matrix_sync(a_fragment, ring + (warp_row * 1280 + i_8 * 640 + k_2 * 16), 40);
-        wmma::mma_sync(xy[i_8], a_fragment, b_fragment[0], xy[i_8]);
+        wmma::mma_sync(xy_[i_8], a_fragment, b_fragment[0], xy_[i_8]);
       }
     }
   }
   __syncthreads();
   #pragma unroll
   for (int i_10 = 0; i_10 < 2; i_10 += 1) {  // mapSeqUnroll
-    wmma::store_matrix_sync(tile + (i_10 * 640 + tile_start), xy[i_10], 40, wmma::mem_row_major);
+    wmma::store_matrix_sync(tile + (i_10 * 640 + tile_start), xy_[i_10], 40, wmma::mem_row_major);
   }
   __syncthreads();
   #pragma unroll
@@ -63,7 +63,7 @@ gemm(Global<float> output, Global<const half> A, Global<const half> B, Global<co
     copy_vector<4>(&tile_vector_v1[0], &tile[i_12 * 640 + tile_start_1]);
     #pragma unroll
     for (int lane_5 = 0; lane_5 < 4; lane_5 += 1) {  // lanes
-      result_v2[lane_5] = ((alpha * tile_vector_v1[lane_5]) + (beta * C_vector_v0[lane_5]));
+      result_v2[lane_5] = ((alpha_ * tile_vector_v1[lane_5]) + (beta_ * C_vector_v0[lane_5]));
     }
     copy_vector<4>(&output[i_12 * 2560 + start_1], &result_v2[0]);
   }

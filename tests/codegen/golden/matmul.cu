@@ -1,13 +1,13 @@
 #include "rise.cuh"
 
 extern "C" __global__ void __launch_bounds__(7)
-f(Global<float> output, Global<const float> A, Global<const float> B) {
+f_kernel(Global<float> output, Global<const float> A, Global<const float> B) {
   const int global_x = blockIdx.x * 7 + threadIdx.x;
   for (int i = 0; i < 11; i += 1) {  // mapSeq
-    float acc = 0.0f;
+    float acc_ = 0.0f;
     for (int k = 0; k < 5; k += 1) {  // reduceSeq
-      acc = (acc + (A[global_x * 5 + k] * B[k * 11 + i]));
+      acc_ = (acc_ + (A[global_x * 5 + k] * B[k * 11 + i]));
     }
-    output[global_x * 11 + i] = acc;
+    output[global_x * 11 + i] = acc_;
   }
 }

@@ -1,29 +1,29 @@
 #include "rise.cuh"
 
 extern "C" __global__ void __launch_bounds__(64)
-f(Global<float> output, Global<const float> xs) {
+f_kernel(Global<float> output, Global<const float> xs_) {
   const int block_x = blockIdx.x;
   const int thread_x = threadIdx.x;
-  const int xs_start = block_x * 1024 + thread_x * 4;
+  const int xs_start_ = block_x * 1024 + thread_x * 4;
   Shared<float> tile = shared_memory<float>(128);
   Shared<float> tile_1 = shared_memory<float>(0);
   Shared<float> tile_2 = shared_memory<float>(128);
   Shared<float> tile_3 = shared_memory<float>(0);
   Shared<float> tile_4 = shared_memory<float>(256);
   Shared<float> tile_5 = shared_memory<float>(0);
-  float acc = 0.0f;
+  float acc_ = 0.0f;
   for (int k = 0; k < 2; k += 1) {  // reduceSeq
     alignas(16) Local<float, 8> value;
     #pragma unroll
     for (int i = 0; i < 2; i += 1) {  // mapSeqUnroll
-      copy_vector<4>(&value[i * 4], &xs[k * 512 + i * 256 + xs_start]);
+      copy_vector<4>(&value[i * 4], &xs_[k * 512 + i * 256 + xs_start_]);
     }
     #pragma unroll
     for (int k_1 = 0; k_1 < 8; k_1 += 1) {  // reduceSeqUnroll
-      acc = (acc + value[k_1]);
+      acc_ = (acc_ + value[k_1]);
     }
   }
-  tile_5[thread_x] = acc;
+  tile_5[thread_x] = acc_;
   __syncthreads();
   if (thread_x < 32) {
     float x_2 = 0.0f;

@@ -155,7 +155,7 @@ def test_a_call_costs_little() -> None:
     calls = {}
     driver = Driver(gpu, 1, 0)
     driver._launch.restype = None
-    loaded = Loaded(axpy(9), driver, [b"axpy"])
+    loaded = Loaded(axpy(9), driver, [b"axpy_kernel"])
     out, xs, ys = (torch.on(gpu.array(np.ones(9, np.float32))) for _ in range(3))
     calls["torch"] = _microseconds(lambda: loaded(out, xs, ys, 1.0, stream=0))
     through = [Interface(gpu.array(np.ones(9, np.float32))) for _ in range(3)]
