@@ -11,7 +11,7 @@ from codegen import show as imperative
 from codegen.host import HostProgram
 from codegen.text import cuda_text
 from rise.check.specialise import inputs_of
-from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
+from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note, show_code, write_file
 from rise.errors import UsageError
 from rise.expr import Expr
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     program = chosen.program
     if arguments.stage == "high":
         return _put(arguments, show_function(program))
-    success = derived(program, strategy)
+    success = derived(program, strategy, building(chosen))
     if arguments.stage == "low":
         return _put(arguments, show_function(success.term))
     made = program_of(chosen, success)

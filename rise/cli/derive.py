@@ -17,7 +17,7 @@ from rewrites.derivation import described as saved
 from rewrites.result import Step, Success, one_line, show_path
 from rise.check.compare import Comparison, Tolerance, compare, tolerance
 from rise.check.specialise import inputs_of
-from rise.cli.stages import chosen_strategy, derived, subject
+from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
 from rise.cli.terminal import note, write_file
 from rise.errors import UsageError
 from rise.expr import Expr
@@ -28,8 +28,9 @@ from rise.pretty import show
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the steps and the result; with --check stops at the first step that changes the meaning."""
-    program = data_flow(subject(arguments).program)
-    success = _success(program, arguments)
+    chosen = subject(arguments)
+    program = data_flow(chosen.program)
+    success = _success(chosen, program, arguments)
     verdicts = list(checked(program, success, arguments.seed)) if arguments.check else []
     if arguments.save:
         write_file(Path(arguments.save), json.dumps(saved(program, success), indent=1, ensure_ascii=False))
@@ -44,11 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(v.agrees for v in verdicts) else 1
 
 
-def _success(program: Expr, arguments: argparse.Namespace) -> Success:
+def _success(chosen: Subject, program: Expr, arguments: argparse.Namespace) -> Success:
     """By the strategy, or by the steps of a file."""
     strategy = chosen_strategy(arguments)
     if arguments.replay is None:
-        return derived(program, strategy)
+        return derived(program, strategy, building(chosen))
     replayed = replay(program, read(_text(arguments.replay)))
     _warn(replayed)
     return replayed.success

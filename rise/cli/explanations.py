@@ -118,7 +118,6 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0610": "Two rules are declared under one name: a derivation could not say which one it means.",
     "R0621": "A schedule needs more threads, registers or shared memory than a block has. The message names "
     "the parameter, and the hint a value that would do.",
-    "R0622": "Parameters that were remembered by `rise tune` do not fit the strategy any more. Tune again.",
     "R0699": "An internal error: a rule made a term that is not well typed. Please report it.",
     "R0701": "A low-level program must say how each result is written: by a loop (`mapSeq`) or in parallel.",
     "R0702": "A result that is read later must be stored: `toMem(Local)`, `toMem(Shared)`.",

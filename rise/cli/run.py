@@ -18,7 +18,7 @@ from codegen.host import HostProgram
 from codegen.text import edited
 from rise.check.compare import Comparison, compare, tolerance
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
-from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
+from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
 from rise.errors import LaunchError, UsageError
 from rise.expr import Expr
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _program(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> HostProgram:
     """The kernels; with --cuda, their text from a file."""
-    made = program_of(chosen, derived(chosen.program, strategy))
+    made = program_of(chosen, derived(chosen.program, strategy, building(chosen)))
     return edited(made, read_text(Path(arguments.cuda))) if arguments.cuda else made
 
 
