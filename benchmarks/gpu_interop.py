@@ -292,6 +292,27 @@ def torch_claims() -> dict[str, Claim]:
         torch.cuda.synchronize()
         same(out, 2 * xs + ys)
 
+    def recorded_with_temporaries() -> None:
+        """Two graphs of one program, recorded on streams without a call before, replayed side by side."""
+        squares = "xs |> map(fun(x => x * x)) |> toMem(Global)"
+        text = f"def f = fun(xs: 10007.f32 => {squares} |> map(fun(x => x + 1)))"
+        f = codegen.compile(check_text(text)["f"], default(), backend="cuda")
+        given = [there(np.full(10007, value, np.float32)) for value in (2, 3)]
+        outs = [torch.zeros(10007, device="cuda") for _ in given]
+        graphs = [torch.cuda.CUDAGraph() for _ in given]
+        for graph, xs, out in zip(graphs, given, outs, strict=True):
+            with torch.cuda.graph(graph):
+                f(xs, out=out)
+        streams = [torch.cuda.Stream() for _ in given]
+        torch.cuda.synchronize()
+        for _ in range(100):
+            for graph, stream in zip(graphs, streams, strict=True):
+                with torch.cuda.stream(stream):
+                    graph.replay()
+        torch.cuda.synchronize()
+        same(outs[0], np.full(10007, 5, np.float32))
+        same(outs[1], np.full(10007, 10, np.float32))
+
     return {
         "torch in, torch out": tensors,
         "torch's current stream": on_torchs_stream,
@@ -302,6 +323,7 @@ def torch_claims() -> dict[str, Claim]:
         "torch pairs": tuples,
         "torch refusals": refusals,
         "recorded in a CUDA graph": recorded,
+        "recorded with temporaries": recorded_with_temporaries,
     }
 
 

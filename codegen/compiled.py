@@ -6,7 +6,7 @@ import keyword
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from codegen.execute import available_backend, checked_inputs, poisoned, result_of, run_emulated
 from codegen.host import HostProgram, alone
@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 # a rule or a strategy: what it returns has the `term`, or is a failure that has the `error`
 Strategy = Callable[[Expr], Any]
 Program = Definition | Expr | Kernel | HostProgram
+# of a low-level program, for a target: the bytes of shared memory that a block takes; raises a RiseError
+# where the program is no kernel that should run
+Builds = Callable[[Expr, str], int]
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A strategy that has several candidates, and takes the first that builds."""
+
+    def first_that(self, builds: Builds) -> Strategy: ...
 
 
 def compile(
@@ -63,17 +73,30 @@ def compile(
         raise UsageError("R0013", f"programs run on the backend `cuda` or `emulate`: {found}")
     if target is not None:
         check_target(target)
-    made = _host_program(program, strategy, sizes or {}, runtime, name)
     if chosen == "cuda" and target is None:
         from codegen.runtime import device_target
 
         target = device_target()
-    return Compiled(made, chosen, target, _resources(made, target, spills) if target else ())
+
+    def lowered(term: Expr, assembled: Callable[[Expr], HostProgram]) -> HostProgram:
+        """With a strategy that has several candidates, by the first that gives what is asked for."""
+
+        def builds(low: Expr, _: str) -> int:
+            made = assembled(low)
+            if target:
+                resources_of(made, target, spills)
+            return made.shared_bytes
+
+        which = strategy.first_that(builds) if isinstance(strategy, Choosing) else strategy
+        return assembled(_lowered(term, which))
+
+    made = _host_program(program, lowered, sizes or {}, runtime, name)
+    return Compiled(made, chosen, target, resources_of(made, target, spills) if target else ())
 
 
 def _host_program(
     program: Program,
-    strategy: Strategy | None,
+    lowered: Callable[[Expr, Callable[[Expr], HostProgram]], HostProgram],
     sizes: Mapping[str, int],
     runtime: Iterable[str] | Mapping[str, int],
     name: str | None,
@@ -87,11 +110,15 @@ def _host_program(
             units = runtime if isinstance(runtime, Mapping) else dict.fromkeys(runtime, 1)
             if units:
                 left = opened(program, sizes, units)
-                term = _lowered(left.program, strategy)
-                return assemble(OpenProgram(term, left.sizes, left.constraints), name or program.name)
-            return assemble(_lowered(specialise(program, sizes), strategy), name or program.name)
+                return lowered(
+                    left.program,
+                    lambda low: assemble(
+                        OpenProgram(low, left.sizes, left.constraints), name or program.name
+                    ),
+                )
+            return lowered(specialise(program, sizes), lambda low: assemble(low, name or program.name))
         case _:
-            return assemble(_lowered(program, strategy), name or "kernel")
+            return lowered(program, lambda low: assemble(low, name or "kernel"))
 
 
 def _lowered(program: Expr, strategy: Strategy | None) -> Expr:
@@ -108,7 +135,8 @@ def _lowered(program: Expr, strategy: Strategy | None) -> Expr:
     return lowered
 
 
-def _resources(program: HostProgram, target: str, spills: str) -> tuple[Resources, ...]:
+def resources_of(program: HostProgram, target: str, spills: str = "refuse") -> tuple[Resources, ...]:
+    """What each kernel takes of a multiprocessor. CompilationError as the compiler says; R0832 for spills."""
     from codegen.runtime import check_spills, resources
 
     found = tuple(resources(k.source, target)[k.name] for k in program.kernels)

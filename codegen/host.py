@@ -49,6 +49,11 @@ class HostProgram:
     sizes: tuple[RuntimeSize, ...] = ()
     constraints: tuple[Constraint, ...] = ()
 
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block, in the kernel that takes most."""
+        return max(kernel.launch.shared_bytes for kernel in self.kernels)
+
     def sizes_from(self, shapes: Mapping[str, Shape]) -> dict[str, int]:
         """The sizes that the shapes of inputs determine."""
         names = [size.name for size in self.sizes]

@@ -14,7 +14,7 @@ from codegen.named import Named
 from codegen.paths import Resolver
 from rise.errors import TranslationError
 from rise.nat import Facts, at_least, constant, simplify
-from rise.source import Origin
+from rise.source import Note, Origin
 from rise.types import ROW_MAJOR, Fragment, Space
 
 
@@ -29,7 +29,10 @@ def resolve(function: i.Function, facts: Facts = Facts()) -> i.Function:
 
 
 def several_kernels(
-    what: str, origin: Origin, hint: str = "store it with `toMem(Global)` outside of all maps"
+    what: str,
+    origin: Origin,
+    hint: str = "store it with `toMem(Global)` outside of all maps",
+    notes: tuple[Note, ...] = (),
 ) -> TranslationError:
     """The refusal of what one kernel cannot do: its blocks do not wait for each other."""
     return TranslationError(
@@ -37,6 +40,7 @@ def several_kernels(
         f"{what}: a result for the whole grid that others read needs a kernel of its own",
         origin,
         hint,
+        notes=notes,
     )
 
 

@@ -126,6 +126,13 @@ LET_MAP = rule(
     "let >> *g", "(let y = x in f(y)) |> map(g)", "let y = x in f(y) |> map(g)", meaning="Names outermost."
 )
 
+MAP_LET = rule(
+    "*(let), as a map before",
+    "xs |> map(fun(x => let y = f(x) in g(y)))",
+    "xs |> map(f) |> map(g)",
+    meaning="What gets a name in a map's function, which uses nothing else, is computed by a map before.",
+)
+
 
 def share(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ...], meaning: str) -> Computed:
     """f(x) → let y = x in f(y), for the largest `wanted` part x that occurs more than once.

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rewrites.rule import computed, rule
-from rise.expr import Apply, Expr, Lambda, Primitive, apply
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    Primitive,
+    apply,
+    call,
+    children,
+    distinct_binders,
+    fresh_name,
+    subterms,
+    with_children,
+)
 from rise.primitives.declare import primitive
-from rise.types import is_data
+from rise.types import Space, is_data
 
 NAMED = rule("let, introduced", "x", "let y = x in y", meaning="A value is given a name.")
 MAP_FIRST_NAMED = rule(
@@ -43,5 +58,101 @@ def APPLIED_AS_LET(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
         return "expected a function that is applied"
     if not is_data(term.argument.type) or not is_data(term.type):
         return "a let names data, in data"
-    let = Primitive(primitive("let"), (term.argument.type, term.type), term.origin)  # type: ignore[arg-type]  # data
-    return apply(let, term.argument, term.function, origin=term.origin)
+    return _let(term.argument, term.function)
+
+
+def _let(value: Expr, function: Lambda) -> Expr:
+    let = Primitive(primitive("let"), (value.type, function.body.type), function.origin)  # type: ignore[arg-type]  # data
+    return apply(let, value, function, origin=function.origin)
+
+
+# --- what a kernel gives to later ones --------------------------------------------------------------------
+
+
+def is_global(term: Expr) -> bool:
+    """Whether a term is a value put into global memory."""
+    applied = call(term)
+    stored = applied is not None and applied[0] == "toMem" and len(applied[2]) == 1
+    return stored and applied is not None and Space.GLOBAL in applied[1].arguments
+
+
+@computed(
+    "toMem(Global), first",
+    "f(x |> toMem(Global)) → let y = x |> toMem(Global) in f(y), nothing in x bound in f but by lets",
+    (
+        "fun(xs: 5.i32 => xs |> map(fun(x => x + 1)) |> toMem(Global) |> slide(2)(1)"
+        " |> map(fun(w => w |> reduce(+, 0))))",
+        "fun(xs: 5.i32 => let total = xs |> reduce(+, 0) in let ys = xs |> map(fun(x => x - total))"
+        " |> toMem(Global) in zip(ys)(ys |> scan(+, 0)) |> map(fun((x, y) => x * y * total)))",
+        "fun((xs: 5.i32, ys: 3.i32) => xs |> map(fun(x => x + (ys |> scan(+, 0) |> toMem(Global)"
+        " |> reduce(max, 0)))))",
+    ),
+    "What a kernel stores for those after it, before everything that uses it; with the lets that it uses.",
+)
+def GLOBAL_FIRST(term: Expr) -> Expr | str:  # noqa: N802
+    if not is_data(term.type):
+        return "expected data"
+    applied = call(term)
+    first = applied[2][0] if applied is not None and applied[0] == "let" else None
+    if first is not None and is_global(first) and next(_stored(first, ()))[0] is first:
+        return "what is stored in global memory is first already"
+    term = distinct_binders(term)
+    found = next(_stored(term, ()), None)
+    if found is None:
+        return "nothing is stored in global memory that could be stored before"
+    part, value = found
+    names = {x.name for x in subterms(term) if isinstance(x, Identifier)} | {
+        x.parameter.name for x in subterms(term) if isinstance(x, Lambda)
+    }
+    name = Identifier(fresh_name("stored", names), part.type, part.origin)
+    return _let(value, Lambda(name, _replaced(term, part, name), term.origin))
+
+
+# a function around a term, and what it is applied to where that has a name by it
+Around = tuple[Lambda, Expr | None]
+
+
+def _stored(term: Expr, around: tuple[Around, ...]) -> Iterator[tuple[Expr, Expr]]:
+    """What is stored in global memory, the innermost first, and what it is with the lets that it uses."""
+    for child, given in _scopes(term):
+        inner = around if given is None else (*around, given)
+        yield from _stored(child, inner)
+    if is_global(term) and (value := _closed(term, around)) is not None:
+        yield term, value
+
+
+def _scopes(term: Expr) -> Iterator[tuple[Expr, Around | None]]:
+    """The parts of a term, and the function that a part is the body of."""
+    applied = call(term)
+    if applied is not None and applied[0] == "let" and len(applied[2]) == 2:
+        value, function = applied[2]
+        named = value
+    elif isinstance(term, Apply) and isinstance(term.function, Lambda):
+        function, named = term.function, term.argument
+    else:
+        for child in children(term):
+            yield child, (term, None) if isinstance(term, Lambda) else None
+        return
+    yield named, None
+    if isinstance(function, Lambda):
+        yield function.body, (function, named)
+    else:
+        yield function, None
+
+
+def _closed(stored: Expr, around: tuple[Around, ...]) -> Expr | None:
+    """With the lets inside of which it stands, as far as it uses them; None if it uses what a loop binds."""
+    _, head, (value,) = call(stored)  # type: ignore[misc]  # it is stored
+    for function, named in reversed(around):
+        if function.parameter.name not in value.free:
+            continue
+        if named is None:
+            return None
+        value = _let(named, Lambda(function.parameter, value, function.origin))
+    return apply(head, value, origin=stored.origin)
+
+
+def _replaced(term: Expr, part: Expr, name: Identifier) -> Expr:
+    if term == part:
+        return name
+    return with_children(term, tuple(_replaced(child, part, name) for child in children(term)))

@@ -39,6 +39,7 @@ from strategies.evaluation import (
     source,
     writes_below,
 )
+from strategies.kernels import each_kernel
 from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import computes, in_inputs, mapped
 
@@ -79,13 +80,16 @@ SMALL = 1024
 
 def default() -> Strategy:
     """The outermost map over all threads of the grid, everything else sequential; for any program."""
-    return Strategy("default", in_inputs(Strategy("lowered", _lowered)))
+    return Strategy("default", in_inputs(each_kernel(lowered)))
 
 
 def _lowered(term: Expr) -> Result:
     if has_levels(term):
         return seq(loops, written(LOOP))(term)
     return seq(folds, depending(lambda new: written(GRID if independent(new) else LOOP)))(term)
+
+
+lowered = Strategy("lowered", _lowered)
 
 
 # --- writing --------------------------------------------------------------------------------------------

@@ -14,11 +14,25 @@ from dataclasses import replace
 from rewrites import blocks as b
 from rewrites import lowering as low
 from rewrites.loops import HOIST_STORED
-from rewrites.result import Result, Success
-from rise.expr import Apply, Expr, Identifier, Lambda, call, children
+from rewrites.maps import MAP_LET
+from rewrites.result import Failure, Result, Success
+from rewrites.storing import APPLIED_AS_LET
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
 from rise.types import Array, Pair, Scalar, Type
 from strategies.blocks import THREADS, Block, reduced_length, refuse
-from strategies.core import Rewrite, Strategy, all_, argument, at_children, depending, id_, seq, try_
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    all_,
+    argument,
+    at_children,
+    check,
+    depending,
+    id_,
+    normalize,
+    seq,
+    try_,
+)
 from strategies.loops import nearest
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
@@ -37,14 +51,42 @@ def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -
         found = _row(term)
         if found is None:
             return refuse("rows", "expected a map over the rows of an array")
+        if isinstance(computed_before(term), Success):
+            return seq(computed_before, depending(chosen))
         row, size = found
         if size % block.step:
             return refuse("rows", f"{block.step} does not divide {size}, the length of the rows")
         work = in_block(replace(block, loads=size // block.step), keep)
         kept = _keeping(row, block) if keep else id_
-        return seq(mapped(seq(kept, work)), low.MAP_BLOCK.with_sizes(d=0))
+        return seq(mapped(seq(named, kept, work, check(_all_lowered, "rows", LEFT))), LOWERED)
 
     return Strategy("rows", in_inputs(nearest(depending(chosen))))
+
+
+named = try_(normalize(APPLIED_AS_LET))
+LOWERED = low.MAP_BLOCK.with_sizes(d=0)
+LEFT = (
+    "in the function of the rows a reduction is left of what is computed for an element of an array; compute"
+    " it by a map over the rows before, as in `X |> map(map(f)) |> map(softmax)`, or use `default`"
+)
+
+
+def _all_lowered(term: Expr) -> bool:
+    """Whether no reduction is left, which would be stored nowhere."""
+    return not any(isinstance(part, Primitive) and part.name == "reduce" for part in subterms(term))
+
+
+def _computed_before(term: Expr) -> Result:
+    """A row that is computed from another, under a name, is the row of a map over computed rows."""
+    name = seq(mapped(try_(APPLIED_AS_LET)), MAP_LET)(term)
+    if isinstance(name, Failure):
+        return name
+    rows_ = call(name.term)[2][1]  # type: ignore[index]  # a map of two
+    is_row = isinstance(rows_.type, Array) and isinstance(rows_.type.element, Array)
+    return name if is_row else Failure("rows", term, "what is named is no row")
+
+
+computed_before = Strategy("computed_before", _computed_before)
 
 
 def _row(term: Expr) -> tuple[Identifier, int] | None:
@@ -76,17 +118,26 @@ def in_block(block: Block, keep: bool = True) -> Strategy:
     def run(term: Expr) -> Result:
         applied = call(term)
         if applied is not None and applied[0] == "let":
-            return seq(nth_operand(0, named), nth_operand(1, in_function(run)))(term)
+            value = seq(reductions(block), id_) if _by_element(applied[2][1]) else named_array
+            return seq(nth_operand(0, value), nth_operand(1, in_function(run)))(term)
         if reduced_length(term) is not None:
             return block.reduce(id_)(term)
         written = block.write if isinstance(term.type, Array) else by_one
         return seq(reductions(block), written)(term)
 
-    def named(term: Expr) -> Result:
+    def named_array(term: Expr) -> Result:
         stored = keep and isinstance(term.type, Array) and isinstance(term.type.element, Scalar)
         return seq(reductions(block), block.keep if stored else id_)(term)
 
     return Strategy("in_block", run)
+
+
+def _by_element(function: Expr) -> bool:
+    """Whether single elements of what a function is given are read: registers of one thread have them."""
+    if not isinstance(function, Lambda):
+        return False
+    elements = (part for part in subterms(function.body) if _is_element(part))
+    return any(function.parameter.name in part.free for part in elements)
 
 
 # a number, written by the first of all threads

@@ -56,7 +56,9 @@ from strategies.core import (
     top_down,
     try_,
 )
+from strategies.default import lowered
 from strategies.hide import hiding
+from strategies.kernels import each_product_kernel
 from strategies.normal_forms import form_outward, fuse_once, view_inward
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.products import (
@@ -208,6 +210,8 @@ def at_step(s: Rewrite) -> Strategy:
 def tensor_core(p: Parameters) -> Strategy:
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
+    Of several kernels it is for those with products; `default` lowers the others.
+
     Tiles need not divide the matrices: then longer ones are multiplied, with zeros behind their ends.
 
     block:     the part of the result that a block computes (m, n), and how much of k at a time
@@ -233,7 +237,7 @@ def tensor_core(p: Parameters) -> Strategy:
     validate(p)
     whole = schedule(p)
     split = whole if p.split_k_blocks == 1 else over_blocks(p.split_k_blocks, p.block[2], whole, in_tiles)
-    return Strategy("tensor_core", in_inputs(split))
+    return Strategy("tensor_core", in_inputs(each_product_kernel(split, lowered)))
 
 
 def validate(p: Parameters) -> None:

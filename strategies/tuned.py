@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from rewrites.result import Failure, Result, Success
-from rise.errors import StrategyError, UsageError
+from rise.errors import RiseError, StrategyError
 from rise.expr import Expr
 from strategies.core import Strategy
 from strategies.registry import find
 from strategies.search.hardware import Gpu, for_target
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
-from strategies.search.space import Point, ranked, varied
+from strategies.search.space import Point, Ranked, candidates
 from strategies.search.store import Record, lookup, point_of
+from strategies.search.trials import SHARED, Trials, summary
 
-TRIED = 16  # of what the model ranks first, until one derives
-NOTHING = "nothing is remembered of this program, and it is no product of matrices, which a model could rank"
+FIRST = 16  # of what the model ranks first, tiles that differ
+TRIED = 24  # until one is a kernel
+NO_PRODUCT = "it is no product of matrices of known sizes, which a model could rank"
+# of a low-level program, for a target: the bytes of shared memory that a block of its kernels takes. Raises
+# a RiseError where the program is no kernel that should run
+Builds = Callable[[Expr, str], int]
 
 
 @dataclass(frozen=True)
@@ -33,61 +38,141 @@ class Choice:
 
 @dataclass(frozen=True)
 class Tuned(Strategy):
-    """choice: what a term is rewritten by; None where there is nothing to choose."""
+    """choice: what a term is rewritten by.
 
-    choice: Callable[[Expr], Choice | None] = field(kw_only=True)
+    first_that: the same strategy, for which a candidate counts only if the program that it gives builds.
+    """
+
+    choice: Callable[[Expr], Choice] = field(kw_only=True)
+    first_that: Callable[[Builds], Tuned] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What `tuned` was asked for, and what it is told of kernels."""
+
+    gpu: Gpu
+    target: str
+    store: str
+    strategy: str
+    builds: Builds | None = None
+
+    def attempt(self, point: Point, term: Expr) -> Success | RiseError:
+        """What a point makes of a term; why it makes no kernel of it."""
+        try:
+            result = find(point.strategy).make(point.settings)(term)
+            if isinstance(result, Failure):
+                return result.error(point.strategy)
+            if self.builds is not None:
+                self._check(self.builds(result.term, self.target))
+        except RiseError as error:
+            return error
+        return result
+
+    def _check(self, shared: int) -> None:
+        there = self.gpu.limits.shared_bytes
+        if shared > there:
+            message = f"{shared} bytes of shared memory are needed; at most {there} exist for {self.target}"
+            raise StrategyError(SHARED, message)
 
 
 def tuned(target: str = "sm_90a", store: str = "", strategy: str = "tensor_core") -> Tuned:
     """The parameters that `rise tune` remembers for a program; else the first that the cost model ranks.
 
+    What does not derive is passed over, and what does not build where that is tried (`first_that`). The last
+    candidate is `default`, which is for any program.
+
     target:   the GPU that code is for
     store:    a file of remembered parameters, besides those that are found always
     strategy: whose parameters the model chooses, where nothing is remembered
     """
-    gpu = for_target(target)
-    done: dict[str, tuple[Choice | None, Result]] = {}
+    return _tuned(_Search(for_target(target), target, store, strategy))
 
-    def chosen(term: Expr) -> tuple[Choice | None, Result]:
+
+def _tuned(search: _Search) -> Tuned:
+    done: dict[str, tuple[Choice, Result]] = {}
+
+    def chosen(term: Expr) -> tuple[Choice, Result]:
         key = identity(term)
         if key not in done:
-            record = lookup(key, target, store)
-            if record is not None:
-                done[key] = _remembered(record, term)
-            else:
-                done[key] = _modelled(strategy, gpu, term)
+            done[key] = _chosen(search, key, term)
         return done[key]
 
-    return Tuned("tuned", lambda term: chosen(term)[1], choice=lambda term: chosen(term)[0])
+    return Tuned(
+        "tuned", lambda term: chosen(term)[1], choice=lambda term: chosen(term)[0],
+        first_that=lambda builds: _tuned(_Search(*_asked(search), builds)),
+    )  # fmt: skip
 
 
-def _remembered(record: Record, term: Expr) -> tuple[Choice, Result]:
-    """Parameters that do not fit any more are an error, not a reason to take others."""
+def _asked(search: _Search) -> tuple[Gpu, str, str, str]:
+    return search.gpu, search.target, search.store, search.strategy
+
+
+def _chosen(search: _Search, key: str, term: Expr) -> tuple[Choice, Result]:
+    """What is remembered, what the model ranks, `default`: the first that becomes a kernel."""
+    record = lookup(key, search.target, search.store)
+    said = ["nothing is remembered"]
+    if record is not None:
+        remembered = _remembered(search, record, term)
+        if not isinstance(remembered, RiseError):
+            return remembered
+        said = [f"what is remembered is no kernel any more, {record}: {reason(remembered)}"]
+    problem = _problem(term)
+    if problem is None:
+        said.append(NO_PRODUCT)
+    else:
+        found, trials = _modelled(search, problem, term)
+        said += [found[1]] if found is not None else []
+        passed = summary(why for _, why in trials.refused)
+        said += [passed] if passed else []
+        if found is not None:
+            return Choice(found[0], "; ".join(said)), found[2]
+        if not passed:
+            operand = f"products of `{problem.operand}` on {search.gpu.target}"
+            said.append(f"nothing is tried of `{search.strategy}` for {operand}")
+    return Choice(Point.of("default", {}), "; ".join(said)), find("default").make({})(term)
+
+
+def _problem(term: Expr) -> Problem | None:
+    try:
+        return Problem.of(term)
+    except RiseError:  # of a rule that does not take the program: then there is no product to rank
+        return None
+
+
+def _remembered(search: _Search, record: Record, term: Expr) -> tuple[Choice, Result] | RiseError:
     try:
         point = point_of(record)
-        result = find(point.strategy).make(point.settings)(term)
-    except (StrategyError, UsageError) as error:
-        raise StrategyError(
-            "R0622", f"what is remembered does not fit any more, {record}: {error.message}",
-            hint="`rise tune` finds anew what is best",
-        ) from error  # fmt: skip
-    return Choice(point, f"remembered, {record}"), result
+    except RiseError as error:
+        return error
+    result = search.attempt(point, term)
+    return (Choice(point, f"remembered, {record}"), result) if isinstance(result, Success) else result
 
 
-def _modelled(strategy: str, gpu: Gpu, term: Expr) -> tuple[Choice | None, Result]:
-    """The first of what the cost model ranks that derives."""
-    problem = Problem.of(term)
-    if problem is None:
-        return None, Failure("tuned", term, NOTHING, hint="`--strategy default` lowers any program")
-    candidates = varied(ranked(strategy, problem, gpu), TRIED)
-    first: Failure | None = None
-    for number, candidate in enumerate(candidates, 1):
-        result = find(strategy).make(candidate.point.settings)(term)
+Found = tuple[Point, str, Success]
+
+
+def _modelled(search: _Search, problem: Problem, term: Expr) -> tuple[Found | None, Trials]:
+    """The first of what the cost model ranks that is a kernel, with its place; and those before it."""
+    trials = Trials(candidates(search.strategy, problem, search.gpu, FIRST), problem)
+    for number, one in _numbered(trials):
+        result = search.attempt(one.point, term)
         if isinstance(result, Success):
             place = "first" if number == 1 else f"number {number}"
-            expected = f"{gpu.microseconds(candidate.cost.cycles):.1f} µs expected on {gpu.name}"
-            reason = f"nothing is remembered; {place} by the cost model, {expected}"
-            return Choice(candidate.point, reason), result
-        first = first or result
-    none = f"nothing is tried of `{strategy}` for products of `{problem.operand}` on {gpu.target}"
-    return None, first or Failure("tuned", term, none)
+            expected = f"{search.gpu.microseconds(one.cost.cycles):.1f} µs expected on {search.gpu.name}"
+            return (one.point, f"{place} by the cost model, {expected}", result), trials
+        trials.refuse(one, reason(result))
+    return None, trials
+
+
+def _numbered(trials: Trials) -> Iterator[tuple[int, Ranked]]:
+    for number in range(1, TRIED + 1):
+        one = trials.take()
+        if one is None:
+            return
+        yield number, one
+
+
+def reason(error: RiseError) -> str:
+    """In a line: code and message."""
+    return " ".join(f"{error.code} {error.message}".split())

@@ -19,7 +19,7 @@ from codegen.passes.barriers import target_of
 from codegen.resolve import several_kernels
 from rise.errors import TranslationError
 from rise.nat import Nat, constant
-from rise.source import Origin
+from rise.source import Note, Origin
 from rise.types import Array, Data, Space
 
 
@@ -99,12 +99,22 @@ def in_memory(type_: Data) -> Data:
 def _refuse_temporaries(command: i.Command) -> None:
     for part in i.commands(command):
         if isinstance(part, i.New) and part.space is Space.GLOBAL:
-            loop = f"map over {command.level.value}s" if isinstance(command, i.ParallelFor) else "loop"
             raise several_kernels(
-                f"a temporary result is stored in Global memory inside of a {loop}",
+                f"a temporary result is stored in Global memory inside of a {_loop(command)}",
                 part.origin,
                 "store it outside of all maps and folds, or in Shared or Local memory",
+                (Note("this is the map", command.origin),) if isinstance(command, i.ParallelFor) else (),
             )
+
+
+def _loop(command: i.Command) -> str:
+    match command:
+        case i.ParallelFor(i.Level.GRID):
+            return "map over the grid"
+        case i.ParallelFor(level):
+            return f"map over {level.value}s"
+        case _:
+            return "loop"
 
 
 def uses(command: i.Command, names: frozenset[str]) -> tuple[set[str], set[str]]:

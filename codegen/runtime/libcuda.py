@@ -7,7 +7,8 @@ kernels are loaded and launched here. Memory, streams and events are pycuda's, o
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -24,6 +25,8 @@ CU_EVENT_DISABLE_TIMING = 2
 CUDA_ERROR_INVALID_CONTEXT = 201
 
 CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6
+CU_STREAM_CAPTURE_STATUS_ACTIVE = 1
+CU_STREAM_CAPTURE_MODE_RELAXED = 2
 
 
 class LaunchAttribute(ctypes.Structure):
@@ -117,6 +120,27 @@ class Driver:
             self._do("cuStreamWaitEvent", ctypes.c_void_p(then), event, 0)
         finally:
             self._do("cuEventDestroy_v2", event)
+
+    def recording(self, stream: int) -> int:
+        """Which recording of a graph takes what is launched on a stream now, by its number; 0 for none."""
+        status, number = ctypes.c_int(), ctypes.c_uint64()
+        asked = ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number)
+        if self.library.cuStreamGetCaptureInfo_v2(*asked, None, None, None):
+            return 0  # a stream that is refused now is refused by its name when something is launched on it
+        return number.value if status.value == CU_STREAM_CAPTURE_STATUS_ACTIVE else 0
+
+    @contextmanager
+    def beside_recordings(self) -> Iterator[None]:
+        """While some thread records a graph, the driver allocates nothing, except for who says that he may.
+
+        What is done inside is no part of a graph.
+        """
+        mode = ctypes.c_int(CU_STREAM_CAPTURE_MODE_RELAXED)
+        self._do("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))  # which gives the one before
+        try:
+            yield
+        finally:
+            self._do("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
 
     # --- launching ------------------------------------------------------------------------------------
 

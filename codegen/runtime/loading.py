@@ -66,7 +66,9 @@ class Loaded:
     pycuda, torch or CuPy; without it, the one on which the library of the first array works. `sizes` are
     those run-time sizes that no input shows.
 
-    The first call on a stream allocates what temporaries need; later ones, of no larger sizes, do not.
+    The first call on a stream allocates what temporaries need; later ones, of no larger sizes, do not. A
+    call that is recorded into a CUDA graph allocates for this recording: a graph shares temporaries with
+    nobody. They exist as long as this object.
     """
 
     def __init__(
@@ -76,12 +78,13 @@ class Loaded:
         self.driver = driver
         self.functions: dict[str, int] = {}
         for kernel, cubin in zip(self.program.kernels, cubins, strict=True):
-            module = driver.load(cubin)
+            with driver.beside_recordings():
+                module = driver.load(cubin)
             finalize(self, driver.unload, module)
             self.functions[kernel.name] = driver.function(module, kernel.name)
         self._ready: dict[tuple[Any, ...], Ready] = {}
         self._here: set[int] = set()
-        self._workspaces: dict[int, list[tuple[int, Any]]] = {}
+        self._workspaces: dict[tuple[int, int], list[tuple[int, Any]]] = {}
 
     def __call__(self, *arguments: Any, stream: Any = None, sizes: Mapping[str, int] | None = None) -> None:
         on = current(arguments) if stream is None else as_handle(stream)
@@ -195,11 +198,15 @@ class Loaded:
             launch(values, stream)
 
     def _workspace(self, size: int, stream: int) -> int:
-        """Memory for temporaries; each stream has its own, so calls on two of them may overlap in time."""
-        owned = self._workspaces.setdefault(stream, [])
+        """Memory for temporaries; each stream has its own, so calls on two of them may overlap in time.
+
+        So has each recording of a graph on a stream: the graph may run on any stream, at any time.
+        """
+        owned = self._workspaces.setdefault((stream, self.driver.recording(stream)), [])
         if not owned or owned[-1][0] < size:
-            # what was large enough before is kept: a recorded graph may use it
-            owned.append((size, driver().mem_alloc(size)))
+            # what was large enough before is kept: calls that were recorded use it
+            with self.driver.beside_recordings():
+                owned.append((size, driver().mem_alloc(size)))
         return int(owned[-1][1])
 
     def _through_host(self, ready: Ready, arguments: Sequence[Any], values: list[Any], stream: int) -> None:

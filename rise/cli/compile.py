@@ -13,7 +13,7 @@ from codegen.text import cuda_text
 from rise import files
 from rise.check.specialise import inputs_of
 from rise.cli.foreign import FORBIDDEN, check_foreign
-from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
+from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note, show_code
 from rise.errors import UsageError
 from rise.expr import Expr
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_foreign(program, arguments.file, arguments.foreign)
     if arguments.stage == "high":
         return _put(arguments, show_function(program))
-    success = derived(program, strategy)
+    success = derived(program, strategy, building(chosen))
     if arguments.stage == "low":
         return _put(arguments, show_function(success.term))
     made = program_of(chosen, success)

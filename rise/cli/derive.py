@@ -19,7 +19,7 @@ from rise import files
 from rise.check.compare import Comparison
 from rise.cli.checking import Trial, at_sizes, coverage, trials
 from rise.cli.progress import progress
-from rise.cli.stages import Subject, chosen_strategy, derived, subject
+from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
 from rise.cli.terminal import note
 from rise.expr import Expr
 from rise.normal import data_flow
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = subject(arguments)
     program, strategy = data_flow(chosen.program), chosen_strategy(arguments)
     steps = None if arguments.replay is None else read(_text(arguments.replay))
-    success = derived(program, strategy) if steps is None else _replayed(program, steps)
+    success = derived(program, strategy, building(chosen)) if steps is None else _replayed(program, steps)
     made = checked(chosen, success, strategy, steps, arguments.seed) if arguments.check else []
     if arguments.save:
         files.write(Path(arguments.save), json.dumps(saved(program, success), indent=1, ensure_ascii=False))

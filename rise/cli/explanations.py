@@ -130,7 +130,6 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0610": "Two rules are declared under one name: a derivation could not say which one it means.",
     "R0621": "A schedule needs more threads, registers or shared memory than a block has. The message names "
     "the parameter, and the hint a value that would do.",
-    "R0622": "Parameters that were remembered by `rise tune` do not fit the strategy any more. Tune again.",
     "R0630": "Python code of your own raised an exception: a strategy, a rule or its condition, a primitive "
     "or its translation. The message has the file and the line, and what was raised.",
     "R0631": "A strategy or a rule of your own returns something else than a Success or a Failure, or what "

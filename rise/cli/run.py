@@ -21,7 +21,7 @@ from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undep
 from rise.cli.comparing import DRAWS, Verdict, compared, telling_trials
 from rise.cli.foreign import check_foreign
 from rise.cli.progress import running
-from rise.cli.stages import Subject, chosen_strategy, derived, program_of, subject
+from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
 from rise.data import brief
 from rise.errors import LaunchError, UsageError
@@ -70,7 +70,7 @@ def _attempt(
     check_foreign(whole.program, arguments.file, arguments.foreign)
     fixed = {name: size for name, size in whole.sizes.items() if name not in chosen.runtime}
     at_launch = Subject(chosen.definition, fixed, chosen.runtime)
-    success = derived(at_launch.program, strategy)
+    success = derived(at_launch.program, strategy, building(at_launch))
     made = program_of(at_launch, success)
     made = edited(made, read_text(Path(arguments.cuda))) if arguments.cuda else made
     return partial(executed, made, backend, arguments, whole.sizes), success.term

@@ -17,8 +17,9 @@ from rise.normal import data_flow
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
-from strategies.search.space import Point, Ranked, ranked, varied
+from strategies.search.space import Point, Ranked, candidates, ranked, varied
 from strategies.search.store import lookup
+from strategies.search.trials import Trials
 
 if TYPE_CHECKING:
     from strategies.search.store import Record
@@ -58,11 +59,20 @@ class Search:
 
     def ranked(self, count: int) -> list[Ranked]:
         """The best by the model. UsageError R0034 where the program is nothing that it ranks."""
-        problem = self.problem
-        if problem is None:
-            message = "the program is no product of matrices of known sizes, which is what the model ranks"
-            raise UsageError("R0034", message, hint="give all sizes, or a strategy with `--strategy`")
-        return varied(ranked(self.strategy, problem, for_target(self.target)), count)
+        return varied(ranked(self.strategy, self._product, for_target(self.target)), count)
+
+    def trials(self, count: int) -> Trials:
+        """The same and those after them, in the order in which they are tried. R0034 as above."""
+        problem = self._product
+        return Trials(candidates(self.strategy, problem, for_target(self.target), count), problem)
+
+    @property
+    def _product(self) -> Problem:
+        if (problem := self.problem) is not None:
+            return problem
+        message = "the program is no product of matrices of known sizes, which is what the model ranks"
+        hint = "give all sizes; `--strategy tuned` of `rise run` takes `default` for what is no product"
+        raise UsageError("R0034", message, hint=hint)
 
 
 def search(

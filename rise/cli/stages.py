@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from codegen.compiled import resources_of
 from codegen.host import HostProgram
 from codegen.pipeline import Kernel, assemble, generate
 from rewrites.result import Failure, Success
@@ -20,7 +21,7 @@ from rise.expr import Definition, Expr
 from rise.normal import data_flow
 from strategies.core import Strategy
 from strategies.registry import find
-from strategies.tuned import Tuned
+from strategies.tuned import Builds, Tuned
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,14 @@ def present_target() -> str | None:
     return device_target()
 
 
-def derived(program: Expr, strategy: Strategy) -> Success:
-    """The low-level program and the steps to it. StrategyError R0606, with the story, where none is."""
+def derived(program: Expr, strategy: Strategy, builds: Builds | None = None) -> Success:
+    """The low-level program and the steps to it. StrategyError R0606, with the story, where none is.
+
+    builds: what decides between the candidates of a strategy that has several
+    """
     term = data_flow(program)
+    if builds is not None and isinstance(strategy, Tuned):
+        strategy = strategy.first_that(builds)
     try:
         result = strategy(term)
     except RiseError as error:
@@ -98,6 +104,20 @@ def program_of(chosen: Subject, success: Success) -> HostProgram:
     """The kernels for a derived program, and how the host launches them."""
     of = chosen.open
     return assemble(OpenProgram(success.term, of.sizes, of.constraints), f"{chosen.definition.name}_kernel")
+
+
+def building(chosen: Subject) -> Builds:
+    """Kernels of a derived program, compiled where there is a compiler: whether a candidate is one to run."""
+
+    def builds(term: Expr, target: str) -> int:
+        from codegen import runtime
+
+        made = program_of(chosen, Success(term))
+        if runtime.can_compile():
+            resources_of(made, target)
+        return made.shared_bytes
+
+    return builds
 
 
 def kernel_of(success: Success, name: str) -> Kernel:

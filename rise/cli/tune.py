@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
@@ -21,15 +21,20 @@ from rise.cli.foreign import check_foreign, options
 from rise.errors import LaunchError, UsageError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from codegen.bench.build import Built, Refused
     from codegen.bench.results import Attempt
     from codegen.bench.table import Candidate, Table
     from rise.cli.search import Search
     from strategies.search.space import Ranked
     from strategies.search.store import Record
+    from strategies.search.trials import Trials
 
 RIGHT, WRONG = 0, 1
 FINALISTS = 4  # that take turns in the end
+TRIED = 3  # times as many as are asked for, until so many build
+LEAST = 24  # are tried before none is said to build
 SCALAR = 1.5  # of an input that is a number
 NO_GPU = "there is no GPU to time candidates on"
 
@@ -40,15 +45,16 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = _search(arguments)
     if not arguments.dry_run:
         check_foreign(wanted.program, arguments.file, arguments.foreign)
-    found = wanted.ranked(arguments.top)
-    if not found:
+    if arguments.worker is not None:
+        return _work(_table(_read_candidates(arguments, wanted), arguments, wanted), arguments, wanted)
+    trials = wanted.trials(arguments.top)
+    if trials.none_is_left:
         raise UsageError("R0034", f"nothing is tried {wanted.described}", hint="choose parameters yourself")
+    if not arguments.dry_run and _target(None) is None:
+        raise LaunchError("R0822", NO_GPU, hint="`--dry-run` ranks and compiles them")
+    found = _that_build(trials, arguments, wanted)
     if arguments.dry_run:
         return _dry_run(found, arguments, wanted)
-    if arguments.worker is not None:
-        return _work(_table(found, arguments, wanted), arguments, wanted)
-    if _target(None) is None:
-        raise LaunchError("R0822", NO_GPU, hint="`--dry-run` ranks and compiles them")
     return _supervised(found, arguments, wanted)
 
 
@@ -70,13 +76,12 @@ def _sizes(arguments: argparse.Namespace) -> str:
     return " ".join(arguments.size)
 
 
-def _table(found: list[Ranked], arguments: argparse.Namespace, wanted: Search) -> Table:
+def _table(found: Sequence[Candidate], arguments: argparse.Namespace, wanted: Search) -> Table:
     """One program at one assignment of sizes."""
     from codegen.bench.interpreted import NAME
     from codegen.bench.operations import OPERATIONS
     from codegen.bench.table import Subject, Table
     from rise.check.specialise import inputs_of
-    from rise.cli.search import candidate
     from rise.types import Array
 
     own = NAME if arguments.name not in OPERATIONS else arguments.name
@@ -84,7 +89,7 @@ def _table(found: list[Ranked], arguments: argparse.Namespace, wanted: Search) -
     scalars |= {name: _number(name, text) for name, text in pairs(arguments.scalar, "--scalar").items()}
     subject = Subject(
         Path(arguments.file), arguments.name, arguments.operation or own, (sizes(arguments.size),),
-        tuple(candidate(one.point) for one in found), tuple(arguments.against), scalars,
+        tuple(found), tuple(arguments.against), scalars,
     )  # fmt: skip
     return Table(f"{wanted.identity}-{wanted.target}", f"{arguments.name} {_sizes(arguments)}", (subject,))
 
@@ -104,37 +109,103 @@ def folder(arguments: argparse.Namespace) -> Path:
     return (Path(chosen) if chosen else Path("~/.local/state").expanduser()) / "rise-lang" / "tune"
 
 
+# --- candidates that build --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Found:
+    """Candidates that build, the best by the model first; and those that do not, with the reasons."""
+
+    built: tuple[tuple[Ranked, Built], ...]
+    refused: tuple[tuple[Ranked, str], ...]
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        return tuple(made.candidate for _, made in self.built)
+
+
+def _that_build(trials: Trials, arguments: argparse.Namespace, wanted: Search) -> Found:
+    """As many as are asked for, in the model's order. LaunchError R0035 where none builds."""
+    from codegen.bench.build import Built, processes
+    from strategies.search.trials import summary
+
+    built: list[tuple[Ranked, Built]] = []
+    tried = 0
+    with processes(arguments.jobs, arguments.timeout) as pool:
+        while len(built) < arguments.top and tried < max(TRIED * arguments.top, LEAST):
+            batch = [one for _ in range(arguments.top - len(built)) if (one := trials.take()) is not None]
+            for one, made in zip(batch, _built(batch, pool, arguments, wanted), strict=True):
+                if isinstance(made, Built):
+                    built.append((one, made))
+                else:
+                    trials.refuse(one, made.reason)
+            tried += len(batch)
+            if not batch:
+                break
+    if not built:
+        message = f"of {tried} candidates none builds: {summary(reason for _, reason in trials.refused)}"
+        raise LaunchError("R0035", message, hint="`--strategy default` of `rise run` lowers any program")
+    return Found(tuple(built), tuple(trials.refused))
+
+
+def _built(
+    batch: list[Ranked], pool: Executor, arguments: argparse.Namespace, wanted: Search
+) -> list[Built | Refused]:
+    from codegen.bench.build import Builds
+    from rise.cli.bench import derive
+    from rise.cli.search import candidate
+
+    table = _table([candidate(one.point) for one in batch], arguments, wanted)
+    builds = Builds(pool, derive, wanted.target)
+    builds.start(table.cases)
+    return [each for case in table.cases for each in _with_bar(builds.each(case), len(batch))]
+
+
+def _candidates_path(arguments: argparse.Namespace, wanted: Search) -> Path:
+    return folder(arguments) / f"{wanted.identity}-{wanted.target}.candidates.json"
+
+
+def _write_candidates(found: Found, arguments: argparse.Namespace, wanted: Search) -> None:
+    """For the process that measures: which they are depends on what could be compiled in time."""
+    path = _candidates_path(arguments, wanted)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([(c.strategy, c.settings) for c in found.candidates]), encoding="utf-8")
+
+
+def _read_candidates(arguments: argparse.Namespace, wanted: Search) -> tuple[Candidate, ...]:
+    from codegen.bench.table import Candidate
+
+    written = json.loads(_candidates_path(arguments, wanted).read_text(encoding="utf-8"))
+    return tuple(Candidate(name, tuple((n, v) for n, v in settings)) for name, settings in written)
+
+
 # --- without a GPU ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A line of `--dry-run`. reason: why there is no kernel; of one that there is, what it takes."""
+    """A line of `--dry-run`: a candidate, what the model says of it, and what its kernels take."""
 
     candidate: str
     cycles: int
     bound: str
-    registers: int = 0
-    shared_bytes: int = 0
-    spilled: int = 0
-    reason: str = ""
+    registers: int
+    shared_bytes: int
+    spilled: int
 
 
-def _dry_run(found: list[Ranked], arguments: argparse.Namespace, wanted: Search) -> int:
-    from codegen.bench.build import Builds, processes
-    from rise.cli.bench import derive
+def _dry_run(found: Found, arguments: argparse.Namespace, wanted: Search) -> int:
+    from rise.cli.terminal import note
+    from strategies.search.trials import summary
 
-    table = _table(found, arguments, wanted)
-    with processes(arguments.jobs, arguments.timeout) as pool:
-        builds = Builds(pool, derive, wanted.target)
-        builds.start(table.cases)
-        made = [each for case in table.cases for each in _with_bar(builds.each(case), len(found))]
-    lines = [_compiled(*each, wanted.target) for each in zip(found, made, strict=True)]
+    lines = [_compiled(one, made, wanted.target) for one, made in found.built]
     if arguments.json:
         print(json.dumps([asdict(line) for line in lines], indent=2))
     else:
         _show(lines)
-    return RIGHT if any(not line.reason for line in lines) else WRONG
+    if found.refused:
+        note(summary(reason for _, reason in found.refused))
+    return RIGHT
 
 
 def _with_bar(builds: Any, count: int) -> list[Built | Refused]:
@@ -145,18 +216,15 @@ def _with_bar(builds: Any, count: int) -> list[Built | Refused]:
     return list(track(builds, "compiling", count, console=console, disable=not console.is_terminal))
 
 
-def _compiled(ranked: Ranked, made: Built | Refused, target: str) -> Compiled:
-    from codegen.bench.build import Refused
+def _compiled(ranked: Ranked, made: Built, target: str) -> Compiled:
     from codegen.runtime import resources
 
-    line = Compiled(str(ranked.point), round(ranked.cost.cycles), ranked.cost.bound)
-    if isinstance(made, Refused):
-        return Compiled(line.candidate, line.cycles, line.bound, reason=made.reason)
     kernels = getattr(made.kernel, "kernels", (made.kernel,))
     taken = [resources(kernel.source, target)[kernel.name] for kernel in kernels]
     return Compiled(
-        line.candidate, line.cycles, line.bound, max(each.registers for each in taken),
-        max(kernel.launch.shared_bytes for kernel in kernels), sum(each.spill_stores for each in taken),
+        str(ranked.point), round(ranked.cost.cycles), ranked.cost.bound,
+        max(each.registers for each in taken), max(kernel.launch.shared_bytes for kernel in kernels),
+        sum(each.spill_stores for each in taken),
     )  # fmt: skip
 
 
@@ -164,10 +232,7 @@ def _show(lines: list[Compiled]) -> None:
     print(f"{'cycles':>10} {'bound':>8} {'registers':>9} {'shared':>7} {'spilled':>7}  candidate")
     for line in lines:
         taken = f"{line.registers:9} {line.shared_bytes:7} {line.spilled:7}"
-        taken = f"{'refused':>25}" if line.reason else taken
         print(f"{line.cycles:10} {line.bound:>8} {taken}  {line.candidate}")
-        if line.reason:
-            print(f"{'':45}  {line.reason}")
 
 
 # --- with a GPU -------------------------------------------------------------------------------------------
@@ -188,12 +253,16 @@ def _work(table: Table, arguments: argparse.Namespace, wanted: Search) -> int:
     )
 
 
-def _supervised(found: list[Ranked], arguments: argparse.Namespace, wanted: Search) -> int:
+def _supervised(found: Found, arguments: argparse.Namespace, wanted: Search) -> int:
     from codegen.bench.build import code
     from rise.cli.bench import supervised
 
-    table, place = _table(found, arguments, wanted), folder(arguments)
+    table, place = _table(found.candidates, arguments, wanted), folder(arguments)
+    _write_candidates(found, arguments, wanted)
     status = supervised(table, place, _again(arguments), arguments.budget or inf)
+    if not status and not arguments.json:
+        for one, reason in found.refused:
+            print(f"{'refused':>20}  rise {one.point}: {reason}")
     return status or conclude(table, place, code(), wanted, arguments.store, arguments.json)
 
 

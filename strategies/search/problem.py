@@ -28,6 +28,7 @@ class Problem:
     computed: whether an operand is computed from what is in memory, on the way to its product
     operand_bytes, result_bytes: of an element
     added_bytes: of the elements of matrices like the result that are read for one of it
+    products: how many there are for a matrix of the result, each of which has tiles and sums of its own
     """
 
     m: int
@@ -40,6 +41,7 @@ class Problem:
     operand: str = "f16"
     computed: bool = False
     added_bytes: int = 0
+    products: int = 1
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -64,7 +66,7 @@ class Problem:
         return cls(
             rows, columns, sum(known[len(result) :]), prod(known[: len(result) - 2]),
             _bytes(operand), _bytes(element), along_k, str(operand),
-            bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
+            bool(computed_operands(_after(separate_prologue, found))), _added(found, result), len(products),
         )  # fmt: skip
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import ceil
+from math import ceil, gcd
 from typing import Any
 
 from rise.errors import StrategyError, UsageError
-from strategies.constraints import Schedule, check, check_sizes, demand, panel
+from strategies.constraints import Demand, Schedule, check, check_sizes, demand, panel
 from strategies.registry import find, show_value
 from strategies.search.cost import Cost, cost
 from strategies.search.hardware import Gpu
@@ -24,6 +24,7 @@ from strategies.search.problem import Problem
 
 Parameters = Mapping[str, Any]
 Choices = Mapping[str, Sequence[Any]]
+Space = Callable[[Problem, Gpu], Iterator[Choices]]
 
 
 @dataclass(frozen=True)
@@ -144,11 +145,16 @@ def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
         (
             stages
             for stages in range(2, DEEPEST + 1)
-            if demand(replace(s, stages=stages), p.operand_bytes, p.along_k, p.result_bytes).shared_bytes
-            <= gpu.limits.shared_bytes
+            if needed(replace(s, stages=stages), p).shared_bytes <= gpu.limits.shared_bytes
         ),
         default=2,
     )
+
+
+def needed(s: Schedule, p: Problem) -> Demand:
+    """What a block needs for all products of a program."""
+    one = demand(s, p.operand_bytes, p.along_k, p.result_bytes)
+    return Demand(one.threads, p.products * one.accumulators, p.products * one.shared_bytes)
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
@@ -193,16 +199,60 @@ def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             return
 
 
+def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+    """What fits programs that the space does not: slower, or not known to be as fast.
+
+    Results through shared memory, where what is done with them does not fit on fragments; fewer stages, where
+    a program has several products; rows of operands copied in parts that divide them; WMMA.
+    """
+    whole = max(1, 16 // p.operand_bytes)
+    width = gcd(whole, *rows_of(p))
+    copied = width, width * p.operand_bytes >= SMALLEST_ASYNCHRONOUS
+    copies = [copied] if copied == (1, False) else [copied, (1, False)]
+    for choices in tensor_core(p, gpu):
+        if choices.get("in_turn", [1]) == [1] and choices.get("split_k_blocks", [1])[0] == 1:
+            stages = sorted({2, 3, *choices["stages"]}, reverse=True)
+            plain = {"split_k_blocks": [1], "cluster": [1], "blocks": [0]} if "roles" in choices else {}
+            fewer = {**choices, **plain, "stages": stages}
+            yield {**fewer, "epilogue": ["shared"]}
+            yield fewer
+    if p.operand in ("f16", "bf16", "f32"):
+        fragments = [f for f in ((16, 8, 16 if p.operand_bytes == 2 else 8),) if gpu.target != "sm_75"]
+        fragments += [(16, 16, 16)] if p.operand == "f16" else []
+        for fragment, (vector, asynchronous) in itertools.product(fragments, copies):
+            for choices in warps(fragment):
+                wide = fragment != (16, 16, 16) and vector == whole
+                yield {
+                    **choices,
+                    "stages": [2, 3],
+                    "group": [0],
+                    "swizzled": [wide],
+                    "fetch": [False],
+                    "vector": [vector],
+                    "asynchronous": [asynchronous],
+                    "epilogue": ["shared", "direct"],
+                }
+
+
+SMALLEST_ASYNCHRONOUS = 4  # bytes of a copy past the registers
+
+
+def rows_of(p: Problem) -> tuple[int, int]:
+    """How long the rows of A and of B are in memory."""
+    return p.k if p.along_k[0] else p.m, p.k if p.along_k[1] else p.n
+
+
 SPACES = {"tensor_core": tensor_core}
+ELSE = {"tensor_core": tensor_core_else}
 
 
-def points(strategy: str, p: Problem, gpu: Gpu) -> Iterator[Point]:
+def points(strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SPACES) -> Iterator[Point]:
     """Every combination that the strategy has the parameters for. UsageError R0032 without a space."""
-    if strategy not in SPACES:
-        known = ", ".join(f"`{name}`" for name in SPACES)
+    if strategy not in spaces:
+        known = ", ".join(f"`{name}`" for name in spaces)
         raise UsageError("R0032", f"nothing says what to try for `{strategy}`", hint=f"there is {known}")
     has = defaults(strategy)
-    for choices in SPACES[strategy](p, gpu):
+    for choices in spaces[strategy](p, gpu):
         kept = {name: values for name, values in choices.items() if name in has}
         for values in itertools.product(*kept.values()):
             yield Point.of(strategy, dict(zip(kept, values, strict=True)))
@@ -214,19 +264,45 @@ def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
     try:
         check_sizes(schedule, p.sizes, p.along_k)
         check(schedule, gpu.limits, p.operand_bytes, p.along_k, p.result_bytes)
+        check_several(schedule, p, gpu)
         find(point.strategy).factory(**dict(point.parameters))
     except StrategyError as error:
         return error
     return None
 
 
+def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:
+    """StrategyError R0621 where the tiles and sums of all products of a program do not fit together."""
+    if p.products == 1:
+        return
+    all_, limits = needed(s, p), gpu.limits
+    room = limits.registers_with_roles(all_.threads) if s.roles else limits.registers_of(all_.threads)
+    if all_.shared_bytes > limits.shared_bytes or all_.registers > room:
+        raise StrategyError("R0621", f"tensor_core: {p.products} products do not fit into a block together")
+
+
 def cost_of(point: Point, p: Problem, gpu: Gpu) -> Cost:
     return cost(p, point.schedule, gpu)
 
 
-def ranked(strategy: str, p: Problem, gpu: Gpu) -> list[Ranked]:
+def candidates(strategy: str, p: Problem, gpu: Gpu, count: int) -> Iterator[Ranked]:
+    """All of them, in the order in which they are tried: the first `count` of the model, as `varied` says.
+
+    Then the others that it ranks, and last what fits where none of these does.
+    """
+    found = ranked(strategy, p, gpu)
+    first = varied(found, count)
+    return itertools.chain(first, (one for one in found if one not in first), _else(strategy, p, gpu))
+
+
+def _else(strategy: str, p: Problem, gpu: Gpu) -> Iterator[Ranked]:
+    """Ranked when the first of them is asked for."""
+    yield from ranked(strategy, p, gpu, ELSE)
+
+
+def ranked(strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SPACES) -> list[Ranked]:
     """All legal points, the best first; of equals, the one that is written first."""
-    legal = [point for point in points(strategy, p, gpu) if refusal(point, p, gpu) is None]
+    legal = [point for point in points(strategy, p, gpu, spaces) if refusal(point, p, gpu) is None]
     found = [Ranked(point, cost_of(point, p, gpu)) for point in legal]
     return sorted(found, key=lambda r: r.cost.cycles)
 

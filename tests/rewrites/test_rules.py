@@ -98,6 +98,7 @@ SHAPES = (
         "padEmpty out of *f",
         "zip(xss)(ys) |> map(fun((xs, y) => xs |> padEmpty(p) |> map(fun(x => f(x, y)))))",
     ),
+    ("toMem(Global), first", "zip(xs |> map(f) |> toMem(Global))(ys) |> map(g)"),
     ("mapOutsideMakeArray", "makeArray(2)(xs |> map(f), xs |> map(g))"),
     ("fOutsideMakeArray", "makeArray(2)(xs |> map(f), ys |> map(f))"),
     ("fOutsideSelect", "select(c)(xs |> map(f))(ys |> map(f))"),

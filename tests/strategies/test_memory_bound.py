@@ -13,7 +13,7 @@ from codegen.execute import execute
 from codegen.pipeline import Kernel, generate
 from rewrites.result import Failure, Success
 from rise.check.program import check_text
-from rise.check.specialise import specialise
+from rise.check.specialise import inputs_of, specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
@@ -220,3 +220,25 @@ def test_large_programs_compile_without_spills(name: str, target: str) -> None:
         (found,) = runtime.resources(generate(part, "f").source, target).values()
         assert (found.stack, found.spill_stores, found.spill_loads) == (0, 0, 0)
         assert found.registers <= 64, str(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fun((A: 2.64.f32, s: f32) => A |> map(fun(r => r |> map(fun(x => x * s)) |> softmax)))",
+        "fun((A: 2.64.f32, s: f32) => A |> map(fun(r => let y = r |> map(fun(x => x * s)) in y |> softmax)))",
+    ],
+)
+def test_rows_that_are_computed_in_the_function_of_a_map_are_those_of_a_map_before(text: str) -> None:
+    term = program(text)
+    result = rows(8)(term)
+    assert isinstance(result, Success), result.story()
+    inputs = random_inputs(inputs_of(term), 0, exact=True)
+    found = execute(generate(result.term, "rows"), inputs, "emulate")
+    assert np.allclose(found, call(term, *inputs), rtol=1e-5)
+
+
+def test_a_reduction_of_what_is_computed_for_an_element_is_refused_by_name() -> None:
+    text = "fun(A: 2.64.f32 => A |> map(fun(r => r |> map(fun(x => r |> map(fun(y => x * y)) |> sum)))))"
+    result = rows(8)(program(text))
+    assert isinstance(result, Failure) and "a reduction is left" in result.reason

@@ -48,11 +48,14 @@ class Gpu:
         self.log: list[tuple[Any, ...]] = []
         self.context = True
         self.offsets = offsets
+        self.recordings: dict[int, int] = {}  # of a stream, the number of what it records now
+        self.relaxed = False
         for name in ("cuModuleUnload", "cuEventDestroy_v2", "cuFuncSetAttribute"):
             setattr(self, name, Function(lambda *_: 0))
         for name in ("cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuPointerGetAttribute",
                      "cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuGetErrorName",
-                     "cuCtxSetCurrent", "cuFuncGetAttribute"):  # fmt: skip
+                     "cuCtxSetCurrent", "cuFuncGetAttribute",
+                     "cuStreamGetCaptureInfo_v2", "cuThreadExchangeStreamCaptureMode"):  # fmt: skip
             setattr(self, name, Function(getattr(self, f"_{name}")))
         if offsets is not None:
             self.cuFuncGetParamInfo = Function(self._cuFuncGetParamInfo)
@@ -70,6 +73,11 @@ class Gpu:
     def load(self) -> Loaded:
         driver = Driver(self, 1, OWN)
         return Loaded(self.program, driver, [k.name.encode() for k in self.program.kernels])
+
+    @property
+    def allocates(self) -> bool:
+        """While a graph is recorded, only for a thread that has said that it may."""
+        return not self.recordings or self.relaxed
 
     @property
     def streams(self) -> list[int]:
@@ -113,6 +121,14 @@ class Gpu:
 
     def _cuCtxSetCurrent(self, context: Any) -> None:  # noqa: N802
         self.context = True
+
+    def _cuStreamGetCaptureInfo_v2(self, stream: Any, status: Any, which: Any, *_: Any) -> None:  # noqa: N802
+        status._obj.value = number(stream) in self.recordings
+        which._obj.value = self.recordings.get(number(stream), 0)
+
+    def _cuThreadExchangeStreamCaptureMode(self, mode: Any) -> None:  # noqa: N802
+        before, self.relaxed = self.relaxed, mode._obj.value == 2
+        mode._obj.value = 2 if before else 0
 
     def _cuLaunchKernel(self, function: int, *rest: Any) -> int:  # noqa: N802
         if not self.context:

@@ -187,6 +187,7 @@ class Memory:
         self.Context = SimpleNamespace(synchronize=lambda: None)
 
     def mem_alloc(self, size: int) -> int:
+        assert self.gpu.allocates, "cuMemAlloc failed: operation not permitted when stream is capturing"
         self.allocated.append(size)
         return int(self.gpu.array(np.zeros(size, np.uint8)).ctypes.data)
 
@@ -208,6 +209,51 @@ def test_several_kernels_are_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.array_equal(out.memory, xs[::-1] ** 2 + 1)
     assert gpu.streams == [0] * 4 + [4] * 4, "two kernels a call"
     assert len(memory.allocated) == 2, "temporaries are allocated once for each stream"
+
+
+def test_a_graph_shares_its_temporaries_with_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs later, on any stream: beside calls on the stream it was recorded on and other graphs."""
+    gpu = Gpu(twice())
+    memory = Memory(gpu)
+    monkeypatch.setattr(loading, "driver", lambda: memory)
+    loaded = gpu.load()
+    xs, out = Interface(gpu.array(np.ones(9, np.float32))), Interface(gpu.array(np.zeros(9, np.float32)))
+
+    def temporary(stream: int) -> int:
+        """Where a call on a stream keeps it: the first kernel's result."""
+        loaded(out, xs, stream=stream)
+        launches = [entry for entry in gpu.log if entry[0] == "launch"]
+        first, second = launches[-2:]
+        (found,) = set(first[4]) & set(second[4])
+        return int(found)
+
+    before = temporary(stream=4)
+    gpu.recordings = {7: 1}  # no call was on this stream before
+    first = [temporary(stream=7), temporary(stream=7)]
+    beside = temporary(stream=4), temporary(stream=5)
+    gpu.recordings = {7: 2}
+    second = temporary(stream=7)
+    gpu.recordings = {4: 3, 6: 3}  # one recording, of two streams that overlap in time
+    third = temporary(stream=4), temporary(stream=6)
+    gpu.recordings = {}
+    after = temporary(stream=7)
+    assert first[0] == first[1] and beside[0] == before
+    assert len({before, first[0], beside[1], second, *third, after}) == 7 == len(memory.allocated)
+    assert not gpu.relaxed, "what others may do while a graph is recorded is as before"
+
+
+def test_the_first_call_may_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = Gpu(twice())
+    memory = Memory(gpu)
+    monkeypatch.setattr(loading, "driver", lambda: memory)
+    load = gpu.cuModuleLoadData.does  # type: ignore[attr-defined]  # as `Gpu` makes it
+    loads: list[bool] = []
+    gpu.cuModuleLoadData.does = lambda *given: loads.append(gpu.allocates) or load(*given)  # type: ignore[attr-defined]
+    gpu.recordings = {3: 1}
+    xs, out = np.arange(9, dtype=np.float32), Interface(gpu.array(np.zeros(9, np.float32)))
+    gpu.load()(out, Interface(gpu.array(xs)), stream=3)
+    assert np.array_equal(out.memory, xs[::-1] ** 2 + 1)
+    assert loads == [True, True]
 
 
 @pytest.mark.parametrize("backend", ["cuda", "emulate"])
