@@ -259,8 +259,8 @@ def vectors(s: Subject) -> Iterator[Refusal]:
         row = s.schedule.block[side if _across(known) else 2]
         if row % vector:
             yield Refusal(
-                f"vector is {s.copies.vector}: {vector} elements at once do not divide {row}, the rows of tiles"
-                f" of the {ORDINAL[side]} operand",
+                f"vector is {s.copies.vector}: {vector} elements at once do not divide {row}, the rows of"
+                f" tiles of the {ORDINAL[side]} operand",
                 "use a smaller `vector`",
                 matrix,
             )

@@ -19,6 +19,7 @@ from rise.expr import Apply, Expr, Identifier, Lambda, call, children
 from rise.types import Array, Pair, Scalar, Type
 from strategies.blocks import THREADS, Block, reduced_length, refuse
 from strategies.core import Rewrite, Strategy, all_, argument, at_children, depending, id_, seq, try_
+from strategies.finished import finished
 from strategies.loops import nearest
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
@@ -44,7 +45,7 @@ def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -
         kept = _keeping(row, block) if keep else id_
         return seq(mapped(seq(kept, work)), low.MAP_BLOCK.with_sizes(d=0))
 
-    return Strategy("rows", in_inputs(nearest(depending(chosen))))
+    return Strategy("rows", finished(in_inputs(nearest(depending(chosen)))))
 
 
 def _row(term: Expr) -> tuple[Identifier, int] | None:

@@ -165,6 +165,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "are the ones that the kernel's mapWarpGroup is over, and the same in all pipelines of a kernel.",
     "R0735": "One thread starts a bulk store: of the block, or of each warpgroup or warp in a map over them. "
     "In a map over threads or lanes each would start it. Use `bulkStore` outside of these maps.",
+    "R0736": "In a pipeline with roles a slot is given back when the products of the next element have been "
+    "started, which then has to be in another slot: with one slot everybody waits. Use 2 stages or more.",
+    "R0737": "WMMA moves tiles as a whole: they start at multiples of 32 bytes, in rows that are multiples "
+    "of 16 bytes apart. Use wider fragments, or those of `mma.sync`, whose tiles are moved by lanes.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",
