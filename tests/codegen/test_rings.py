@@ -25,7 +25,7 @@ SMALL = {"block": (64, 8, 16), "warp": (64, 8), "fragment": (64, 8, 16), "group"
     ],
 )
 def test_a_ring_goes_on_from_tile_to_tile(stages: int, depth: int, more: dict[str, object]) -> None:
-    """Without roles, four tiles by one block, or by the two of a cluster; with fewer steps than slots, or more.
+    """Four tiles by one block, or by the two of a cluster; with fewer steps than slots, or more.
 
     Through shared memory the sums lie where tiles come to: the copying unit is told what threads wrote there.
     """
