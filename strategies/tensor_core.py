@@ -85,6 +85,7 @@ from strategies.staging import Copies, stage
 
 VECTORS = (1, 2, 4, 8, 16)
 EPILOGUES = ("direct", "shared", "bulk")
+NO_CLUSTERS = "matrices of an array are a dimension of the grid that is in no cluster: use `cluster=1`"
 NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor an array of matrices"
 
 
@@ -273,6 +274,11 @@ def validate(p: Parameters) -> None:
     if (p.blocks or p.cluster > 1) and not p.group:
         message = "tensor_core: blocks and clusters take tiles from one list"
         raise StrategyError("R0609", message, hint="use `group=1` or more")
+    if p.cluster > 1 and p.split_k_blocks > 1:
+        message = (
+            f"tensor_core: cluster is {p.cluster}: slices of sums are a dimension of the grid in no cluster"
+        )
+        raise StrategyError("R0609", message, hint="use `cluster=1`, or `split_k_blocks=1`")
     if p.blocks % p.cluster:
         message = f"tensor_core: blocks is {p.blocks}, no multiple of cluster, {p.cluster}"
         raise StrategyError("R0609", message)
@@ -324,6 +330,7 @@ def schedule(p: Parameters) -> Strategy:
     )
     batch = seq(
         check(lambda term: rank(term) == 3, "tensor_core", NO_MATRIX),
+        check(lambda _: p.cluster == 1, "tensor_core", NO_CLUSTERS),
         mapped(matrix),
         low.MAP_BLOCK.with_sizes(d=2),
     )
