@@ -330,8 +330,8 @@ def schedule(p: Parameters) -> Strategy:
     )
     batch = seq(
         check(lambda term: rank(term) == 3, "tensor_core", NO_MATRIX),
-        check(lambda _: p.cluster == 1, "tensor_core", NO_CLUSTERS),
         mapped(matrix),
+        check(lambda _: p.cluster == 1, "tensor_core", NO_CLUSTERS),
         low.MAP_BLOCK.with_sizes(d=2),
     )
     return choice(matrix, batch)
