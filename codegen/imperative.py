@@ -358,6 +358,20 @@ class Roles:
 
 
 @dataclass(frozen=True)
+class Ring:
+    """A pipeline of bulk copies, by all threads of a block.
+
+    setup: initialises its mbarriers: once in a block, before the pipeline is executed for the first time
+    turn:  in `body`, how often it was executed before (see `passes.rings`)
+    """
+
+    setup: Command
+    body: Command
+    turn: str
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class BulkStore:
     """Starts to copy a tile from shared into global memory; what lies outside of the array is left out.
 
@@ -588,6 +602,7 @@ Command = (
     | Arrive
     | Elected
     | Roles
+    | Ring
     | BulkStore
     | BulkCommit
     | BulkWait
@@ -639,6 +654,8 @@ def inner(command: Command) -> tuple[Command, ...]:
             return (command.body,)
         case Roles(setup, produce, consume):
             return setup, produce, consume
+        case Ring(setup, body):
+            return setup, body
         case _:
             return ()
 
@@ -652,6 +669,8 @@ def with_inner(command: Command, new: tuple[Command, ...]) -> Command:
             return replace(command, body=new[0])
         case Roles():
             return replace(command, setup=new[0], produce=new[1], consume=new[2])
+        case Ring():
+            return replace(command, setup=new[0], body=new[1])
         case _:
             return command
 

@@ -256,7 +256,10 @@ class Resolver:
                 ):
                     indices.append(simplify(part, facts))
                     if isinstance(type_, Fragment) and isinstance(element, Pair):
-                        raise RiseError("R0799", "internal: a fragment of pairs is no buffer")
+                        message = f"`{type_}` cannot be stored in memory: fragments are of numbers"
+                        raise TranslationError(
+                            "R0715", message, None, "compute the members from a matrix in shared memory"
+                        )
                     type_ = element
                 case _:
                     raise RiseError("R0799", f"internal: the path {path} does not fit `{type_}`")

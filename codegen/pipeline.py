@@ -11,6 +11,7 @@ from codegen.cuda import Printer
 from codegen.host import HostProgram, check_grid
 from codegen.identifiers import RESERVED, of_kernel, of_user
 from codegen.launch import Launch, derive
+from codegen.passes.aligned import check_tiles
 from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
 from codegen.passes.distribute import distribute
@@ -20,6 +21,7 @@ from codegen.passes.indices import INDEX_PASSES
 from codegen.passes.kernels import kernels
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.multicast import multicast
+from codegen.passes.rings import carry_rings
 from codegen.passes.roles import split_roles
 from codegen.passes.stores import elect_in_groups
 from codegen.passes.vectorise import vectorise
@@ -189,6 +191,7 @@ def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
         indices = I64
     function = stage("kernel", _counting_in(indices, kernel))
     function = stage("multicast", multicast(function))
+    function = stage("rings", carry_rings(function))
     function = stage("roles", split_roles(function))
     function = stage("first products", first_products(function))
     function = stage("groups", elect_in_groups(group_products(function)))
@@ -196,6 +199,7 @@ def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
     launch = derive(function.body)
     check_grid(kernel.name, launch)
     check(function, launch)
+    check_tiles(function.body)
     check_accumulators(function.body)
     function, launch = place_shared(function, launch)
     stage("place shared", function)

@@ -86,7 +86,7 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.ForFragment() | i.Elected():
             body = _command(r, command.body, facts)
             return body if body == i.Skip() else replace(command, body=body)
-        case i.Roles():
+        case i.Roles() | i.Ring():
             return i.with_inner(command, tuple(_command(r, part, facts) for part in i.inner(command)))
         case i.BulkCopy() | i.BulkStore():
             return box.copied(r, command, facts)

@@ -73,6 +73,9 @@ def _lines(command: i.Command) -> Iterator[str]:
             yield from _block("setup", setup)
             yield from _block(f"produce({command.producers})", produce)
             yield from _block(f"consume({command.consumers})", consume)
+        case i.Ring(setup, body):
+            yield from _block("setup", setup)
+            yield from _lines(body)
         case i.Elected(body, scope):
             one = "elected" if scope is i.Scope.BLOCK else f"elected({scope.value})"
             yield from _block(one, body)

@@ -14,6 +14,7 @@ from rise.types import Array, Scalar
 from strategies.blocks import Block, power_of_two, refuse
 from strategies.core import Rewrite, Strategy, argument, depending, seq
 from strategies.evaluation import is_expression
+from strategies.finished import finished
 from strategies.places import in_inputs, mapped
 
 DIMENSIONS = 3  # of a grid
@@ -38,7 +39,7 @@ def elementwise(threads: int = 256, vector: int = 4, each: int = 1) -> Strategy:
             return refuse("elementwise", "computing an element takes a loop")
         return _rows(depth - 1, block, block.step * each)
 
-    return Strategy("elementwise", in_inputs(depending(at_depth)))
+    return Strategy("elementwise", finished(in_inputs(depending(at_depth))))
 
 
 def _rows(dimension: int, block: Block, step: int) -> Strategy:

@@ -20,7 +20,7 @@ from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Lambda, call, children
 from rise.nat import Nat
 from rise.types import Array, shape
-from strategies.core import Rewrite, Strategy, at_child, choice, normalize, seq
+from strategies.core import Predicate, Rewrite, Strategy, at_child, choice, normalize, seq
 from strategies.hide import outermost_parts
 from strategies.places import computes, outermost_part
 
@@ -73,23 +73,28 @@ def rank(term: Expr) -> int:
     return len(shape(term.type)[0])
 
 
-def at_products(s: Rewrite) -> Strategy:
-    """s at every outermost product; fails if it fails at one, or there is none."""
+def at_parts(predicate: Predicate, name: str, nothing: str, s: Rewrite) -> Strategy:
+    """s at every outermost part of which the predicate holds; fails if it fails at one, or there is none."""
 
     def run(term: Expr) -> Result:
-        if is_product(term):
+        if predicate(term):
             return s(term)
         result = Success(term)
         for index, child in enumerate(children(term)):
-            if outermost_part(child, is_product) is None:
+            if outermost_part(child, predicate) is None:
                 continue
             following = at_child(index, run, result.term)
             if isinstance(following, Failure):
                 return following
             result = Success(following.term, result.steps + following.steps)
-        return result if result.steps else Failure("at_products", term, "no product of matrices")
+        return result if result.steps else Failure(name, term, nothing)
 
-    return Strategy("at_products", run)
+    return Strategy(name, run)
+
+
+def at_products(s: Rewrite) -> Strategy:
+    """s at every outermost product."""
+    return at_parts(is_product, "at_products", "no product of matrices", s)
 
 
 def operands(term: Expr) -> Iterator[tuple[Expr, Expr]]:

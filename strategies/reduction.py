@@ -15,6 +15,7 @@ from rise.expr import Expr, Lambda, call
 from rise.types import Array
 from strategies.blocks import Block, reduced_length, refuse
 from strategies.core import Rewrite, Strategy, argument, depending, id_, seq
+from strategies.finished import finished
 from strategies.loops import nearest
 from strategies.normal_forms import fuse_components, view_inward
 from strategies.operands import in_function, nth_operand
@@ -46,7 +47,7 @@ def reduction(threads: int = 256, vector: int = 1, loads: int = 1, fan: int = 2,
             return nearest(seq(fused, depending(lambda rows: _rows(rows, block))))
         return nearest(_in_parts(block, part)) if part else refuse("reduction", ONE_NUMBER)
 
-    return Strategy("reduction", in_inputs(depending(chosen)))
+    return Strategy("reduction", finished(in_inputs(depending(chosen))))
 
 
 def _rows(term: Expr, block: Block) -> Rewrite:

@@ -33,6 +33,7 @@ from strategies.core import (
     seq,
     try_,
 )
+from strategies.finished import finished
 from strategies.loops import nearest
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
@@ -60,7 +61,7 @@ def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -
         kept = _keeping(row, block) if keep else id_
         return seq(mapped(seq(named, kept, work, check(_all_lowered, "rows", LEFT))), LOWERED)
 
-    return Strategy("rows", in_inputs(nearest(depending(chosen))))
+    return Strategy("rows", finished(in_inputs(nearest(depending(chosen)))))
 
 
 named = try_(normalize(APPLIED_AS_LET))

@@ -12,12 +12,12 @@ from rewrites.result import Failure
 from rewrites.split_k import PRODUCT_IN_SLICES
 from rise.expr import Expr, call
 from rise.types import Space
-from strategies.core import Rewrite, Strategy, argument, check, choice, depending, seq, top_down
+from strategies.core import Rewrite, Strategy, argument, check, choice, depending, seq
 from strategies.default import GRID, LOOP, folds, written
 from strategies.hide import hiding, outermost_parts
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
-from strategies.products import at_products, length, outline
+from strategies.products import at_parts, at_products, length, outline
 from strategies.rounding import longer_operands
 
 NAME = "split_k_blocks"
@@ -25,15 +25,16 @@ ARRAY = "the sums of an array of products would be in memory one product at a ti
 GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
 
 
-def over_blocks(slices: int, depth: int, batched: Rewrite, fuse: Rewrite) -> Strategy:
+def over_blocks(slices: int, depth: int, legal: Rewrite, batched: Rewrite, fuse: Rewrite) -> Strategy:
     """The sums of a product in so many slices; `batched` is for the array of their products.
 
     depth: a slice is made longer where this does not divide it
+    legal: fails on products that cannot be shared out
     fuse: maps in the components of a zip with the map over it, in rows and in their elements
     """
     in_slices = seq(longer_operands(slices * depth), depending(lambda product: _sliced(product, slices)))
-    sliced = seq(view_inward, outline, at_products(in_slices))
-    products = top_down(seq(check(in_global, NAME, "nothing is in global memory"), argument(batched)))
+    sliced = seq(view_inward, outline, legal, at_products(in_slices))
+    products = at_parts(in_global, NAME, "nothing is in global memory", argument(batched))
     return seq(sliced, products, check(closed, NAME, ARRAY), hiding(in_global, lambda _: seq(fuse, added)))
 
 

@@ -8,6 +8,7 @@ from rise.types import Array, Scalar
 from strategies.blocks import power_of_two, refuse
 from strategies.core import Rewrite, Strategy, depending
 from strategies.evaluation import is_expression
+from strategies.finished import finished
 from strategies.places import in_inputs
 from strategies.transposition import tiled
 
@@ -31,4 +32,4 @@ def stencil(threads: tuple[int, int] = (8, 32), rows: int = 4, vector: int = 4) 
             case _:
                 return refuse("stencil", "expected a matrix whose elements are computed each by itself")
 
-    return Strategy("stencil", in_inputs(depending(chosen)))
+    return Strategy("stencil", finished(in_inputs(depending(chosen))))

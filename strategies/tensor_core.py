@@ -57,6 +57,8 @@ from strategies.core import (
     try_,
 )
 from strategies.default import lowered
+from strategies.demands import PROGRAMS, TILES, Check, met
+from strategies.finished import finished
 from strategies.hide import hiding
 from strategies.kernels import each_product_kernel
 from strategies.normal_forms import form_outward, fuse_once, view_inward
@@ -83,7 +85,9 @@ from strategies.settings import taking
 from strategies.split_k import over_blocks
 from strategies.staging import Copies, stage
 
+VECTORS = (1, 2, 4, 8, 16)
 EPILOGUES = ("direct", "shared", "bulk")
+NO_CLUSTERS = "matrices of an array are a dimension of the grid that is in no cluster: use `cluster=1`"
 NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor an array of matrices"
 
 
@@ -236,8 +240,9 @@ def tensor_core(p: Parameters) -> Strategy:
     """
     validate(p)
     whole = schedule(p)
-    split = whole if p.split_k_blocks == 1 else over_blocks(p.split_k_blocks, p.block[2], whole, in_tiles)
-    return Strategy("tensor_core", in_inputs(each_product_kernel(split, lowered)))
+    if p.split_k_blocks > 1:
+        whole = over_blocks(p.split_k_blocks, p.block[2], demands(p, PROGRAMS), whole, in_tiles)
+    return Strategy("tensor_core", finished(in_inputs(each_product_kernel(whole, lowered))))
 
 
 def validate(p: Parameters) -> None:
@@ -273,6 +278,11 @@ def validate(p: Parameters) -> None:
     if (p.blocks or p.cluster > 1) and not p.group:
         message = "tensor_core: blocks and clusters take tiles from one list"
         raise StrategyError("R0609", message, hint="use `group=1` or more")
+    if p.cluster > 1 and p.split_k_blocks > 1:
+        message = (
+            f"tensor_core: cluster is {p.cluster}: slices of sums are a dimension of the grid in no cluster"
+        )
+        raise StrategyError("R0609", message, hint="use `cluster=1`, or `split_k_blocks=1`")
     if p.blocks % p.cluster:
         message = f"tensor_core: blocks is {p.blocks}, no multiple of cluster, {p.cluster}"
         raise StrategyError("R0609", message)
@@ -282,6 +292,15 @@ def validate(p: Parameters) -> None:
     if p.roles and not p.by_groups:
         message = "tensor_core: roles are for warpgroups"
         raise StrategyError("R0609", message, hint="use fragments of 64 × n × 16")
+    if p.by_groups and p.stages < 2:
+        message = f"tensor_core: stages is {p.stages}: warpgroups multiply what bulk copies brought"
+        raise StrategyError("R0609", message, hint="use `stages=2` or more")
+    if p.swizzled and p.stages and family(p.fragment) is Family.WMMA:
+        message = "tensor_core: swizzled: these fragments are loaded from rows at a constant distance"
+        raise StrategyError("R0609", message, hint="use `swizzled=false`, or `fragment=16,8,16`")
+    if p.vector not in VECTORS:
+        message = f"tensor_core: vector is {p.vector}; threads copy 1, 2, 4, 8 or 16 elements at once"
+        raise StrategyError("R0609", message)
     if p.padding % 8:
         message = f"tensor_core: padding is {p.padding}; rows of tiles start at multiples of 8 elements"
         raise StrategyError("R0609", message)
@@ -300,10 +319,13 @@ def schedule(p: Parameters) -> Strategy:
         check(lambda term: rank(term) == 2, "tensor_core", NO_MATRIX),
         view_inward,
         outline,
+        check(contains(is_product), "tensor_core", NO_PRODUCT),
+        demands(p, PROGRAMS),
         seq(first_inside, check(bulk_operands, "tensor_core", NOT_IN_BULK))
         if p.by_groups
         else separate_prologue,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
+        demands(p, TILES),
         rounded_up(
             p.block,
             p.copies if p.stages else None,
@@ -313,9 +335,15 @@ def schedule(p: Parameters) -> Strategy:
     batch = seq(
         check(lambda term: rank(term) == 3, "tensor_core", NO_MATRIX),
         mapped(matrix),
+        check(lambda _: p.cluster == 1, "tensor_core", NO_CLUSTERS),
         low.MAP_BLOCK.with_sizes(d=2),
     )
     return choice(matrix, batch)
+
+
+def demands(p: Parameters, checks: tuple[Check, ...]) -> Strategy:
+    """Whether a matrix around products, outlined, is one that the schedule can take; see `demands`."""
+    return met(constraints.Schedule.of(vars(p)), p.copies if p.stages else None, checks)
 
 
 def in_tiles_of(p: Placed) -> Strategy:

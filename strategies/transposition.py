@@ -14,6 +14,7 @@ from rise.types import shape
 from strategies.blocks import Block, refuse
 from strategies.contiguity import Lying, lying
 from strategies.core import Rewrite, Strategy, argument, depending, seq
+from strategies.finished import finished
 from strategies.places import arguments, in_inputs, mapped
 
 
@@ -35,7 +36,7 @@ def transposition(tile: int = 64, threads: int = 256, vector: int = 4, padding: 
             return refuse("transposition", "expected a matrix whose columns lie side by side in memory")
         return tiled(tile, tile, through_shared(tile, block, padding))
 
-    return Strategy("transposition", in_inputs(depending(chosen)))
+    return Strategy("transposition", finished(in_inputs(depending(chosen))))
 
 
 def tiled(rows: int, columns: int, s: Rewrite) -> Strategy:

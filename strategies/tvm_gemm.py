@@ -17,6 +17,7 @@ from rewrites import views as v
 from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Identifier, Primitive
 from strategies.core import Rewrite, Strategy, argument, id_, outermost, seq
+from strategies.finished import finished
 from strategies.loops import (
     at_innermost_fold,
     fused,
@@ -137,7 +138,7 @@ def tvm_gemm(version: str = "loop_perm", x: int = 32, y: int = 32, k: int = 4, v
             "R0609", f"tvm_gemm: there is no version `{version}`", None, f"there are {known()}"
         )
     chosen = VERSIONS[version](x, y, k, vector)
-    return Strategy("tvm_gemm", in_inputs(seq(chosen, aligned, to_loops)))
+    return Strategy("tvm_gemm", finished(in_inputs(seq(chosen, aligned, to_loops))))
 
 
 def known() -> str:

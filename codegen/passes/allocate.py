@@ -155,7 +155,7 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
                 live = everything
             elif _stored_in_bulk(command):
                 # stores read it until they are waited for: at the end, or when it is written again
-                again = next((extent(c) for c in around if _goes_around(c, launch)), live)
+                again = next((extent(c) for c in around if goes_around(c, launch)), live)
                 live = Region(min(live.start, again.start), everything.end)
             copies = _copies(owner, launch) if owner else 1
             worker = _number(owner, launch) if owner else constant(0)
@@ -175,7 +175,7 @@ def _stored_in_bulk(new: i.New) -> bool:
     )
 
 
-def _goes_around(command: i.Command, launch: Launch) -> bool:
+def goes_around(command: i.Command, launch: Launch) -> bool:
     """Whether its iterations follow each other."""
     match command:
         case i.For(_, count):

@@ -11,13 +11,13 @@ until they are waited for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from codegen import imperative as i
 from codegen.launch import GRIDS, Launch, Sharing
-from codegen.passes.allocate import BARRIERS, Region
+from codegen.passes.allocate import BARRIERS, Region, goes_around
 from codegen.passes.uses import (
     EARLIER,
     GROUPS,
@@ -73,7 +73,7 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
         launch,
         max(waits, default=0) + 2,
         groups=_of_groups(function.body),
-        unit=_read_by_units(function.body),
+        unit=_read_by_units(function.body) | _filled_later(function.body, regions, launch),
         products=_read_by_products(function.body),
         stores=_scopes_of_stores(function.body),
         sync=sync,
@@ -106,6 +106,37 @@ def _read_by_products(body: i.Command) -> frozenset[str]:
     return frozenset(a.buffer for c in products for a in i.accesses(c) if isinstance(a, i.Tile))
 
 
+def _filled_later(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
+    """The buffers where threads write what the copying unit overwrites later: with a tile of another one."""
+    order = [
+        (command, around) for command, around in _with_loops(body, launch) if target_of(command) is not None
+    ]
+    found: set[str] = set()
+    for number, (copy, around) in enumerate(order):
+        if not isinstance(copy, i.BulkCopy) or not isinstance(copy.target, i.Tile):
+            continue
+        ring = regions[copy.target.buffer]
+        for earlier, (write, others) in enumerate(order):
+            name = getattr(target_of(write), "buffer", "")
+            again = not around.isdisjoint(others)
+            if name in regions and not isinstance(write, i.BulkCopy) and (earlier < number or again):
+                found |= {name} if regions[name].overlaps(ring) else set()
+    return frozenset(found)
+
+
+def _with_loops(
+    command: i.Command, launch: Launch, around: frozenset[int] = frozenset()
+) -> Iterator[tuple[i.Command, frozenset[int]]]:
+    """Every command, in order, and which loops around it have iterations that follow each other."""
+    yield command, around
+    if isinstance(command, i.Roles):
+        return  # who loads does not wait for those who write
+    if goes_around(command, launch):
+        around |= {id(command)}
+    for part in i.inner(command):
+        yield from _with_loops(part, launch, around)
+
+
 def _scopes_of_stores(body: i.Command) -> dict[str, i.Scope]:
     """Of each buffer that bulk stores read: whose thread starts them."""
     found: dict[str, i.Scope] = {}
@@ -122,7 +153,7 @@ class _Inserting:
 
     own:  the buffers that each warp has one of
     groups: the buffers that each warpgroup has one of
-    unit: the buffers that are read asynchronously, so that writes to them are fenced
+    unit: the buffers that are read, or overwritten, asynchronously, so that writes to them are fenced
     products: those of them that products of warpgroups read
     stores: of the buffers that bulk stores read, whose thread starts these
     here: the buffers that were there before the innermost loop

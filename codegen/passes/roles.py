@@ -26,6 +26,7 @@ from codegen import imperative as i
 from codegen.launch import WARP, WARPGROUP, Launch, derive
 from codegen.passes.allocate import BARRIERS
 from codegen.passes.fresh import names_of
+from codegen.passes.turns import with_turns
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
@@ -45,7 +46,7 @@ def split_roles(function: i.Function) -> i.Function:
         _check(roles, first, launch, turns)
     consumers = launch.warps // (WARPGROUP // WARP)
     body = _passing_on(function, turns)
-    body = _counting_turns(body, constant(0), launch)
+    body = _counting_turns(body, launch)
     shared = list(_shared(body))
     names = {new.name for new in shared}
     produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names)
@@ -153,26 +154,22 @@ def _when_last(consume: i.Command, then: i.Command) -> i.Command:
             raise TranslationError("R0799", "internal: a pipeline with roles is no loop that waits")
 
 
-def _counting_turns(command: i.Command, turn: Nat, launch: Launch) -> i.Command:
-    """How often a pipeline was executed before: a number of the loops around it."""
-    match command:
-        case i.Roles(turn=name):
-            number: dict[Atom, Nat] = {NatVariable(name): turn}
-            return i.rebuild(command, Nat, lambda n: n.substitute(number))
-        case i.For(index, count):
-            turn = turn * count + variable(index)
-        case i.ParallelFor(level, dimension, index, count):
-            workers = launch.workers(level, dimension)
-            rounds = -(-(count.value or 0) // workers) if isinstance(workers, int) else 1
-            if rounds > 1:
-                turn = turn * rounds + quotient(variable(index), workers)
-            if _in_turn(command):
+def _counting_turns(body: i.Command, launch: Launch) -> i.Command:
+    """Pipelines are told how often they were executed before; of those in turn only one is executed."""
+
+    def use(command: i.Command, turn: Nat) -> i.Command:
+        match command:
+            case i.Roles(turn=name):
+                number: dict[Atom, Nat] = {NatVariable(name): turn}
+                return i.rebuild(command, Nat, lambda n: n.substitute(number))
+            case i.ParallelFor(_, _, index, count) if _in_turn(command):
                 # 0 for the one whose number is that of the turn
                 late = remainder(variable(index) + turn * (count - 1), count)
-                command = replace(command, body=i.When(late, constant(1), command.body))
-        case _:
-            pass
-    return i.with_inner(command, tuple(_counting_turns(c, turn, launch) for c in i.inner(command)))
+                return replace(command, body=i.When(late, constant(1), command.body))
+            case _:
+                return command
+
+    return with_turns(body, launch, use)
 
 
 def _shared(command: i.Command) -> Iterator[i.New]:

@@ -257,23 +257,24 @@ class _Pipeline:
         type_ = Array(stages, MBARRIER)
         full = i.AcceptVariable(self.translator.name("full"), type_)
         name = self.translator.name("k")
-        k, ahead = variable(name), number - 1
-        prologue = self.translator.name("k")
-        first = self._start(rings, full, variable(prologue), variable(prologue))
-        following = self._start(rings, full, k + ahead, remainder(k + ahead, stages))
-        use = self._with(k, lambda environment: step(self._value(loaded, remainder(k, stages), environment)))
+        prologue, turn = self.translator.name("k"), self.translator.name("turn")
+        k, filled, ahead = variable(name), variable(prologue), number - 1
+        place = _Place(count * variable(turn), stages)
+        first = self._start(rings, full, filled, place.slot(filled))
+        following = self._start(rings, full, k + ahead, place.slot(k + ahead))
+        use = self._with(k, lambda environment: step(self._value(loaded, place.slot(k), environment)))
         body = i.sequence(
-            i.WaitBarrier(accept_at(full, remainder(k, stages)), remainder(quotient(k, stages), constant(2))),
+            i.WaitBarrier(accept_at(full, place.slot(k)), remainder(place.lap(k), constant(2))),
             use,
             i.Elected(i.When(k + ahead, count, following)),
         )
-        fill = _when(variable(prologue), count, first, ahead)
-        whole = i.sequence(
-            i.Elected(i.InitBarriers(full, stages)),
-            i.Barrier(i.Scope.BLOCK),
-            i.Elected(i.For(prologue, constant(ahead), fill, True, pattern="prologue")),
+        pipeline = i.sequence(
+            i.Elected(
+                i.For(prologue, constant(ahead), _when(filled, count, first, ahead), True, pattern="prologue")
+            ),
             i.For(name, count, body, pattern=self.call.name),
         )
+        whole: i.Command = i.Ring(i.InitBarriers(full, stages), pipeline, turn, self.call.origin)
         for ring in reversed(rings):
             whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
         return i.New(Space.SHARED, full.name, type_, whole, self.call.origin, BARRIERS)
@@ -290,6 +291,12 @@ class _Pipeline:
 
         The element in slot p % S is the p-th that went through the ring, before this time's too.
         """
+        if stages.value == 1:
+            # a slot is given back when the products of the next element have been started
+            message = (
+                "a pipeline with roles has one slot: who computes waits for the next element to give it back"
+            )
+            raise TranslationError("R0736", message, self.call.origin, "use 2 stages or more")
         if not all(ring.bulk for ring in rings):
             message = "a pipeline with roles loads by bulk copies only"
             raise TranslationError("R0731", message, self.call.origin)
@@ -301,21 +308,17 @@ class _Pipeline:
         full, empty = (i.AcceptVariable(self.translator.name(name), type_) for name in ("full", "empty"))
         turn, k, filled = (self.translator.name(name) for name in ("turn", "k", "k"))
 
-        def slot(index: str) -> Nat:
-            return remainder(count * variable(turn) + variable(index), stages)
-
-        def lap(index: str) -> Nat:
-            return quotient(count * variable(turn) + variable(index), stages)
-
+        place = _Place(count * variable(turn), stages)
+        next_, this = place.slot(variable(filled)), place.slot(variable(k))
         load = i.sequence(
-            i.WaitBarrier(accept_at(empty, slot(filled)), remainder(lap(filled) + 1, constant(2))),
-            self._start(rings, full, variable(filled), slot(filled)),
+            i.WaitBarrier(accept_at(empty, next_), remainder(place.lap(variable(filled)) + 1, constant(2))),
+            self._start(rings, full, variable(filled), next_),
         )
-        use = self._with(variable(k), lambda e: step(self._value(loaded, slot(k), e)))
+        use = self._with(variable(k), lambda e: step(self._value(loaded, this, e)))
         compute = i.sequence(
-            i.WaitBarrier(accept_at(full, slot(k)), remainder(lap(k), constant(2))),
+            i.WaitBarrier(accept_at(full, this), remainder(place.lap(variable(k)), constant(2))),
             use,
-            i.Arrive(accept_at(empty, slot(k)), release=True),
+            i.Arrive(accept_at(empty, this), release=True),
         )
         setup = i.sequence(i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers))
         whole: i.Command = i.Roles(
@@ -369,6 +372,20 @@ class _Pipeline:
     def _value(self, loaded: Loaded, slot: Nat, environment: Environment) -> i.Expression:
         stored = {ring.name: at(i.Variable(ring.name, ring.type), slot) for ring in loaded.rings}
         return self.translator.pure(loaded.value, {**environment, **stored}, self.call.origin)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the elements of a pipeline are in its ring; so many went through it before this time's."""
+
+    before: Nat
+    stages: Nat
+
+    def slot(self, index: Nat) -> Nat:
+        return remainder(self.before + index, self.stages)
+
+    def lap(self, index: Nat) -> Nat:
+        return quotient(self.before + index, self.stages)
 
 
 def _in_registers(rings: list[Ring]) -> bool:

@@ -181,6 +181,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "are the ones that the kernel's mapWarpGroup is over, and the same in all pipelines of a kernel.",
     "R0735": "One thread starts a bulk store: of the block, or of each warpgroup or warp in a map over them. "
     "In a map over threads or lanes each would start it. Use `bulkStore` outside of these maps.",
+    "R0736": "In a pipeline with roles a slot is given back when the products of the next element have been "
+    "started, which then has to be in another slot: with one slot everybody waits. Use 2 stages or more.",
+    "R0737": "WMMA moves tiles as a whole: they start at multiples of 32 bytes, in rows that are multiples "
+    "of 16 bytes apart. Use wider fragments, or those of `mma.sync`, whose tiles are moved by lanes.",
     "R0740": "Sizes are so large that an index, or what it is computed from, is beyond 64 bits: no memory "
     "holds such arrays.",
     "R0741": "Arrays of `Idx[n]` are stored in 32 bits, which hold indices below 2^31. Store larger ones as "

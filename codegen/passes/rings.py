@@ -1,0 +1,52 @@
+"""Rings of bulk copies that are filled again and again: their mbarriers are initialised once in a block.
+
+An mbarrier must not be initialised while it is in use, so a pipeline in a loop, over the tiles of a block
+that stays, say, goes on where it was: element k of turn t of a pipeline of n is the one with number n*t + k
+that went through its ring. What is executed once initialises its mbarriers where it stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen import imperative as i
+from codegen.launch import derive
+from codegen.passes.turns import with_turns
+from rise.nat import Atom, Nat, NatVariable, constant
+
+
+def carry_rings(function: i.Function) -> i.Function:
+    """The pass."""
+    setups: list[i.Command] = []
+
+    def use(command: i.Command, turn: Nat) -> i.Command:
+        if not isinstance(command, i.Ring):
+            return command
+        number: dict[Atom, Nat] = {NatVariable(command.turn): turn}
+        body = i.rebuild(command.body, Nat, lambda n: n.substitute(number))
+        if turn == constant(0):
+            return _behind(command.setup, body)
+        setups.append(command.setup)
+        return body
+
+    body = with_turns(function.body, derive(function.body), use)
+    if not setups:
+        return replace(function, body=body)
+    names = {access.buffer for setup in setups for access in i.accesses(setup)}
+    barriers = [c for c in i.commands(body) if isinstance(c, i.New) and c.name in names]
+    whole = _behind(i.sequence(*setups), _without(body, names))
+    for new in reversed(barriers):
+        whole = replace(new, body=whole)
+    return replace(function, body=whole)
+
+
+def _behind(setup: i.Command, body: i.Command) -> i.Command:
+    """One thread initialises, the others wait for that."""
+    return i.sequence(i.Elected(setup), i.Barrier(i.Scope.BLOCK), body)
+
+
+def _without(command: i.Command, names: set[str]) -> i.Command:
+    """The command without these buffers, which are around it now."""
+    if isinstance(command, i.New) and command.name in names:
+        return _without(command.body, names)
+    return i.with_inner(command, tuple(_without(part, names) for part in i.inner(command)))

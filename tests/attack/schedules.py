@@ -1,0 +1,294 @@
+"""Schedules at random: every parameter of a strategy, legal and illegal, on products and on other programs.
+
+`schedules(seed)` draws trials without end, each of which a command line repeats; `outcome` says what became
+of one. Parameters are read from the strategy, so a new one is drawn, too. What must never come of a trial is
+in `FAULTS`. A Success that is not emulated has to become kernels all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from codegen.execute import execute
+from codegen.host import HostProgram
+from codegen.pipeline import assemble
+from rewrites.result import Failure
+from rise.check.compare import compare, tolerance
+from rise.check.program import Program, load
+from rise.check.specialise import inputs_of, specialise
+from rise.errors import EmulationError, RiseError
+from rise.expr import Expr
+from rise.instructions import family
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from strategies.registry import Setting, find, show_value
+
+ROOT = Path(__file__).parents[2]
+FILES = ("examples/gemm.rise", "examples/products.rise", "tests/attack/programs.rise")
+TARGETS = ("sm_70", "sm_80", "sm_90a")
+
+
+class Kind(Enum):
+    """What became of a trial."""
+
+    REFUSED = "refused by name"
+    FAILURE = "failure of the strategy"
+    BUILT = "success, printed"
+    EXACT = "success, exact"
+    WRONG = "success, wrong"
+    GENERATOR = "success, refused by the generator"
+    FAULT = "fault in the emulator"
+    INTERNAL = "internal error"
+
+
+FAULTS = frozenset({Kind.WRONG, Kind.GENERATOR, Kind.FAULT, Kind.INTERNAL})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A definition at sizes, a strategy with parameters; emulate: run what is printed."""
+
+    file: str
+    name: str
+    sizes: Mapping[str, int]
+    strategy: str
+    parameters: Mapping[str, Any]
+    target: str
+    seed: int
+    emulate: bool
+
+    def command(self) -> str:
+        """The command line that repeats it."""
+        sizes = [f"{name}={size}" for name, size in self.sizes.items()]
+        words = ["rise", "run", self.file, self.name, "--size", *sizes, "--strategy", self.strategy]
+        words += ["--set", *(f"{name}={show_value(value)}" for name, value in self.parameters.items())]
+        words += ["--target", self.target, "--backend", "emulate", "--seed", str(self.seed), "--check"]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """code: of the error, or the exception's name; schedule: what was derived, by the kernels' text"""
+
+    kind: Kind
+    code: str = ""
+    message: str = ""
+    made: HostProgram | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.code} {self.message}".strip()
+
+
+def schedules(seed: int, strategy: str = "tensor_core", emulated: float = 0.1) -> Iterator[Trial]:
+    """Trials without end. emulated: which share of them is run where kernels come of them."""
+    choose = random.Random(seed)
+    settings = find(strategy).settings
+    while True:
+        file, name = choose.choice(programs())
+        parameters = drawn(settings, words_of(strategy), choose)
+        sizes = {size: _size(size, parameters, choose) for size in sizes_of(file, name)}
+        target, emulate = choose.choice(TARGETS), choose.random() < emulated
+        yield Trial(file, name, sizes, strategy, parameters, target, choose.randint(0, 9), emulate)
+
+
+@cache
+def program_of(file: str) -> Program:
+    return load(ROOT / file)
+
+
+@cache
+def programs() -> tuple[tuple[str, str], ...]:
+    """Every definition that is a function of sizes and arrays, with its file."""
+    return tuple((file, name) for file in FILES for name in program_of(file).own if sizes_of(file, name))
+
+
+@cache
+def sizes_of(file: str, name: str) -> tuple[str, ...]:
+    """The sizes that a definition is given; those that are inferred make it no program of its own."""
+    found = re.match(r"(\(\w+: Nat\) -> )+", str(program_of(file)[name].scheme))
+    return tuple(re.findall(r"\((\w+): Nat\)", found[0])) if found else ()
+
+
+# --- parameters -------------------------------------------------------------------------------------------
+
+NUMBERS = (0, 1, 2, 3, 4, 8, -1)
+USUAL: Mapping[str, tuple[int, ...]] = {
+    "stages": (0, 1, 2, 2, 3, 4, 5),
+    "padding": (0, 8, 16, 4),
+    "vector": (1, 2, 4, 8, 16, 3),
+    "group": (0, 1, 1, 1, 2, 3),
+    "split_k": (1, 2, 4),
+    "split_k_blocks": (1, 2, 3),
+    "blocks": (0, 1, 2, 4),
+    "cluster": (1, 2, 4),
+    "in_turn": (1, 2, 3),
+}
+TILES = ("block", "warp", "fragment")
+
+
+@cache
+def words_of(strategy: str) -> tuple[str, ...]:
+    """The words that the strategy's description names, of which some are values of its parameters."""
+    return tuple(sorted(set(re.findall(r"`(\w+)`", find(strategy).factory.__doc__ or ""))))
+
+
+def drawn(settings: tuple[Setting, ...], words: tuple[str, ...], choose: random.Random) -> dict[str, Any]:
+    """A value for each parameter that is not left at its default; more often than not they go together."""
+    made = tiles(choose) if set(TILES) <= {setting.name for setting in settings} else {}
+    for setting in settings:
+        if setting.name not in made and choose.random() < 0.3:
+            made[setting.name] = value(setting, words, choose)
+    return likely(made) if choose.random() < 0.8 else made
+
+
+def value(setting: Setting, words: tuple[str, ...], choose: random.Random) -> Any:
+    """One of a parameter's type."""
+    if setting.accepts is bool:
+        return choose.random() < 0.5
+    if setting.accepts is int:
+        return choose.choice((setting.default, *USUAL.get(setting.name, NUMBERS)))
+    if setting.accepts is str:
+        return choose.choice((setting.default, *words))
+    return tuple(choose.choice((8, 16, 32, 64)) for _ in setting.default)
+
+
+@cache
+def fragments() -> tuple[tuple[int, int, int], ...]:
+    """Every shape that some instruction has."""
+    sizes = (8, 16, 24, 32, 40, 48, 64, 72, 80, 96, 128)
+    depths = (4, 8, 16, 32)
+    every = ((m, n, k) for m in sizes for n in sizes for k in depths)
+    return tuple(shape for shape in every if family(shape) is not None)
+
+
+def tiles(choose: random.Random) -> dict[str, Any]:
+    """Fragment, warp and block, one some of the other; now and then one that is not."""
+    m, n, k = choose.choice(fragments())
+    of_warp, of_block, of_depth = (1, 1, 2), (1, 1, 2, 2, 3), (1, 2, 4)
+    warp = (m * choose.choice(of_warp), n * choose.choice(of_warp))
+    block = (
+        warp[0] * choose.choice(of_block),
+        warp[1] * choose.choice(of_block),
+        k * choose.choice(of_depth),
+    )
+    if choose.random() < 0.05:
+        block = (block[0] + choose.choice((-8, 0, 8)), block[1] // 2, block[2])
+    return {"block": block, "warp": warp, "fragment": (m, n, k)}
+
+
+def likely(made: dict[str, Any]) -> dict[str, Any]:
+    """The same where what a parameter needs beside it is given, too."""
+    made = dict(made)
+    if made.get("in_turn", 1) > 1:
+        made |= {"roles": True, "warp": made["block"][:2], "blocks": made.get("blocks") or made["in_turn"]}
+    if made.get("blocks") or made.get("cluster", 1) > 1:
+        made["group"] = made.get("group") or 1
+    if made.get("split_k", 1) > 1:
+        made["epilogue"] = "shared"
+    if made.get("fragment", (0,))[0] == 64 and made.get("epilogue", "shared") == "shared":
+        made["epilogue"] = "direct"
+    return made
+
+
+def _size(name: str, parameters: Mapping[str, Any], choose: random.Random) -> int:
+    """A few tiles; a little more or less; small and odd ones."""
+    tile = dict(zip("mnk", parameters.get("block", (64, 64, 32)), strict=True)).get(name, 2)
+    short, odd = (-8, 8, -16), (1, 7, 17, 31, 40, 56)
+    whole = tile * choose.choice((1, 1, 2, 2, 3, 4) if name == "k" else (1, 1, 2, 3))
+    if name not in "mnk":
+        return choose.choice((1, 2, 3)) if name == "b" else whole * 8
+    kind = choose.random()
+    if kind < 0.7:
+        return whole
+    return max(0, whole + choose.choice(short)) if kind < 0.9 else choose.choice(odd)
+
+
+# --- what becomes of them ---------------------------------------------------------------------------------
+
+
+def outcome(trial: Trial) -> Outcome:
+    """Derives, prints and, if the trial says so, runs it; never raises."""
+    try:
+        return _outcome(trial)
+    except Exception as error:  # the point is to find these
+        return Outcome(Kind.INTERNAL, type(error).__name__, str(error))
+
+
+def _outcome(trial: Trial) -> Outcome:
+    program = specialised(trial)
+    if isinstance(program, RiseError):
+        return Outcome(Kind.REFUSED, program.code, program.message)
+    try:
+        result = find(trial.strategy).factory(**trial.parameters)(data_flow(program))
+    except RiseError as error:
+        return _of_error(Kind.REFUSED, error)
+    if isinstance(result, Failure):
+        return Outcome(Kind.FAILURE, "R0606", result.story())
+    try:
+        made = assemble(result.term, "attacked")
+    except RiseError as error:
+        return _of_error(Kind.GENERATOR, error)
+    return _run(trial, program, made) if trial.emulate else Outcome(Kind.BUILT, made=made)
+
+
+def _of_error(kind: Kind, error: RiseError) -> Outcome:
+    internal = error.code.endswith("99") or (kind is Kind.REFUSED and not error.code.startswith("R06"))
+    return Outcome(Kind.INTERNAL if internal else kind, error.code, error.message)
+
+
+def _run(trial: Trial, program: Expr, made: HostProgram) -> Outcome:
+    inputs = random_inputs(inputs_of(program), trial.seed, exact=True)
+    try:
+        found = execute(made, inputs, "emulate", trial.target, trial.seed)
+    except EmulationError as error:
+        return Outcome(Kind.FAULT, error.code, error.message, made)
+    except RiseError as error:
+        return Outcome(Kind.INTERNAL, error.code, error.message, made)
+    verdict = compare(found, call(program, *inputs), tolerance(program))
+    return Outcome(Kind.EXACT if verdict.agrees else Kind.WRONG, "", str(verdict), made)
+
+
+def specialised(trial: Trial) -> Expr | RiseError:
+    """The program at its sizes, or why there is none."""
+    try:
+        return specialise(program_of(trial.file)[trial.name], trial.sizes)
+    except RiseError as error:
+        return error
+
+
+# --- many of them -----------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    """Counts what becomes of so many trials, and shows what must not be; 1 where there is any."""
+    options = argparse.ArgumentParser(description=main.__doc__)
+    options.add_argument("--count", type=int, default=3000)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--emulated", type=float, default=0.1, help="the share that is run, 0 to 1")
+    options.add_argument("--strategy", default="tensor_core")
+    given = options.parse_args()
+    counts: Counter[str] = Counter()
+    for trial in islice(schedules(given.seed, given.strategy, given.emulated), given.count):
+        found = outcome(trial)
+        counts[f"{found.kind.value} {found.code}".strip()] += 1
+        if found.kind in FAULTS:
+            print(f"{found}\n    {trial.command()}", flush=True)
+    for name, count in counts.most_common():
+        print(f"{count:6} {name}")
+    return int(any(name.startswith(kind.value) for kind in FAULTS for name in counts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
