@@ -12,10 +12,14 @@ WIDEST = 110
 
 @dataclass(frozen=True)
 class Source:
-    """A named text: a file, a string given to a function, or a rule's side."""
+    """A named text: a file, a string given to a function, or a rule's side; or some lines of one.
+
+    first: the number of its first line
+    """
 
     name: str
     text: str = field(repr=False)
+    first: int = 1
 
     @staticmethod
     def read(path: Path) -> Source:
@@ -28,7 +32,8 @@ class Source:
 
     def line(self, number: int) -> str:
         """The text of a line, counted from 1; empty beyond the end."""
-        return self._lines[number - 1] if 1 <= number <= len(self._lines) else ""
+        index = number - self.first
+        return self._lines[index] if 0 <= index < len(self._lines) else ""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from rise.check.repair import improve
 from rise.check.scope import Scope
 from rise.errors import TypeMismatch
 from rise.expr import Apply, DependentApply, Expr, map_types
+from rise.nat import TooLarge
 from rise.primitives.declare import lookup
 from rise.source import Note, Span
 from rise.syntax import surface as s
@@ -35,6 +36,8 @@ def call(e: Elaborator, node: s.Call, scope: Scope) -> Expr:
     except TypeMismatch as error:
         improve(e, error, head, given, scope)
         raise
+    except TooLarge as error:
+        raise error.at(node.span) from None
 
 
 def _head(e: Elaborator, node: s.Surface, given: tuple[s.Surface, ...], scope: Scope) -> Head:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sys import float_info
 
 from rise.check.difference import shown
 from rise.check.mismatch import Demand
 from rise.constraint import Constraint
 from rise.errors import TypeMismatch
+from rise.numerals import shown as numeral
 from rise.source import Origin
 from rise.types import BOOL, TF32, Array, Index, Scalar, Type, Variable, Vector
 
@@ -23,8 +25,8 @@ def check(values: Numbers, type_: Type, demand: Demand) -> Iterator[Constraint]:
         case Index(bound):
             for value, place in values:
                 if not isinstance(value, int):
-                    raise TypeMismatch("R0306", f"the number {value} is no index", place)
-                yield Constraint(bound - (value + 1), None, place, f"the index {value}")
+                    raise TypeMismatch("R0306", f"the number {numeral(value)} is no index", place)
+                yield Constraint(bound - (value + 1), None, place, f"the index {numeral(value)}")
         case Vector(_, Scalar() as element):
             yield from check(values, element, demand)
         case Variable() | Vector():
@@ -32,7 +34,11 @@ def check(values: Numbers, type_: Type, demand: Demand) -> Iterator[Constraint]:
         case _:
             value, place = values[0]
             raise TypeMismatch(
-                "R0305", f"the number {value} is no `{shown(type_)}`", place, _hint(type_), notes=demand.notes
+                "R0305",
+                f"the number {numeral(value)} is no `{shown(type_)}`",
+                place,
+                _hint(type_),
+                notes=demand.notes,
             )
 
 
@@ -49,18 +55,20 @@ def _check_scalars(values: Numbers, type_: Scalar) -> None:
     low, high = (0, limit - 1) if type_.name.startswith("u") else (-limit // 2, limit // 2 - 1)
     for value, place in values:
         if type_.is_float:
+            if not isinstance(value, float) and value.bit_length() > float_info.max_exp:
+                raise TypeMismatch("R0307", f"the number {numeral(value)} does not fit in `{type_}`", place)
             continue
         if isinstance(value, float):
             raise TypeMismatch(
                 "R0306",
-                f"the number {value} is no whole number of type `{type_}`",
+                f"the number {numeral(value)} is no whole number of type `{type_}`",
                 place,
                 "convert what it is combined with: `f32(…)`",
             )
         if not low <= value <= high:
             raise TypeMismatch(
                 "R0307",
-                f"the number {value} does not fit in `{type_}`",
+                f"the number {numeral(value)} does not fit in `{type_}`",
                 place,
                 f"its values are {low} to {high}",
             )

@@ -12,6 +12,7 @@ from rise.check.recursion import Recursion
 from rise.check.scope import annotation
 from rise.errors import RiseError, ScopeError, UsageError, together
 from rise.expr import Definition, Expr
+from rise.nat import TooLarge
 from rise.source import Note, Origin, Source, Span, place
 from rise.syntax import surface as s
 from rise.syntax.parser import parse_expression
@@ -192,7 +193,10 @@ def _check_one(syntax: s.DefinitionSyntax, checked: Checked, recursion: Recursio
         checked.failed.add(syntax.name)
         return
     recursion.check(syntax, checked.definitions)
-    checked.definitions[syntax.name] = check_definition(syntax, checked.definitions)
+    try:
+        checked.definitions[syntax.name] = check_definition(syntax, checked.definitions)
+    except TooLarge as error:
+        raise error.at(syntax.name_span) from None
     checked.own.append(syntax.name)
     checked.failed.discard(syntax.name)
 

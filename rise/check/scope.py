@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from rise.errors import ScopeError
@@ -79,8 +80,15 @@ def unknown_value(node: s.Name, scope: Scope) -> ScopeError:
     if node.name in prelude_names():
         hint = f'the prelude defines it: `import "{PRELUDE.name}"`'
         return ScopeError("R0201", f"unknown name `{node.name}`", node.span, hint)
-    known = [*scope.values, *scope.definitions, *REGISTRY, *SCALARS]
-    return ScopeError("R0201", f"unknown name `{node.name}`", node.span, _nearest(node.name, known, scope))
+    earlier = len(scope.definitions)  # a name that is defined further down cannot be meant
+
+    def hint_by_name() -> str | None:
+        known = [*scope.values, *islice(scope.definitions, earlier), *REGISTRY, *SCALARS]
+        return _nearest(node.name, known, scope)
+
+    return ScopeError(
+        "R0201", f"unknown name `{node.name}`", node.span, lambda: _nearest(node.name, known, scope)
+    )
 
 
 def _nearest(name: str, values: list[str], scope: Scope) -> str | None:

@@ -244,4 +244,5 @@ def _natural(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError("R0407", f"the size {name}={text} is no natural number") from None
+        wrong = text if len(text) <= 40 else f"{text[:40]}…"
+        raise UsageError("R0407", f"the size {name}={wrong} is no natural number up to 2^40") from None

@@ -73,7 +73,7 @@ def unexpected_token(extent: Span, terminal: str, could_follow: frozenset[str]) 
 
 def unexpected_end(source: Source, could_follow: frozenset[str]) -> ParseError:
     """R0102; the place is behind the last token."""
-    line, column = _position(source.text, _end_of_program(source.text))
+    line, column = _position(source, _end_of_program(source.text))
     message = f"the text ends here, expected {expected(could_follow)}"
     extent = Span(source, line, column, line, column + 1)
     return ParseError("R0102", message, extent, _unclosed_bracket(source))
@@ -91,7 +91,7 @@ def check_closed(source: Source) -> None:
     """R0104; the place is where the comment or string starts."""
     for found in COMMENTS_AND_STRINGS.finditer(source.text):
         if opening := found["unclosed"]:
-            line, column = _position(source.text, found.start())
+            line, column = _position(source, found.start())
             extent = Span(source, line, column, line, column + len(opening))
             what, closing = ("comment", "*/") if opening == "/*" else ("string", '"')
             message = f"this {what} is not closed"
@@ -138,7 +138,7 @@ def _either(words: list[str]) -> str:
 def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> str | None:
     """The known mistakes, the most telling first."""
     source, text = extent.source, _covered(extent)
-    offset = _offset(source.text, extent.line, extent.column)
+    offset = _offset(source, extent.line, extent.column)
     if terminal == "NAME" and "_PIPE" in could_follow:
         return told(source.text[:offset], BEFORE_NAME) or "a function is applied with parentheses: `f(x)`"
     if terminal == "TIMES" and (hint := told(source.text[:offset], BEFORE_TIMES)):
@@ -212,7 +212,7 @@ def _unclosed_bracket(source: Source) -> str | None:
 
 
 def _not_closed(source: Source, opening: str, offset: int) -> str:
-    line, column = _position(source.text, offset)
+    line, column = _position(source, offset)
     return f"the `{opening}` at line {line}, column {column} is not closed"
 
 
@@ -231,19 +231,19 @@ def _open_brackets(text: str) -> list[tuple[str, int]]:
 # --- places -------------------------------------------------------------------------------------
 
 
-def _offset(text: str, line: int, column: int) -> int:
-    return sum(len(row) + 1 for row in text.split("\n")[: line - 1]) + column - 1
+def _offset(source: Source, line: int, column: int) -> int:
+    return sum(len(row) + 1 for row in source.text.split("\n")[: line - source.first]) + column - 1
 
 
-def _position(text: str, offset: int) -> tuple[int, int]:
-    before = text[:offset]
-    return before.count("\n") + 1, offset - before.rfind("\n")
+def _position(source: Source, offset: int) -> tuple[int, int]:
+    before = source.text[:offset]
+    return before.count("\n") + source.first, offset - before.rfind("\n")
 
 
 def _covered(extent: Span) -> str:
-    text = extent.source.text
-    start = _offset(text, extent.line, extent.column)
-    return text[start : _offset(text, extent.end_line, extent.end_column)]
+    source = extent.source
+    start = _offset(source, extent.line, extent.column)
+    return source.text[start : _offset(source, extent.end_line, extent.end_column)]
 
 
 def _end_of_program(text: str) -> int:

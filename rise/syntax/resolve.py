@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import TypeVar
 
 from rise.errors import ScopeError
 from rise.nat import (
     Nat,
+    TooLarge,
     ceiling_quotient,
     constant,
     divides,
@@ -19,6 +19,7 @@ from rise.nat import (
     remainder,
     variable,
 )
+from rise.suggest import nearest
 from rise.syntax.habits import type_hint
 from rise.syntax.surface import (
     Binary,
@@ -237,7 +238,10 @@ def resolve_nat(surface: SurfaceType, kinds: Kinds) -> Nat:
             a, b = resolve_nat(left, kinds), resolve_nat(right, kinds)
             if operator in ("/", "%", "ceildiv") and b.value == 0:
                 raise ScopeError("R0214", "a size is divided by zero", surface.span)
-            return SIZE_OPERATIONS[operator](a, b)
+            try:
+                return SIZE_OPERATIONS[operator](a, b)
+            except TooLarge as error:
+                raise error.at(surface.span) from None
         case _:
             raise _wrong_kind(surface, Kind.NAT)
 
@@ -345,9 +349,8 @@ def _unknown(surface: TypeName, needed: Kind, kinds: Kinds, constants: Mapping[s
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The nearest known name; a difference in case alone is near."""
-    lowered = {k.lower(): k for k in known}
-    close = get_close_matches(name.lower(), lowered, n=1)
-    return f"did you mean `{lowered[close[0]]}`?" if close else None
+    close = nearest(name, known, 0.6)
+    return f"did you mean `{close}`?" if close else None
 
 
 def _form(name: str) -> str:
