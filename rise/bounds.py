@@ -10,7 +10,7 @@ from rise.errors import RiseError
 from rise.expr import Definition, Expr, Lambda, Primitive, subterms
 from rise.types import LARGEST_WRITTEN, Argument, Composite, Type
 
-LARGEST_TERM = 200_000  # nodes
+LARGEST_TERM = 50_000  # nodes
 
 
 def check_written_out(definition: Definition) -> None:

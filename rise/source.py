@@ -23,7 +23,7 @@ class Source:
 
     @staticmethod
     def read(path: Path) -> Source:
-        return Source(str(path), path.read_text(encoding="utf-8"))
+        return Source(str(path), without_mark(path.read_text(encoding="utf-8")))
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -34,6 +34,11 @@ class Source:
         """The text of a line, counted from 1; empty beyond the end."""
         index = number - self.first
         return self._lines[index] if 0 <= index < len(self._lines) else ""
+
+
+def without_mark(text: str) -> str:
+    """The text behind the byte order mark that some editors put in front of every file."""
+    return text.removeprefix("\ufeff")
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,8 @@ class Dependent(Composite):
 
     @property
     def compared(self) -> tuple[Any, ...]:
-        return Dependent, self.kind, self.implicit
+        """What does not depend on the name of the parameter, and tells most others apart."""
+        return Dependent, self.kind, self.implicit, self.extent, frozenset(self.leaves)
 
     def _text(self) -> str:
         opening, closing = "{}" if self.implicit else "()"

@@ -50,7 +50,7 @@ def _command(commands: Any, name: str, module: str, meaning: str) -> argparse.Ar
 
 def _check(commands: Any) -> None:
     made = _command(commands, "check", "check", "type-check files; print the type of each definition")
-    made.add_argument("files", nargs="+", metavar="FILE")
+    made.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
     made.add_argument("--json", action="store_true", help="print JSON")
 
 

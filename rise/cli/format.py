@@ -11,7 +11,7 @@ from pathlib import Path
 from rise.check.program import read
 from rise.cli.terminal import show_error, write_file
 from rise.errors import RiseError, UsageError
-from rise.source import Source
+from rise.source import Source, without_mark
 from rise.syntax.format import format_text
 
 STANDARD_INPUT = "-"
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _format(name: str, check: bool, diff: bool) -> bool:
     """Whether the text changes. Written is where nothing else is asked for."""
-    source = Source("<stdin>", sys.stdin.read()) if name == STANDARD_INPUT else read(Path(name))
+    source = Source("<stdin>", without_mark(sys.stdin.read())) if name == STANDARD_INPUT else read(Path(name))
     text = format_text(source)
     changed = text != source.text
     if diff:

@@ -344,6 +344,8 @@ def _unknown(surface: TypeName, needed: Kind, kinds: Kinds, constants: Mapping[s
         hint = f"`{name}` is a kind: `depFun((x: {name}) => …)` takes one"
     if hint is None and name in APPLICATIONS:
         hint = f"write `{_form(name)}`"
+    if hint is None and needed is Kind.NAT:
+        hint = f"declare it: `depFun(({name}: Nat) => …)`, or `{{{name}: Nat}} -> …` in front of the type"
     return ScopeError("R0202", f"there is no {NOUNS[needed]} `{name}`", surface.span, hint)
 
 
