@@ -81,7 +81,7 @@ def test_an_ill_typed_side() -> None:
     ):
         error = refused(left, right)
         assert error.code == "R0601"
-        assert error.message.startswith("a side of `r` has no type: ")
+        assert "`r` " in error.message
         assert isinstance(error.origin, Span)
         assert error.origin.source.text in (left, right)
         assert "\n" in error.render()
