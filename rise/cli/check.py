@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rise.check.program import Checked, Loader
-from rise.cli.format import STANDARD_INPUT
-from rise.cli.terminal import show_error
+from rise.cli.terminal import STANDARD_INPUT, show_error
 from rise.errors import RiseError, UsageError, together
 from rise.expr import Definition
 from rise.pretty import show_type

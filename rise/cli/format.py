@@ -9,12 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rise.check.program import read
-from rise.cli.terminal import show_error, write_file
+from rise.cli.terminal import STANDARD_INPUT, show_error, write_file
 from rise.errors import RiseError, UsageError
 from rise.source import Source, without_mark
 from rise.syntax.format import format_text
-
-STANDARD_INPUT = "-"
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,6 +9,10 @@ from typing import Any, TextIO
 from rise.errors import RiseError, UsageError
 
 
+# the name of a file that stands for it
+STANDARD_INPUT = "-"
+
+
 def show_error(error: RiseError) -> None:
     """The message on stderr: place and reason, the carets, what differs, the hint."""
     if not sys.stderr.isatty():
