@@ -8,7 +8,6 @@ from typing import Any, TextIO
 
 from rise.errors import RiseError, UsageError
 
-
 # the name of a file that stands for it
 STANDARD_INPUT = "-"
 
