@@ -150,6 +150,10 @@ TREE_OF_LANES = rule(
 # --- iterate ----------------------------------------------------------------------------------------------
 
 
+# so many turns of an iteration are written out
+MOST_TURNS = 1000
+
+
 @computed(
     "iterate, unrolled",
     "iterate(k)(f)(xs) → xs |> f(n^(k-1) * m) |> … |> f(m), k a number",
@@ -169,6 +173,8 @@ def UNROLL_ITERATE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     shorter, length, times = (size for size in head.arguments if isinstance(size, Nat))
     if times.value is None:
         return f"the number of turns is not known: {times}"
+    if times.value > MOST_TURNS:
+        return f"{times} turns are too many to be written out, more than {MOST_TURNS}"
     for turn in reversed(range(times.value)):
         size = length
         for _ in range(turn):

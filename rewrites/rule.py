@@ -7,7 +7,8 @@ Python (`computed`), and gives an instance on which the property test can start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -179,21 +180,31 @@ def rule(
     kinds = dict.fromkeys(sizes, Kind.NAT) | dict.fromkeys(layouts, Kind.LAYOUT)
     elaborator = Elaborator(pattern_variables={}, size_variables=dict(kinds))
     sides = []
-    for text in (left, right):
-        syntax = parse_expression(Source(f"rule {name}", text))
-        sides.append(elaborator.infer(syntax, Scope(kinds=kinds)))
+    with _declared(f"a side of `{name}` has no type"):
+        for text in (left, right):
+            syntax = parse_expression(Source(f"rule {name}", text))
+            sides.append(elaborator.infer(syntax, Scope(kinds=kinds)))
     lhs, rhs = sides
-    try:
+    with _declared(f"the sides of `{name}` differ in type"):
         elaborator.unifier.unify(lhs.type, rhs.type, rhs.origin)
-    except RiseError as error:
-        raise TypeMismatch(
-            "R0601", f"the sides of `{name}` differ in type: {error.message}", rhs.origin
-        ) from error
-    made = _finish(name, elaborator, lhs, rhs)
+    with _declared(f"`{name}` is ill-typed"):
+        made = _finish(name, elaborator, lhs, rhs)
     made = replace(made, left=left, right=right, meaning=meaning, exact=exact, conditions=conditions)
     _new(name)
     RULES[name] = made
     return made
+
+
+@contextmanager
+def _declared(wrong: str) -> Iterator[None]:
+    """R0601 with the place in the rule's text in place of what the checker says of programs."""
+    try:
+        yield
+    except TypeMismatch as error:
+        message = f"{wrong}: {error.message}"
+        raise TypeMismatch(
+            "R0601", message, error.origin, error.hint, error.difference, error.notes
+        ) from None
 
 
 def _new(name: str) -> None:

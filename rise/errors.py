@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rise.source import Note, Origin, Span, place
@@ -35,6 +35,9 @@ class Difference:
     found: Marked
 
 
+# a hint, or how it is found
+Hint = str | None | Callable[[], str | None]
+
 # a piece of a line of a message, and what it is: "title", "caret", "mark", "hint", "note" or plain ""
 Piece = tuple[str, str]
 
@@ -55,7 +58,7 @@ class RiseError(Exception):
         code: str,
         message: str,
         origin: Origin = None,
-        hint: str | None = None,
+        hint: Hint = None,
         difference: Difference | None = None,
         notes: tuple[Note, ...] = (),
     ) -> None:
@@ -63,9 +66,20 @@ class RiseError(Exception):
         self.code = code
         self.message = message
         self.origin = origin
-        self.hint = hint
+        self._hint = hint
         self.difference = difference
         self.notes = notes
+
+    @property
+    def hint(self) -> str | None:
+        """Worked out when somebody wants to see it: of many mistakes only the first are shown."""
+        if callable(self._hint):
+            self._hint = self._hint()
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: Hint) -> None:
+        self._hint = hint
 
     def render(self) -> str:
         """Place, code and message on one line, the excerpt, the difference, the notes, the hint."""
@@ -115,20 +129,28 @@ def _marked(label: str, marked: Marked, following: Marked | None = None) -> list
     return [pieces, [("", " " * len(start)), ("caret", marked.carets)]]
 
 
+# so many of the mistakes of a program are shown
+MOST_SHOWN = 100
+
+
 class Mistakes(RiseError):
     """Several mistakes, in the order in which the source has them; code and place are the first one's."""
 
     def __init__(self, mistakes: Sequence[RiseError]) -> None:
         first = mistakes[0]
-        super().__init__(first.code, first.message, first.origin, first.hint, first.difference, first.notes)
+        super().__init__(
+            first.code, first.message, first.origin, lambda: first.hint, first.difference, first.notes
+        )
         self.mistakes = tuple(mistakes)
 
     def lines(self) -> list[list[Piece]]:
         """Each mistake as if it were alone, with an empty line between two; at the end their number."""
         lines: list[list[Piece]] = []
-        for mistake in self.mistakes:
+        for mistake in self.mistakes[:MOST_SHOWN]:
             lines += [*mistake.lines(), []]
-        return [*lines, [("note", self.summary())]]
+        more = len(self.mistakes) - MOST_SHOWN
+        summary = self.summary() + (f"; {more} of them are not shown" if more > 0 else "")
+        return [*lines, [("note", summary)]]
 
     def summary(self) -> str:
         """`3 mistakes in 2 files`"""

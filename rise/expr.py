@@ -47,6 +47,11 @@ class Identifier:
     def free(self) -> frozenset[str]:
         return frozenset((self.name,))
 
+    @property
+    def extent(self) -> int:
+        """How many nodes a term has where everything is written out, definitions too."""
+        return 1
+
 
 @dataclass(frozen=True)
 class Lambda:
@@ -61,6 +66,10 @@ class Lambda:
     @cached_property
     def free(self) -> frozenset[str]:
         return self.body.free - {self.parameter.name}
+
+    @cached_property
+    def extent(self) -> int:
+        return 1 + self.body.extent
 
 
 @dataclass(frozen=True)
@@ -77,6 +86,10 @@ class Apply:
     @cached_property
     def free(self) -> frozenset[str]:
         return self.function.free | self.argument.free
+
+    @cached_property
+    def extent(self) -> int:
+        return 1 + self.function.extent + self.argument.extent
 
     @cached_property
     def head(self) -> tuple[str, int] | None:
@@ -106,6 +119,10 @@ class DependentLambda:
     def free(self) -> frozenset[str]:
         return self.body.free
 
+    @cached_property
+    def extent(self) -> int:
+        return 1 + self.body.extent
+
 
 @dataclass(frozen=True)
 class DependentApply:
@@ -123,6 +140,10 @@ class DependentApply:
     def free(self) -> frozenset[str]:
         return self.function.free
 
+    @cached_property
+    def extent(self) -> int:
+        return 1 + self.function.extent
+
 
 @dataclass(frozen=True)
 class Literal:
@@ -135,6 +156,10 @@ class Literal:
     @property
     def free(self) -> frozenset[str]:
         return frozenset()
+
+    @property
+    def extent(self) -> int:
+        return 1
 
 
 @dataclass(frozen=True)
@@ -156,6 +181,10 @@ class Primitive:
     @property
     def free(self) -> frozenset[str]:
         return frozenset()
+
+    @property
+    def extent(self) -> int:
+        return 1
 
 
 @lru_cache(maxsize=1 << 14)
@@ -183,6 +212,10 @@ class Reference:
     @property
     def free(self) -> frozenset[str]:
         return frozenset()
+
+    @property
+    def extent(self) -> int:
+        return self.definition.body.extent
 
 
 Expr = Identifier | Lambda | Apply | DependentLambda | DependentApply | Literal | Primitive | Reference

@@ -7,6 +7,7 @@ never data, so one that is an argument is always put in place, and so is a size.
 
 from __future__ import annotations
 
+from rise.bounds import check_term
 from rise.expr import (
     Apply,
     DependentApply,
@@ -55,6 +56,7 @@ def beta(function: Lambda, argument: Expr) -> Expr | None:
     count, under = occurrences(function.body, function.parameter.name)
     free = isinstance(argument.type, Function | Dependent) or is_view(argument)
     if free or count == 0 or (count == 1 and not under):
+        check_term(function.body.extent + count * argument.extent, function)
         return substitute(function.body, {function.parameter.name: argument})
     parts = _pair_parts(argument)
     if parts is None:

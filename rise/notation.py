@@ -8,6 +8,7 @@ from rise.nat import Nat
 from rise.types import (
     Argument,
     Array,
+    Composite,
     Dependent,
     Fragment,
     Function,
@@ -19,12 +20,13 @@ from rise.types import (
     Type,
     Vector,
     is_data,
+    shortened,
 )
 
 
 def show_type(type_: Type) -> str:
-    """A type as it is written, `m.n.f32` for arrays."""
-    match type_:
+    """A type as it is written, `m.n.f32` for arrays; of one that is too large, the outer levels."""
+    match shortened(type_):
         case Array(size, element):
             return f"{_factor(size)}.{show_type(element)}"
         case Pair(first, second):
@@ -39,10 +41,10 @@ def show_type(type_: Type) -> str:
         case Function(parameter, result):
             left = show_type(parameter)
             return f"{left if is_data(parameter) else f'({left})'} -> {show_type(result)}"
-        case Dependent():
-            return _dependent_type(type_)
-        case _:
-            return str(type_)
+        case Dependent() as dependent:
+            return _dependent_type(dependent)
+        case other:
+            return str(other)
 
 
 def _dependent_type(type_: Dependent) -> str:
@@ -97,16 +99,16 @@ def _factor(size: Nat) -> str:
 
 def show_argument(argument: Argument) -> str:
     """A dependent argument as it is written in an application."""
-    match argument:
-        case Nat():
-            return show_nat(argument)
+    match shortened(argument) if isinstance(argument, Composite) else argument:
+        case Nat() as size:
+            return show_nat(size)
         case NatFunction(parameter, body):
             return f"natFun({parameter} => {show_nat(body)})"
         case Array(size, element):
             return f"Array[{show_nat(size)}, {show_argument(element)}]"
         case Pair(first, second):
             return f"({show_argument(first)}, {show_argument(second)})"
-        case Index() | Vector() | Fragment():
-            return show_type(argument)
-        case _:
-            return str(argument)
+        case Index() | Vector() | Fragment() as data:
+            return show_type(data)
+        case other:
+            return str(other)

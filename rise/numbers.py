@@ -8,6 +8,10 @@ from math import isfinite, isinf, isnan
 
 from rise.types import F64, Scalar
 
+# characters of a number that a program writes, exponent and point included; a size of 2^40 has 13
+LONGEST = 400
+# characters of a number that a message shows
+SHOWN = 40
 # of a float type: the binary digits of its numbers, and the exponent of the least that is not zero
 FLOATS = {
     "f16": (11, -24),
@@ -83,10 +87,11 @@ def fits(value: float, type_: Scalar) -> bool:
 
 
 def written(value: float) -> str:
-    """A number of a program as its text has it."""
-    if isinstance(value, Written):
-        return value.text
-    return str(value).replace("inf", "infinity")
+    """A number of a program as its text has it; of very long ones, how many digits there are."""
+    if isinstance(value, int) and abs(value) >= 10**SHOWN:
+        return f"of about {round(value.bit_length() * 0.30103)} digits"
+    text = value.text if isinstance(value, Written) else str(value).replace("inf", "infinity")
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def range_text(type_: Scalar) -> str:

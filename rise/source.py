@@ -11,10 +11,14 @@ WIDEST = 110
 
 @dataclass(frozen=True)
 class Source:
-    """A named text: a file, a string given to a function, or a rule's side."""
+    """A named text: a file, a string given to a function, or a rule's side; or some lines of one.
+
+    first: the number of its first line
+    """
 
     name: str
     text: str = field(repr=False)
+    first: int = 1
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -23,7 +27,13 @@ class Source:
 
     def line(self, number: int) -> str:
         """The text of a line, counted from 1; empty beyond the end."""
-        return self._lines[number - 1] if 1 <= number <= len(self._lines) else ""
+        index = number - self.first
+        return self._lines[index] if 0 <= index < len(self._lines) else ""
+
+
+def without_mark(text: str) -> str:
+    """The text behind the byte order mark that some editors put in front of every file."""
+    return text.removeprefix("\ufeff")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any
 
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
+from rise.sharing import Node
 
 
 class Kind(Enum):
@@ -72,41 +73,55 @@ class Scalar:
         return self.bits // 8
 
 
-@dataclass(frozen=True)
-class Array:
+class Composite(Node):
+    """A type that has parts."""
+
+    @cached_property
+    def leaves(self) -> tuple[Atom | Variable | Unknown, ...]:
+        return tuple(dict.fromkeys(_leaves(self)))
+
+    def __str__(self) -> str:
+        return shortened(self)._text()  # type: ignore[arg-type, union-attr]  # one of the types below
+
+    def _text(self) -> str:
+        raise NotImplementedError(f"{type(self).__name__} is no type")
+
+
+@dataclass(frozen=True, eq=False)
+class Array(Composite):
     size: Nat
     element: Data
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         size = str(self.size)
         return f"{f'({size})' if any(c in size for c in ' */-') else size}.{self.element}"
 
 
-@dataclass(frozen=True)
-class Pair:
+@dataclass(frozen=True, eq=False)
+class Pair(Composite):
     first: Data
     second: Data
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"({self.first}, {self.second})"
 
 
-@dataclass(frozen=True)
-class Index:
+@dataclass(frozen=True, eq=False)
+class Index(Composite):
     """A natural number below `size`."""
 
     size: Nat
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"Idx[{self.size}]"
 
 
-@dataclass(frozen=True)
-class Vector:
+@dataclass(frozen=True, eq=False)
+class Vector(Composite):
     size: Nat
     element: Data
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"Vec[{self.size}, {self.element}]"
 
 
@@ -119,8 +134,8 @@ class FragmentKind(Enum):
         return self.value
 
 
-@dataclass(frozen=True)
-class Fragment:
+@dataclass(frozen=True, eq=False)
+class Fragment(Composite):
     """A rows × columns tile held by the threads of a warp together; `other` is the third size of the product.
 
     A is Fragment[m, k, n], B is Fragment[k, n, m], the accumulator Fragment[m, n, k] (Listing 2).
@@ -132,19 +147,19 @@ class Fragment:
     element: Data
     kind: FragmentKind | Variable | Unknown
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return f"Fragment[{self.rows}, {self.columns}, {self.other}, {self.element}, {self.kind}]"
 
 
 Data = Scalar | Array | Pair | Index | Vector | Fragment | Variable | Unknown
 
 
-@dataclass(frozen=True)
-class Function:
+@dataclass(frozen=True, eq=False)
+class Function(Composite):
     parameter: Type
     result: Type
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         left = (
             f"({self.parameter})" if isinstance(self.parameter, Function | Dependent) else str(self.parameter)
         )
@@ -152,7 +167,7 @@ class Function:
 
 
 @dataclass(frozen=True, eq=False)
-class Dependent:
+class Dependent(Composite):
     """`(x: kind) -> result`, or `{x: kind} -> result` where the argument is inferred.
 
     Equal are those that differ in the name of the parameter only.
@@ -173,9 +188,14 @@ class Dependent:
         return not free and self.result == substitute_type(other.result, {theirs.key: mine.leaf})
 
     def __hash__(self) -> int:
-        return hash((self.kind, self.implicit))
+        return self._hash
 
-    def __str__(self) -> str:
+    @property
+    def compared(self) -> tuple[Any, ...]:
+        """What does not depend on the name of the parameter, and tells most others apart."""
+        return Dependent, self.kind, self.implicit, self.extent, frozenset(self.leaves)
+
+    def _text(self) -> str:
         opening, closing = "{}" if self.implicit else "()"
         return f"{opening}{self.name}: {self.kind.value}{closing} -> {self.result}"
 
@@ -247,14 +267,29 @@ def map_type(
     `on_binder` may rename what a dependent function binds, before its result is rebuilt.
     """
 
-    def go(t: Type) -> Type:
-        return map_type(t, on_nat, on_leaf, on_binder)
+    done: dict[int, Type] = {}  # by identity: what occurs twice is rebuilt once
 
+    def go(t: Type) -> Type:
+        if isinstance(t, Variable | Unknown):
+            return on_leaf(t)  # type: ignore[return-value]  # a variable in type position stands for a type
+        if not isinstance(t, Composite):
+            return t
+        new = done.get(id(t))
+        if new is None:
+            new = done[id(t)] = _rebuilt(t, go, on_nat, on_leaf, on_binder)
+        return new
+
+    return go(type_)
+
+
+def _rebuilt(
+    type_: Composite,
+    go: Callable[[Type], Type],
+    on_nat: Callable[[Nat], Nat],
+    on_leaf: Callable[[Variable | Unknown], Argument],
+    on_binder: Callable[[Dependent], Dependent],
+) -> Type:
     match type_:
-        case Scalar():
-            return type_
-        case Variable() | Unknown():
-            return on_leaf(type_)  # type: ignore[return-value]  # a variable in type position stands for a type
         case Array(size, element):
             return Array(on_nat(size), go(element))  # type: ignore[arg-type]  # data stays data
         case Vector(size, element):
@@ -271,6 +306,8 @@ def map_type(
         case Dependent():
             bound = on_binder(type_)
             return Dependent(bound.name, bound.kind, go(bound.result), bound.implicit)
+        case _:
+            raise NotImplementedError(f"{type(type_).__name__} is no type")
 
 
 def substitute_type(type_: Type, solution: Solution) -> Type:
@@ -359,36 +396,46 @@ def substitution(
     return on_type, on_argument
 
 
-def leaves(type_: Type) -> Iterator[Atom | Variable | Unknown]:
-    """Every variable and unknown of a type, of all kinds."""
+def leaves(type_: Type) -> tuple[Atom | Variable | Unknown, ...]:
+    """Every variable and unknown of a type, of all kinds, once, in the order in which it has them."""
+    if isinstance(type_, Variable | Unknown):
+        return (type_,)
+    return type_.leaves if isinstance(type_, Composite) else ()
+
+
+def _leaves(type_: Composite) -> Iterator[Atom | Variable | Unknown]:
     match type_:
-        case Variable() | Unknown():
-            yield type_
-        case Array(size, element) | Vector(size, element):
-            yield from size.atoms
-            yield from leaves(element)
-        case Index(size):
-            yield from size.atoms
-        case Pair(first, second):
-            yield from leaves(first)
-            yield from leaves(second)
-        case Fragment(rows, columns, other, element, kind):
-            yield from rows.atoms | columns.atoms | other.atoms
-            yield from leaves(element)
-            if isinstance(kind, Variable | Unknown):
-                yield kind
-        case Function(parameter, result):
-            yield from leaves(parameter)
-            yield from leaves(result)
         case Dependent(name, kind, result, _):
             bound = NatVariable(name) if kind is Kind.NAT else Variable(name)
             yield from (leaf for leaf in leaves(result) if leaf != bound)
         case _:
-            return
+            for part in type_.parts:
+                yield from part.atoms if isinstance(part, Nat) else leaves(part)
 
 
 def unknowns(type_: Type) -> Iterator[NatUnknown | Unknown]:
     return (leaf for leaf in leaves(type_) if isinstance(leaf, NatUnknown | Unknown))
+
+
+# types of more nodes are not written out: of those about so many are shown, and `…` for the others
+LARGEST_WRITTEN = 5000
+SHOWN = 40
+OMITTED = Variable("…")
+
+
+def shortened(type_: Type) -> Type:
+    """The type, or its outer levels where it is too large to be written out."""
+    if not isinstance(type_, Composite) or type_.extent <= LARGEST_WRITTEN:
+        return type_
+    return _outer(type_, SHOWN)
+
+
+def _outer(type_: Type, nodes: int) -> Type:
+    if not isinstance(type_, Composite) or type_.extent <= nodes:
+        return type_
+    if nodes <= 1:
+        return OMITTED
+    return _rebuilt(type_, lambda t: _outer(t, nodes // 2), lambda n: n, lambda leaf: leaf, lambda d: d)
 
 
 def is_data(type_: Type) -> bool:

@@ -12,11 +12,12 @@ from rise.check.heads import Head, dependent_argument, primitive, reference
 from rise.check.repair import improve
 from rise.check.scope import Scope
 from rise.errors import TypeMismatch
-from rise.expr import Apply, DependentApply, Expr, map_types
+from rise.expr import Apply, DependentApply, Expr, Primitive, map_types
+from rise.nat import TooLarge
 from rise.primitives.declare import lookup
 from rise.source import Note, Span
 from rise.syntax import surface as s
-from rise.types import Dependent, Function, Type, Unknown, leaves
+from rise.types import Array, Dependent, Function, Type, Unknown, arguments, leaves
 
 if TYPE_CHECKING:
     from rise.check.elaborate import Elaborator
@@ -35,6 +36,8 @@ def call(e: Elaborator, node: s.Call, scope: Scope) -> Expr:
     except TypeMismatch as error:
         improve(e, error, head, given, scope)
         raise
+    except TooLarge as error:
+        raise error.at(node.span) from None
 
 
 def _head(e: Elaborator, node: s.Surface, given: tuple[s.Surface, ...], scope: Scope) -> Head:
@@ -82,12 +85,33 @@ def apply(
         for i, (node, parameter) in enumerate(zip(given, arguments.parameters, strict=True)):
             if isinstance(node, s.Function | s.Operator) == late:
                 checked[i] = e.check(node, parameter, scope, arguments.context(i, checked))
+    _check_start(e, function, given, checked)
     if given:
         # what was an unknown type is a function's by now: applications read their type off it
         function = _resolved(e, function)
     for i in range(len(given)):
         function = Apply(function, checked[i], span)
     return function
+
+
+def _check_start(
+    e: Elaborator, function: Expr, given: tuple[s.Surface, ...], checked: dict[int, Expr]
+) -> None:
+    """R0308 for `xs |> reduce(+)`: the array is taken for the value that the fold starts from."""
+    if not (isinstance(function, Primitive) and len(given) == 2 and isinstance(given[0], s.Operator)):
+        return
+    name, parameters = function.name, arguments(function.type)[0]
+    if len(parameters) != 3 or not isinstance(parameters[0], Function):
+        return
+    start = e.unifier.shallow(checked[1].type)
+    if isinstance(start, Array):
+        operator = given[0].operator
+        raise TypeMismatch(
+            "R0308",
+            f"`{name}` starts from a value, which is missing: `{operator}` is not for `{shown(start)}`",
+            given[0].span,
+            f"write `{name}({operator}, {1 if operator == '*' else 0})`",
+        )
 
 
 def _resolved(e: Elaborator, expr: Expr) -> Expr:

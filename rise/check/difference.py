@@ -11,6 +11,7 @@ from math import gcd, lcm
 from rise.errors import Difference, Marked
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, variable
 from rise.types import (
+    OMITTED,
     Array,
     Dependent,
     Fragment,
@@ -25,11 +26,14 @@ from rise.types import (
     Vector,
     leaves,
     map_type,
+    shortened,
 )
 
 # two types whose text is longer show `…` for the parts in which they agree
 WIDEST = 64
 SHORTEST_ELIDED = 6
+# of types that are too large to be written out, so many levels are compared
+DEEPEST = 6
 
 # one piece of text in each of the two types, and whether it is a difference
 Piece = tuple[str, str, bool]
@@ -78,11 +82,29 @@ def shown(type_: Type | Nat) -> str:
 
 def difference(expected: Type, found: Type) -> Difference:
     """Both types with the parts marked in which they differ; equal parts are left out of long ones."""
+    expected, found = _comparable(expected, found, DEEPEST)
     names = Names(expected, found)
     pieces = list(_Comparison(names, elided=False).pieces(expected, found))
     if max(sum(len(a) for a, _, _ in pieces), sum(len(b) for _, b, _ in pieces)) > WIDEST:
         pieces = list(_Comparison(names, elided=True).pieces(expected, found))
     return Difference(_marked((a, marked) for a, _, marked in pieces), _marked((b, m) for _, b, m in pieces))
+
+
+def _comparable(a: Type, b: Type, levels: int) -> tuple[Type, Type]:
+    """The two types, or the outer levels in which they differ where they are too large to be written out."""
+    if shortened(a) is a and shortened(b) is b:
+        return a, b
+    match a, b:
+        case _ if a == b or levels == 0:
+            return OMITTED, OMITTED
+        case Pair(s, t), Pair(u, v):
+            (s, u), (t, v) = _comparable(s, u, levels - 1), _comparable(t, v, levels - 1)
+            return Pair(s, t), Pair(u, v)  # type: ignore[arg-type]  # data stays data
+        case Function(s, t), Function(u, v):
+            (s, u), (t, v) = _comparable(s, u, levels - 1), _comparable(t, v, levels - 1)
+            return Function(s, t), Function(u, v)
+        case _:
+            return shortened(a), shortened(b)
 
 
 def _marked(pieces: Iterable[tuple[str, bool]]) -> Marked:

@@ -15,7 +15,7 @@ from rise.nat import Nat
 from rise.primitives.declare import primitive as declared
 from rise.source import Note, Span
 from rise.syntax import surface as s
-from rise.types import Array, Fragment, Function, Index, Pair, Type, Unknown, Vector
+from rise.types import Composite, Dependent, Function, Pair, Type, Unknown
 
 if TYPE_CHECKING:
     from rise.check.elaborate import Elaborator
@@ -152,20 +152,14 @@ def require_natural(e: Elaborator, type_: Type, node: s.Pattern) -> None:
 
 def _sizes(type_: Type) -> Iterator[Nat]:
     """Every size in a type, but for those below a size that it binds itself."""
-    match type_:
-        case Array(size, element) | Vector(size, element):
-            yield size
-            yield from _sizes(element)
-        case Index(size):
-            yield size
-        case Pair(first, second) | Function(first, second):
-            yield from _sizes(first)
-            yield from _sizes(second)
-        case Fragment(rows, columns, other, element, _):
-            yield from (rows, columns, other)
-            yield from _sizes(element)
-        case _:
-            return
+    waiting: list[Type] = [type_]
+    seen: set[Type] = set()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Composite) and not isinstance(part, Dependent) and part not in seen:
+            seen.add(part)
+            yield from (size for size in part.parts if isinstance(size, Nat))
+            waiting += reversed([inner for inner in part.parts if not isinstance(inner, Nat)])
 
 
 def _annotate(e: Elaborator, node: s.NamePattern, type_: Type, scope: Scope) -> None:

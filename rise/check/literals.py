@@ -24,8 +24,8 @@ def check(values: Numbers, type_: Type, demand: Demand) -> Iterator[Constraint]:
         case Index(bound):
             for value, place in values:
                 if not isinstance(value, int):
-                    raise TypeMismatch("R0306", f"the number {value} is no index", place)
-                yield Constraint(bound - (value + 1), None, place, f"the index {value}")
+                    raise TypeMismatch("R0306", f"the number {written(value)} is no index", place)
+                yield Constraint(bound - (value + 1), None, place, f"the index {written(value)}")
         case Vector(_, Scalar() as element):
             yield from check(values, element, demand)
         case Variable() | Vector():
@@ -33,7 +33,11 @@ def check(values: Numbers, type_: Type, demand: Demand) -> Iterator[Constraint]:
         case _:
             value, place = values[0]
             raise TypeMismatch(
-                "R0305", f"the number {value} is no `{shown(type_)}`", place, _hint(type_), notes=demand.notes
+                "R0305",
+                f"the number {written(value)} is no `{shown(type_)}`",
+                place,
+                _hint(type_),
+                notes=demand.notes,
             )
 
 

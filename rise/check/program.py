@@ -14,7 +14,8 @@ from rise.check.scope import annotation
 from rise.errors import RiseError, ScopeError, together
 from rise.expr import Definition, Expr
 from rise.files import read_text
-from rise.source import Note, Origin, Source, Span, place
+from rise.nat import TooLarge
+from rise.source import Note, Origin, Source, Span, place, without_mark
 from rise.syntax import surface as s
 from rise.syntax.parser import parse_expression
 from rise.syntax.recover import recover
@@ -79,7 +80,7 @@ def load(path: Path | str, import_path: Iterable[Path | str] = ()) -> Program:
 
 def read(path: Path) -> Source:
     """The text of a program. UsageError R0001, R0002, R0015 where the file is none."""
-    return Source(str(path), read_text(path))
+    return Source(str(path), without_mark(read_text(path)))
 
 
 def check_text(text: str, name: str = "<text>", import_path: Iterable[Path | str] = ()) -> Program:
@@ -232,7 +233,10 @@ def _check_one(syntax: s.DefinitionSyntax, checked: Checked, recursion: Recursio
         checked.failed.add(syntax.name)
         return
     recursion.check(syntax, checked.definitions)
-    checked.definitions[syntax.name] = check_definition(syntax, checked.definitions)
+    try:
+        checked.definitions[syntax.name] = check_definition(syntax, checked.definitions)
+    except TooLarge as error:
+        raise error.at(syntax.name_span) from None
     checked.own.append(syntax.name)
     checked.failed.discard(syntax.name)
 

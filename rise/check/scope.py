@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from rise.errors import ScopeError
@@ -14,6 +15,7 @@ from rise.primitives.declare import REGISTRY
 from rise.source import Span
 from rise.suggest import nearest, suggestion
 from rise.syntax import surface as s
+from rise.syntax.habits import name_hint
 from rise.syntax.resolve import APPLICATIONS, KINDS, LAYOUTS, NOUNS, resolve_type
 from rise.types import ROW_MAJOR, SCALARS, Argument, FragmentKind, Kind, Space, Type
 
@@ -79,8 +81,15 @@ def unknown_value(node: s.Name, scope: Scope) -> ScopeError:
     if node.name in prelude_names():
         hint = f'the prelude defines it: `import "{PRELUDE.name}"`'
         return ScopeError("R0201", f"unknown name `{node.name}`", node.span, hint)
-    known = [*scope.values, *scope.definitions, *REGISTRY, *SCALARS]
-    return ScopeError("R0201", f"unknown name `{node.name}`", node.span, _nearest(node.name, known, scope))
+    if (habit := name_hint(node.name)) and node.name not in REGISTRY:
+        return ScopeError("R0201", f"unknown name `{node.name}`", node.span, habit)
+    earlier = len(scope.definitions)  # a name that is defined further down cannot be meant
+
+    def hint_by_name() -> str | None:
+        known = [*scope.values, *islice(scope.definitions, earlier), *REGISTRY, *SCALARS]
+        return _nearest(node.name, known, scope)
+
+    return ScopeError("R0201", f"unknown name `{node.name}`", node.span, hint_by_name)
 
 
 def _nearest(name: str, values: list[str], scope: Scope) -> str | None:

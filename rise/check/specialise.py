@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from rise.bounds import check_types, check_written_out
 from rise.constraint import Constraint
 from rise.errors import TypeMismatch, UsageError
 from rise.expr import (
@@ -17,6 +18,7 @@ from rise.expr import (
 )
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, constant, evaluate, variable
 from rise.normal import with_inputs
+from rise.numbers import written
 from rise.solve import solve
 from rise.source import Note
 from rise.suggest import suggestion
@@ -52,9 +54,15 @@ def specialise(definition: Definition, sizes: Mapping[str, int]) -> Expr:
 
 
 def instantiated(definition: Definition, sizes: Mapping[Atom, Nat]) -> Expr:
-    """The function of the inputs, each of them named, with other sizes for its own, references replaced."""
+    """The function of the inputs, each of them named, with other sizes for its own, references replaced.
+
+    RiseError R0412 or R0413 where written out it would be too large.
+    """
     solution: dict[Atom | Variable | Unknown, Argument] = dict(sizes.items())
-    return with_inputs(inline(substitute_sizes(undepended(definition.body), solution)))
+    check_written_out(definition)
+    program = inline(substitute_sizes(undepended(definition.body), solution))
+    check_types(definition, program)
+    return with_inputs(program)
 
 
 def undepended(body: Expr) -> Expr:
@@ -116,7 +124,8 @@ def check_names(
 def check_natural(name: str, value: int) -> None:
     """A size is a natural number, and no absurd one."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
-        raise UsageError("R0407", f"the size {name}={value} is no natural number up to 2^40")
+        shown = written(value) if isinstance(value, int) else value
+        raise UsageError("R0407", f"the size {name}={shown} is no natural number up to 2^40")
 
 
 def check_constraint(name: str, constraint: Constraint, sizes: Mapping[str, int]) -> None:

@@ -16,7 +16,7 @@ from rise.check.literals import Numbers
 from rise.check.mismatch import Demand
 from rise.check.obligations import Obligations, resolve_constraint
 from rise.constraint import Constraint
-from rise.nat import Atom, Nat, NatUnknown, atom
+from rise.nat import Atom, Nat, NatUnknown, TooLarge, atom
 from rise.numbers import written
 from rise.solve import division, solve
 from rise.source import Origin
@@ -26,6 +26,7 @@ from rise.types import (
     I32,
     Argument,
     Array,
+    Composite,
     Dependent,
     Fragment,
     FragmentKind,
@@ -57,6 +58,27 @@ class Equation:
 
 
 @dataclass
+class Resolved:
+    """Types with everything filled in that was known when there were so many solutions.
+
+    closed: those in which nothing is unknown, which no further solution changes
+    """
+
+    known: int = 0
+    types: dict[Type, Type] = field(default_factory=dict)
+    closed: dict[Type, Type] = field(default_factory=dict)
+
+    def get(self, type_: Type, known: int) -> Type | None:
+        if known != self.known:  # solutions are only added
+            self.known, self.types = known, {}
+        return self.closed.get(type_) or self.types.get(type_)
+
+    def add(self, type_: Type, resolved: Type) -> None:
+        is_open = any(isinstance(leaf, NatUnknown | Unknown) for leaf in leaves(resolved))
+        (self.types if is_open else self.closed)[type_] = resolved
+
+
+@dataclass
 class Unifier:
     """The state of one inference: solutions, undecided equations and recorded constraints."""
 
@@ -67,6 +89,7 @@ class Unifier:
     literals: dict[Unknown, Numbers] = field(default_factory=dict)
     numbers: count[int] = field(default_factory=count)
     obligations: Obligations = field(default_factory=Obligations)
+    _resolved: Resolved = field(default_factory=Resolved)
 
     def copy(self) -> Unifier:
         """A state of its own, for a trial."""
@@ -110,8 +133,12 @@ class Unifier:
     # --- applying what is known -----------------------------------------------------------------------
 
     def resolve(self, type_: Type) -> Type:
-        """The type with everything known filled in."""
-        return map_type(type_, self.resolve_size, self._resolve_leaf)
+        """The type with everything known filled in; what is in it more than once is resolved once."""
+        resolved = self._resolved.get(type_, len(self.solution))
+        if resolved is None:
+            resolved = map_type(type_, self.resolve_size, self._resolve_leaf)
+            self._resolved.add(type_, resolved)
+        return resolved
 
     def _resolve_leaf(self, leaf: Variable | Unknown) -> Argument:
         value = self.solution.get(leaf)
@@ -148,32 +175,38 @@ class Unifier:
 
     def unify(self, expected: Type, found: Type, origin: Origin, context: Context = NOWHERE) -> None:
         """Makes the two equal, or raises an error that shows both, and what stands at the place."""
-        self._unify(expected, found, Demand(expected, found, origin, context))
+        self._unify(expected, found, Demand(expected, found, origin, context), set())
 
-    def _unify(self, a: Type, b: Type, demand: Demand) -> None:
+    def _unify(self, a: Type, b: Type, demand: Demand, done: set[tuple[Type, Type]]) -> None:
+        """`done`: the types with parts that this call has made equal already, however often they occur."""
         a, b = self.shallow(a), self.shallow(b)
+        if a == b or (a, b) in done:
+            return
+        self._unify_heads(a, b, demand, done)
+        if isinstance(a, Composite):
+            done.add((a, b))
+
+    def _unify_heads(self, a: Type, b: Type, demand: Demand, done: set[tuple[Type, Type]]) -> None:
         match a, b:
-            case _ if a == b:
-                return
             case Unknown(), _:
                 self._bind(a, b, demand)
             case _, Unknown():
                 self._bind(b, a, demand)
             case (Array(m, s), Array(n, t)) | (Vector(m, s), Vector(n, t)):
                 self._unify_sizes(m, n, demand)
-                self._unify(s, t, demand)
+                self._unify(s, t, demand, done)
             case Index(m), Index(n):
                 self._unify_sizes(m, n, demand)
             case (Pair(s, t), Pair(u, v)) | (Function(s, t), Function(u, v)):
-                self._unify(s, u, demand)
-                self._unify(t, v, demand)
+                self._unify(s, u, demand, done)
+                self._unify(t, v, demand, done)
             case Fragment(), Fragment():
                 for m, n in ((a.rows, b.rows), (a.columns, b.columns), (a.other, b.other)):
                     self._unify_sizes(m, n, demand)
-                self._unify(a.element, b.element, demand)
+                self._unify(a.element, b.element, demand, done)
                 self._unify_kinds(a.kind, b.kind, demand)
             case Dependent(), Dependent() if a.kind is b.kind:
-                self._unify_dependent(a, b, demand)
+                self._unify_dependent(a, b, demand, done)
             case _:
                 raise mismatch.types_differ(self.shown(demand), a, b)
 
@@ -182,7 +215,9 @@ class Unifier:
         expected, found = self.resolve(demand.expected), self.resolve(demand.found)
         return replace(demand, expected=expected, found=found)
 
-    def _unify_dependent(self, a: Dependent, b: Dependent, demand: Demand) -> None:
+    def _unify_dependent(
+        self, a: Dependent, b: Dependent, demand: Demand, done: set[tuple[Type, Type]]
+    ) -> None:
         """Equal for one new rigid argument, which no unknown from outside may depend on."""
         parameter = Parameter(f"{a.name}'{next(self.numbers)}", a.kind, False)
         with self.obligations.inside(parameter.name, self.numbers, demand.origin):
@@ -190,12 +225,12 @@ class Unifier:
                 substitute_type(t.result, {Parameter(t.name, t.kind, False).key: parameter.leaf})
                 for t in (a, b)
             ]
-            self._unify(results[0], results[1], demand)
+            self._unify(results[0], results[1], demand, done)
 
     def _unify_kinds(
         self, a: FragmentKind | Variable | Unknown, b: FragmentKind | Variable | Unknown, demand: Demand
     ) -> None:
-        a, b = self.solution.get(a, a), self.solution.get(b, b)  # type: ignore[arg-type, assignment]
+        a, b = self.shallow(a), self.shallow(b)  # type: ignore[arg-type, assignment]
         if a == b:
             return
         if isinstance(a, Unknown):
@@ -231,10 +266,13 @@ class Unifier:
 
     def _unify_sizes(self, a: Nat, b: Nat, demand: Demand) -> None:
         equation = Equation(a, b, demand)
-        if self._try(equation):
-            self.retry()
-        else:
-            self.equations.append(equation)
+        try:
+            if self._try(equation):
+                self.retry()
+            else:
+                self.equations.append(equation)
+        except TooLarge as error:
+            raise error.at(demand.origin) from None
 
     def _try(self, equation: Equation) -> bool:
         left, right = self.resolve_size(equation.left), self.resolve_size(equation.right)

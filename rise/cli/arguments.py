@@ -102,7 +102,7 @@ def _command(commands: Any, name: str, module: str, meaning: str) -> argparse.Ar
 
 def _check(commands: Any) -> None:
     made = _command(commands, "check", "check", "type-check files; print the type of each definition")
-    made.add_argument("files", nargs="+", metavar="FILE")
+    made.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
     _imports(made)
     made.add_argument("--json", action="store_true", help="print JSON")
 
@@ -323,4 +323,5 @@ def _natural(name: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError("R0407", f"the size {name}={text} is no natural number") from None
+        wrong = text if len(text) <= 40 else f"{text[:40]}…"
+        raise UsageError("R0407", f"the size {name}={wrong} is no natural number up to 2^40") from None

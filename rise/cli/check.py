@@ -1,4 +1,7 @@
-"""`rise check`: the type of each definition, and what it asks of its sizes."""
+"""`rise check`: the type of each definition, and what it asks of its sizes.
+
+With `--json` the mistakes are part of the output, each with its place, for editors.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from rise.check.program import Checked, Loader
-from rise.cli.terminal import show_error
+from rise.cli.terminal import STANDARD_INPUT, show_error, standard_input
 from rise.errors import RiseError, UsageError, together
 from rise.expr import Definition
 from rise.pretty import show_type
+from rise.source import Source, place
 from rise.types import Dependent, Type
 
 
@@ -23,25 +27,44 @@ def run(arguments: argparse.Namespace) -> int:
     found: dict[str, list[dict[str, Any]]] = {}
     for file in arguments.files:
         checked = load(file, loader)
-        mistakes += [m for m in checked.mistakes if m not in mistakes]
+        known = set(map(id, mistakes))
+        mistakes += [m for m in checked.mistakes if id(m) not in known]
         found[file] = [described(checked.definitions[name]) for name in checked.own]
         if not arguments.json:
             for definition in found[file]:
                 _print(definition)
     if arguments.json:
-        print(json.dumps(found, indent=2))
-    if mistakes:
+        print(json.dumps({"definitions": found, "mistakes": [located(m) for m in mistakes]}, indent=2))
+    elif mistakes:
         sys.stdout.flush()
         show_error(together(mistakes))
     return max((2 if isinstance(m, UsageError) else 1 for m in mistakes), default=0)
 
 
 def load(file: str, loader: Loader) -> Checked:
-    """The file; that it cannot be read is a mistake among others."""
+    """The file, or standard input; that it cannot be read is a mistake among others."""
     try:
+        if file == STANDARD_INPUT:
+            return loader.check(Source("<stdin>", standard_input()), Path())
         return loader.load(Path(file))
     except UsageError as error:
         return Checked(mistakes=[error])
+
+
+def located(mistake: RiseError) -> dict[str, Any]:
+    """A mistake for an editor: lines and columns are counted from 1, the end is not included."""
+    span = place(mistake.origin)
+    return {
+        "code": mistake.code,
+        "message": mistake.message,
+        "hint": mistake.hint,
+        "file": span.source.name if span else None,
+        "line": span.line if span else None,
+        "column": span.column if span else None,
+        "end_line": span.end_line if span else None,
+        "end_column": span.end_column if span else None,
+        "notes": [note.text for note in mistake.notes],
+    }
 
 
 def described(definition: Definition) -> dict[str, Any]:

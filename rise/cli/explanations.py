@@ -44,6 +44,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",
     "R0103": "A character that no program contains.",
     "R0104": "A bracket or a comment is opened and not closed.",
+    "R0105": "A number is longer than any that means something: none may have more than 400 characters.",
     "R0199": "An internal error of the formatter, which has written nothing. Please report it.",
     "R0150": "Python asks whether a value of a program is true, by `if`, `and` or `a < b < c`. `select` "
     "chooses between values; `&`, `or_` and `~` connect truth values.",
@@ -101,6 +102,12 @@ EXPLANATIONS: Mapping[str, str] = {
     "command line. Define a function in which it is fixed.",
     "R0409": "Two inputs have shapes that contradict each other.",
     "R0410": "A size is either a number, `--size`, or open until the kernel is launched, `--runtime`.",
+    "R0411": "A size is too large to be computed: a power with too many digits or too large an exponent, "
+    "or a product of sums with too many terms. Sizes are at most 2^40 in the end.",
+    "R0412": "A program cannot be run because a type in it has too many parts: a pair of pairs of pairs …, "
+    "each with itself, doubles with every step.",
+    "R0413": "A program cannot be run because it is too large with every definition in place of its name. "
+    "Definitions that use each other twice double with every step.",
     "R0501": "An input has another shape than its type says.",
     "R0502": "An input has elements of another type. Nothing is converted silently.",
     "R0503": "An index is outside of its array.",

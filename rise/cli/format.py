@@ -6,17 +6,15 @@ import argparse
 import difflib
 import sys
 from collections.abc import Iterable
-from io import BytesIO, TextIOWrapper
+from io import TextIOWrapper
 from pathlib import Path
 
 from rise import files
 from rise.check.program import read
-from rise.cli.terminal import show_error
+from rise.cli.terminal import STANDARD_INPUT, show_error, standard_input
 from rise.errors import RiseError, UsageError
 from rise.source import Source
 from rise.syntax.format import format_text
-
-STANDARD_INPUT = "-"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _format(name: str, check: bool, diff: bool) -> bool:
     """Whether the text changes. Written is where nothing else is asked for."""
-    source = Source("<stdin>", _standard_input()) if name == STANDARD_INPUT else read(Path(name))
+    source = Source("<stdin>", standard_input()) if name == STANDARD_INPUT else read(Path(name))
     text = format_text(source)
     changed = text != source.text
     if diff:
@@ -51,16 +49,6 @@ def _format(name: str, check: bool, diff: bool) -> bool:
     elif changed:
         files.write(Path(name), text)
     return changed
-
-
-def _standard_input() -> str:
-    """Programs are UTF-8, whatever the locale says. R0002 where this one is not."""
-    if not isinstance(sys.stdin, TextIOWrapper):
-        return sys.stdin.read()
-    try:
-        return TextIOWrapper(BytesIO(sys.stdin.buffer.read()), encoding="utf-8").read()
-    except UnicodeDecodeError:
-        raise UsageError("R0002", "the standard input is no UTF-8 text") from None
 
 
 def _standard_output(text: str) -> None:

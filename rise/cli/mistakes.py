@@ -18,11 +18,18 @@ class Example:
     right: str
 
 
+def _twice(times: int) -> str:
+    """Definitions that each use the one before twice."""
+    uses = ["f", *(f"f{number}" for number in range(1, times))]
+    return "".join(f"def f{n} = fun(x => {f}({f}(x)))\n" for n, f in enumerate(uses, 1))
+
+
 EXAMPLES: Mapping[str, Example] = {
     "R0101": Example("def f = fun x => x + 1", "def f = fun(x => x + 1)"),
     "R0102": Example("def f = fun(x: f32 => (x + 1)", "def f = fun(x: f32 => (x + 1))"),
     "R0103": Example("def f = fun(x: f32 => x > 0 & x < 1)", "def f = fun(x: f32 => x > 0 && x < 1)"),
     "R0104": Example("/* twice\ndef f = fun(x: f32 => x + x)", "/* twice */\ndef f = fun(x: f32 => x + x)"),
+    "R0105": Example(f"def f: f64 = 1{'0' * 400}", "def f: f64 = 1e300"),
     "R0201": Example(
         "def f = fun(xs: 4.f32 => xs |> mapp(fun(x => x + 1)))",
         "def f = fun(xs: 4.f32 => xs |> map(fun(x => x + 1)))",
@@ -92,6 +99,15 @@ EXAMPLES: Mapping[str, Example] = {
         "def f: 12.f32 -> 12.f32 = fun(xs => join((generate(fun(i => generate(fun(j => 1.0)))) : 3.4.f32)))",
     ),
     "R0404": Example("def f = fun(xs: 3.f32 => xs |> take(4))", "def f = fun(xs: 5.f32 => xs |> take(4))"),
+    "R0411": Example("def f = fun(xs: (2^2^2^2^2).f32 => xs)", "def f = fun(xs: (2^2^2^2).f32 => xs)"),
+    "R0412": Example(
+        "def d = fun(x => (x, x))\ndef main = 1.0" + " |> d" * 13,
+        "def d = fun(x => (x, x))\ndef main = 1.0 |> d |> d |> d",
+    ),
+    "R0413": Example(
+        "def f = fun(x: f32 => x + 1)\n" + _twice(18) + "def main = f18(1.0)",
+        "def f = fun(x: f32 => x + 1)\ndef main = f(1.0)",
+    ),
     "R0503": Example(
         "def main = makeArray(2)(10)(20) |> idx(natAsIndex(2)(1 + 1))",
         "def main = makeArray(2)(10)(20) |> idx(natAsIndex(2)(1))",
@@ -107,13 +123,14 @@ EXAMPLES: Mapping[str, Example] = {
 def message(text: str) -> str:
     """What the checker, or the interpreter, says of a text; empty where it says nothing."""
     from rise.check.program import check_text
+    from rise.check.specialise import specialise
     from rise.errors import RiseError
     from rise.interpret import evaluate
 
     try:
         program = check_text(text, "program.rise")
         if "main" in program.own:
-            evaluate(program["main"].body)
+            evaluate(specialise(program["main"], {}))
     except RiseError as error:
         return error.render()
     return ""

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+from io import BytesIO, TextIOWrapper
 from typing import Any, TextIO
 
-from rise.errors import RiseError
+from rise.errors import RiseError, UsageError
+from rise.source import without_mark
+
+# the name of a file that stands for it
+STANDARD_INPUT = "-"
 
 
 def show_error(error: RiseError) -> None:
@@ -51,3 +56,13 @@ def _lexer(language: str) -> Any:
     from rise.syntax.highlight import RiseLexer
 
     return RiseLexer()
+
+
+def standard_input() -> str:
+    """Programs are UTF-8, whatever the locale says. R0002 where this one is not."""
+    if not isinstance(sys.stdin, TextIOWrapper):
+        return without_mark(sys.stdin.read())
+    try:
+        return without_mark(TextIOWrapper(BytesIO(sys.stdin.buffer.read()), encoding="utf-8").read())
+    except UnicodeDecodeError:
+        raise UsageError("R0002", "the standard input is no UTF-8 text") from None

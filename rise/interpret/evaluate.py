@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from rise.bounds import check_term
 from rise.errors import EvaluationError
 from rise.expr import (
     Apply,
@@ -69,6 +70,7 @@ def evaluate(expr: Expr, environment: Environment | None = None) -> Plain | Clos
 
     The environment gives NumPy inputs (or closures) for the free identifiers.
     """
+    check_term(expr.extent, expr)
     term = inline(expr)
     given = environment or {}
     values = {i.name: _lifted(i, given) for i in free_identifiers(term)}
@@ -78,6 +80,7 @@ def evaluate(expr: Expr, environment: Environment | None = None) -> Plain | Clos
 
 def call(expr: Expr, *inputs: Plain) -> Plain:
     """Applies a closed function, sizes already given, to NumPy inputs."""
+    check_term(expr.extent, expr)
     term = inline(expr)
     if isinstance(term.type, Dependent):
         message = f"no number is given for `{term.type.name}`"

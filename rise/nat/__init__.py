@@ -13,6 +13,7 @@ stays an atom until `Facts` show more about it.
 from rise.nat.division import ceiling_quotient, quotient, remainder
 from rise.nat.evaluation import evaluate
 from rise.nat.facts import NOTHING, Facts, at_least, divides, less_than, lower_bound, upper_bound
+from rise.nat.limits import TooLarge
 from rise.nat.normal_form import (
     Atom,
     Coefficient,
@@ -31,7 +32,7 @@ from rise.nat.operations import maximum, minimum, power, simplify
 
 __all__ = [
     "NOTHING", "Atom", "Coefficient", "Facts", "Monomial", "Nat", "NatLike", "NatUnknown", "NatVariable",
-    "Operation", "at_least", "atom", "ceiling_quotient", "constant", "divides", "evaluate", "less_than",
-    "lower_bound", "maximum", "minimum", "nat", "power", "quotient", "remainder", "simplify", "upper_bound",
-    "variable",
+    "Operation", "TooLarge", "at_least", "atom", "ceiling_quotient", "constant", "divides", "evaluate",
+    "less_than", "lower_bound", "maximum", "minimum", "nat", "power", "quotient", "remainder", "simplify",
+    "upper_bound", "variable",
 ]  # fmt: skip

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from rise.nat.limits import check_power
 from rise.nat.normal_form import Atom, Nat, NatVariable, Operation
 
 
 def evaluate(value: Nat, sizes: Mapping[str, int]) -> Fraction:
-    """The number for given variables; the oracle against which simplification is tested."""
+    """The number for given variables; TooLarge where it has too many digits."""
     total = Fraction(0)
     for monomial, coefficient in value.terms:
         product = Fraction(coefficient)
         for base, exponent in monomial:
-            product *= _evaluate_atom(base, sizes) ** exponent
+            product *= _raised(_evaluate_atom(base, sizes), exponent)
         total += product
     return total
+
+
+def _raised(base: Fraction, exponent: int) -> Fraction:
+    check_power(base, exponent)
+    return base**exponent
 
 
 def _evaluate_atom(base: Atom, sizes: Mapping[str, int]) -> Fraction:
@@ -35,6 +41,6 @@ def _evaluate_atom(base: Atom, sizes: Mapping[str, int]) -> Fraction:
                 case "max":
                     return max(a, b)
                 case _:
-                    return a ** int(b)
+                    return _raised(a, int(b))
         case _:
             raise KeyError(str(base))

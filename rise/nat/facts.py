@@ -58,6 +58,8 @@ NOTHING = Facts()
 
 def _extreme(value: Nat, facts: Facts, largest: bool) -> Nat | None:
     """A bound of value in which no ranged variable is left; None where none is found."""
+    if not facts.ranges and not value.has_operations:
+        return value
     for _ in range(64):
         total, changed = constant(0), False
         for monomial, coefficient in value.terms:

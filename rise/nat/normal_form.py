@@ -8,6 +8,16 @@ from fractions import Fraction
 from functools import cached_property
 from math import lcm
 
+from rise.nat.limits import (
+    check_bits,
+    check_degree,
+    check_expanded,
+    check_extent,
+    check_power,
+    check_products,
+    check_terms,
+)
+
 Coefficient = int | Fraction
 
 
@@ -39,7 +49,19 @@ class Operation:
     left: Nat
     right: Nat
 
+    def __post_init__(self) -> None:
+        check_extent(self.extent)
+
+    @cached_property
+    def extent(self) -> int:
+        """How many variables and operations there are where everything is written out."""
+        return 1 + self.left.extent + self.right.extent
+
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         if self.operator in ("min", "max"):
             return f"{self.operator}({self.left}, {self.right})"
         sign = {"quotient": "/", "remainder": "%", "power": "^"}[self.operator]
@@ -48,6 +70,10 @@ class Operation:
 
 Atom = NatVariable | NatUnknown | Operation
 Monomial = tuple[tuple[Atom, int], ...]
+
+
+def _bits(number: Coefficient) -> int:
+    return max(number.numerator.bit_length(), number.denominator.bit_length())
 
 
 def _simple(number: Coefficient) -> Coefficient:
@@ -80,6 +106,7 @@ class Nat:
     @staticmethod
     def build(terms: Mapping[Monomial, Coefficient]) -> Nat:
         kept = [(m, _simple(c)) for m, c in terms.items() if c != 0]
+        check_terms(len(kept))
         if len(kept) < 2:
             return Nat(tuple(kept))
         return Nat(tuple(sorted(kept, key=lambda term: _monomial_key(term[0]))))
@@ -106,6 +133,16 @@ class Nat:
         return frozenset(found)
 
     @cached_property
+    def extent(self) -> int:
+        """How many variables and operations there are where everything is written out."""
+        bases = (base for monomial, _ in self.terms for base, _ in monomial)
+        return sum(base.extent if isinstance(base, Operation) else 1 for base in bases)
+
+    @cached_property
+    def has_operations(self) -> bool:
+        return any(isinstance(base, Operation) for monomial, _ in self.terms for base, _ in monomial)
+
+    @cached_property
     def variables(self) -> frozenset[str]:
         return frozenset(a.name for a in self.atoms if isinstance(a, NatVariable))
 
@@ -130,6 +167,7 @@ class Nat:
             return self._scaled(other.terms[0][1])
         if len(self.terms) == 1 and not self.terms[0][0]:
             return other._scaled(self.terms[0][1])
+        check_products(len(self.terms) * len(other.terms))
         product: dict[Monomial, Coefficient] = {}
         for left, a in self.terms:
             for right, b in other.terms:
@@ -143,6 +181,7 @@ class Nat:
             return self
         if factor == 0:
             return Nat(())
+        check_bits(max((_bits(c) for _, c in self.terms), default=0) + _bits(factor))
         return Nat(tuple((m, _simple(c * factor)) for m, c in self.terms))
 
     def __sub__(self, other: NatLike) -> Nat:
@@ -227,6 +266,7 @@ class Nat:
         total: Coefficient = 0
         for monomial, product in self.terms:
             for base, exponent in monomial:
+                check_power(numbers[base], exponent)
                 product *= numbers[base] ** exponent
             total += product
         return constant(total) if isinstance(total, int) else Nat.build({(): total})
@@ -305,9 +345,19 @@ def _quotient_by_sum(value: Nat, divisor: Nat) -> Nat | None:
 
 def raised(base: Nat, exponent: int) -> Nat:
     """A power; a negative one of a single monomial only."""
+    if exponent == 1:
+        return base
     if exponent < 0:
         [(monomial, coefficient)] = raised(base, -exponent).terms
         return Nat.build({_inverse(monomial): Fraction(1, 1) / coefficient})
+    if len(base.terms) == 1:
+        [(monomial, coefficient)] = base.terms
+        check_power(coefficient, exponent)
+        check_degree(max((abs(e) for _, e in monomial), default=0) * exponent)
+        return Nat.build({tuple((a, e * exponent) for a, e in monomial if exponent): coefficient**exponent})
+    if not base.terms:
+        return constant(0 if exponent else 1)
+    check_expanded(exponent)
     result = constant(1)
     for _ in range(exponent):
         result = result * base

@@ -75,6 +75,8 @@ def power(base: NatLike, exponent: NatLike) -> Nat:
     b, e = nat(base), nat(exponent)
     if b.value == 1 or not e.terms:
         return constant(1)
+    if not b.terms and e.value is not None and e.value > 0:
+        return b
     single = len(b.terms) == 1 and b.terms[0][1] > 0
     whole = all(isinstance(times, int) for _, times in e.terms)
     negative = any(times < 0 for _, times in e.terms)

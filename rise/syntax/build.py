@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from rise.numbers import Written
+from rise.errors import ParseError
+from rise.numbers import LONGEST, Written
 from rise.source import Source, Span
 from rise.syntax.layout import INFINITY
 from rise.syntax.surface import (
@@ -57,28 +58,40 @@ class Group:
     span: Span
 
 
-def build(source: Source, tree: Any) -> Any:
-    """Builds from the leaves up, without recursion: a long program is deep."""
-    builder = Builder(source)
+def build(source: Source, tree: Any, first: int = 1) -> Any:
+    """Builds from the leaves up, without recursion: a long program is deep.
+
+    first: the line of the source that the tree's text begins on
+    """
+    builder = Builder(source, first)
     built: dict[int, Any] = {}
     for subtree in tree.iter_subtrees():
         children = [built.get(id(child), child) for child in subtree.children]
-        built[id(subtree)] = getattr(builder, subtree.data)(children, span(source, subtree.meta))
+        built[id(subtree)] = getattr(builder, subtree.data)(children, builder.span(subtree.meta))
     return built[id(tree)]
 
 
-def span(source: Source, place: Any) -> Span:
-    """The extent of a token, or of a tree by its `meta`; that of an empty file is its start."""
+def span(source: Source, place: Any, first: int | None = None) -> Span:
+    """The extent of a token, or of a tree by its `meta`; that of an empty file is its start.
+
+    first: the line that the parsed text begins on, where it is only a part of the source
+    """
+    above = (source.first if first is None else first) - 1
     if getattr(place, "empty", False):
-        return Span(source, 1, 1, 1, 1)
-    return Span(source, place.line, place.column, place.end_line, place.end_column)
+        return Span(source, 1 + above, 1, 1 + above, 1)
+    return Span(source, place.line + above, place.column, place.end_line + above, place.end_column)
 
 
 class Builder:
     """Each method makes the node for one rule from the rule's children, already built."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, first: int) -> None:
         self.source = source
+        self.first = first
+
+    def span(self, place: Any) -> Span:
+        """The extent in the whole source."""
+        return span(self.source, place, self.first)
 
     # --- files ---
 
@@ -93,7 +106,7 @@ class Builder:
     def definition(self, children: Children, extent: Span) -> DefinitionSyntax:
         name, *annotation, body = children
         type_ = annotation[0] if annotation else None
-        return DefinitionSyntax(str(name), type_, body, extent, span(self.source, name))
+        return DefinitionSyntax(str(name), type_, body, extent, self.span(name))
 
     # --- expressions ---
 
@@ -101,10 +114,10 @@ class Builder:
         return Name(str(children[0]), extent)
 
     def number(self, children: Children, extent: Span) -> Number:
-        return Number(_number(children[0]), extent)
+        return Number(_number(children[0], extent), extent)
 
     def negative(self, children: Children, extent: Span) -> Number:
-        return Number(_number(f"-{children[1]}"), extent)
+        return Number(_number(f"-{children[1]}", extent), extent)
 
     def truth(self, children: Children, extent: Span) -> Number:
         return Number(children[0] == "true", extent)
@@ -175,7 +188,7 @@ class Builder:
         return TypeName(str(children[0]), extent)
 
     def type_number(self, children: Children, extent: Span) -> TypeNumber:
-        return TypeNumber(int(children[0]), extent)
+        return TypeNumber(int(_short(children[0], extent)), extent)
 
     def type_operation(self, children: Children, extent: Span) -> TypeOperation:
         left, operator, right = children
@@ -207,7 +220,16 @@ class Builder:
         return TypeDependent(children[0], False, children[1], extent)
 
 
-def _number(text: str) -> int | float:
+def _short(text: str, extent: Span) -> str:
+    """R0105; nothing is read that is longer than any number that means something."""
+    if len(text) > LONGEST:
+        message = f"this number is {len(text)} characters long; no number may have more than {LONGEST}"
+        raise ParseError("R0105", message, extent, "large and small numbers are written `1e-30`")
+    return text
+
+
+def _number(text: str, extent: Span) -> int | float:
+    _short(text, extent)
     if text.endswith(INFINITY):
         return float(text)
     return int(text) if text.removeprefix("-").isdigit() else Written(text)

@@ -35,4 +35,4 @@ def resolve_member(
 
 
 def _placed(error: ScopeError, span: Span) -> ScopeError:
-    return ScopeError(error.code, error.message, span, error.hint)
+    return ScopeError(error.code, error.message, span, lambda: error.hint)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from rise.errors import ParseError
 from rise.source import Source, Span
-from rise.syntax.habits import BEFORE_EXPRESSION, BEFORE_NAME, BEFORE_TIMES, told
+from rise.syntax.habits import BEFORE_EXPRESSION, BEFORE_NAME, BEFORE_TIMES, operator_hint, told
 
 # terminals that begin, or continue, one thing: the message names the thing
 EXPRESSION_START = frozenset(
@@ -73,7 +74,7 @@ def unexpected_token(extent: Span, terminal: str, could_follow: frozenset[str]) 
 
 def unexpected_end(source: Source, could_follow: frozenset[str]) -> ParseError:
     """R0102; the place is behind the last token."""
-    line, column = _position(source.text, _end_of_program(source.text))
+    line, column = _position(source, _end_of_program(source.text))
     message = f"the text ends here, expected {expected(could_follow)}"
     extent = Span(source, line, column, line, column + 1)
     return ParseError("R0102", message, extent, _unclosed_bracket(source))
@@ -83,15 +84,16 @@ def unexpected_character(source: Source, line: int, column: int) -> ParseError:
     """R0103"""
     extent = Span(source, line, column, line, column + 1)
     character = source.line(line)[column - 1]
-    message = f"the character `{character}` has no meaning here"
-    return ParseError("R0103", message, extent, _character_hint(character))
+    message = f"the character {_visible(character)} has no meaning here"
+    before = source.text[: _offset(source, line, column)]
+    return ParseError("R0103", message, extent, _character_hint(character, before))
 
 
 def check_closed(source: Source) -> None:
     """R0104; the place is where the comment or string starts."""
     for found in COMMENTS_AND_STRINGS.finditer(source.text):
         if opening := found["unclosed"]:
-            line, column = _position(source.text, found.start())
+            line, column = _position(source, found.start())
             extent = Span(source, line, column, line, column + len(opening))
             what, closing = ("comment", "*/") if opening == "/*" else ("string", '"')
             message = f"this {what} is not closed"
@@ -138,7 +140,15 @@ def _either(words: list[str]) -> str:
 def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> str | None:
     """The known mistakes, the most telling first."""
     source, text = extent.source, _covered(extent)
-    offset = _offset(source.text, extent.line, extent.column)
+    offset = _offset(source, extent.line, extent.column)
+    if terminal == "NAME" and "TIMES" in could_follow and (hint := operator_hint(text)):
+        return hint
+    if terminal == "_LET" and "_DEF" in could_follow:
+        return "a definition is written `def name = …`; `let x = … in …` stands inside of one"
+    if terminal == "_DOT" and "TIMES" in could_follow:
+        return _dot_hint(source.text[:offset], source.text[offset + 1 :])
+    if terminal in DEFINITION | {"$END"} and "_IN" in could_follow:
+        return "a name is followed by where it is used: `let x = … in …`"
     if terminal == "NAME" and "_PIPE" in could_follow:
         return told(source.text[:offset], BEFORE_NAME) or "a function is applied with parentheses: `f(x)`"
     if terminal == "TIMES" and (hint := told(source.text[:offset], BEFORE_TIMES)):
@@ -172,20 +182,50 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
     return _bracket_hint(source, offset, text)
 
 
+def _dot_hint(before: str, after: str) -> str:
+    """For `xs.map(f)`, and `2.`"""
+    if re.search(r"(?<![\w.])\d+\Z", before):
+        return "a fraction has digits on both sides of the point: `2.0`"
+    function = re.match(r"\s*([A-Za-z_]\w*)", after)
+    return f"a function is applied by a pipe: `x |> {function[1] if function else 'f'}`"
+
+
 def _covered_by_function(before: str) -> str:
     """From the last `fun(` on."""
     return before[before.rfind("fun(") :]
 
 
-def _character_hint(character: str) -> str | None:
+def _visible(character: str) -> str:
+    """The character, or what it is called where nothing of it can be seen."""
+    if character.isprintable() and not unicodedata.combining(character):
+        return f"`{character}`"
+    name = unicodedata.name(character, "")
+    return f"U+{ord(character):04X}{f' ({name})' if name else ''}"
+
+
+def _character_hint(character: str, before: str) -> str | None:
     if character in ASCII:
         return f"write `{ASCII[character]}`"
+    if unicodedata.category(character) == "No" and (power := unicodedata.digit(character, None)) is not None:
+        return f"a power is written `x ^ {power}`"
+    if character == "#":
+        return "a comment is written `// …`"
+    if character in "'`\u2018\u2019\u201c\u201d":
+        return 'texts stand in double quotes: `"…"`'
+    if not character.isprintable() or unicodedata.combining(character):
+        return "it cannot be seen: delete it"
+    if character.isalpha():
+        return "a name consists of the letters a to z and A to Z, of digits and `_`"
+    if character.isdigit() and not character.isascii():
+        return "digits are 0 to 9"
     if character == "\\":
         return FUNCTION
     if character in "&|":
         return f"write `{character * 2}`"
+    if character == ";" and re.search(r"\blet\b(?:(?!\b(?:in|let)\b).)*\Z", before, re.DOTALL):
+        return "`let x = … in …`: the name is followed by `in` and where it is used"
     if character == ";":
-        return "nothing separates definitions"
+        return "nothing separates definitions, and nothing ends one"
     return None
 
 
@@ -212,7 +252,7 @@ def _unclosed_bracket(source: Source) -> str | None:
 
 
 def _not_closed(source: Source, opening: str, offset: int) -> str:
-    line, column = _position(source.text, offset)
+    line, column = _position(source, offset)
     return f"the `{opening}` at line {line}, column {column} is not closed"
 
 
@@ -231,19 +271,19 @@ def _open_brackets(text: str) -> list[tuple[str, int]]:
 # --- places -------------------------------------------------------------------------------------
 
 
-def _offset(text: str, line: int, column: int) -> int:
-    return sum(len(row) + 1 for row in text.split("\n")[: line - 1]) + column - 1
+def _offset(source: Source, line: int, column: int) -> int:
+    return sum(len(row) + 1 for row in source.text.split("\n")[: line - source.first]) + column - 1
 
 
-def _position(text: str, offset: int) -> tuple[int, int]:
-    before = text[:offset]
-    return before.count("\n") + 1, offset - before.rfind("\n")
+def _position(source: Source, offset: int) -> tuple[int, int]:
+    before = source.text[:offset]
+    return before.count("\n") + source.first, offset - before.rfind("\n")
 
 
 def _covered(extent: Span) -> str:
-    text = extent.source.text
-    start = _offset(text, extent.line, extent.column)
-    return text[start : _offset(text, extent.end_line, extent.end_column)]
+    source = extent.source
+    start = _offset(source, extent.line, extent.column)
+    return source.text[start : _offset(source, extent.end_line, extent.end_column)]
 
 
 def _end_of_program(text: str) -> int:

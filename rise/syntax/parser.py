@@ -160,23 +160,24 @@ def _parse(source: Source, start: str, part: Part | None = None) -> Any:
     from rise.syntax.build import build, span
 
     part = part or Part(1, 0, len(source.text))
-    above = "\n" * (part.line - 1)
-    text = above + source.text[part.start : part.end]
     # messages look at what is around: brackets that are open above are none of this part's
-    around = Source(source.name, above + source.text[part.start :]) if part.line > 1 else source
-    mistakes.check_closed(Source(source.name, text))
+    text = source.text[part.start : part.end]
+    here = Source(source.name, text, part.line) if part.line > 1 or part.follows else source
+    mistakes.check_closed(here)
     try:
         tree = _lark().parse(text, start=start)
     except UnexpectedCharacters as error:
-        raise mistakes.unexpected_character(around, error.line, error.column) from None
+        raise mistakes.unexpected_character(here, error.line + part.line - 1, error.column) from None
     except UnexpectedToken as error:
         could_follow = frozenset(error.interactive_parser.accepts())  # type: ignore[no-untyped-call]
         token = error.token
         if token.type != "$END":
-            raise mistakes.unexpected_token(span(around, token), token.type, could_follow) from None
+            raise mistakes.unexpected_token(span(here, token), token.type, could_follow) from None
         if not part.follows:
-            raise mistakes.unexpected_end(around, could_follow) from None
-        line = text.count("\n") + 1
-        behind = Span(around, line, 1, line, 1 + len(part.follows))
+            raise mistakes.unexpected_end(here, could_follow) from None
+        line = part.line + text.count("\n")
+        behind = Span(
+            Source(source.name, text + part.follows, part.line), line, 1, line, 1 + len(part.follows)
+        )
         raise mistakes.unexpected_token(behind, f"_{part.follows.upper()}", could_follow) from None
-    return build(source, tree)
+    return build(source, tree, part.line)

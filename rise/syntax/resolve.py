@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import TypeVar
 
 from rise.errors import ScopeError
 from rise.nat import (
     Nat,
+    TooLarge,
     ceiling_quotient,
     constant,
     divides,
@@ -19,6 +19,7 @@ from rise.nat import (
     remainder,
     variable,
 )
+from rise.suggest import nearest
 from rise.syntax.habits import type_hint
 from rise.syntax.surface import (
     Binary,
@@ -237,7 +238,10 @@ def resolve_nat(surface: SurfaceType, kinds: Kinds) -> Nat:
             a, b = resolve_nat(left, kinds), resolve_nat(right, kinds)
             if operator in ("/", "%", "ceildiv") and b.value == 0:
                 raise ScopeError("R0214", "a size is divided by zero", surface.span)
-            return SIZE_OPERATIONS[operator](a, b)
+            try:
+                return SIZE_OPERATIONS[operator](a, b)
+            except TooLarge as error:
+                raise error.at(surface.span) from None
         case _:
             raise _wrong_kind(surface, Kind.NAT)
 
@@ -340,14 +344,15 @@ def _unknown(surface: TypeName, needed: Kind, kinds: Kinds, constants: Mapping[s
         hint = f"`{name}` is a kind: `depFun((x: {name}) => …)` takes one"
     if hint is None and name in APPLICATIONS:
         hint = f"write `{_form(name)}`"
+    if hint is None and needed is Kind.NAT:
+        hint = f"declare it: `depFun(({name}: Nat) => …)`, or `{{{name}: Nat}} -> …` in front of the type"
     return ScopeError("R0202", f"there is no {NOUNS[needed]} `{name}`", surface.span, hint)
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """The nearest known name; a difference in case alone is near."""
-    lowered = {k.lower(): k for k in known}
-    close = get_close_matches(name.lower(), lowered, n=1)
-    return f"did you mean `{lowered[close[0]]}`?" if close else None
+    close = nearest(name, known, 0.6)
+    return f"did you mean `{close}`?" if close else None
 
 
 def _form(name: str) -> str:

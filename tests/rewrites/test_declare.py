@@ -9,6 +9,7 @@ import pytest
 from rewrites.rule import RULES, rule
 from rise.errors import RiseError, StrategyError, TypeMismatch
 from rise.nat import constant
+from rise.source import Span
 
 
 @pytest.fixture(autouse=True)
@@ -73,8 +74,17 @@ def test_parameters_given_one_after_the_other() -> None:
 
 
 def test_an_ill_typed_side() -> None:
-    assert refused("xs |> map(f) |> fst", "xs").code == "R0301"
-    assert refused("xs", "transpose(xs)(xs)").code.startswith("R03")
+    for left, right in (
+        ("xs |> map(f) |> fst", "xs"),
+        ("xs", "transpose(xs)(xs)"),
+        ("xs |> map(f)", "xs |> map(f) |> map(fun(x => x + true))"),
+    ):
+        error = refused(left, right)
+        assert error.code == "R0601"
+        assert "`r` " in error.message
+        assert isinstance(error.origin, Span)
+        assert error.origin.source.text in (left, right)
+        assert "\n" in error.render()
 
 
 def test_no_sides_that_are_no_programs() -> None:

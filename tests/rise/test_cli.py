@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import runpy
@@ -73,9 +74,26 @@ def test_check_goes_on_after_a_wrong_file(rise: Any, programs: str, tmp_path: Pa
     assert "double : " in called.out
 
 
+def test_check_as_json_has_the_mistakes(rise: Any, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.rise"
+    file.write_text("def a = 1\ndef f = fun(x: f32 => x + q)\ndef g = fun(y: f32 => )\n", encoding="utf-8")
+    called = rise("check", str(file), "--json")
+    found = json.loads(called.out)
+    assert called.status == 1
+    assert [d["name"] for d in found["definitions"][str(file)]] == ["a"]
+    places = [(m["code"], m["file"], m["line"], m["column"], m["end_column"]) for m in found["mistakes"]]
+    assert places == [("R0201", str(file), 2, 27, 28), ("R0101", str(file), 3, 23, 24)]
+    assert all(m["message"] for m in found["mistakes"])
+
+
+def test_check_reads_standard_input(rise: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffdef two = 2.0\n"))
+    assert rise("check", "-").out == "two : f32\n"
+
+
 def test_check_as_json(rise: Any, programs: str) -> None:
     called = rise("check", programs, "--json")
-    found = {d["name"]: d for d in json.loads(called.out)[programs]}
+    found = {d["name"]: d for d in json.loads(called.out)["definitions"][programs]}
     assert found["blocks"]["constraints"] == ["32 | n"]
 
 

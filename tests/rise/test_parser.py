@@ -433,7 +433,12 @@ SCOPE = {"n": Kind.NAT, "elem": Kind.DATA, "a": Kind.SPACE}
     [
         ("n.F32", "R0202", "there is no data type `F32`", "did you mean `f32`?"),
         ("n.elm", "R0202", "there is no data type `elm`", "did you mean `elem`?"),
-        ("k.f32", "R0202", "there is no size `k`", None),
+        (
+            "k.f32",
+            "R0202",
+            "there is no size `k`",
+            "declare it: `depFun((k: Nat) => …)`, or `{k: Nat} -> …` in front of the type",
+        ),
         ("Arry[n, f32]", "R0202", "there is no type `Arry[…]`", "did you mean `Array`?"),
         ("{k: nat} -> f32", "R0202", "there is no kind `nat`", "did you mean `Nat`?"),
         ("n.n", "R0203", "the size `n` stands where a data type is needed", None),

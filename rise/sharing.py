@@ -1,0 +1,66 @@
+"""Nodes that exist once: equal trees are the same object, so what is built twice is stored once.
+
+A program of n lines may have a type that takes 2^n characters to write out: a pair of a pair with itself,
+and so on. Such a type is a small graph. Whoever walks it remembers what it has seen, by identity, and
+takes time in proportion to the graph.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+from weakref import WeakValueDictionary
+
+_NODES: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
+
+
+class Shared(type):
+    """The metaclass of `Node`: a call gives the node that exists already, if there is one."""
+
+    def __call__(cls, *arguments: Any, **named: Any) -> Any:
+        made: Node | None = None
+        if named or len(arguments) != len(cls.__match_args__):  # type: ignore[attr-defined]  # dataclasses have it
+            made = super().__call__(*arguments, **named)
+            arguments = made.parts
+        # nodes by identity: that equal ones are one object holds for them already
+        key = (cls, *(id(part) if isinstance(part, Node) else part for part in arguments))
+        found = _NODES.get(key)
+        if found is None:
+            found = made or super().__call__(*arguments)
+            found.__dict__["_hash"] = hash(found.compared)
+            _NODES[key] = found
+        return found
+
+
+class Node(metaclass=Shared):
+    """A frozen dataclass (with `eq=False`) whose objects are shared."""
+
+    _hash: int
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__match_args__)  # type: ignore[attr-defined]
+
+    @property
+    def compared(self) -> tuple[Any, ...]:
+        """What is equal for equal nodes."""
+        return type(self), *self.parts
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        """By identity, but where what is inside has an equality of its own."""
+        if self is other:
+            return True
+        if type(self) is not type(other) or self._hash != hash(other):
+            return False
+        return self.parts == other.parts
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return type(self), self.parts
+
+    @cached_property
+    def extent(self) -> int:
+        """How many nodes and leaves there are where everything is written out."""
+        return 1 + sum(part.extent if isinstance(part, Node) else 1 for part in self.parts)
