@@ -7,13 +7,17 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CODE := rise rewrites strategies codegen tests examples benchmarks
 
-.PHONY: demo test lint types format clean
+.PHONY: demo test attack lint types format clean
 
 demo: $(STAMP)
 	$(BIN)/rise demo
 
 test: lint types
 	$(BIN)/python -m pytest -n 2
+
+# what the suite looks for, drawn anew: up to an hour, with the seed printed
+attack: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m attack
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)

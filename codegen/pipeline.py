@@ -31,11 +31,15 @@ from codegen.translate import Translator
 from codegen.widths import HOLDS, I64, spans
 from rise.check.symbolic import OpenProgram, RuntimeSize
 from rise.constraint import Constraint
-from rise.errors import TranslationError
+from rise.errors import RiseError, TranslationError
 from rise.expr import Expr, Lambda
+from rise.generator import register
 from rise.nat import Atom, Nat, NatVariable, constant
 from rise.source import Origin
 from rise.types import I32, Array, Data, Dependent, Function, Scalar, Solution, substitute_type
+
+UNNAMED = "unnamed"
+REMEMBERED = 4  # programs for which kernels were made last
 
 
 @dataclass(frozen=True)
@@ -130,10 +134,64 @@ def assemble(program: Expr | OpenProgram, name: str) -> HostProgram:
 
     Raises TranslationError with the place.
     """
-    given = named_for_c(open_program(program) if isinstance(program, Expr) else program)
+    return named(_remembered(open_program(program) if isinstance(program, Expr) else program), name)
+
+
+def refusal(program: Expr) -> RiseError | None:
+    """Why no kernels can be made of a closed program; nothing is said of one with open sizes."""
+    if open_program(program).sizes:
+        return None
+    try:
+        assemble(program, UNNAMED)
+    except RiseError as error:
+        return error
+    return None
+
+
+register(refusal)
+
+
+def named(program: HostProgram, name: str) -> HostProgram:
+    """The program under a name of its own, which its kernels' texts have."""
+    before, after = of_kernel(UNNAMED), of_kernel(name)
+    kernels = tuple(_renamed(kernel, before, after) for kernel in program.kernels)
+    return replace(program, name=name, kernels=kernels)
+
+
+def _renamed(kernel: Kernel, before: str, after: str) -> Kernel:
+    """No other identifier contains the word for a kernel that has no name yet."""
+
+    def renamed(function: i.Function) -> i.Function:
+        return replace(function, name=function.name.replace(before, after))
+
+    return replace(
+        kernel,
+        name=kernel.name.replace(before, after),
+        source=kernel.source.replace(before, after),
+        function=renamed(kernel.function),
+        stages=tuple((label, renamed(function)) for label, function in kernel.stages),
+    )
+
+
+_LATEST: list[tuple[OpenProgram, HostProgram]] = []
+
+
+def _remembered(program: OpenProgram) -> HostProgram:
+    """Who asks whether a program is accepted often asks for its kernels next."""
+    for given, made in _LATEST:
+        same = given.program is program.program
+        if same and (given.sizes, given.constraints) == (program.sizes, program.constraints):
+            return made
+    made = _assembled(program)
+    _LATEST[:] = [(program, made), *_LATEST[: REMEMBERED - 1]]
+    return made
+
+
+def _assembled(program: OpenProgram) -> HostProgram:
+    given = named_for_c(program)
     constraints = tuple(constraints_of(given))
     given = in_units(given, constraints)
-    function, names = translate(given.program, of_kernel(name), given.sizes)
+    function, names = translate(given.program, of_kernel(UNNAMED), given.sizes)
     resolved = resolve(function, facts_of(given.sizes, constraints))
     parts = kernels(resolved)
     back = {NatVariable(size.number): size.quotient for size in given.sizes}
@@ -156,7 +214,7 @@ def assemble(program: Expr | OpenProgram, name: str) -> HostProgram:
         made.append(_compiled(kernel))
     numbers = {size.number for size in given.sizes}
     return HostProgram(
-        name,
+        UNNAMED,
         inputs,
         output,
         resolved.outputs,

@@ -10,7 +10,7 @@ from rise.errors import StrategyError
 from rise.expr import Constraint, Expr
 from rise.nat import Nat
 from rise.own_code import place_of_function
-from rise.source import Note, place
+from rise.source import Note, Origin, place
 
 Path = tuple[int, ...]
 WIDTH = 92
@@ -56,6 +56,8 @@ class Failure:
     pattern: what the rule is for, its left side
     after:   how many steps had been taken before
     missed:  what was optional, had been tried before, and came close
+    code:    of the error that a failure of a whole strategy becomes
+    origin:  where in the source, if another place than that of the part or the term
     """
 
     rule: str
@@ -68,6 +70,8 @@ class Failure:
     pattern: str = ""
     after: int = 0
     missed: Failure | None = None
+    code: str = "R0606"
+    origin: Origin = None
 
     def below(self, index: int) -> Failure:
         """The failure as one of the term whose child it is about."""
@@ -86,14 +90,18 @@ class Failure:
 
     def story(self) -> str:
         """Rule, place in the source and reason, in a line."""
-        span = place(self._culprit.origin)
+        span = place(self._origin)
         return f"`{self.rule}` does not apply{f' at {span}' if span else ''}: {self.reason}"
 
     def error(self, strategy: str) -> StrategyError:
         """The failure of a whole strategy as a message: R0606 with place, rule, term and what helps."""
         fails = "" if self.rule == strategy else f"the strategy `{strategy}` fails: "
         message = f"{fails}`{self.rule}` does not apply: {self.reason}"
-        return StrategyError("R0606", message, self._culprit.origin, self.hint, notes=self._notes())
+        return StrategyError(self.code, message, self._origin, self.hint, notes=self._notes())
+
+    @property
+    def _origin(self) -> Origin:
+        return self.origin if self.origin is not None else self._culprit.origin
 
     @property
     def _culprit(self) -> Expr:

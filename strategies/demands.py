@@ -144,6 +144,22 @@ def _is_reduction(term: Expr) -> bool:
     return applied is not None and applied[0] in ("reduce", "scan") and isinstance(term.type, Array | Scalar)
 
 
+def groups(s: Subject) -> Iterator[Refusal]:
+    """Blocks take tiles in groups of rows, all of one size."""
+    rows = _sizes(s.term)[0].value
+    group = s.schedule.group
+    if rows is None or not group:
+        return
+    tiles = -(-rows // s.schedule.block[0])
+    if tiles % group:
+        fitting = max(g for g in range(1, group + 1) if tiles % g == 0)
+        yield Refusal(
+            f"group is {group}, which does not divide {tiles}, the rows of tiles of the result",
+            f"use `group={fitting}`",
+            s.term,
+        )
+
+
 # --- fragments --------------------------------------------------------------------------------------------
 
 
@@ -310,7 +326,7 @@ def boxes(s: Subject) -> Iterator[Refusal]:
 
 
 PROGRAMS: tuple[Check, ...] = (sums, single_products, only_products)
-TILES: tuple[Check, ...] = (numbers, tiles_aligned, whole_tiles, vectors, boxes)
+TILES: tuple[Check, ...] = (groups, numbers, tiles_aligned, whole_tiles, vectors, boxes)
 
 
 def _sizes(term: Expr) -> tuple[Nat, ...]:

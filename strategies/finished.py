@@ -1,7 +1,8 @@
 """Whether a low-level program says all: who executes each map and fold, and where what is read is stored.
 
 The code generator refuses what is left open. A schedule that ends with `finished` fails by name instead, at
-the place of the pattern that it left as it was.
+the place of the pattern that it left as it was. Whatever else the code generator would refuse is a failure,
+too: it is asked where it is loaded (`rise.generator`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 
 from rewrites.result import Failure, Result, Success
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, subterms
+from rise.generator import refusal
+from rise.interpret.evaluate import free_identifiers
 from rise.normal import is_view
 from rise.primitives.declare import plain_pattern
 from rise.types import Array
@@ -40,9 +43,17 @@ def _check(term: Expr) -> Result:
         body = body.body
     found = unsaid(body)
     if found is None:
-        return Success(term)
+        return _accepted(term)
     hint = "the schedule has no place for it: another one does, `rise strategies`, or `default`"
     return Failure("finished", term, found.reason, part=found.part, hint=hint)
+
+
+def _accepted(term: Expr) -> Result:
+    """A part of a program may depend on what is around it: only whole programs are asked about."""
+    error = None if free_identifiers(term) else refusal(term)
+    if error is None:
+        return Success(term)
+    return Failure("finished", term, error.message, hint=error.hint, code=error.code, origin=error.origin)
 
 
 def unsaid(term: Expr) -> Unsaid | None:

@@ -12,20 +12,18 @@ import json
 import os
 import random
 import re
-import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attack.outcome import Outcome, Verdict, refused
 from codegen.bench import journal, machine, results, table
 from codegen.cache import cached, digest
 from codegen.host import HostProgram
@@ -81,18 +79,6 @@ class Kind(Enum):
     JOURNAL = "journal"
 
 
-class Verdict(Enum):
-    """What became of a damage; the last two must not be."""
-
-    REFUSED = "refused"
-    RIGHT = "accepted and right"
-    WRONG = "accepted and wrong"
-    RAISED = "raises"
-
-
-FAULTS = frozenset({Verdict.WRONG, Verdict.RAISED})
-
-
 @dataclass(frozen=True)
 class Damage:
     """A file, and what is wrong with it. form: `file`, or what stands in its place."""
@@ -103,14 +89,8 @@ class Damage:
     form: str = "file"
     seed: int = 0
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """code: of a refusal; detail: what was said or raised."""
-
-    verdict: Verdict
-    code: str = ""
-    detail: str = ""
+    def __str__(self) -> str:
+        return f"{self.kind.value}, {self.how}, {self.form}, seed {self.seed}: {self.content[:1500]!r}"
 
 
 # --- whole files ----------------------------------------------------------------------------------------
@@ -416,14 +396,7 @@ def outcome(damage: Damage) -> Outcome:
         try:
             return OUTCOMES[damage.kind](damage, place)
         except RiseError as error:
-            return _refused(error.code, error.message)
-        except Exception as error:  # noqa: BLE001  # this is what is looked for
-            return Outcome(Verdict.RAISED, "", f"{type(error).__name__}: {error}"[:300])
-
-
-def _refused(code: str, message: str) -> Outcome:
-    verdict = Verdict.RAISED if code.endswith("99") else Verdict.REFUSED
-    return Outcome(verdict, code, message[:300])
+            return refused(error)
 
 
 def _command(called: tuple[int, str, str], right: Callable[[str], bool]) -> Outcome:
@@ -431,9 +404,9 @@ def _command(called: tuple[int, str, str], right: Callable[[str], bool]) -> Outc
     status, out, messages = called
     found = re.search(r"error (R\d{4}): (.*)", messages)
     if status in (1, 2) and found:
-        return _refused(found[1], found[2])
+        return refused(RiseError(found[1], found[2]))
     if status:
-        return Outcome(Verdict.RAISED, "", (messages or out)[:300])
+        return Outcome(Verdict.INTERNAL, "", (messages or out)[:300])
     return Outcome(Verdict.RIGHT if right(out) else Verdict.WRONG, "", (messages + out)[-300:])
 
 
@@ -478,7 +451,7 @@ def _remembered(damage: Damage, place: Path) -> Outcome:
         try:
             store.point_of(found)
         except RiseError as error:
-            return _refused(error.code, error.message)
+            return refused(error)
     return _right(True)
 
 
@@ -568,25 +541,3 @@ OUTCOMES: dict[Kind, Callable[[Damage, Path], Outcome]] = {
     Kind.CHECKSUM: _entry, Kind.GRAMMAR: _grammar, Kind.SOURCE: _source, Kind.CUDA: _cuda, Kind.TABLE: _table,
     Kind.ROWS: _rows, Kind.MACHINE: _machine, Kind.JOURNAL: _journal,
 }  # fmt: skip
-
-
-def run(seed: int, count: int) -> tuple[Counter[tuple[Kind, Verdict]], list[tuple[Damage, Outcome]]]:
-    """Draws so many; how often each came out how, and what must not be."""
-    counts: Counter[tuple[Kind, Verdict]] = Counter()
-    faults = []
-    for damage in islice(damaged(seed), count):
-        found = outcome(damage)
-        counts[damage.kind, found.verdict] += 1
-        if found.verdict in FAULTS:
-            faults.append((damage, found))
-    return counts, faults
-
-
-if __name__ == "__main__":
-    counts, faults = run(int(sys.argv[1]), int(sys.argv[2]))
-    for (kind, verdict), n in sorted(counts.items(), key=lambda item: (item[0][0].value, item[0][1].value)):
-        print(f"{n:5} {kind.value}: {verdict.value}")
-    for damage, found in faults:
-        print(damage.kind.value, damage.how, damage.form, damage.seed, found.verdict.value, found.detail)
-        print("   ", damage.content[:1500])
-    sys.exit(bool(faults))

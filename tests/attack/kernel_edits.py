@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from attack.outcome import Outcome, Verdict
 from codegen import imperative as i
 from codegen.execute import checked_inputs, poisoned, result_of, run_emulated
 from codegen.host import HostProgram
@@ -146,24 +145,6 @@ class Edit:
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.rule} in `{self.line.strip()}`"
-
-
-class Noticed(Enum):
-    FAULT = "fault"
-    DIFFERS = "differs"
-    AGREES = "agrees"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How an edited kernel fares: with the code of the emulator's fault, if there is one."""
-
-    noticed: Noticed
-    code: str = ""
-
-    @property
-    def is_noticed(self) -> bool:
-        return self.noticed is not Noticed.AGREES
 
 
 # --- programs and their kernels ---------------------------------------------------------------------
@@ -295,9 +276,11 @@ def outcome(edit: Edit | None, subject: str = "", seed: int = 0) -> Outcome:
     try:
         run_emulated(hosted, outputs, given, seed)
     except EmulationError as error:
-        return Outcome(Noticed.FAULT, error.code)
+        return Outcome(Verdict.NOTICED, error.code)
     same = np.array_equal(result_of(hosted, outputs), call(term, *inputs))
-    return Outcome(Noticed.AGREES if same else Noticed.DIFFERS)
+    if not same:
+        return Outcome(Verdict.NOTICED, "differs")
+    return Outcome(Verdict.RIGHT if edit is None or edit.harmless else Verdict.MISSED)
 
 
 def harmless(edit: Edit) -> str:
@@ -341,21 +324,3 @@ HARMLESS = [
     ),
     ("always done", "roles", r"thread_x < 256", "only these threads come here: the others load"),
 ]  # fmt: skip
-
-
-def main() -> int:
-    """Every edit of the subjects named, or of all: those that do harm and are not noticed."""
-    missed = 0
-    for subject in sys.argv[1:] or SUBJECTS:
-        harmful = [edit for edit in table(subject) if not edit.harmless]
-        survivors = [edit for edit in harmful if not outcome(edit).is_noticed]
-        missed += len(survivors)
-        print(f"{subject}: {len(harmful) - len(survivors)} of {len(harmful)} harmful edits noticed, "
-              f"{len(table(subject)) - len(harmful)} are harmless")  # fmt: skip
-        for edit in survivors:
-            print(f"  not noticed: {edit}")
-    return 1 if missed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

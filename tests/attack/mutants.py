@@ -2,7 +2,7 @@
 
 `mutants(seed)` is endless and the same for one seed; `outcome` runs what a user would run on a text. A mutant
 is accepted or refused with a code. Anything else, an exception of Python or no answer, is a mistake of the
-compiler: the exception is raised here, and who calls watches the time.
+compiler: the exception is raised here, and the caller limits the time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
+from attack.outcome import Outcome, Verdict, refused
 from rise.check.program import Loader
 from rise.cli.check import full_type
 from rise.depth import allow_deep_terms, too_deep
@@ -27,7 +28,6 @@ LIBRARY = ROOT / "rise" / "library"
 TOKEN = re.compile(
     r'//[^\n]*|/\*.*?\*/|"[^"\n]*"|[A-Za-z_]\w*|\d+(?:\.\d+)?|\|>|>>|=>|->|[<>=!]=|&&|\|\||\S', re.DOTALL
 )
-INTERNAL = re.compile(r"R0\d99")
 
 
 @dataclass(frozen=True)
@@ -37,19 +37,8 @@ class Mutant:
     text: str
     description: str
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """`code`: of the first mistake of a text that is refused; None of one that is accepted."""
-
-    code: str | None
-
-    @property
-    def accepted(self) -> bool:
-        return self.code is None
-
     def __str__(self) -> str:
-        return "accepted" if self.accepted else f"refused ({self.code})"
+        return self.description
 
 
 def mutants(seed: int) -> Iterator[Mutant]:
@@ -76,7 +65,7 @@ def outcome(mutant: Mutant) -> Outcome:
     try:
         return _outcome(Source("mutant.rise", mutant.text))
     except RecursionError:
-        return Outcome(too_deep().code)
+        return refused(too_deep())
 
 
 def _outcome(source: Source) -> Outcome:
@@ -88,17 +77,11 @@ def _outcome(source: Source) -> Outcome:
         format_text(source)
     except RiseError as error:
         found.append(error)
+    each = [m for error in found for m in (error.mistakes if isinstance(error, Mistakes) else (error,))]
     for error in found:
-        _refuse_internal(error)
         error.render()
-    return Outcome(found[0].code if found else None)
-
-
-def _refuse_internal(error: RiseError) -> None:
-    each = error.mistakes if isinstance(error, Mistakes) else (error,)
-    for mistake in each:
-        if INTERNAL.fullmatch(mistake.code):
-            raise AssertionError(f"an internal error: {mistake.code}: {mistake.message}") from mistake
+    outcomes = [refused(mistake) for mistake in each]
+    return next((o for o in outcomes if o.verdict.is_defect), (*outcomes, Outcome(Verdict.RIGHT))[0])
 
 
 # --- the texts --------------------------------------------------------------------------------------------

@@ -1,26 +1,22 @@
 """Schedules at random: every parameter of a strategy, legal and illegal, on products and on other programs.
 
 `schedules(seed)` draws trials without end, each of which a command line repeats; `outcome` says what became
-of one. Parameters are read from the strategy, so a new one is drawn, too. What must never come of a trial is
-in `FAULTS`. A Success that is not emulated has to become kernels all the same.
+of one. Parameters are read from the strategy, so a new one is drawn, too. A Success that is not emulated has
+to become kernels all the same.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import shlex
-import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from attack.outcome import Outcome, Verdict, refused
 from codegen.execute import execute
 from codegen.host import HostProgram
 from codegen.pipeline import assemble
@@ -28,7 +24,7 @@ from rewrites.result import Failure
 from rise.check.compare import compare, tolerance
 from rise.check.program import Program, load
 from rise.check.specialise import inputs_of, specialise
-from rise.errors import EmulationError, RiseError
+from rise.errors import RiseError
 from rise.expr import Expr
 from rise.instructions import family
 from rise.interpret import call, random_inputs
@@ -38,22 +34,6 @@ from strategies.registry import Setting, find, show_value
 ROOT = Path(__file__).parents[2]
 FILES = ("examples/gemm.rise", "examples/products.rise", "tests/attack/programs.rise")
 TARGETS = ("sm_70", "sm_80", "sm_90a")
-
-
-class Kind(Enum):
-    """What became of a trial."""
-
-    REFUSED = "refused by name"
-    FAILURE = "failure of the strategy"
-    BUILT = "success, printed"
-    EXACT = "success, exact"
-    WRONG = "success, wrong"
-    GENERATOR = "success, refused by the generator"
-    FAULT = "fault in the emulator"
-    INTERNAL = "internal error"
-
-
-FAULTS = frozenset({Kind.WRONG, Kind.GENERATOR, Kind.FAULT, Kind.INTERNAL})
 
 
 @dataclass(frozen=True)
@@ -69,6 +49,9 @@ class Trial:
     seed: int
     emulate: bool
 
+    def __str__(self) -> str:
+        return self.command()
+
     def command(self) -> str:
         """The command line that repeats it."""
         sizes = [f"{name}={size}" for name, size in self.sizes.items()]
@@ -76,19 +59,6 @@ class Trial:
         words += ["--set", *(f"{name}={show_value(value)}" for name, value in self.parameters.items())]
         words += ["--target", self.target, "--backend", "emulate", "--seed", str(self.seed), "--check"]
         return shlex.join(words)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """code: of the error, or the exception's name; schedule: what was derived, by the kernels' text"""
-
-    kind: Kind
-    code: str = ""
-    message: str = ""
-    made: HostProgram | None = None
-
-    def __str__(self) -> str:
-        return f"{self.kind.value} {self.code} {self.message}".strip()
 
 
 def schedules(seed: int, strategy: str = "tensor_core", emulated: float = 0.1) -> Iterator[Trial]:
@@ -219,45 +189,32 @@ def _size(name: str, parameters: Mapping[str, Any], choose: random.Random) -> in
 
 
 def outcome(trial: Trial) -> Outcome:
-    """Derives, prints and, if the trial says so, runs it; never raises."""
-    try:
-        return _outcome(trial)
-    except Exception as error:  # the point is to find these
-        return Outcome(Kind.INTERNAL, type(error).__name__, str(error))
-
-
-def _outcome(trial: Trial) -> Outcome:
+    """Derives, prints and, if the trial says so, runs it."""
     program = specialised(trial)
     if isinstance(program, RiseError):
-        return Outcome(Kind.REFUSED, program.code, program.message)
+        return refused(program)
     try:
         result = find(trial.strategy).factory(**trial.parameters)(data_flow(program))
     except RiseError as error:
-        return _of_error(Kind.REFUSED, error)
+        by_the_strategy = error.code.startswith("R06")
+        return refused(error) if by_the_strategy else Outcome(Verdict.INTERNAL, error.code, error.message)
     if isinstance(result, Failure):
-        return Outcome(Kind.FAILURE, "R0606", result.story())
+        return Outcome(Verdict.REFUSED, result.code, result.story())
     try:
         made = assemble(result.term, "attacked")
     except RiseError as error:
-        return _of_error(Kind.GENERATOR, error)
-    return _run(trial, program, made) if trial.emulate else Outcome(Kind.BUILT, made=made)
-
-
-def _of_error(kind: Kind, error: RiseError) -> Outcome:
-    internal = error.code.endswith("99") or (kind is Kind.REFUSED and not error.code.startswith("R06"))
-    return Outcome(Kind.INTERNAL if internal else kind, error.code, error.message)
+        return Outcome(Verdict.UNBUILT, error.code, error.message)
+    return _run(trial, program, made) if trial.emulate else Outcome(Verdict.RIGHT, detail="printed")
 
 
 def _run(trial: Trial, program: Expr, made: HostProgram) -> Outcome:
     inputs = random_inputs(inputs_of(program), trial.seed, exact=True)
     try:
         found = execute(made, inputs, "emulate", trial.target, trial.seed)
-    except EmulationError as error:
-        return Outcome(Kind.FAULT, error.code, error.message, made)
     except RiseError as error:
-        return Outcome(Kind.INTERNAL, error.code, error.message, made)
+        return Outcome(Verdict.WRONG, error.code, error.message)
     verdict = compare(found, call(program, *inputs), tolerance(program))
-    return Outcome(Kind.EXACT if verdict.agrees else Kind.WRONG, "", str(verdict), made)
+    return Outcome(Verdict.RIGHT if verdict.agrees else Verdict.WRONG, detail=f"exact: {verdict}")
 
 
 def specialised(trial: Trial) -> Expr | RiseError:
@@ -266,29 +223,3 @@ def specialised(trial: Trial) -> Expr | RiseError:
         return specialise(program_of(trial.file)[trial.name], trial.sizes)
     except RiseError as error:
         return error
-
-
-# --- many of them -----------------------------------------------------------------------------------------
-
-
-def main() -> int:
-    """Counts what becomes of so many trials, and shows what must not be; 1 where there is any."""
-    options = argparse.ArgumentParser(description=main.__doc__)
-    options.add_argument("--count", type=int, default=3000)
-    options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--emulated", type=float, default=0.1, help="the share that is run, 0 to 1")
-    options.add_argument("--strategy", default="tensor_core")
-    given = options.parse_args()
-    counts: Counter[str] = Counter()
-    for trial in islice(schedules(given.seed, given.strategy, given.emulated), given.count):
-        found = outcome(trial)
-        counts[f"{found.kind.value} {found.code}".strip()] += 1
-        if found.kind in FAULTS:
-            print(f"{found}\n    {trial.command()}", flush=True)
-    for name, count in counts.most_common():
-        print(f"{count:6} {name}")
-    return int(any(name.startswith(kind.value) for kind in FAULTS for name in counts))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

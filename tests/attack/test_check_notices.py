@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from wrong_rules import (
+
+from attack.wrong_rules import (
     EXAMPLES,
     NAME,
     WRONG_RULES,
@@ -18,9 +18,7 @@ from wrong_rules import (
     declared,
     is_noticed_in_runs,
     program_of,
-    report,
 )
-
 from rewrites.result import Success
 from rise.check.agreement import reference
 from rise.check.draws import DIGITS, LITERALS, Scale, draws
@@ -263,12 +261,3 @@ def test_a_literal_that_is_not_small_tells_terms_apart() -> None:
     wrong, right = (check_expression(f"fun((x: f32) => {body})") for body in ("select(x == 7)(0)(x)", "x"))
     with pytest.raises(AssertionError, match=r"x = 7"):
         assert_equivalent(wrong, right)
-
-
-def test_the_report_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wrong_rules.WRONG_RULES", WRONG_RULES[:2])
-    assert report() == "2 of 2 wrong rules noticed"
-
-
-def test_the_examples_are_there() -> None:
-    assert Path(EXAMPLES).is_dir()

@@ -1,12 +1,13 @@
-"""A sample of damaged files, the same in every run; `tests/attack/files.py` draws as many as one likes."""
+"""A sample of damaged files, the same in every run; `make attack` draws more."""
 
 from __future__ import annotations
 
 from itertools import islice
 
-import files
 import pytest
-from files import FAULTS, Kind, damaged, outcome
+
+from attack.files import Damage, Kind, damaged, outcome, whole
+from attack.outcome import Verdict
 
 # kinds that take no parser of programs, and so no time
 QUICK = (
@@ -26,7 +27,7 @@ def test_damage_is_refused_or_does_no_harm() -> None:
     sample = [d for d in drawn if d.kind in QUICK][:30] + [d for d in drawn if d.kind not in QUICK][:6]
     assert len({d.kind for d in sample}) >= 8 and len({d.how for d in sample}) >= 8
     found = [(d.kind.value, d.how, d.form, d.seed, outcome(d)) for d in sample]
-    assert [f for f in found if f[-1].verdict in FAULTS] == []
+    assert [f for f in found if f[-1].verdict.is_defect] == []
     assert len({f[-1].verdict for f in found}) == 2  # both happen
 
 
@@ -35,5 +36,5 @@ def test_a_file_with_nothing_wrong_is_taken(kind: Kind) -> None:
     """So that the others are refused for what is wrong with them."""
     if kind is Kind.DERIVATION:
         return  # `--check` of it is tested elsewhere, and takes long
-    found = outcome(files.Damage(kind, "nothing", files.whole(kind)))
-    assert found.verdict is files.Verdict.RIGHT, found
+    found = outcome(Damage(kind, "nothing", whole(kind)))
+    assert found.verdict is Verdict.RIGHT, found

@@ -6,8 +6,8 @@ import shlex
 from dataclasses import replace
 from itertools import islice
 
-from schedules import Kind, Trial, outcome, programs, schedules
-
+from attack.outcome import Verdict
+from attack.schedules import Trial, outcome, programs, schedules
 from strategies.registry import find
 
 SMALL = Trial(
@@ -35,15 +35,15 @@ def test_a_seed_gives_the_same_trials_and_a_command_line_the_same_parameters() -
 
 def test_what_becomes_of_some() -> None:
     chain = outcome(SMALL)
-    assert chain.kind is Kind.FAILURE and "a chain of two products" in chain.message
+    assert chain.code == "R0606" and "a chain of two products" in chain.detail
     odd = replace(SMALL, name="both", parameters={**SMALL.parameters, "vector": 3})
     assert outcome(odd).code == "R0609"
     ring = {"block": (64, 8, 16), "warp": (64, 8), "fragment": (64, 8, 16), "roles": True, "stages": 1}
     alone = outcome(replace(SMALL, name="both", parameters=ring))
-    assert alone.kind is Kind.REFUSED and "stages is 1" in alone.message
+    assert alone.verdict is Verdict.REFUSED and "stages is 1" in alone.detail
     wide = {"block": (32, 16, 16), "warp": (32, 8), "fragment": (32, 8, 16)}
     narrow = outcome(replace(SMALL, file="examples/gemm.rise", name="matmul", parameters=wide))
-    assert narrow.kind is Kind.FAILURE and "no multiples of 32 bytes" in narrow.message
+    assert narrow.code == "R0606" and "no multiples of 32 bytes" in narrow.detail
     paired = {**SMALL.parameters, "epilogue": "direct"}
     result = outcome(replace(SMALL, name="pairs", parameters=paired))
-    assert result.kind is Kind.FAILURE and "use `epilogue=shared`" not in result.code
+    assert result.code == "R0606" and "use `epilogue=shared`" in result.detail

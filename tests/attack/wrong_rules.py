@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from attack.outcome import Outcome, Verdict
 from rewrites.result import Success
 from rewrites.rule import COMPUTED, RULES, computed, rule
 from rise.check.program import Loader, Program
@@ -233,12 +234,6 @@ def is_noticed_in_runs(wrong: Wrong, seed: int = 0) -> bool:
     return not verdict.comparison.agrees
 
 
-def report() -> str:
-    """`60 of 60 wrong rules noticed`, and those that are not."""
-    missed = [str(wrong) for wrong in WRONG_RULES if not is_named(wrong)]
-    lines = [f"{len(WRONG_RULES) - len(missed)} of {len(WRONG_RULES)} wrong rules noticed", *missed]
-    return "\n  ".join(lines)
-
-
-if __name__ == "__main__":
-    print(report())
+def outcome(wrong: Wrong) -> Outcome:
+    """What `rise derive --check` makes of it."""
+    return Outcome(Verdict.NOTICED if is_named(wrong) else Verdict.MISSED)

@@ -412,6 +412,7 @@ def outcomes(patched: pytest.MonkeyPatch) -> list[Row]:
         probe(fault.probe)
         with patched.context() as patch:
             fault.patch(patch)
+            patch.setattr(pipeline, "_LATEST", [])  # kernels made without the fault
             rows.append((fault, outcome(fault.probe, fault.change)))
     return rows
 

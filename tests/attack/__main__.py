@@ -1,0 +1,82 @@
+"""Runs the attack and prints what became of it. `make attack` runs all of it, for an hour at most.
+
+    PYTHONPATH=tests python -m attack                               everything, with a new seed
+    PYTHONPATH=tests python -m attack mutants --seed 7 --count 100  one kind
+
+Exits with 1 if any trial shows a defect. Each defect is printed with what reproduces it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from attack import differential, files, kernel_edits, mutants, schedules, wrong_rules
+from attack.outcome import Verdict
+from attack.runner import Attack, Tally, run
+
+SHOWN = 20  # defects of a kind that are printed
+
+
+def _rules(_: int) -> Iterator[wrong_rules.Wrong]:
+    return iter(wrong_rules.WRONG_RULES)
+
+
+def _edits(seed: int) -> Iterator[kernel_edits.Edit]:
+    """Those that do harm, a schedule after the other: each worker compiles a schedule once."""
+    return (edit for edit in kernel_edits.edits(seed) if not edit.harmless)
+
+
+ATTACKS = (
+    Attack("mutants", mutants.mutants, mutants.outcome, count=3200, seconds=5),
+    Attack("files", files.damaged, files.outcome, count=520, seconds=60),
+    Attack("rules", _rules, wrong_rules.outcome, count=100, seconds=60),
+    Attack("edits", _edits, kernel_edits.outcome, count=100, seconds=180),
+    Attack("schedules", schedules.schedules, schedules.outcome, count=3000, seconds=120),
+    Attack("differential", differential.programs, differential.outcome, count=1700, seconds=60),
+)
+
+
+def attacked(attack: Attack, seed: int, jobs: int) -> Tally:
+    tally, started = Tally(), time.monotonic()
+    for trial, outcome in run(attack, seed, jobs):
+        tally.add(trial, outcome)
+        if outcome.verdict.is_defect and len(tally.defects) <= SHOWN:
+            print(f"  {outcome}\n    {trial}", flush=True)
+    verdicts = ", ".join(f"{count} {verdict.value}" for verdict, count in tally.verdicts.most_common())
+    taken = time.monotonic() - started
+    print(f"{attack.name}: {tally.verdicts.total()} trials in {taken:.0f} s: {verdicts}", flush=True)
+    if tally.verdicts[Verdict.REFUSED]:
+        codes = (
+            f"{code or 'without a code'} {number}" for code, number in tally.codes.most_common() if number
+        )
+        print(f"  refused: {', '.join(codes)}", flush=True)
+    return tally
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="attack", description=__doc__)
+    names = [attack.name for attack in ATTACKS]
+    parser.add_argument("names", nargs="*", metavar="KIND", help=f"of {', '.join(names)}; by default all")
+    parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="by default a new one")
+    parser.add_argument("--count", type=int, help="trials of each kind")
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(names):
+        parser.error(f"there is no kind {min(unknown)}; there are {', '.join(names)}")
+    print(f"seed {given.seed}", flush=True)
+    defects = 0
+    for attack in ATTACKS:
+        if not given.names or attack.name in given.names:
+            chosen = replace(attack, count=given.count or attack.count)
+            defects += len(attacked(chosen, given.seed, given.jobs).defects)
+    print(f"{defects} defects, seed {given.seed}")
+    return 1 if defects else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

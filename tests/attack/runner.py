@@ -1,0 +1,87 @@
+"""Runs trials in worker processes, which may hang or crash, and counts what became of them."""
+
+from __future__ import annotations
+
+import resource
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import TimeoutError
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from pebble import ProcessExpired, ProcessPool
+
+from attack.outcome import Outcome, Verdict
+
+MEMORY = 6 * 2**30  # bytes that a worker may have: an allocation beyond raises MemoryError there
+AHEAD = 4  # trials that wait for each worker
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A kind of attack.
+
+    trials:   an endless iterator of trials, from a seed; a trial prints as what reproduces it
+    outcome:  what becomes of a trial, in this process
+    count:    how many trials are made
+    seconds:  after which a trial counts as hanging
+    """
+
+    name: str
+    trials: Callable[[int], Iterable[Any]]
+    outcome: Callable[[Any], Outcome]
+    count: int
+    seconds: float
+
+
+@dataclass
+class Tally:
+    """How often each verdict and each code of a refusal occurred, and the trials that showed a defect."""
+
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    defects: list[tuple[Any, Outcome]] = field(default_factory=list)
+
+    def add(self, trial: Any, outcome: Outcome) -> None:
+        self.verdicts[outcome.verdict] += 1
+        self.codes[outcome.code] += outcome.verdict is Verdict.REFUSED
+        if outcome.verdict.is_defect:
+            self.defects.append((trial, outcome))
+
+
+def run(attack: Attack, seed: int, jobs: int) -> Iterator[tuple[Any, Outcome]]:
+    """Each trial with its outcome, as they end."""
+    trials = islice(attack.trials(seed), attack.count)
+    with ProcessPool(max_workers=jobs, max_tasks=200, initializer=_limit_memory) as pool:
+        waiting: list[tuple[Any, Any]] = []
+        for trial in trials:
+            waiting.append((trial, pool.schedule(guarded, (attack.outcome, trial), timeout=attack.seconds)))
+            while len(waiting) > AHEAD * jobs:
+                yield _ended(*waiting.pop(0))
+        for pair in waiting:
+            yield _ended(*pair)
+
+
+def guarded(outcome: Callable[[Any], Outcome], trial: Any) -> Outcome:
+    """An exception that `outcome` lets through is a defect, with the place that raised it."""
+    try:
+        return outcome(trial)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{'/'.join(place.filename.split('/')[-2:])}:{place.lineno}"
+        return Outcome(Verdict.INTERNAL, type(error).__name__, f"{error} ({where})"[:300])
+
+
+def _ended(trial: Any, future: Any) -> tuple[Any, Outcome]:
+    try:
+        return trial, future.result()
+    except TimeoutError:
+        return trial, Outcome(Verdict.HANG)
+    except ProcessExpired as error:
+        return trial, Outcome(Verdict.CRASH, "", f"exit status {error.exitcode}")
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
