@@ -10,7 +10,7 @@ from math import prod
 from codegen import imperative as i
 from codegen.buffers import dimensions, flatten, inner_element, swizzle
 from codegen.fragments import distribution, family_of, known_shape
-from codegen.identifiers import of_function
+from codegen.identifiers import of_function, shown
 from codegen.launch import WARP, WARPGROUP, Launch, number, register_budget
 from codegen.passes.allocate import BARRIERS
 from codegen.passes.workers import worker
@@ -122,7 +122,7 @@ class Printer:
         if not isinstance(target, i.Access) or not isinstance(tile, i.Tile):
             return
         if self.layouts.setdefault(target.buffer, tile.row_major) != tile.row_major:
-            message = f"`{target.buffer}` is loaded from tiles of both layouts"
+            message = f"`{shown(target.buffer)}` is loaded from tiles of both layouts"
             raise TranslationError("R0721", message, load.origin)
 
     # --- lines ----------------------------------------------------------------------------------------

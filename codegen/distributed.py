@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from codegen import imperative as i
 from codegen.fragments import HOLDERS, LANES, Distribution, distribution, family_of
+from codegen.identifiers import shown
 from codegen.paths import Resolver
 from codegen.translate import VECTOR
 from codegen.views import Path
@@ -45,7 +46,7 @@ def _operand_layout(r: Resolver, command: i.LoadFragment, facts: Facts) -> bool:
     target = r.write(command.target, (constant(0),), facts).buffer
     layout = ROW_MAJOR if row_major else COLUMN_MAJOR
     if r.operands.setdefault(target, layout) != layout:
-        message = f"`{target}` is loaded from tiles of both layouts"
+        message = f"`{shown(target)}` is loaded from tiles of both layouts"
         raise TranslationError("R0721", message, command.origin)
     return row_major
 

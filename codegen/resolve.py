@@ -9,7 +9,7 @@ from codegen import box, distributed
 from codegen import imperative as i
 from codegen.buffers import laid_out, members
 from codegen.fragments import distribution
-from codegen.identifiers import RESERVED
+from codegen.identifiers import RESERVED, shown
 from codegen.named import Named
 from codegen.paths import Resolver
 from rise.errors import TranslationError
@@ -137,7 +137,7 @@ def _check_rows(r: Resolver, tile: i.Tile, origin: Origin) -> None:
     if r.shared.get(tile.buffer, ROW_MAJOR) != ROW_MAJOR:
         raise TranslationError(
             "R0730",
-            f"`{tile.buffer}` is swizzled: its rows are at no constant distance",
+            f"`{shown(tile.buffer)}` is swizzled: its rows are at no constant distance",
             origin,
             "use padded rows, or fragments of `mma.sync` (16×8×16)",
         )

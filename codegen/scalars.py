@@ -109,7 +109,7 @@ def _of_integers(expr: i.Operator, operands: list[str]) -> str:
     match name, operands:
         case "add" | "sub" | "mul" | "neg" | "fma", _ if type_ in WRAPPING:
             unsigned = [f"({WRAPPING[type_]}){operand}" for operand in operands]
-            return f"({base(type_)})({_whole(name, unsigned)})"
+            return _wrapped(_whole(name, unsigned), type_)
         case "neg" | "fma", _:
             return f"({_whole(name, operands)})"
         case "abs", [a]:
@@ -126,6 +126,11 @@ def _of_integers(expr: i.Operator, operands: list[str]) -> str:
             return f"({a} {INFIX[name]} {b})"
         case _:
             raise TranslationError("R0799", f"internal: no operator `{name}` on {type_}")
+
+
+def _wrapped(text: str, type_: Data) -> str:
+    """The low bits of a number without a sign."""
+    return f"narrowed<short>({text})" if type_ == Scalar("i16") else f"({base(type_)})({text})"
 
 
 def _whole(name: str, operands: list[str]) -> str:

@@ -11,6 +11,14 @@ template <class T>
 constexpr T highest = T(~lowest<T>);
 }  // namespace scalars
 
+// The low bits of a number. The compiler does not see where they come from, and so does not compute in 16
+// bits: GPUs take the negative of the lowest number of 16 bits for a positive one when it becomes wider.
+template <class T>
+__device__ __forceinline__ T narrowed(unsigned number) {
+  asm("" : "+r"(number));
+  return T(number);
+}
+
 // A number without its fraction; beyond the range of T the nearest in it, of NaN 0. The instructions do
 // so, but that some make of NaN the lowest number, and that they have no results of 8 or 16 bits.
 template <class T>
@@ -65,17 +73,28 @@ __device__ __forceinline__ float rounded_to_odd(unsigned long long number) {
   return __int_as_float(__float_as_int(near) | (__float2ull_rz(near) != number));
 }
 
+namespace scalars {
+// Of the lowest number, whose negative there is not, that number.
+template <class T>
+__device__ __forceinline__ T negative(T number) {
+  if constexpr (sizeof(T) < 4)
+    return narrowed<T>(0u - unsigned(number));
+  else
+    return T(0ull - number);
+}
+}  // namespace scalars
+
 // The absolute value; of the lowest number, which has none, that number.
 template <class T>
 __device__ __forceinline__ T magnitude(T number) {
-  return number < 0 ? T(0ull - number) : number;
+  return number < 0 ? scalars::negative(number) : number;
 }
 
 // Quotient and remainder of integers with a sign; those of the lowest number and -1 wrap. Of a division
 // by zero they are not specified.
 template <class T>
 __device__ __forceinline__ T quotient_of(T number, T divisor) {
-  return divisor == -1 ? T(0ull - number) : T(number / divisor);
+  return divisor == -1 ? scalars::negative(number) : T(number / divisor);
 }
 template <class T>
 __device__ __forceinline__ T remainder_of(T number, T divisor) {

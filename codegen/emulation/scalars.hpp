@@ -15,6 +15,12 @@ constexpr T highest = T(~lowest<T>);
 
 }  // namespace rise_emulation
 
+// The low bits of a number.
+template <class T>
+static inline T narrowed(unsigned number) {
+  return static_cast<T>(number);
+}
+
 // A number without its fraction; beyond the range of T the nearest in it, of NaN 0.
 template <class T, class A>
 static inline T truncated(A operand) {

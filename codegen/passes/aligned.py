@@ -8,6 +8,7 @@ start at a multiple of that, and so does every buffer in shared memory.
 from __future__ import annotations
 
 from codegen import imperative as i
+from codegen.identifiers import shown
 from rise.errors import TranslationError
 from rise.nat import Nat, divides
 from rise.types import Fragment, Scalar
@@ -36,7 +37,7 @@ def _check(tile: i.Tile, fragment: Fragment, command: i.LoadFragment | i.StoreFr
         raise TranslationError(
             "R0737",
             f"a fragment of {_shape(fragment)} of `{fragment.element}` is moved as a whole, and its tile of "
-            f"`{tile.buffer}` is not aligned: {wrong}",
+            f"`{shown(tile.buffer)}` is not aligned: {wrong}",
             command.origin,
             "use fragments that lanes move, 16×8×16, or wider ones: rows of 32 bytes",
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from codegen import imperative as i
+from codegen.identifiers import shown
 from codegen.launch import Launch, Sharing, number
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, ceiling_quotient, constant, nat, quotient, remainder, variable
@@ -239,7 +240,7 @@ def _refuse_shared(command: i.Command) -> None:
         if isinstance(part, i.New) and part.space is Space.SHARED:
             raise TranslationError(
                 "R0717",
-                f"`{part.name}` would be shared memory of a single thread",
+                f"`{shown(part.name)}` would be shared memory of a single thread",
                 part.origin,
                 "use toMem(Local), or store it outside of the map over threads",
             )

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from codegen import imperative as i
+from codegen.identifiers import shown
 from rise.errors import TranslationError
 from rise.nat import Nat, variable
 from rise.types import Array, Space
@@ -76,7 +77,7 @@ def _single(owners: set[Workers], new: i.New) -> Workers:
     if len(owners) > 1:
         raise TranslationError(
             "R0705",
-            f"`{new.name}` is distributed in two ways",
+            f"`{shown(new.name)}` is distributed in two ways",
             new.origin,
             "write and read it with one level",
         )
@@ -90,7 +91,7 @@ def _check_owner(
     if loop is None or (loop.workers != level and not loop.owner):
         raise TranslationError(
             "R0705",
-            f"`{new.name}` lives in the registers of each {level[0].value}, but another one accesses it",
+            f"`{shown(new.name)}` lives in the registers of each {level[0].value}, but another one uses it",
             new.origin,
             "store it in Shared memory",
         )

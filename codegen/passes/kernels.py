@@ -14,6 +14,7 @@ from itertools import groupby
 
 from codegen import imperative as i
 from codegen.buffers import dimensions
+from codegen.identifiers import shown
 from codegen.launch import Launch, derive
 from codegen.passes.barriers import target_of
 from codegen.resolve import several_kernels
@@ -205,7 +206,7 @@ def _kept_too_long(cluster: Cluster) -> TranslationError:
     new = next(new for _, step in cluster.steps for new in step.around if new.name in cluster.kept)
     return TranslationError(
         "R0727",
-        f"`{new.name}` is kept in {new.space} memory, which ends with a kernel, and used by two kernels",
+        f"`{shown(new.name)}` is kept in {new.space} memory, which ends with a kernel; two kernels use it",
         new.origin,
         "store it with `toMem(Global)`",
     )

@@ -7,6 +7,7 @@ Levels nest as the hardware does; fragments belong to a warp; no two threads wri
 from __future__ import annotations
 
 from codegen import imperative as i
+from codegen.identifiers import shown
 from codegen.launch import Launch
 from codegen.passes.uses import target_of
 from codegen.passes.writers import check_writers
@@ -96,7 +97,7 @@ def _elementwise(command: i.Command, name: str) -> None:
                 if written or (writes and any(indices != place for place in places)):
                     raise TranslationError(
                         "R0720",
-                        f"the step of a reduction reads `{name}` in another place than it writes",
+                        f"the step of a reduction reads `{shown(name)}` in another place than it writes",
                         _origin(part, name),
                         "store the new value elsewhere before it replaces the accumulator",
                     )

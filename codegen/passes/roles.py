@@ -145,9 +145,15 @@ def _passing_on(function: i.Function, groups: int) -> i.Command:
 
 
 def _when_last(consume: i.Command, then: i.Command) -> i.Command:
-    """Behind the first command, a wait, of a loop's last iteration."""
+    """Behind the first command, a wait, of a loop's last iteration.
+
+    All threads of the warpgroup have waited for their turn by then: products of the iterations before say so,
+    and where there may be none, the warpgroup meets.
+    """
     match consume:
         case i.For(index, count, i.Sequence((i.WaitBarrier() as wait, *rest))):
+            if count.value is None or count.value < 2:
+                then = i.sequence(i.Barrier(i.Scope.WARPGROUP), then)
             last = i.When(count - 1, variable(index) + 1, then)
             return replace(consume, body=i.sequence(wait, last, *rest))
         case _:

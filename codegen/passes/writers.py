@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from codegen import imperative as i
+from codegen.identifiers import shown
 from codegen.launch import Extent, Launch
 from codegen.passes.places import natural, same_place
 from codegen.passes.uses import MEMBERS, OUTSIDE, Loop, Use, Workers, elements, loop_of, target_of
@@ -97,7 +98,7 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
         if workers != 1 and (level, dimension) not in around.workers:
             raise TranslationError(
                 "R0707",
-                f"all {level.value}s write the same place of `{target.buffer}`",
+                f"all {level.value}s write the same place of `{shown(target.buffer)}`",
                 origin,
                 f"distribute the writes with a map over {level.value}s",
             )
@@ -114,7 +115,7 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
     for level, dimension in sorted(several, key=str):
         if use.workers()[level, dimension] not in mentioned:
             _refuse_read(use, target, origin)
-            message = f"all {level.value}s write the same place of `{target.buffer}`"
+            message = f"all {level.value}s write the same place of `{shown(target.buffer)}`"
             raise TranslationError("R0707", message, origin)
     uniform = use.uniform(i.Scope.BLOCK) if target.buffer in around.own else frozenset()
     computed = around.known.keys() & {name for n in target.indices for name in n.variables}
@@ -122,7 +123,7 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
     if same is not None:
         raise TranslationError(
             "R0707",
-            f"several {same[0].value}s write the same place of `{target.buffer}`",
+            f"several {same[0].value}s write the same place of `{shown(target.buffer)}`",
             origin,
             "the function of a `reorder`, or the indices of a `scatter`, are to be a permutation",
         )
@@ -134,7 +135,7 @@ def _refuse_read(use: Use, target: i.Access | i.Tile, origin: object) -> None:
     if any(n.variables - loops for n in use.indices):
         raise TranslationError(
             "R0707",
-            f"threads may write the same place of `{target.buffer}`: its indices are data",
+            f"threads may write the same place of `{shown(target.buffer)}`: its indices are data",
             origin,  # type: ignore[arg-type]  # an origin
             "write it with `mapSeq`, or compute the indices from a permutation (`generate`, `reorder`)",
         )

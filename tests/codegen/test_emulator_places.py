@@ -51,7 +51,7 @@ def test_a_fault_shows_the_program() -> None:
     made = kernel(WINDOWS)
     error = fails(replace(made, source=made.source.replace("__syncthreads();", ";")))
     span = place(error.origin)
-    assert span is not None and span.source.name == "f.cu"
+    assert span is not None and span.source.name == "f_kernel.cu"
     assert error.code in ("R0904", "R0907")
     assert "s + t" in texts(error)
     assert "reduceSeq(Local)(fun((s, t) => s + t), 0)" in error.render()

@@ -310,7 +310,7 @@ FAULTS = [
           write("split", lambda s, p, _: _divided(s, p, "m"))),
     Fault("leading dimension + 8", "gemm", "wrong|R0902|R0903",
           tiles(lambda t: replace(t, leading=t.leading + constant(8)))),
-    Fault("leading dimension + 1", "gemm", "R0911",
+    Fault("leading dimension + 1", "gemm", "refused",
           tiles(lambda t: replace(t, leading=t.leading + constant(1)))),
     Fault("layouts exchanged", "gemm", "wrong", tiles(lambda t: replace(t, row_major=not t.row_major))),
     Fault("offsets of tiles dropped", "gemm", "R0907",

@@ -260,9 +260,9 @@ def test_the_first_fragments_of_a_tile_are_loaded_before_the_last_product_of_the
 
 
 def test_wmma_reads_no_swizzled_tile() -> None:
-    with pytest.raises(TranslationError, match="is swizzled") as caught:
+    with pytest.raises(StrategyError, match="swizzled") as caught:
         derived(product("f16", "f32"), warp=(16, 48), swizzled=True)
-    assert caught.value.code == "R0730"
+    assert caught.value.code == "R0609"
 
 
 def test_a_shape_that_no_instruction_has_is_refused_by_name() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -168,9 +167,7 @@ def test_an_unknown_target_is_refused() -> None:
 def test_what_is_in_the_cache_is_not_compiled_again(own_cache: Path) -> None:
     first = runtime.compile_cubin(COPY, "sm_80")
     written = first.stat().st_mtime_ns
-    start = time.monotonic()
     assert runtime.compile_cubin(COPY, "sm_80") == first
-    assert time.monotonic() - start < 0.1
     assert first.stat().st_mtime_ns == written
     assert first.parent == own_cache
 

@@ -8,7 +8,6 @@ import re
 import runpy
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -491,24 +490,21 @@ def process(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
 
 
-def test_it_starts_quickly_and_says_what_it_can() -> None:
-    times = []
-    for _ in range(3):
-        started = time.perf_counter()
-        called = process("--help")
-        times.append(time.perf_counter() - started)
-        assert called.returncode == 0
-        assert "derive" in called.stdout
-    assert min(times) < 0.4  # 0.1 on an idle machine
+def test_it_says_what_it_can() -> None:
+    called = process("--help")
+    assert called.returncode == 0
+    assert "derive" in called.stdout
 
 
-def test_help_imports_nothing_heavy() -> None:
-    program = "import sys; from rise.cli import main; main(['--help']); print(sorted(sys.modules))"
+def test_help_imports_little_and_nothing_heavy() -> None:
+    program = "import sys; from rise.cli import main; main(['--help']); print(*sys.modules, sep=' ')"
     called = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
+    modules = set(called.stdout.splitlines()[-1].split())
+    assert 50 < len(modules) < 180
     for module in ("numpy", "rich", "lark", "codegen", "rewrites"):
-        assert f"'{module}'" not in called.stdout
+        assert module not in modules
 
 
 def test_messages_go_to_stderr() -> None:

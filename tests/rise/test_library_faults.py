@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from faults import FAULTS, Fault, programs_for, seeded
 from hypothesis import Phase, given, settings
@@ -25,12 +23,10 @@ def test_a_fault_is_noticed(fault: Fault) -> None:
         examples += 1
         fault.check(program)
 
-    started = time.process_time()
     with seeded(fault), pytest.raises(Counterexample) as caught:
         holds()
-    seconds = time.process_time() - started
-    print(f"{fault.what}: {examples} programs, {seconds:.2f} s")
-    assert "captures" not in fault.what or seconds < 2  # 0.2 on an idle machine
+    print(f"{fault.what}: {examples} programs")
+    assert "captures" not in fault.what or examples < 100
     assert size(caught.value.term) > 0
 
 

@@ -13,7 +13,7 @@ from rise.errors import ParseError, RiseError, TypeMismatch
 from rise.expr import Expr, Literal, subterms
 from rise.interpret import call, dtype_of
 from rise.interpret.inputs import literal_number, stored_as
-from rise.numbers import FLOATS, Written, fits, largest, rounded, wrapped
+from rise.numbers import FLOATS, SHOWN, Written, fits, largest, rounded, wrapped
 from rise.types import SCALARS, Scalar
 
 NARROW = [SCALARS[name] for name in ("f16", "bf16", "f32")]
@@ -88,7 +88,8 @@ def test_a_number_beyond_the_range_of_its_type_is_rejected(type_: str, text: str
     for number in TOO_LARGE[type_]:
         with pytest.raises(TypeMismatch) as raised:
             check_text(text.format(t=type_, n=number))
-        assert raised.value.code == "R0307" and number in raised.value.message
+        assert raised.value.code == "R0307"
+        assert (number if len(number) <= SHOWN else "digits") in raised.value.message
     if type_ in LARGEST:
         (literal,) = literals(check_text(text.format(t=type_, n=LARGEST[type_]))["a"].body)
         assert np.isfinite(float(literal_number(literal.value, SCALARS[type_])))

@@ -30,7 +30,7 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "cluster": ({}, {"cluster": 1}),
     "in_turn": ({"block": (64, 128, 64), "in_turn": 2}, {"block": (64, 128, 64)}),
     "epilogue": ({}, {"epilogue": "direct"}),
-    "split_k_blocks": ({"split_k_blocks": 2}, {}),
+    "split_k_blocks": ({"split_k_blocks": 2, "cluster": 1}, {"cluster": 1}),
 }
 
 

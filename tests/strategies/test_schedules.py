@@ -242,12 +242,12 @@ def test_kernels_of_reordered_products(order: tuple[int, ...], level: Strategy) 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_step_of_a_schedule_preserves_the_product(version: str) -> None:
     """Two tiles of rows, three of columns, two blocks of the sum, two vectors a row."""
-    assert_preserves(tvm_gemm(version, 4, 6, 3, 3), matmul(8, 18, 6))
+    assert_preserves(tvm_gemm(version, 4, 8, 3, 4), matmul(8, 24, 6))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_nest_of_a_schedule(version: str) -> None:
-    assert nest(derived(tvm_gemm(version, 4, 6, 3, 3), matmul(8, 18, 6))) == TVM[version]
+    assert nest(derived(tvm_gemm(version, 4, 8, 3, 4), matmul(8, 24, 6))) == TVM[version]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

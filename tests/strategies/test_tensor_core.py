@@ -74,7 +74,7 @@ def test_every_step_of_a_derivation_preserves_the_program(name: str) -> None:
 OTHERS = (
     ((64, 96, 128), SMALL),
     ((32, 32, 32), SMALL),
-    ((128, 32, 64), Parameters((64, 32, 16), (32, 8), (32, 8, 16))),
+    ((128, 32, 64), Parameters((64, 32, 16), (32, 16), (16, 16, 16))),
     ((64, 64, 32), Parameters((32, 64, 16), (8, 32), (8, 32, 16))),
     ((96, 64, 48), Parameters((48, 64, 16), (48, 32))),
 )
