@@ -134,7 +134,12 @@ def assemble(program: Expr | OpenProgram, name: str) -> HostProgram:
 
     Raises TranslationError with the place.
     """
-    return named(_remembered(open_program(program) if isinstance(program, Expr) else program), name)
+    try:
+        made = _remembered(open_program(program) if isinstance(program, Expr) else program)
+    except RiseError as error:
+        error.message = error.message.replace(of_kernel(UNNAMED), of_kernel(name))
+        raise
+    return named(made, name)
 
 
 def refusal(program: Expr) -> RiseError | None:
@@ -144,6 +149,7 @@ def refusal(program: Expr) -> RiseError | None:
     try:
         assemble(program, UNNAMED)
     except RiseError as error:
+        error.message = error.message.replace(f"`{of_kernel(UNNAMED)}`", "the kernel")
         return error
     return None
 

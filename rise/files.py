@@ -41,7 +41,7 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """
     try:
         if _is_stream(path):
-            with path.open("ab" if path.is_file() else "wb") as file:
+            with path.open("ab" if is_file(path) else "wb") as file:
                 yield file
         else:
             with _beside(Path(os.path.realpath(path)), durable) as file:
@@ -197,6 +197,14 @@ def read_bytes(path: Path, limit: int) -> bytes:
     if len(content) > limit:
         raise UsageError("R0015", f"{path} is too large: more than {limit // 2**20} MiB are no text to read")
     return content
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file; none has a name that the system does not take."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def opened(path: Path) -> IO[bytes]:

@@ -31,7 +31,7 @@ from typing import Any
 
 from rise.data import brief, is_whole, shown
 from rise.errors import UsageError
-from rise.files import read_text
+from rise.files import is_file, read_text
 from rise.suggest import suggestion
 
 TABLES = Path(__file__).parents[2] / "benchmarks" / "tables"
@@ -110,7 +110,7 @@ def known(folder: Path = TABLES) -> list[str]:
 def find(name: str, folder: Path = TABLES) -> Table:
     """A table by name, or by the path of its file. UsageError R0860 where there is none."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
-    if not path.is_file():
+    if not is_file(path):
         names = known(folder)
         listed = ", ".join(f"`{n}`" for n in names) or "none"
         raise UsageError(

@@ -13,7 +13,7 @@ from rise.check.recursion import Recursion
 from rise.check.scope import annotation
 from rise.errors import RiseError, ScopeError, together
 from rise.expr import Definition, Expr
-from rise.files import read_text
+from rise.files import is_file, read_text
 from rise.nat import TooLarge
 from rise.source import Note, Origin, Source, Span, place, without_mark
 from rise.syntax import surface as s
@@ -174,7 +174,7 @@ class Loader:
         candidates = [place / imported.path for place in (folder, *self._further, LIBRARY)]
         inside = [candidate for candidate in candidates if self._is_inside(candidate)]
         for candidate in inside:
-            if candidate.is_file():
+            if is_file(candidate):
                 self._check_circle(candidate, imported)
                 return candidate
         if candidates[0] not in inside:  # whether there is such a file is nothing to be told

@@ -16,6 +16,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rise import files
 from rise.cli.arguments import pairs, sizes
 from rise.cli.foreign import check_foreign, options
 from rise.errors import LaunchError, UsageError
@@ -169,7 +170,7 @@ def _write_candidates(found: Found, arguments: argparse.Namespace, wanted: Searc
     """For the process that measures: which they are depends on what could be compiled in time."""
     path = _candidates_path(arguments, wanted)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([(c.strategy, c.settings) for c in found.candidates]), encoding="utf-8")
+    files.write(path, json.dumps([(c.strategy, c.settings) for c in found.candidates]))
 
 
 def _read_candidates(arguments: argparse.Namespace, wanted: Search) -> tuple[Candidate, ...]:

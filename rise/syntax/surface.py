@@ -304,6 +304,6 @@ def without_places(node: Any) -> Any:
     if isinstance(node, tuple):
         return tuple(without_places(part) for part in node)
     if not is_dataclass(node):
-        return (type(node).__name__, repr(node))
+        return ("float" if isinstance(node, float) else type(node).__name__, repr(node))
     kept = (f.name for f in fields(node) if f.name not in ("span", "name_span"))
     return (type(node).__name__, *(without_places(getattr(node, name)) for name in kept))

@@ -65,11 +65,11 @@ def user_file() -> Path:
 
 def sources(named: str | Path | None = None) -> list[Path]:
     """The files that there are, the strongest last. R0001 where the one that is named is not there."""
-    if named and not Path(named).is_file():
+    if named and not files.is_file(Path(named)):
         raise UsageError(
             "R0001", f"cannot read {named}: there is no such file", hint="`rise tune` writes one"
         )
-    return [path for path in (SHIPPED, user_file(), *([Path(named)] if named else [])) if path.is_file()]
+    return [path for path in (SHIPPED, user_file(), *([Path(named)] if named else [])) if files.is_file(path)]
 
 
 def lookup(program: str, target: str, named: str | Path | None = None) -> Record | None:

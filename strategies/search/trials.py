@@ -96,7 +96,7 @@ def summary(reasons: Iterable[str]) -> str:
     return f"passed over {sum(map(len, alike.values()))}: {'; '.join(parts)}" if parts else ""
 
 
-def short(reason: str, most: int = 110) -> str:
+def short(reason: str, most: int = 140) -> str:
     """The first line, and of that the first words."""
     line = reason.split("\n", 1)[0]
     return line if len(line) <= most else line[:most].rsplit(" ", 1)[0] + " …"

@@ -98,7 +98,7 @@ def test_kernels_compile_for_every_target(name: str) -> None:
         assert name.encode() in cubin
     ptx = runtime.compile_cubin(kernel(name).source, "sm_80", ptx=True).read_text()
     assert ".target sm_80" in ptx
-    assert f".entry {name}(" in ptx
+    assert f".entry {name}_kernel(" in ptx
     for instruction in ("load.a.sync", "load.b.sync", "mma.sync", "store.d.sync"):
         assert f"wmma.{instruction}.aligned" in ptx
     assert (".shared" in ptx) == (kernel(name).launch.shared_bytes > 0)
@@ -267,7 +267,7 @@ def test_spills_are_refused_unless_allowed() -> None:
     made = generate(
         data_flow(check_text("def f = fun(xs: 4.f32 => xs |> mapGlobal(fun(x => x)))")["f"].body), "f"
     )
-    spilling = replace(made, source=SPILLING)
+    spilling = replace(made, name="f", source=SPILLING)
     with pytest.raises(CompilationError) as refused:
         codegen.compile(spilling, backend="emulate", target="sm_80")
     found = resources(SPILLING, "sm_80")["f"]

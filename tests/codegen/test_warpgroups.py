@@ -21,7 +21,7 @@ from codegen.text import cuda_text
 from rewrites.result import Failure, Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
-from rise.errors import EmulationError, TranslationError
+from rise.errors import EmulationError, StrategyError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.nat import constant
 from rise.normal import data_flow
@@ -221,9 +221,9 @@ def test_what_is_computed_on_the_way_is_refused() -> None:
 
 
 def test_a_pipeline_of_one_stage_is_refused() -> None:
-    with pytest.raises(TranslationError, match="2 stages or more") as caught:
+    with pytest.raises(StrategyError, match="stages is 1") as caught:
         derived(product(128), 1)
-    assert caught.value.code == "R0731"
+    assert caught.value.code == "R0609" and "`stages=2` or more" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("k", [16, 32])
@@ -238,4 +238,4 @@ def test_rows_that_no_pattern_divides_are_refused() -> None:
     text = product(128, n=144).replace("=> B |>", "=> transpose(B) |>").replace("B: 144.128", "B: 128.144")
     shape = {"block": (64, 72, 64), "warp": (64, 72), "fragment": (64, 72, 16), "stages": 2}
     result = tensor_core(**{**SMALL, **shape})(data_flow(check_expression(text)))  # type: ignore[arg-type]
-    assert isinstance(result, Failure) and "no multiple: 144 bytes" in result.story()
+    assert isinstance(result, Failure) and "16 does not divide 72" in result.story()

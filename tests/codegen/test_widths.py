@@ -15,7 +15,7 @@ from codegen.host import HostProgram
 from codegen.pipeline import assemble
 from codegen.sizes import tree
 from codegen.widths import Interval, interval
-from rewrites.result import Success
+from rewrites.result import Failure, Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise
 from rise.errors import EmulationError, LaunchError, TranslationError
@@ -171,9 +171,10 @@ def test_what_no_index_holds_is_refused() -> None:
 
 def test_a_grid_that_cannot_be_launched_is_refused_when_it_is_compiled() -> None:
     """As it would be when it is launched."""
-    with pytest.raises(LaunchError) as refused:
-        compiled("transposed", "transposition", {"m": 2**22, "n": 2**22})
-    assert refused.value.code == "R0841"
+    term = data_flow(specialise(DEFINITIONS["transposed"], {"m": 2**22, "n": 2**22}))
+    result = find("transposition").make({})(term)
+    assert isinstance(result, Failure) and result.code == "R0841"
+    assert "the kernel needs 65536 blocks in y; 65535 are possible" in result.reason
 
 
 def test_a_launch_that_is_too_large_for_the_emulator_is_refused_by_it() -> None:

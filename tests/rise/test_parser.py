@@ -70,7 +70,7 @@ def meaning(node):
     if isinstance(node, tuple):
         return tuple(meaning(part) for part in node)
     if not is_dataclass(node):
-        return (type(node).__name__, node)
+        return ("float" if isinstance(node, float) else type(node).__name__, node)
     kept = [f.name for f in fields(node) if f.name not in ("span", "name_span", "piped")]
     return (type(node).__name__, *(meaning(getattr(node, name)) for name in kept))
 

@@ -52,7 +52,7 @@ def test_slices_of_k_are_blocks_of_one_kernel_and_sums_of_another(name: str) -> 
 def test_what_is_done_with_the_sums_is_done_where_they_are_added() -> None:
     _, made = split("gemm", 3)
     taken = [[v.name for v in kernel.function.inputs] for kernel in made.kernels]
-    assert taken == [["A", "B"], ["value", "C", "alpha", "beta"]]
+    assert taken == [["A", "B"], ["value", "C", "alpha_", "beta_"]]
 
 
 def test_slices_of_an_array_of_products_are_refused() -> None:
