@@ -28,10 +28,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rise.data import data
 from rise.errors import UsageError
 from rise.suggest import suggestion
 
-TABLES = Path(__file__).parents[2] / "benchmarks" / "tables"
+TABLES = data("benchmarks/tables")
 LIMITS = ("tensor", "copy")
 MODES = ("graph", "launches")
 PROGRAM_KEYS = {

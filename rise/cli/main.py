@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from rise.cli.arguments import parser
+from rise.cli.packages import check_packages
 from rise.depth import allow_deep_terms, too_deep
 from rise.errors import RiseError, UsageError
 
@@ -22,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     allow_deep_terms()
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
     try:
+        check_packages()
         arguments = parser().parse_args(argv)
         status: int = import_module(arguments.module).run(arguments)
         sys.stdout.flush()
