@@ -32,9 +32,10 @@ from typing import Any
 from rise.data import brief, is_whole, shown
 from rise.errors import UsageError
 from rise.files import is_file, read_text
+from rise.shipped import shipped
 from rise.suggest import suggestion
 
-TABLES = Path(__file__).parents[2] / "benchmarks" / "tables"
+TABLES = shipped("benchmarks/tables")
 LIMITS = ("tensor", "copy")
 MODES = ("graph", "launches")
 PROGRAM_KEYS = {

@@ -20,15 +20,16 @@ from rise.check.specialise import inputs_of, specialise
 from rise.cli.check import full_type
 from rise.cli.derive import counts
 from rise.cli.stages import derived, kernel_of
-from rise.errors import UsageError
 from rise.expr import Definition, Expr
 from rise.interpret import call, random_inputs
 from rise.pretty import show, show_definition
+from rise.shipped import shipped
 from strategies.registry import find, show_value
 
 T = TypeVar("T")
-EXAMPLE = Path("examples") / "gemm.rise"
-LINES = 34  # of the low-level program and of the kernel: the interesting part, on one screen each
+EXAMPLE = "examples/gemm.rise"
+LINES = 34  # of the low-level program and of the kernel: about one screen each
+CONTEXT = 3  # lines before and after one that multiplies on tensor cores
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,12 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def example() -> Definition:
-    """`gemm` of the example file, found from the working directory or beside the source tree."""
-    places = [EXAMPLE, Path(__file__).parents[2] / EXAMPLE]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        raise UsageError("R0001", f"cannot find {EXAMPLE}", hint="run it in the source tree of rise-lang")
-    return load(found)["gemm"]
+    """`gemm` of the example file, from the working directory or else as it came with the project."""
+    own = Path(EXAMPLE)
+    return load(own if own.is_file() else shipped(EXAMPLE))["gemm"]
 
 
 def _compile_and_run(console: Console, program: Expr, inputs: list[Any], backend: str) -> bool:
@@ -86,12 +84,12 @@ def _interpret_only(console: Console, program: Expr, inputs: list[Any]) -> bool:
 
 def _show_low(console: Console, success: Success) -> None:
     _title(console, "3. The low-level program: every decision explicit")
-    console.print(excerpt(show(success.term), LINES))
+    console.print(excerpt(show(success.term), LINES, "tensorMatMulAdd"))
 
 
 def _show_kernel(console: Console, kernel: Kernel, seconds: float) -> None:
     _title(console, f"4. The CUDA kernel, translated in {seconds:.1f} s")
-    console.print(excerpt(kernel.source, LINES))
+    console.print(excerpt(kernel.source, LINES, "mma_sync("))
     console.print(f"\nlaunch: {kernel.launch}")
 
 
@@ -119,12 +117,24 @@ def _title(console: Console, text: str) -> None:
     console.print()
 
 
-def excerpt(text: str, lines: int) -> str:
-    """The first lines, and how many follow."""
+def excerpt(text: str, lines: int, marked: str) -> str:
+    """The first lines, and those that hold the marked word with what is around them.
+
+    An arrow stands before each of the latter; the number of lines that are left out stands in their place.
+    """
     all_lines = text.rstrip("\n").splitlines()
-    if len(all_lines) <= lines:
-        return "\n".join(all_lines)
-    return "\n".join([*all_lines[:lines], f"… {len(all_lines) - lines} more lines"])
+    found = {number for number, line in enumerate(all_lines) if marked in line}
+    around = {near for number in found for near in range(number - CONTEXT, number + CONTEXT + 1)}
+    kept = sorted((around | set(range(max(1, lines - len(around))))) & set(range(len(all_lines))))
+    shown: list[str] = []
+    expected = 0
+    for number in [*kept, len(all_lines)]:
+        if number > expected:
+            shown.append(f"  … {number - expected} more lines")
+        if number < len(all_lines):
+            shown.append(("→ " if number in found else "  ") + all_lines[number])
+        expected = number + 1
+    return "\n".join(shown)
 
 
 def timed(action: Callable[[], T]) -> tuple[T, float]:

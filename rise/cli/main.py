@@ -12,6 +12,7 @@ from importlib import import_module
 from io import TextIOWrapper
 
 from rise.cli.arguments import parser
+from rise.cli.packages import check_packages
 from rise.depth import allow_deep_terms, too_deep
 from rise.errors import RiseError, UsageError
 from rise.source import Origin
@@ -25,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
     _print_whatever_the_terminal_takes()
     try:
+        check_packages()
         try:
             arguments = parser().parse_args(argv)
         except SystemExit as leaving:  # argparse, for --help and --version

@@ -1,0 +1,108 @@
+"""The wheel, unpacked and used in an empty folder: every command runs, with no source tree around it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BUILD = """
+import sys
+from setuptools import build_meta
+[target] = sys.argv[1:]
+build_meta.build_wheel(target)
+build_meta.build_sdist(target)
+"""
+# each line of the input is a call; printed is one line for each: status, length of the output, messages
+CALLS = """
+import contextlib, io, json, sys
+from rise.cli import main
+for line in sys.stdin:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(json.loads(line))
+    print(json.dumps([status, out.getvalue(), err.getvalue()]))
+"""
+PROGRAM = "def double: {n: Nat} -> n.f32 -> n.f32 = fun(xs => xs |> map(fun(x => x + x)))\n"
+GEMM = ("GEMM", "matmul", "--size", "m=64", "n=64", "k=64", "--strategy", "tensor_core", "--set",
+        "block=32,32,16", "warp=16,16")  # fmt: skip
+COMMANDS = [
+    ("demo", "--size", "128"), ("bench",), ("check", "GEMM"), ("fmt", "--check", "GEMM"),
+    ("run", "double.rise", "double", "--size", "n=7", "--check"), ("primitives",), ("strategies",),
+    ("rules", "mapFusion"), ("explain", "R0401"), ("compile", *GEMM), ("derive", *GEMM),
+]  # fmt: skip
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:  # an unpacked source distribution
+        skipped = (".venv", "build", "dist")
+        paths = (p.relative_to(ROOT) for p in ROOT.rglob("*") if p.is_file())
+        return [str(p) for p in paths if p.parts[0] not in skipped and "__pycache__" not in p.parts]
+    return listed.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a wheel and a source distribution, built from a copy of the tracked files."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("built")
+    for name in tracked():
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_bytes((ROOT / name).read_bytes())
+    subprocess.run([sys.executable, "-c", BUILD, str(target)], cwd=source, check=True, capture_output=True)
+    return target
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked wheel: it comes before everything else on the path of Python."""
+    place = tmp_path_factory.mktemp("installed")
+    (wheel,) = built.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(place)
+    return place
+
+
+def test_every_command_runs_without_the_source_tree_and_without_a_compiler(
+    installed: Path, tmp_path: Path
+) -> None:
+    """In one process: importing all rules takes longer than the rest."""
+    (tmp_path / "double.rise").write_text(PROGRAM)
+    gemm = str(installed / "rise" / "share" / "examples" / "gemm.rise")
+    calls = [[gemm if word == "GEMM" else word for word in command] for command in COMMANDS]
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", CALLS], cwd=tmp_path, capture_output=True, text=True, check=False,
+        input="\n".join(map(json.dumps, calls)),
+        env={"PYTHONPATH": str(installed), "PATH": "", "HOME": str(tmp_path)},
+    )  # fmt: skip
+    results = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(results) == len(calls), ran.stderr
+    for command, (status, out, err) in zip(calls, results, strict=True):
+        assert status == 0, f"{command}\n{out}\n{err}"
+        assert out.strip() or command[0] == "fmt", command
+        assert command[0] != "bench" or "rise_gemm" in out
+
+
+def test_another_package_of_our_name_is_refused(installed: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "codegen").mkdir(parents=True)
+    (other / "codegen" / "__init__.py").write_text("")
+    script = f"import sys; sys.path.insert(0, {str(other)!r}); from rise.cli import main; sys.exit(main())"
+    command = [sys.executable, "-P", "-c", script, "check", "x.rise"]
+    environment = {"PYTHONPATH": str(installed)}
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert ran.returncode == 2
+    assert "R0050" in ran.stderr and str(other / "codegen") in ran.stderr
+
+
+def test_the_source_distribution_holds_everything_that_is_tracked(built: Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        inside = {name.partition("/")[2] for name in opened.getnames()}
+    assert not [name for name in tracked() if (ROOT / name).is_file() and name not in inside]
