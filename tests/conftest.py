@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -43,6 +44,22 @@ class Called:
 
     def __init__(self, status: int, out: str, err: str) -> None:
         self.status, self.out, self.err = status, out, err
+
+
+@pytest.fixture
+def own_rules() -> Iterator[None]:
+    """What a user's module declares is gone afterwards: it would be tested as one of ours."""
+    from rewrites.library import rules
+    from rewrites.rule import COMPUTED, RULES
+    from rise.primitives.declare import REGISTRY
+
+    rules()  # imports all of ours
+    registries: tuple[dict[Any, Any], ...] = (RULES, COMPUTED, REGISTRY)
+    before = [dict(registry) for registry in registries]
+    yield
+    for registry, content in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(content)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ FAILS = ("forgetFactor", "R0904")  # what the commands print that are meant to f
 
 
 @pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
+@pytest.mark.usefixtures("own_rules")
 def test_the_tutorial_works_as_written(rise: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, content in files(PAGE):

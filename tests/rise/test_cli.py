@@ -418,13 +418,13 @@ def test_derive_checks_every_step(rise: Any) -> None:
     assert "   1. " in called.out
 
 
+@pytest.mark.usefixtures("own_rules")
 def test_derive_names_the_guilty_rule(rise: Any, programs: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that says xs + xs is xs."""
-    from rewrites.rule import RULES, rule
+    from rewrites.rule import rule
     from strategies.core import top_down
 
     wrong = rule("wrong", "add(x)(x)", "x")
-    monkeypatch.delitem(RULES, "wrong")
     monkeypatch.setattr("rise.cli.derive.chosen_strategy", lambda _: top_down(wrong))
     called = rise("derive", programs, "double", "--check")
     assert called.status == 1

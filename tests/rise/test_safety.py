@@ -281,4 +281,4 @@ def test_inputs_of_all_kinds_are_refused_by_name(rise: Any, folder: Path) -> Non
 
 def test_an_import_with_a_name_that_no_file_can_have_is_not_found(folder: Path) -> None:
     (folder / "inside" / "p.rise").write_text(f'import "{"a" * 5000}.rise"\ndef f = 1\n')
-    assert ":1:" in refused(folder / "inside" / "p.rise", "R0001").render()
+    assert ":1:" in refused(folder / "inside" / "p.rise", "R0212").render()

@@ -87,6 +87,7 @@ def line(name: str) -> int:
     return next(n for n, text in enumerate(OWN.splitlines(), 1) if text.endswith(f"# {name}"))
 
 
+@pytest.mark.usefixtures("own_rules")
 @pytest.mark.parametrize("name", CODES)
 def test_a_mistake_in_a_strategy_is_shown_where_it_is(rise: Any, folder: Path, name: str) -> None:
     command = ("derive", "run", "compile")[len(name) % 3]
