@@ -15,7 +15,8 @@ from pebble import ProcessExpired, ProcessPool
 
 from attack.outcome import Outcome, Verdict
 
-MEMORY = 6 * 2**30  # bytes that a worker may have: an allocation beyond raises MemoryError there
+MEMORY = 16 * 2**30  # bytes of addresses that a worker may have: an allocation beyond raises MemoryError there
+TASKS = 40  # trials of a worker: each emulated kernel stays loaded, and takes some hundred megabytes of addresses
 AHEAD = 4  # trials that wait for each worker
 
 
@@ -54,7 +55,7 @@ class Tally:
 def run(attack: Attack, seed: int, jobs: int) -> Iterator[tuple[Any, Outcome]]:
     """Each trial with its outcome, as they end."""
     trials = islice(attack.trials(seed), attack.count)
-    with ProcessPool(max_workers=jobs, max_tasks=200, initializer=_limit_memory) as pool:
+    with ProcessPool(max_workers=jobs, max_tasks=TASKS, initializer=_limit_memory) as pool:
         waiting: list[tuple[Any, Any]] = []
         for trial in trials:
             waiting.append((trial, pool.schedule(guarded, (attack.outcome, trial), timeout=attack.seconds)))
