@@ -92,8 +92,10 @@ class Resolver:
                 sizes = {**bound.sizes, NatVariable(parameter): nat(part)}  # type: ignore[arg-type]
                 return self.read(body, tuple(rest), facts, replace(bound, sizes=sizes))
             case i.LetExpression(parameter, value, body, _):
-                stored = self._stored(parameter, value, facts, bound)
-                return self.read(body, path, facts, bound.with_term(parameter, stored, bound))
+                is_pair = isinstance(value.type, Pair)  # type: ignore[union-attr]  # no tile has a name
+                # variables are scalars: what is read of a pair is a part of it
+                known = value if is_pair else self._stored(parameter, value, facts, bound)
+                return self.read(body, path, facts, bound.with_term(parameter, known, bound))
 
     def _operator(
         self, expr: i.Operator | i.ForeignCall, path: Path, facts: Facts, bound: Bindings

@@ -15,8 +15,8 @@ from pebble import ProcessExpired, ProcessPool
 
 from attack.outcome import Outcome, Verdict
 
-MEMORY = 16 * 2**30  # bytes of addresses that a worker may have: an allocation beyond raises MemoryError there
-TASKS = 40  # trials of a worker: each emulated kernel stays loaded, and takes some hundred megabytes of addresses
+MEMORY = 16 * 2**30  # bytes of addresses of a worker: an allocation beyond raises MemoryError there
+TASKS = 40  # of a worker: each kernel that it has run stays loaded, in a hundred megabytes of addresses
 AHEAD = 4  # trials that wait for each worker
 
 

@@ -212,6 +212,14 @@ def test_reductions_that_are_read_run_by_default(text: str) -> None:
     assert_agrees(text, result.term, 0)
 
 
+def test_a_named_choice_among_pairs_is_read_by_its_parts() -> None:
+    text = """fun((c: bool, d: (f32, f32)) => generate(fun((i: Idx[4]) =>
+      let r = select(c)(d)(d) in fst(r) + snd(r))) |> drop(1) |> scan(+, 0.0))"""
+    result = default()(program(text))
+    assert isinstance(result, Success), result.story()
+    assert_agrees(text, result.term, 0)
+
+
 @pytest.mark.parametrize("seed", LOW)
 def test_low_level_programs_run_as_written(seed: int) -> None:
     text = low(seed)
