@@ -25,7 +25,7 @@ from rise.testing import programs
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MILLION = 1_000_000
-USUAL = 300_000  # calls for a program, the first use of the parser and of NumPy included
+USUAL = 600_000  # calls for a program of a million elements: fewer than one for each
 NUMBERS = np.random.default_rng(0).integers(-4, 5, MILLION).astype(np.float32)
 
 
