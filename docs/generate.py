@@ -67,7 +67,7 @@ SWITCHES: Mapping[str, tuple[dict[str, Any], str]] = {
     "split_k=2": ({"split_k": 2}, "Twice as many warps share out each step of k; their sums are added."),
     "group=8": ({"group": 8}, "Blocks are numbered in groups of eight rows of tiles."),
     "warp=32,64": ({"warp": (32, 64)}, "Warps have smaller tiles: more of them in a block."),
-    "fragment=32,8,16": ({"fragment": (32, 8, 16)}, "Instructions of another shape."),
+    "fragment=8,32,16": ({"fragment": (8, 32, 16)}, "Instructions of another shape."),
     "fragment=16,8,16": (
         {"fragment": (16, 8, 16)},
         "Instructions of another family, `mma.sync`. Only the shape says so.",

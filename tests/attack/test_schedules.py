@@ -46,4 +46,4 @@ def test_what_becomes_of_some() -> None:
     assert narrow.code == "R0606" and "no multiples of 32 bytes" in narrow.detail
     paired = {**SMALL.parameters, "epilogue": "direct"}
     result = outcome(replace(SMALL, name="pairs", parameters=paired))
-    assert result.code == "R0606" and "use `epilogue=shared`" in result.detail
+    assert result.code == "R0606" and "epilogue is `direct`" in result.detail

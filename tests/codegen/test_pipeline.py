@@ -211,7 +211,7 @@ def has_the_structure_of_the_schedule(kernel: Kernel) -> None:
 
 def keeps_accumulators_in_registers(kernel: Kernel) -> None:
     assert arrays(kernel) == {
-        "acc": "4.2.Fragment[16, 16, 16, f32, Accum]",
+        "acc_": "4.2.Fragment[16, 16, 16, f32, Accum]",
         "b_fragment": "2.Fragment[16, 16, 16, f16, BMatrix]",
     }
     assert all(c.space is Space.LOCAL for c in every(kernel, i.New) if isinstance(c, i.New))

@@ -247,7 +247,7 @@ def test_each_step_of_a_schedule_preserves_the_product(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_nest_of_a_schedule(version: str) -> None:
-    assert nest(derived(tvm_gemm(version, 4, 8, 3, 4), matmul(8, 24, 6))) == TVM[version]
+    assert nest(derived(tvm_gemm(version, 4, 6, 3, 3), matmul(8, 18, 6))) == TVM[version]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
