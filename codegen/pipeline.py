@@ -38,7 +38,7 @@ from rise.nat import Atom, Nat, NatVariable, constant
 from rise.source import Origin
 from rise.types import I32, Array, Data, Dependent, Function, Scalar, Solution, substitute_type
 
-UNNAMED = "unnamed"
+UNNAMED = "unnamed__kernel"  # no identifier of a program has two underscores side by side
 REMEMBERED = 4  # programs for which kernels were made last
 
 
@@ -137,19 +137,20 @@ def assemble(program: Expr | OpenProgram, name: str) -> HostProgram:
     try:
         made = _remembered(open_program(program) if isinstance(program, Expr) else program)
     except RiseError as error:
-        error.message = error.message.replace(of_kernel(UNNAMED), of_kernel(name))
+        error.message = error.message.replace(UNNAMED, of_kernel(name))
         raise
     return named(made, name)
 
 
 def refusal(program: Expr) -> RiseError | None:
     """Why no kernels can be made of a closed program; nothing is said of one with open sizes."""
-    if open_program(program).sizes:
+    given = open_program(program)
+    if given.sizes:
         return None
     try:
-        assemble(program, UNNAMED)
+        _remembered(given)
     except RiseError as error:
-        error.message = error.message.replace(f"`{of_kernel(UNNAMED)}`", "the kernel")
+        error.message = error.message.replace(f"`{UNNAMED}`", "the kernel")
         return error
     return None
 
@@ -159,21 +160,18 @@ register(refusal)
 
 def named(program: HostProgram, name: str) -> HostProgram:
     """The program under a name of its own, which its kernels' texts have."""
-    before, after = of_kernel(UNNAMED), of_kernel(name)
-    kernels = tuple(_renamed(kernel, before, after) for kernel in program.kernels)
+    kernels = tuple(_renamed(kernel, of_kernel(name)) for kernel in program.kernels)
     return replace(program, name=name, kernels=kernels)
 
 
-def _renamed(kernel: Kernel, before: str, after: str) -> Kernel:
-    """No other identifier contains the word for a kernel that has no name yet."""
-
+def _renamed(kernel: Kernel, name: str) -> Kernel:
     def renamed(function: i.Function) -> i.Function:
-        return replace(function, name=function.name.replace(before, after))
+        return replace(function, name=function.name.replace(UNNAMED, name))
 
     return replace(
         kernel,
-        name=kernel.name.replace(before, after),
-        source=kernel.source.replace(before, after),
+        name=kernel.name.replace(UNNAMED, name),
+        source=kernel.source.replace(UNNAMED, name),
         function=renamed(kernel.function),
         stages=tuple((label, renamed(function)) for label, function in kernel.stages),
     )
@@ -197,7 +195,7 @@ def _assembled(program: OpenProgram) -> HostProgram:
     given = named_for_c(program)
     constraints = tuple(constraints_of(given))
     given = in_units(given, constraints)
-    function, names = translate(given.program, of_kernel(UNNAMED), given.sizes)
+    function, names = translate(given.program, UNNAMED, given.sizes)
     resolved = resolve(function, facts_of(given.sizes, constraints))
     parts = kernels(resolved)
     back = {NatVariable(size.number): size.quotient for size in given.sizes}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rewrites.result import Failure, Result, Success
-from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, subterms
+from rise.expr import Apply, Expr, Identifier, Lambda, call, subterms
 from rise.generator import refusal
 from rise.interpret.evaluate import free_identifiers
 from rise.normal import is_view
@@ -20,6 +20,7 @@ from strategies.core import Rewrite, Strategy, seq
 
 # what other primitives are ways of executing, and has no translation of its own
 OPEN = ("reduce", "scan")
+OPERANDS = 3  # of each: function, start, array
 # what is stored where it says, and then read
 STORED = ("toMem", "copyThreads", "copyAsync")
 
@@ -60,14 +61,9 @@ def unsaid(term: Expr) -> Unsaid | None:
     """The first part of a program, inputs aside, of which something is not said."""
     for part in subterms(term):
         applied = call(part)
-        if applied is not None and applied[0] in OPEN and len(applied[2]) == _arity(applied[1]):
+        if applied is not None and applied[0] in OPEN and len(applied[2]) == OPERANDS:
             return Unsaid(part, f"nothing says who computes this `{applied[0]}`, of type `{part.type}`")
     return _written(term)
-
-
-def _arity(head: Primitive) -> int:
-    """Of a fold or a scan: function, start, array."""
-    return 3
 
 
 def _written(term: Expr) -> Unsaid | None:

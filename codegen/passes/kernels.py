@@ -206,7 +206,8 @@ def _kept_too_long(cluster: Cluster) -> TranslationError:
     new = next(new for _, step in cluster.steps for new in step.around if new.name in cluster.kept)
     return TranslationError(
         "R0727",
-        f"`{shown(new.name)}` is kept in {new.space} memory, which ends with a kernel; two kernels use it",
+        f"`{shown(new.name)}` is kept in {new.space} memory, which ends with a kernel,"
+        " and used by two kernels",
         new.origin,
         "store it with `toMem(Global)`",
     )
