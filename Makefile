@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := rise rewrites strategies codegen tests examples benchmarks
+CODE := rise rewrites strategies codegen bench tests examples benchmarks
 
 .PHONY: demo test attack lint types format clean
 

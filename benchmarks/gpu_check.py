@@ -20,7 +20,8 @@ import hopper_programs
 import numpy as np
 
 from codegen import runtime
-from codegen.pipeline import Kernel, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Failure
 from rise.check.program import check_text, load
 from rise.check.specialise import specialise
@@ -40,11 +41,11 @@ WIDE = (8, 32, 16)  # no fragments for a first operand that lies across k
 CHECKED: tuple[dict[str, Any], ...] = (
     {},
     {"epilogue": "direct"},
-    {"stages": 1, "group": 2},
+    {"stages": 1, "raster_group": 2},
     {"stages": 0, "epilogue": "direct"},
     {"fragment": WIDE},
-    {"asynchronous": False, "stages": 2, "split_k": 2},
-    {"fragment": (16, 8, 16), "swizzled": True, "fetch": True, "stages": 3},
+    {"cp_async": False, "stages": 2, "slice_k": 2},
+    {"fragment": (16, 8, 16), "swizzled": True, "prefetch_fragments": True, "stages": 3},
     {"fragment": (16, 16, 8), "epilogue": "direct", "stages": 2},
     {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "epilogue": "direct", "stages": 3},
 )

@@ -22,12 +22,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "codegen" / "hop
 
 from hopper_kernels import Given, Problem, copies, products, rings
 
-from codegen.emulator import Scalar
+from codegen.emulation.emulator import Scalar
+from codegen.ir.tensor_maps import ALIGNMENT, ENCODED_BYTES, TensorBuffer, encode
 from codegen.runtime import compile_cubin
 from codegen.runtime.device import driver
 from codegen.runtime.libcuda import Driver, primary
 from codegen.runtime.packing import POINTER, Field, natural_offsets, packer
-from codegen.tensor_maps import ALIGNMENT, ENCODED_BYTES, TensorBuffer, encode
 from rise.errors import RiseError
 
 TARGET = "sm_90a"

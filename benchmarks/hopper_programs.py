@@ -25,7 +25,7 @@ RELU = "max(x, 0.0)"
 BLOCK: dict[str, Any] = {
     "block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "stages": 3, "epilogue": "direct",
 }  # fmt: skip
-ROLES = {**BLOCK, "roles": True, "group": 1}
+ROLES = {**BLOCK, "warp_specialised": True, "raster_group": 1}
 BULK = {**ROLES, "epilogue": "bulk"}
 
 
@@ -67,10 +67,14 @@ BYTES = product(256, 96, 384, PLAIN.replace("f32", "i32")).replace("f16", "i8")
 PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "A·Bᵀ": (product(256, 192, 320, PLAIN), BLOCK),
     "relu(A)·Bᵀ, registers": (product(256, 192, 320, DOT.format(x=RELU)), BLOCK),
-    "relu(A)·Bᵀ, registers, roles": (product(256, 192, 320, DOT.format(x=RELU)), {**ROLES, "blocks": 4}),
-    "roles, blocks that stay": (product(384, 192, 320, PLAIN), {**ROLES, "blocks": 4}),
+    "relu(A)·Bᵀ, registers, roles": (
+        product(256, 192, 320, DOT.format(x=RELU)),
+        {**ROLES, "persistent_blocks": 4},
+    ),
+    "roles, blocks that stay": (product(384, 192, 320, PLAIN), {**ROLES, "persistent_blocks": 4}),
     "clusters, A and B across k": (
-        product(256, 192, 320, PLAIN, "transpose(A)", "transpose(B)"), {**ROLES, "blocks": 4, "cluster": 2},
+        product(256, 192, 320, PLAIN, "transpose(A)", "transpose(B)"),
+        {**ROLES, "persistent_blocks": 4, "cluster": 2},
     ),
     "panels of 32 columns, clusters of 4": (
         product(512, 192, 320, PLAIN, b="transpose(B)"),
@@ -78,20 +82,20 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "in turn": (
         product(512, 192, 320, PLAIN),
-        {**ROLES, "block": (64, 64, 64), "warp": (64, 64), "in_turn": 2, "blocks": 4, "cluster": 2},
+        {**ROLES, "block": (64,) * 3, "warp": (64, 64), "ping_pong": 2, "persistent_blocks": 4, "cluster": 2},
     ),
-    "bulk stores": (product(384, 192, 320, HALF), {**BULK, "blocks": 4}),
+    "bulk stores": (product(384, 192, 320, HALF), {**BULK, "persistent_blocks": 4}),
     "bulk stores, in turn, clusters": (
         product(512, 192, 320, HALF),
-        {**BULK, "block": (64, 64, 64), "in_turn": 2, "blocks": 4, "cluster": 2},
+        {**BULK, "block": (64, 64, 64), "ping_pong": 2, "persistent_blocks": 4, "cluster": 2},
     ),
     "bulk stores of f32, parts": (product(256, 128, 192, PLAIN), {**BULK, "fragment": (64, 32, 16)}),
-    "any size": (product(200, 104, 88, HALF), {**BULK, "blocks": 2}),
-    "any size, added": (added(200, 104, 88), {**ROLES, "blocks": 2}),
+    "any size": (product(200, 104, 88, HALF), {**BULK, "persistent_blocks": 2}),
+    "any size, added": (added(200, 104, 88), {**ROLES, "persistent_blocks": 2}),
     "bias, ReLU, any size": (biased(200, 104, 88), {**BULK, "cluster": 2}),
-    "slices of sums": (product(256, 128, 512, HALF), {**BULK, "split_k_blocks": 2}),
+    "slices of sums": (product(256, 128, 512, HALF), {**BULK, "split_k": 2}),
     "added, four warpgroups": (added(512, 128, 320), {**ROLES, "block": (256, 64, 64), "cluster": 2}),
-    "two products": (PAIR, {**ROLES, "in_turn": 2, "blocks": 3, "block": (64, 64, 64)}),
+    "two products": (PAIR, {**ROLES, "ping_pong": 2, "persistent_blocks": 3, "block": (64, 64, 64)}),
     "tf32": (TF32, {**ROLES, "block": (128, 48, 32), "warp": (64, 48), "fragment": (64, 48, 8)}),
     "bytes": (BYTES, {**ROLES, "block": (128, 48, 128), "warp": (64, 48), "fragment": (64, 48, 32)}),
 }  # fmt: skip

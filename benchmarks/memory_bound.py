@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from codegen import runtime
-from codegen.host import Launching
+from codegen.host.program import Launching
 from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.program import check_text

@@ -9,20 +9,21 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from codegen.execute import available_backend, checked_inputs, poisoned, result_of, run_emulated
-from codegen.host import HostProgram, alone
-from codegen.parameters import Part, leaves, results, shapes_of, together
-from codegen.pipeline import Kernel, assemble
+from codegen.host.parameters import Part, leaves, results, shapes_of, together
+from codegen.host.program import HostProgram, alone
+from codegen.ir.kernel import Kernel
+from codegen.ir.runtime_sizes import unused
+from codegen.pipeline import assemble
 from codegen.runtime.arrays import Family, family_of
-from codegen.runtime_sizes import unused
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
 from rise.data import shown
 from rise.errors import LaunchError, StrategyError, UsageError
 from rise.expr import Definition, Expr
 from rise.normal import data_flow
-from rise.own_code import place_of_function
 from rise.pretty import show_type
 from rise.targets import check_target
+from rise.user_code import place_of_function
 
 if TYPE_CHECKING:
     from codegen.runtime import Loaded, Resources
@@ -196,7 +197,7 @@ class Compiled:
     @property
     def source(self) -> str:
         """The CUDA text."""
-        from codegen.text import cuda_text
+        from codegen.host.text import cuda_text
 
         return cuda_text(self.program)
 

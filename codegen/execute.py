@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from codegen.host import HostCall, HostProgram, Launching, Placed, alone
-from codegen.identifiers import shown
-from codegen.parameters import (
+from codegen.emulation.steps import most_steps
+from codegen.host.parameters import (
     Part,
     as_indices,
     as_number,
@@ -27,9 +26,10 @@ from codegen.parameters import (
     wrong_shape,
     wrong_type,
 )
-from codegen.pipeline import Kernel
-from codegen.steps import most_steps
-from codegen.tensor_maps import TensorBuffer
+from codegen.host.program import HostCall, HostProgram, Launching, Placed, alone
+from codegen.ir.identifiers import shown
+from codegen.ir.kernel import Kernel
+from codegen.ir.tensor_maps import TensorBuffer
 from rise.errors import LaunchError, UsageError
 
 BACKENDS = ("cuda", "emulate")
@@ -37,7 +37,8 @@ BACKENDS = ("cuda", "emulate")
 
 def available_backend() -> str | None:
     """`cuda` where there is a GPU, else `emulate` where there is a C++ compiler, else None."""
-    from codegen import emulator, runtime  # late: looking for a GPU imports its libraries
+    from codegen import runtime  # late: looking for a GPU imports its libraries
+    from codegen.emulation import emulator
 
     if runtime.available():
         return "cuda"
@@ -100,7 +101,7 @@ def run_emulated(call: HostCall, outputs: Sequence[Any], inputs: Sequence[Part],
 
 
 def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str], seed: int) -> None:
-    from codegen import emulator
+    from codegen.emulation import emulator
 
     def argument(name: str) -> emulator.Argument:
         value = memory[name]

@@ -3,65 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-import codegen.primitives  # noqa: F401  # registers the translations
-from codegen import imperative as i
-from codegen.cuda import Printer
-from codegen.host import HostProgram, check_grid
-from codegen.identifiers import RESERVED, of_kernel, of_user
-from codegen.launch import Launch, derive
-from codegen.passes.aligned import check_tiles
+import codegen.lower.primitives  # noqa: F401  # registers the translations
+from codegen.cuda.printer import Printer
+from codegen.cuda.widths import HOLDS, I64, spans
+from codegen.host.program import HostProgram, check_grid
+from codegen.ir import imperative as i
+from codegen.ir.identifiers import RESERVED, of_kernel, of_user
+from codegen.ir.kernel import Kernel
+from codegen.ir.launch import Launch, derive
+from codegen.ir.runtime_sizes import constraints_of, facts_of, in_units, index_type, named_for_c, open_program
+from codegen.lower.resolve import resolve, several_kernels
+from codegen.lower.translate import Translator
 from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
 from codegen.passes.distribute import distribute
-from codegen.passes.first_products import first_products
-from codegen.passes.groups import group_products
+from codegen.passes.elect_bulk_stores import elect_in_groups
 from codegen.passes.indices import INDEX_PASSES
-from codegen.passes.kernels import kernels
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.multicast import multicast
 from codegen.passes.rings import carry_rings
 from codegen.passes.roles import split_roles
-from codegen.passes.stores import elect_in_groups
+from codegen.passes.split_kernels import kernels
+from codegen.passes.tile_alignment import check_tiles
 from codegen.passes.vectorise import vectorise
-from codegen.resolve import resolve, several_kernels
-from codegen.runtime_sizes import constraints_of, facts_of, in_units, index_type, named_for_c, open_program
-from codegen.translate import Translator
-from codegen.widths import HOLDS, I64, spans
+from codegen.passes.wgmma_sync import group_products
+from codegen.passes.zero_init import first_products
 from rise.check.symbolic import OpenProgram, RuntimeSize
-from rise.constraint import Constraint
 from rise.errors import RiseError, TranslationError
 from rise.expr import Expr, Lambda
 from rise.generator import register
 from rise.nat import Atom, Nat, NatVariable, constant
-from rise.source import Origin
 from rise.types import I32, Array, Data, Dependent, Function, Scalar, Solution, substitute_type
 
 UNNAMED = "unnamed__kernel"  # no identifier of a program has two underscores side by side
 REMEMBERED = 4  # programs for which kernels were made last
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A printed kernel: its text, how it is launched, and what it takes and gives.
-
-    stages:      the imperative program after each pass, by name
-    sizes:       those that it is given when it is launched, after its other inputs
-    constraints: what has to hold for them
-    lines:       for each line of the text the part of the program that it comes from
-    """
-
-    name: str
-    source: str
-    launch: Launch
-    inputs: tuple[tuple[str, Data], ...]
-    output: Data
-    function: i.Function = field(repr=False)
-    stages: tuple[tuple[str, i.Function], ...] = field(default=(), repr=False)
-    sizes: tuple[RuntimeSize, ...] = ()
-    constraints: tuple[Constraint, ...] = ()
-    lines: tuple[Origin, ...] = field(default=(), repr=False)
 
 
 def translate(

@@ -24,7 +24,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from codegen.pipeline import generate  # noqa: E402
-from codegen.show import show_program  # noqa: E402
+from codegen.ir.show import show_program  # noqa: E402
 from rewrites.library import rules as all_rules  # noqa: E402
 from rewrites.result import Failure, Success  # noqa: E402
 from rewrites.rule import Computed, Rule  # noqa: E402
@@ -46,10 +46,10 @@ HOPPER: Mapping[str, Any] = {
     "warp": (128, 128),
     "fragment": (64, 128, 16),
     "stages": 6,
-    "group": 16,
-    "roles": True,
-    "blocks": 132,
-    "in_turn": 2,
+    "raster_group": 16,
+    "warp_specialised": True,
+    "persistent_blocks": 132,
+    "ping_pong": 2,
     "epilogue": "bulk",
 }
 # what changes in the low-level program of gemm; the program of the defaults is compared with each
@@ -60,12 +60,12 @@ SWITCHES: Mapping[str, tuple[dict[str, Any], str]] = {
     "vector=2": ({"vector": 2}, "A thread copies 4 bytes at once, not 16."),
     "load_once=false": ({"load_once": False}, "A fragment of B is loaded again for every fragment of A."),
     "epilogue=direct": ({"epilogue": "direct"}, "α and β are applied on fragments, and stored from there."),
-    "asynchronous=false": (
-        {"asynchronous": False},
+    "cp_async=false": (
+        {"cp_async": False},
         "Tiles are prefetched into registers, and stored from there.",
     ),
-    "split_k=2": ({"split_k": 2}, "Twice as many warps share out each step of k; their sums are added."),
-    "group=8": ({"group": 8}, "Blocks are numbered in groups of eight rows of tiles."),
+    "slice_k=2": ({"slice_k": 2}, "Twice as many warps share out each step of k; their sums are added."),
+    "raster_group=8": ({"raster_group": 8}, "Blocks are numbered in groups of eight rows of tiles."),
     "warp=32,64": ({"warp": (32, 64)}, "Warps have smaller tiles: more of them in a block."),
     "fragment=8,32,16": ({"fragment": (8, 32, 16)}, "Instructions of another shape."),
     "fragment=16,8,16": (
@@ -76,18 +76,18 @@ SWITCHES: Mapping[str, tuple[dict[str, Any], str]] = {
         {"swizzled": True},
         "With `fragment=16,8,16`. Rows of up to 128 bytes are swizzled, not padded; those of B are longer.",
     ),
-    "fetch=true": (
-        {"fetch": True},
+    "prefetch_fragments=true": (
+        {"prefetch_fragments": True},
         "With `fragment=16,8,16`. Fragments are loaded while those of the step before are multiplied.",
     ),
-    "split_k_blocks=2": (
-        {"split_k_blocks": 2},
+    "split_k=2": (
+        {"split_k": 2},
         "Two blocks share out the sums of a tile, and a second kernel adds them.",
     ),
 }
 # what a switch is compared with, where it needs other instructions than the default
 BASES: Mapping[str, dict[str, Any]] = dict.fromkeys(
-    ("swizzled=true", "fetch=true"), {"fragment": (16, 8, 16)}
+    ("swizzled=true", "prefetch_fragments=true"), {"fragment": (16, 8, 16)}
 )
 
 
@@ -277,7 +277,7 @@ def tensor_cores() -> str:
         " that a single other parameter gives: how often each primitive occurs, and the first lines that"
         " differ.",
         *_switches(),
-        "What the parameters for Hopper do, `roles`, `blocks`, `cluster`, `in_turn` and `epilogue=bulk`, is"
+        "What the parameters for Hopper do, `warp_specialised`, `persistent_blocks`, `cluster`, `ping_pong` and `epilogue=bulk`, is"
         " in [hopper-machine.md](hopper-machine.md#from-programs).",
     ]) + "\n"  # fmt: skip
 

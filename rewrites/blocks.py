@@ -30,10 +30,10 @@ def _in_turn(name: str, stored: str, meaning: str) -> tuple[Rule, Rule]:
     )
 
 
-BY_THREADS_IN_TURN, BY_THREADS_IN_TURN_VECTORS = _in_turn(
+CYCLIC_OVER_THREADS, CYCLIC_OVER_THREADS_VECTORS = _in_turn(
     "in turn by threads", "", "An array is written by the threads of a block, in turn."
 )
-KEEP_IN_TURN, KEEP_IN_TURN_VECTORS = _in_turn(
+KEEP_CYCLIC, KEEP_CYCLIC_VECTORS = _in_turn(
     "in turn in registers",
     " |> toMem(Local)",
     "An array is spread over the registers of the threads of a block.",

@@ -38,10 +38,10 @@ BLOCKS_PERSIST = rule(
     sizes=("d", "p"),
     meaning="p blocks stay, and take one element after the other.",
 )
-WARPGROUPS_IN_TURN = rule(
-    "mapBlock → inTurn",
+WARPGROUPS_PING_PONG = rule(
+    "mapBlock → pingPong",
     "xs |> mapBlock(d)(f)",
-    "xs |> mapBlock(d)(fun(x => inTurn(w)(f(x))))",
+    "xs |> mapBlock(d)(fun(x => pingPong(w)(f(x))))",
     sizes=("d", "w"),
     meaning="What a block computes one after the other, its warpgroups compute in turn.",
 )

@@ -9,8 +9,8 @@ from rise.data import shown as words
 from rise.errors import StrategyError
 from rise.expr import Constraint, Expr
 from rise.nat import Nat
-from rise.own_code import place_of_function
 from rise.source import Note, Origin, place
+from rise.user_code import place_of_function
 
 Path = tuple[int, ...]
 WIDTH = 92

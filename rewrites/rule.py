@@ -35,11 +35,11 @@ from rise.expr import (
 )
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, nat
 from rise.normal import data_flow, simplify
-from rise.own_code import place_of_function
 from rise.pretty import show_type
 from rise.source import Derived, Source
 from rise.syntax.parser import parse_expression
 from rise.types import Argument, Kind, Unknown, Variable, substitution
+from rise.user_code import place_of_function
 
 Condition = Callable[[Match], str | None]
 

@@ -74,12 +74,12 @@ class Block:
     @property
     def write(self) -> Strategy:
         """An array as what the threads write, in turn."""
-        return self._whole(b.BY_THREADS_IN_TURN, b.BY_THREADS_IN_TURN_VECTORS)
+        return self._whole(b.CYCLIC_OVER_THREADS, b.CYCLIC_OVER_THREADS_VECTORS)
 
     @property
     def keep(self) -> Strategy:
         """An array in registers, each thread its elements."""
-        return self._whole(b.KEEP_IN_TURN, b.KEEP_IN_TURN_VECTORS)
+        return self._whole(b.KEEP_CYCLIC, b.KEEP_CYCLIC_VECTORS)
 
     def _whole(self, scalars: Rule, vectors: Rule) -> Strategy:
         def chosen(term: Expr) -> Rewrite:

@@ -62,15 +62,15 @@ class Schedule:
     fragment: tuple[int, int, int] = (16, 16, 16)
     stages: int = 3
     padding: int = 8
-    group: int = 0
+    raster_group: int = 0
     epilogue: str = "shared"
-    split_k: int = 1
+    slice_k: int = 1
     swizzled: bool = False
-    split_k_blocks: int = 1
-    roles: bool = False
-    blocks: int = 0
+    split_k: int = 1
+    warp_specialised: bool = False
+    persistent_blocks: int = 0
     cluster: int = 1
-    in_turn: int = 1
+    ping_pong: int = 1
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:
@@ -78,13 +78,15 @@ class Schedule:
         return cls(**{name: value for name, value in parameters.items() if name in known})
 
     @property
-    def by_groups(self) -> bool:
+    def uses_wgmma(self) -> bool:
         return family(self.fragment) is Family.WGMMA
 
     @property
     def workers(self) -> int:
         """Warps, or warpgroups, that compute."""
-        return self.in_turn * self.split_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
+        return (
+            self.ping_pong * self.slice_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
+        )
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ def demand(
     operand_bytes: of an element of A and B; along_k: whether rows of A and columns of B lie along k
     result_bytes:  of an element of the result
     """
-    lanes = WARPGROUP if s.by_groups else WARP
-    producer = WARPGROUP if s.roles else 0
+    lanes = WARPGROUP if s.uses_wgmma else WARP
+    producer = WARPGROUP if s.warp_specialised else 0
     accumulators = s.warp[0] * s.warp[1] // lanes
     size = shared_bytes(s, operand_bytes, along_k, result_bytes)
     return Demand(lanes * s.workers + producer, accumulators, size)
@@ -124,20 +126,20 @@ def shared_bytes(s: Schedule, operand_bytes: int, along_k: tuple[bool, bool], re
     m, n, k = s.block
     tiles = (_tile(s, m, k, operand_bytes, along_k[0]), _tile(s, n, k, operand_bytes, along_k[1]))
     ring = s.stages * sum(tiles)
-    if s.by_groups and s.stages:
+    if s.uses_wgmma and s.stages:
         ring += BARRIERS
     if s.epilogue == "bulk":
-        size = PARTIAL if s.split_k_blocks > 1 else result_bytes
+        size = PARTIAL if s.split_k > 1 else result_bytes
         stored = s.workers * s.fragment[0] * s.fragment[1] * size
-        return ring + stored if s.roles else max(ring, stored)
-    sums = s.split_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
+        return ring + stored if s.warp_specialised else max(ring, stored)
+    sums = s.slice_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
     return max(ring, sums)
 
 
 def _tile(s: Schedule, outer: int, k: int, size: int, along_k: bool) -> int:
     """Bytes of a tile: rows along k or across it, swizzled by bulk copies, else padded as they are long."""
     rows, columns = (outer, k) if along_k else (k, outer)
-    if s.by_groups or (s.swizzled and columns * size in PATTERNS):
+    if s.uses_wgmma or (s.swizzled and columns * size in PATTERNS):
         return rows * columns * size
     return rows * (columns + s.padding) * size
 
@@ -156,8 +158,12 @@ def check(
             "warp", f"{_shape(s.warp)} makes {needed.threads} threads of a block of {_shape(s.block[:2])}",
             f"{limits.threads} threads", "fewer and larger parts: a larger `warp`",
         )  # fmt: skip
-    room = limits.registers_with_roles(needed.threads) if s.roles else limits.registers_of(needed.threads)
-    if s.by_groups and needed.registers > room:
+    room = (
+        limits.registers_with_roles(needed.threads)
+        if s.warp_specialised
+        else limits.registers_of(needed.threads)
+    )
+    if s.uses_wgmma and needed.registers > room:
         _refuse(
             "warp",
             f"{_shape(s.warp)} needs {needed.accumulators} registers a thread for sums and {OTHERS} besides",
@@ -166,7 +172,7 @@ def check(
         )
     # the compiler asks that one product gets along with what threads have when the kernel starts
     at_launch, of_one = limits.registers_of(needed.threads), s.fragment[0] * s.fragment[1] // WARPGROUP
-    if s.by_groups and of_one + OTHERS > at_launch:
+    if s.uses_wgmma and of_one + OTHERS > at_launch:
         _refuse(
             "fragment", f"{_shape(s.fragment)} needs {of_one} registers a thread for sums, {OTHERS} besides",
             f"{at_launch} registers a thread in a block of {needed.threads} threads when it starts",
@@ -178,8 +184,10 @@ def check(
             f"{limits.shared_bytes} bytes of shared memory",
             _fewer(s, limits, operand_bytes, along_k, result_bytes),
         )  # fmt: skip
-    if not s.by_groups and s.roles:
-        _refuse("roles", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16")
+    if not s.uses_wgmma and s.warp_specialised:
+        _refuse(
+            "warp_specialised", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16"
+        )
     return needed
 
 
@@ -189,14 +197,14 @@ def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool
     sizes: m, n, k of the product. Bulk copies take rows across k in panels, of which fragments are some.
     """
     rows, columns = (ceil(sizes[name] / s.block[d]) for d, name in enumerate("mn"))
-    if s.group and rows % s.group:
-        message = f"tensor_core: group: {s.group} does not divide {rows}, the rows of tiles"
-        raise StrategyError("R0604", message, hint="`group=1` does")
+    if s.raster_group and rows % s.raster_group:
+        message = f"tensor_core: raster_group: {s.raster_group} does not divide {rows}, the rows of tiles"
+        raise StrategyError("R0604", message, hint="`raster_group=1` does")
     if rows * columns % s.cluster:
         message = f"tensor_core: cluster: {s.cluster} does not divide {rows * columns}, the tiles"
         raise StrategyError("R0604", message, hint="`cluster=1` does")
     for index, name in enumerate("mn"):
-        if not s.by_groups or along_k[index]:
+        if not s.uses_wgmma or along_k[index]:
             continue
         width = panel(s.block[index])
         for what, size in (("block", s.block[index]), ("fragment", s.fragment[index])):

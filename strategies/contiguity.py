@@ -12,7 +12,7 @@ from strategies.core import Rewrite, Strategy, at_child
 
 
 @dataclass(frozen=True)
-class Lying:
+class Contiguity:
     """For each dimension of an array, outermost first, whether its neighbours are neighbours in memory.
 
     computed: whether elements are computed from what is in memory, one by one
@@ -23,7 +23,7 @@ class Lying:
 
 
 # what is known of a value: of a pair, of both parts; None where nothing is
-Known = Lying | tuple["Known", "Known"] | None
+Known = Contiguity | tuple["Known", "Known"] | None
 Context = Mapping[str, Known]
 
 
@@ -34,43 +34,43 @@ def stored(type_: Type) -> Known:
         count, element = count + 1, element.element
     if isinstance(element, Pair):
         return _under(count, stored(element.first)), _under(count, stored(element.second))
-    return Lying((False,) * (count - 1) + (True,)) if count else Lying(())
+    return Contiguity((False,) * (count - 1) + (True,)) if count else Contiguity(())
 
 
 def _under(count: int, known: Known) -> Known:
     match known:
         case (first, second):
             return _under(count, first), _under(count, second)
-        case Lying(()):
-            return Lying((False,) * (count - 1) + (True,)) if count else known
-        case Lying(dimensions):
-            return Lying((False,) * count + dimensions)
+        case Contiguity(()):
+            return Contiguity((False,) * (count - 1) + (True,)) if count else known
+        case Contiguity(dimensions):
+            return Contiguity((False,) * count + dimensions)
         case _:
             return None
 
 
-def lying(term: Expr, context: Context) -> Known:
+def contiguity_of(term: Expr, context: Context) -> Known:
     """What is known of the value of a term; the context says what is known of bound variables."""
     if isinstance(term, Identifier):
         return context[term.name] if term.name in context else stored(term.type)
     if isinstance(term, Apply) and isinstance(term.function, Lambda):
-        inner = {**context, term.function.parameter.name: lying(term.argument, context)}
-        return lying(term.function.body, inner)
+        inner = {**context, term.function.parameter.name: contiguity_of(term.argument, context)}
+        return contiguity_of(term.function.body, inner)
     applied = call(term)
     if applied is None or not applied[2]:
         return None
     name, head, arguments = applied
     if name == "map" and len(arguments) == 2:
-        return _map(arguments[0], lying(arguments[1], context), context)
+        return _map(arguments[0], contiguity_of(arguments[1], context), context)
     if head.declaration.elementwise:
-        return Lying((), computed=True)
-    return _view(name, [lying(a, context) for a in arguments])
+        return Contiguity((), computed=True)
+    return _view(name, [contiguity_of(a, context) for a in arguments])
 
 
 def _map(function: Expr, array: Known, context: Context) -> Known:
     if not isinstance(function, Lambda):
         return None
-    inner = lying(function.body, {**context, function.parameter.name: element(array)})
+    inner = contiguity_of(function.body, {**context, function.parameter.name: element(array)})
     return _array(_outermost(array), inner)
 
 
@@ -84,13 +84,13 @@ def _view(name: str, parts: list[Known]) -> Known:
             return second
         case _, [(first, second)]:
             return _view(name, [first]), _view(name, [second])
-        case "transpose", [Lying((a, b, *rest)) as array]:
+        case "transpose", [Contiguity((a, b, *rest)) as array]:
             return replace(array, dimensions=(b, a, *rest))
-        case "split" | "slide", [Lying() as array]:
+        case "split" | "slide", [Contiguity() as array]:
             return replace(array, dimensions=(False, *array.dimensions))
-        case "join", [Lying((_, inner, *rest)) as array]:
+        case "join", [Contiguity((_, inner, *rest)) as array]:
             return replace(array, dimensions=(inner, *rest))
-        case "reorder", [Lying((_, *rest)) as array]:
+        case "reorder", [Contiguity((_, *rest)) as array]:
             return replace(array, dimensions=(False, *rest))
         case "take" | "drop" | "id" | "unzip" | "padEmpty", [array]:
             return array
@@ -105,7 +105,7 @@ def element(array: Known) -> Known:
     match array:
         case (first, second):
             return element(first), element(second)
-        case Lying((_, *rest)):
+        case Contiguity((_, *rest)):
             return replace(array, dimensions=tuple(rest))
         case _:
             return None
@@ -113,7 +113,7 @@ def element(array: Known) -> Known:
 
 def _outermost(array: Known) -> bool | None:
     match array:
-        case Lying((outer, *_)):
+        case Contiguity((outer, *_)):
             return outer
         case (first, second):
             left, right = _outermost(first), _outermost(second)
@@ -126,7 +126,7 @@ def _array(outer: bool | None, inner: Known) -> Known:
     match inner:
         case (first, second):
             return _array(outer, first), _array(outer, second)
-        case Lying(dimensions) if outer is not None:
+        case Contiguity(dimensions) if outer is not None:
             return replace(inner, dimensions=(outer, *dimensions))
         case _:
             return None
@@ -161,10 +161,10 @@ def _below(term: Expr, child: Expr, context: Context) -> Context:
     if isinstance(term, Apply) and child is term.function:
         function: Expr = child
         if isinstance(function, Lambda):
-            return {**context, function.parameter.name: lying(term.argument, context)}
+            return {**context, function.parameter.name: contiguity_of(term.argument, context)}
         if isinstance(function, Apply) and isinstance(function.argument, Lambda):
             applied = call(term)
             if applied is not None and applied[0].startswith("map"):
                 name = function.argument.parameter.name
-                return {**context, name: element(lying(term.argument, context))}
+                return {**context, name: element(contiguity_of(term.argument, context))}
     return context

@@ -16,10 +16,10 @@ from rise.instructions import Family, family
 from rise.nat import Nat
 from rise.types import Array, Scalar, shape
 from strategies import constraints
+from strategies.abstraction import outermost_parts
 from strategies.constraints import Schedule
-from strategies.contiguity import Known, Lying, lying
+from strategies.contiguity import Contiguity, Known, contiguity_of
 from strategies.core import Strategy
-from strategies.hide import outermost_parts
 from strategies.places import outermost_part
 from strategies.products import is_product, length, operands
 from strategies.rounding import row_of
@@ -147,15 +147,15 @@ def _is_reduction(term: Expr) -> bool:
 def groups(s: Subject) -> Iterator[Refusal]:
     """Blocks take tiles in groups of rows, all of one size."""
     rows = _sizes(s.term)[0].value
-    group = s.schedule.group
+    group = s.schedule.raster_group
     if rows is None or not group:
         return
     tiles = -(-rows // s.schedule.block[0])
     if tiles % group:
         fitting = max(g for g in range(1, group + 1) if tiles % g == 0)
         yield Refusal(
-            f"group is {group}, which does not divide {tiles}, the rows of tiles of the result",
-            f"use `group={fitting}`",
+            f"raster_group is {group}, which does not divide {tiles}, the rows of tiles of the result",
+            f"use `raster_group={fitting}`",
             s.term,
         )
 
@@ -179,7 +179,7 @@ def tiles_aligned(s: Subject) -> Iterator[Refusal]:
     if not s.of_wmma:
         return
     for matrix, side in s.sides:
-        known, size = lying(matrix, {}), _bytes(matrix)
+        known, size = contiguity_of(matrix, {}), _bytes(matrix)
         outer = s.schedule.fragment[side]
         if _across(known) and outer * size % WMMA_START and _several(s, matrix, side):
             yield _narrow(
@@ -209,7 +209,7 @@ def _several_columns(s: Subject) -> bool:
 def _finished(s: Subject) -> set[int]:
     """Bytes of elements of fragments that are stored, and, on fragments, of what is combined with them."""
     sums = {size for product in s.products for size in (_bytes(product),)}
-    if s.schedule.epilogue == "shared" or s.schedule.split_k_blocks > 1:
+    if s.schedule.epilogue == "shared" or s.schedule.split_k > 1:
         return sums
     hidden = {id(part) for both in operands(s.term) for matrix in both for part in subterms(matrix)}
     beside = {
@@ -235,7 +235,7 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
         return
     sizes = [size.value for size in _sizes(s.term)]
     stick_out = any((size or 0) % tile for size, tile in zip(sizes, s.schedule.block, strict=False))
-    if s.schedule.epilogue == "direct" and stick_out and s.schedule.split_k_blocks == 1:
+    if s.schedule.epilogue == "direct" and stick_out and s.schedule.split_k == 1:
         yield Refusal(
             "epilogue is `direct`: tiles stick out of the result, and these fragments are stored as a whole",
             "use `epilogue=shared`, or `fragment=16,8,16`",
@@ -245,7 +245,7 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
         return
     for product in s.products:
         k = length(product)
-        if stick_out or k is None or (k.value or 0) % (s.schedule.block[2] * s.schedule.split_k_blocks):
+        if stick_out or k is None or (k.value or 0) % (s.schedule.block[2] * s.schedule.split_k):
             yield Refusal(
                 "stages is 0: tiles stick out of the operands, and these fragments are loaded as a whole",
                 "use `stages=1` or more, or `fragment=16,8,16`",
@@ -270,7 +270,7 @@ def vectors(s: Subject) -> Iterator[Refusal]:
     if s.copies is None or s.copies.bulk:
         return
     for matrix, side in s.sides:
-        known, size = lying(matrix, {}), _bytes(matrix)
+        known, size = contiguity_of(matrix, {}), _bytes(matrix)
         vector = min(s.copies.vector, WIDEST // size)
         row = s.schedule.block[side if _across(known) else 2]
         if row % vector:
@@ -285,7 +285,7 @@ def vectors(s: Subject) -> Iterator[Refusal]:
             yield Refusal(
                 f"vector is {s.copies.vector}: asynchronous copies move 4, 8 or 16 bytes, and {vector}"
                 f" elements of the {ORDINAL[side]} operand have {vector * size}",
-                "use `asynchronous=false`, or another `vector`",
+                "use `cp_async=false`, or another `vector`",
                 matrix,
             )
 
@@ -295,7 +295,7 @@ def boxes(s: Subject) -> Iterator[Refusal]:
     if s.copies is None or not s.copies.bulk:
         return
     for matrix, side in s.sides:
-        known, outer = lying(matrix, {}), "mn"[side]
+        known, outer = contiguity_of(matrix, {}), "mn"[side]
         across = _across(known)
         scattered = next((p for p in subterms(matrix) if (c := call(p)) and c[0] in SCATTERED), None)
         if scattered is not None:
@@ -341,4 +341,4 @@ def _bytes(matrix: Expr) -> int:
 
 def _across(known: Known) -> bool:
     """Whether rows of an operand lie across k in memory."""
-    return isinstance(known, Lying) and known.dimensions == (True, False)
+    return isinstance(known, Contiguity) and known.dimensions == (True, False)

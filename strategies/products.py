@@ -20,8 +20,8 @@ from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Lambda, call, children
 from rise.nat import Nat
 from rise.types import Array, shape
+from strategies.abstraction import outermost_parts
 from strategies.core import Predicate, Rewrite, Strategy, at_child, choice, normalize, seq
-from strategies.hide import outermost_parts
 from strategies.places import computes, outermost_part
 
 NO_PRODUCT = (

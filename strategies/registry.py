@@ -16,10 +16,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 from rewrites.rule import Computed, Rule
 from rise.data import shown
 from rise.errors import StrategyError, UsageError
-from rise.own_code import described, place_of_function
 from rise.suggest import suggestion
+from rise.user_code import described, place_of_function
 from strategies.core import Strategy, strategy
-from strategies.own import load
+from strategies.user_defined import load
 
 # name: the module that defines a function of the same name
 MODULES: Mapping[str, str] = {

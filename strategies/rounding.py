@@ -24,9 +24,9 @@ from rewrites.rounding import (
 from rise.expr import Expr, call
 from rise.nat import Nat, constant
 from rise.types import Array, Scalar, shape
-from strategies.contiguity import Lying, lying
+from strategies.abstraction import outermost_parts
+from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Rewrite, Strategy, choice, depending, id_, normalize, seq, top_down
-from strategies.hide import outermost_parts
 from strategies.places import arguments
 from strategies.products import at_products, is_product, length
 from strategies.staging import WIDEST, Copies
@@ -101,7 +101,8 @@ def refused(products: list[Expr], copies: Copies) -> tuple[str, str] | None:
     rows = [row for part in products for matrix in operands(part) if (row := row_of(matrix)) is not None]
     for row in rows:
         least = WIDEST if copies.bulk else copies.of(Array(constant(row.size), row.element))["v"] * row.width
-        alone = not copies.bulk and copies.primitive(row.lying) == "copyAsync" and least < LEAST_ASYNCHRONOUS
+        asynchronous = not copies.bulk and copies.primitive(row.contiguity) == "copyAsync"
+        alone = asynchronous and least < LEAST_ASYNCHRONOUS
         if row.bytes % least == 0 and not alone:
             continue
         who = "the copying unit takes" if copies.bulk else "a thread copies at once"
@@ -115,7 +116,7 @@ def slower_path(rows: list[Row], copies: Copies) -> str:
     """Parameters with which threads copy vectors that divide all rows."""
     width = next(v for v in (8, 4, 2, 1) if all(r.size % v == 0 and v * r.width <= WIDEST for r in rows))
     instructions = "fragment=16,8,16 " if copies.bulk else ""
-    narrow = " asynchronous=false" if any(width * r.width < LEAST_ASYNCHRONOUS for r in rows) else ""
+    narrow = " cp_async=false" if any(width * r.width < LEAST_ASYNCHRONOUS for r in rows) else ""
     return f"use `{instructions}vector={width}{narrow}`, which is slower, or rows made longer by zeros"
 
 
@@ -125,7 +126,7 @@ class Row:
 
     size: int
     element: Scalar
-    lying: Lying
+    contiguity: Contiguity
 
     @property
     def width(self) -> int:
@@ -145,8 +146,8 @@ def operands(product: Expr) -> tuple[Expr, Expr]:
 def row_of(matrix: Expr) -> Row | None:
     """The rows of an operand, or its columns, where these lie in memory; None where it is not known."""
     sizes, element = shape(matrix.type)
-    known = lying(matrix, {})
-    if not isinstance(known, Lying) or not isinstance(element, Scalar) or sum(known.dimensions) != 1:
+    known = contiguity_of(matrix, {})
+    if not isinstance(known, Contiguity) or not isinstance(element, Scalar) or sum(known.dimensions) != 1:
         return None
     size = sizes[known.dimensions.index(True)].value
     return Row(size, element, known) if size is not None else None

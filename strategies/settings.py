@@ -13,7 +13,7 @@ P = ParamSpec("P")
 K = TypeVar("K")
 
 
-def taking(kind: Callable[P, K]) -> Callable[[Callable[[K], Strategy]], Callable[P, Strategy]]:
+def parameters_from(kind: Callable[P, K]) -> Callable[[Callable[[K], Strategy]], Callable[P, Strategy]]:
     """Makes of a function that takes such an object one that takes its fields, as `registry` reads them."""
 
     def decorate(make: Callable[[K], Strategy]) -> Callable[P, Strategy]:

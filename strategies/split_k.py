@@ -12,15 +12,15 @@ from rewrites.result import Failure
 from rewrites.split_k import PRODUCT_IN_SLICES
 from rise.expr import Expr, call
 from rise.types import Space
+from strategies.abstraction import outermost_parts, with_parts_abstracted
 from strategies.core import Rewrite, Strategy, argument, check, choice, depending, seq
 from strategies.default import GRID, LOOP, folds, written
-from strategies.hide import hiding, outermost_parts
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
 from strategies.products import at_parts, at_products, length, outline
 from strategies.rounding import longer_operands
 
-NAME = "split_k_blocks"
+NAME = "split_k"
 ARRAY = "the sums of an array of products would be in memory one product at a time"
 GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
 
@@ -35,7 +35,12 @@ def over_blocks(slices: int, depth: int, legal: Rewrite, batched: Rewrite, fuse:
     in_slices = seq(longer_operands(slices * depth), depending(lambda product: _sliced(product, slices)))
     sliced = seq(view_inward, outline, legal, at_products(in_slices))
     products = at_parts(in_global, NAME, "nothing is in global memory", argument(batched))
-    return seq(sliced, products, check(closed, NAME, ARRAY), hiding(in_global, lambda _: seq(fuse, added)))
+    return seq(
+        sliced,
+        products,
+        check(closed, NAME, ARRAY),
+        with_parts_abstracted(in_global, lambda _: seq(fuse, added)),
+    )
 
 
 def _sliced(product: Expr, slices: int) -> Rewrite:

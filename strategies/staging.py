@@ -10,7 +10,7 @@ from rewrites.rule import Rule
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.constraints import PATTERNS, pattern
-from strategies.contiguity import Context, Known, Lying, element, in_context, lying
+from strategies.contiguity import Context, Contiguity, Known, contiguity_of, element, in_context
 from strategies.core import Rewrite, Strategy, argument, check, fail, function, id_, seq, top_down
 from strategies.places import mapped
 from strategies.products import is_fold
@@ -39,7 +39,7 @@ class Copies:
     bulk: bool = False
 
     def primitive(self, tile: Known) -> str:
-        computed = isinstance(tile, Lying) and tile.computed
+        computed = isinstance(tile, Contiguity) and tile.computed
         return "copyAsync" if self.asynchronous and not computed else "copyThreads"
 
     def rule(self, tile: Known, type_: Type) -> Rule:
@@ -68,7 +68,7 @@ class Copies:
 
 def _by_columns(tile: Known) -> bool:
     """Whether the columns of a tile lie side by side in memory."""
-    return isinstance(tile, Lying) and tile.dimensions == (True, False)
+    return isinstance(tile, Contiguity) and tile.dimensions == (True, False)
 
 
 def tiles_of(term: Expr) -> Pair | None:
@@ -95,8 +95,8 @@ def stage(copies: Copies, stages: int, known: Context) -> Strategy:
         if applied is None or types is None:
             return fail
         if copies.bulk:
-            return _bulk(copies, stages, types, element(lying(applied[2][2], context)))
-        first, second = _both(element(lying(applied[2][2], context)))
+            return _bulk(copies, stages, types, element(contiguity_of(applied[2][2], context)))
+        first, second = _both(element(contiguity_of(applied[2][2], context)))
         how = (copies.primitive(first), copies.primitive(second))
         return seq(
             s.STAGE[how].with_sizes(p=copies.padding, q=copies.padding),

@@ -34,8 +34,9 @@ from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
 from rise.types import shape
 from strategies import constraints
+from strategies.abstraction import with_parts_abstracted
 from strategies.bulk import stored_in_bulk
-from strategies.contiguity import lying
+from strategies.contiguity import contiguity_of
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -59,7 +60,6 @@ from strategies.core import (
 from strategies.default import lowered
 from strategies.demands import PROGRAMS, TILES, Check, met
 from strategies.finished import finished
-from strategies.hide import hiding
 from strategies.kernels import each_product_kernel
 from strategies.normal_forms import form_outward, fuse_once, view_inward
 from strategies.places import arguments, computes, in_inputs, mapped
@@ -81,7 +81,7 @@ from strategies.products import (
     separate_prologue,
 )
 from strategies.rounding import rounded_up
-from strategies.settings import taking
+from strategies.settings import parameters_from
 from strategies.split_k import over_blocks
 from strategies.staging import Copies, stage
 
@@ -102,33 +102,33 @@ class Parameters:
     stages: int = 3
     padding: int = 8
     vector: int = 8
-    group: int = 0
+    raster_group: int = 0
     epilogue: str = "shared"
-    asynchronous: bool = True
-    split_k: int = 1
+    cp_async: bool = True
+    slice_k: int = 1
     swizzled: bool = False
-    fetch: bool = False
-    split_k_blocks: int = 1
-    roles: bool = False
-    blocks: int = 0
+    prefetch_fragments: bool = False
+    split_k: int = 1
+    warp_specialised: bool = False
+    persistent_blocks: int = 0
     cluster: int = 1
-    in_turn: int = 1
+    ping_pong: int = 1
 
     @property
-    def by_groups(self) -> bool:
+    def uses_wgmma(self) -> bool:
         """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
         return family(self.fragment) is Family.WGMMA
 
     @property
     def copies(self) -> Copies:
-        warps = self.split_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
+        warps = self.slice_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
         return Copies(
-            (128 if self.by_groups else 32) * warps,
+            (128 if self.uses_wgmma else 32) * warps,
             self.vector,
             self.padding,
-            self.asynchronous,
+            self.cp_async,
             self.swizzled,
-            self.by_groups,
+            self.uses_wgmma,
         )
 
 
@@ -210,7 +210,7 @@ def at_step(s: Rewrite) -> Strategy:
     return Strategy("at_step", run)
 
 
-@taking(Parameters)
+@parameters_from(Parameters)
 def tensor_core(p: Parameters) -> Strategy:
     """From products of matrices to tensor cores. Applies to definitions whose core is a product.
 
@@ -225,23 +225,23 @@ def tensor_core(p: Parameters) -> Strategy:
     stages:    how many tiles of operands are in shared memory, or on their way; 0: none go through it
     padding:   elements added to rows in shared memory, so that columns lie in different banks
     vector:    elements that a thread copies at once, up to 16 bytes
-    group:     blocks in groups of so many rows of tiles, for the sake of the cache; 0: row by row
+    raster_group:     blocks in groups of so many rows of tiles, for the sake of the cache; 0: row by row
     epilogue:  `direct`: finished on fragments; `shared`: through shared memory, in whole rows; `bulk`:
                finished on fragments of warpgroups, then through shared memory by bulk stores
-    split_k:   among how many sets of warps a step of k is shared out
-    fetch:     fragments of the next instructions are loaded while these compute
+    slice_k:   among how many sets of warps a step of k is shared out
+    prefetch_fragments:     fragments of the next instructions are loaded while these compute
     swizzled:  rows in shared memory of 32, 64 or 128 bytes are swizzled instead of padded
-    asynchronous: tiles are copied past the registers (sm_80 and later); else they are prefetched into them
-    split_k_blocks: among how many blocks the sums of a tile are shared out; a second kernel adds them
-    roles:     a further warpgroup only loads, for those that compute
-    blocks:    so many blocks stay and compute one tile after the other; 0: a block for each tile
+    cp_async: tiles are copied past the registers (sm_80 and later); else they are prefetched into them
+    split_k: among how many blocks the sums of a tile are shared out; a second kernel adds them
+    warp_specialised:     a further warpgroup only loads, for those that compute
+    persistent_blocks:    so many blocks stay and compute one tile after the other; 0: a block for each tile
     cluster:   so many neighbours in the order of tiles load together what they have in common
-    in_turn:   so many warpgroups compute a block's tiles in turn: one multiplies, another finishes its tile
+    ping_pong:   so many warpgroups compute a block's tiles in turn: one multiplies, another finishes its tile
     """
     validate(p)
     whole = schedule(p)
-    if p.split_k_blocks > 1:
-        whole = over_blocks(p.split_k_blocks, p.block[2], demands(p, PROGRAMS), whole, in_tiles)
+    if p.split_k > 1:
+        whole = over_blocks(p.split_k, p.block[2], demands(p, PROGRAMS), whole, in_tiles)
     return Strategy("tensor_core", finished(in_inputs(each_product_kernel(whole, lowered))))
 
 
@@ -253,7 +253,7 @@ def validate(p: Parameters) -> None:
         ("warp m by fragment m", p.warp[0], p.fragment[0]),
         ("warp n by fragment n", p.warp[1], p.fragment[1]),
         ("block k by fragment k", p.block[2], p.fragment[2]),
-        ("block k by split_k times fragment k", p.block[2], p.split_k * p.fragment[2]),
+        ("block k by slice_k times fragment k", p.block[2], p.slice_k * p.fragment[2]),
     ):
         if inner < 1 or outer < 1 or outer % inner:
             raise StrategyError("R0604", f"tensor_core: {name}: {inner} does not divide {outer}")
@@ -264,35 +264,39 @@ def validate(p: Parameters) -> None:
         ("stages", p.stages, 0),
         ("padding", p.padding, 0),
         ("vector", p.vector, 1),
-        ("group", p.group, 0),
-        ("blocks", p.blocks, 0),
+        ("raster_group", p.raster_group, 0),
+        ("persistent_blocks", p.persistent_blocks, 0),
         ("cluster", p.cluster, 1),
-        ("in_turn", p.in_turn, 1),
-        ("split_k_blocks", p.split_k_blocks, 1),
+        ("ping_pong", p.ping_pong, 1),
+        ("split_k", p.split_k, 1),
     ):
         if value < least:
             raise StrategyError("R0609", f"tensor_core: {name} is {value}, and must be at least {least}")
-    if p.split_k > 1 and p.epilogue != "shared":
-        message = f"tensor_core: split_k is {p.split_k}: partial sums are added in shared memory"
+    if p.slice_k > 1 and p.epilogue != "shared":
+        message = f"tensor_core: slice_k is {p.slice_k}: partial sums are added in shared memory"
         raise StrategyError("R0609", message, hint="use `epilogue=shared`")
-    if (p.blocks or p.cluster > 1) and not p.group:
+    if (p.persistent_blocks or p.cluster > 1) and not p.raster_group:
         message = "tensor_core: blocks and clusters take tiles from one list"
-        raise StrategyError("R0609", message, hint="use `group=1` or more")
-    if p.cluster > 1 and p.split_k_blocks > 1:
+        raise StrategyError("R0609", message, hint="use `raster_group=1` or more")
+    if p.cluster > 1 and p.split_k > 1:
         message = (
             f"tensor_core: cluster is {p.cluster}: slices of sums are a dimension of the grid in no cluster"
         )
-        raise StrategyError("R0609", message, hint="use `cluster=1`, or `split_k_blocks=1`")
-    if p.blocks % p.cluster:
-        message = f"tensor_core: blocks is {p.blocks}, no multiple of cluster, {p.cluster}"
+        raise StrategyError("R0609", message, hint="use `cluster=1`, or `split_k=1`")
+    if p.persistent_blocks % p.cluster:
+        message = (
+            f"tensor_core: persistent_blocks is {p.persistent_blocks}, no multiple of cluster, {p.cluster}"
+        )
         raise StrategyError("R0609", message)
-    if p.in_turn > 1 and not (p.roles and p.blocks and p.warp == p.block[:2]):
+    if p.ping_pong > 1 and not (p.warp_specialised and p.persistent_blocks and p.warp == p.block[:2]):
         message = "tensor_core: warpgroups that compute in turn have a tile each, and others that load"
-        raise StrategyError("R0609", message, hint="`roles=true`, `blocks=132`, say, and warp is block")
-    if p.roles and not p.by_groups:
+        raise StrategyError(
+            "R0609", message, hint="`warp_specialised=true`, `persistent_blocks=132`, say, and warp is block"
+        )
+    if p.warp_specialised and not p.uses_wgmma:
         message = "tensor_core: roles are for warpgroups"
         raise StrategyError("R0609", message, hint="use fragments of 64 × n × 16")
-    if p.by_groups and p.stages < 2:
+    if p.uses_wgmma and p.stages < 2:
         message = f"tensor_core: stages is {p.stages}: warpgroups multiply what bulk copies brought"
         raise StrategyError("R0609", message, hint="use `stages=2` or more")
     if p.swizzled and p.stages and family(p.fragment) is Family.WMMA:
@@ -304,7 +308,7 @@ def validate(p: Parameters) -> None:
     if p.padding % 8:
         message = f"tensor_core: padding is {p.padding}; rows of tiles start at multiples of 8 elements"
         raise StrategyError("R0609", message)
-    if p.epilogue == "bulk" and not p.by_groups:
+    if p.epilogue == "bulk" and not p.uses_wgmma:
         message = "tensor_core: epilogue is `bulk`: only fragments of warpgroups, 64×n×16, are stored so"
         raise StrategyError("R0609", message, hint="use `epilogue=direct`")
     if p.epilogue not in EPILOGUES:
@@ -322,7 +326,7 @@ def schedule(p: Parameters) -> Strategy:
         check(contains(is_product), "tensor_core", NO_PRODUCT),
         demands(p, PROGRAMS),
         seq(first_inside, check(bulk_operands, "tensor_core", NOT_IN_BULK))
-        if p.by_groups
+        if p.uses_wgmma
         else separate_prologue,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
         demands(p, TILES),
@@ -358,21 +362,21 @@ def without_prologue(p: Placed, computed: list[Expr], columns: Nat) -> Strategy:
     """The schedule of a program in which the operands that are computed are names."""
 
     def make(hidden: Mapping[str, Expr]) -> Strategy:
-        known = {name: lying(matrix, {}) for name, matrix in hidden.items()}
+        known = {name: contiguity_of(matrix, {}) for name, matrix in hidden.items()}
         staged = stage(p.copies, p.stages, known) if p.stages else id_
         return seq(_schedule(p, columns), staged, roles_of(p))
 
-    return hiding(lambda part: any(part is matrix for matrix in computed), make)
+    return with_parts_abstracted(lambda part: any(part is matrix for matrix in computed), make)
 
 
 def _schedule(p: Placed, columns: Nat) -> Strategy:
     in_block = shared_epilogue(p) if p.epilogue == "shared" else direct_epilogue(p)
     across = columns.exact_quotient(nat(p.block[1]))
-    if p.group and across is not None:
+    if p.raster_group and across is not None:
         return seq(
             tile_output_flat(p.block[0], p.block[1], across),
             arguments(4, mapped(in_block)),
-            arguments(4, RASTERISE.with_sizes(g=p.group, c=across)),
+            arguments(4, RASTERISE.with_sizes(g=p.raster_group, c=across)),
             arguments(5, seq(low.MAP_BLOCK.with_sizes(d=0), workers_of_grid(p))),
         )
     blocks = seq(low.MAP_BLOCK.with_sizes(d=1), mapped(low.MAP_BLOCK.with_sizes(d=0)))
@@ -383,8 +387,10 @@ def workers_of_grid(p: Parameters) -> Strategy:
     """The blocks of a map over tiles: in clusters, and fewer than tiles."""
     persist = low.CLUSTERS_PERSIST if p.cluster > 1 else low.BLOCKS_PERSIST
     clusters = low.BLOCKS_IN_CLUSTERS.with_sizes(d=0, c=p.cluster) if p.cluster > 1 else id_
-    staying = top_down(persist.with_sizes(d=0, p=p.blocks // p.cluster)) if p.blocks else id_
-    groups = low.WARPGROUPS_IN_TURN.with_sizes(d=0, w=p.in_turn) if p.in_turn > 1 else id_
+    staying = (
+        top_down(persist.with_sizes(d=0, p=p.persistent_blocks // p.cluster)) if p.persistent_blocks else id_
+    )
+    groups = low.WARPGROUPS_PING_PONG.with_sizes(d=0, w=p.ping_pong) if p.ping_pong > 1 else id_
     return seq(groups, top_down(clusters), staying)
 
 
@@ -392,7 +398,7 @@ def roles_of(p: Parameters) -> Strategy:
     """One warpgroup loads, the others compute."""
     consumers = (p.block[0] // p.warp[0]) * (p.block[1] // p.warp[1])
     roles = low.REDUCE_ROLES.with_sizes(s=p.stages, p=1, c=consumers)
-    return everywhere(roles) if p.roles else id_
+    return everywhere(roles) if p.warp_specialised else id_
 
 
 def direct_epilogue(p: Parameters) -> Strategy:
@@ -415,7 +421,7 @@ kept_shared = s.KEEP_SHARED.with_sizes(p=8)
 
 def shared_epilogue(p: Placed) -> Strategy:
     """A block's tile: the product goes through shared memory, so that all threads finish rows of it."""
-    of_product = sliced_product(p) if p.split_k > 1 else seq(product(p), to_workers(p), kept_shared)
+    of_product = sliced_product(p) if p.slice_k > 1 else seq(product(p), to_workers(p), kept_shared)
     return seq(
         at_products(of_product),
         depending(lambda term: s.BY_THREADS.with_sizes(**p.finishing.of(term.type))),
@@ -452,9 +458,9 @@ by_itself = to_level("by_itself", low.MAP_SEQ_UNROLL)  # there is one tile for e
 
 
 def to_workers(p: Parameters) -> Strategy:
-    if p.in_turn > 1:
+    if p.ping_pong > 1:
         return by_itself
-    return to_warpgroups if p.by_groups else to_warps
+    return to_warpgroups if p.uses_wgmma else to_warps
 
 
 def warp_tiles(p: Parameters) -> Strategy:
@@ -471,7 +477,7 @@ def fragment_tiles(p: Parameters) -> Strategy:
 def epilogue_tiles(p: Parameters) -> Strategy:
     """The tile of a block by warps and by fragments, the product being left as it is."""
     tiled = seq(warp_tiles(p), arguments(4, mapped(fragment_tiles(p))))
-    return hiding(is_product, lambda _: tiled)
+    return with_parts_abstracted(is_product, lambda _: tiled)
 
 
 def product(p: Parameters) -> Strategy:
@@ -498,19 +504,19 @@ def fragments(p: Parameters) -> Strategy:
 
 
 def load_once(p: Parameters) -> Strategy:
-    if p.by_groups:
+    if p.uses_wgmma:
         return everywhere(LOAD_FIRST) if p.load_once else id_
-    if p.fetch:
+    if p.prefetch_fragments:
         return everywhere(t.FETCH)
     return everywhere(t.LOAD_ONCE) if p.load_once else id_
 
 
 def sliced_product(p: Parameters) -> Strategy:
-    """The same with the steps of k shared out among `split_k` times as many warps; their sums are added.
+    """The same with the steps of k shared out among `slice_k` times as many warps; their sums are added.
 
     The partial sums are put into shared memory: adding them is left to whoever reads the result.
     """
-    slices = SLICE_REDUCTION.with_sizes(w=p.block[2] // p.split_k)
+    slices = SLICE_REDUCTION.with_sizes(w=p.block[2] // p.slice_k)
     in_slice = mapped(seq(warp_tiles(p), arguments(4, mapped(fragments(p)))))
     fold = seq(check(is_fold, "a reduction"), view_inward, flatten)
     # the maps over slices and over warps as one, and the accumulator with it

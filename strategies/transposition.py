@@ -12,7 +12,7 @@ from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.types import shape
 from strategies.blocks import Block, refuse
-from strategies.contiguity import Lying, lying
+from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Rewrite, Strategy, argument, depending, seq
 from strategies.finished import finished
 from strategies.places import arguments, in_inputs, mapped
@@ -31,8 +31,8 @@ def transposition(tile: int = 64, threads: int = 256, vector: int = 4, padding: 
         raise StrategyError("R0609", reason)
 
     def chosen(term: Expr) -> Rewrite:
-        known = lying(term, {})
-        if not isinstance(known, Lying) or known.dimensions != (True, False):
+        known = contiguity_of(term, {})
+        if not isinstance(known, Contiguity) or known.dimensions != (True, False):
             return refuse("transposition", "expected a matrix whose columns lie side by side in memory")
         return tiled(tile, tile, through_shared(tile, block, padding))
 

@@ -1,4 +1,7 @@
-"""Dependencies point one way: rise ◀ rewrites ◀ strategies, rise ◀ codegen; rise/cli may use them all."""
+"""Dependencies point one way: rise ◀ rewrites ◀ strategies, rise ◀ codegen ◀ bench; rise/cli uses them all.
+
+The parts of codegen are layers: each imports only from those below it.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("rise", "rewrites", "strategies", "codegen")
+PACKAGES = ("rise", "rewrites", "strategies", "codegen", "bench")
 ALLOWED = {
     "rise": {"rise"},
     "rise/cli": set(PACKAGES),
     "rewrites": {"rise", "rewrites"},
     "strategies": {"rise", "rewrites", "strategies"},
     "codegen": {"rise", "codegen"},
+    "bench": set(PACKAGES),
 }
 
 
@@ -47,6 +51,58 @@ def test_imports_point_one_way() -> None:
     assert not wrong
 
 
+# of codegen, from below; parts in one line do not import each other
+LAYERS = (
+    ("codegen.cache",),
+    ("codegen.ir",),
+    ("codegen.lower",),
+    ("codegen.passes.analysis",),
+    ("codegen.passes",),
+    ("codegen.cuda",),
+    ("codegen.host",),
+    ("codegen.emulation", "codegen.runtime"),
+    ("codegen.pipeline",),
+    ("codegen.execute",),
+    ("codegen.compiled",),
+    ("codegen",),
+)
+
+
+def layer_of(module: str) -> tuple[int, str] | None:
+    """The height of a module of codegen, and its part."""
+    found = [
+        (height, part)
+        for height, parts in enumerate(LAYERS)
+        for part in parts
+        if module == part or module.startswith(part + ".")
+    ]
+    return max(found, key=lambda each: len(each[1]), default=None)
+
+
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_layers_of_codegen_import_downward() -> None:
+    wrong, seen = [], 0
+    for path in sorted((ROOT / "codegen").rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        here = layer_of(name)
+        assert here is not None, f"{name} is in no layer"
+        for other in imported_modules(ast.parse(path.read_text(encoding="utf-8"))):
+            there = layer_of(other)
+            if there is None or there[1] == here[1]:
+                continue
+            seen += 1
+            wrong += [f"{name} imports {other}"] if there[0] >= here[0] else []
+    assert not wrong
+    assert seen > 200
+
+
 def test_the_parser_library_stays_in_the_parser() -> None:
     users = {
         path.relative_to(ROOT).as_posix().rsplit("/", 1)[0]
@@ -57,7 +113,7 @@ def test_the_parser_library_stays_in_the_parser() -> None:
 
 
 # where files are written: by the one module that does it whole or not at all, and into new places of a cache
-WRITERS = {"rise/files.py", "codegen/cache.py", "codegen/runtime/compiling.py", "codegen/bench/build.py"}
+WRITERS = {"rise/files.py", "codegen/cache.py", "codegen/runtime/compiling.py", "bench/build.py"}
 
 
 def writes(call: ast.Call) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pages import assert_printed, calls, files
 
-from codegen.emulator import compiler
+from codegen.emulation.emulator import compiler
 
 PAGE = Path(__file__).parent.parent / "docs" / "tutorial.md"
 FAILS = ("forgetFactor", "R0904")  # what the commands print that are meant to fail

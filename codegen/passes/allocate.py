@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from codegen import imperative as i
-from codegen.identifiers import shown
-from codegen.launch import Launch, Sharing, number
+from codegen.ir import imperative as i
+from codegen.ir.buffers import BARRIERS, bytes_of
+from codegen.ir.identifiers import shown
+from codegen.ir.launch import Launch, Sharing, number
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, ceiling_quotient, constant, nat, quotient, remainder, variable
-from rise.source import Origin
-from rise.types import Array, Data, Index, Layout, Scalar, Space
+from rise.types import Array, Layout, Space
 
 SHARED_LIMIT = 227 * 1024
 ALIGNMENT = 128
 # whose workers have buffers in shared memory of their own
 BLOCKS = (i.Level.CLUSTER, i.Level.BLOCK)
 OWNERS = (i.Level.WARP, i.Level.WARPGROUP)
-# of a buffer that is a ring of mbarriers
-BARRIERS = Layout("barriers")
 
 
 def shares(function: i.Function, launch: Launch) -> i.Function:
@@ -53,19 +51,6 @@ def _shares(command: i.Command, launch: Launch) -> i.Command:
         return replace(access, indices=tuple(mine + indices[len(sizes) :]))
 
     return replace(command, type=type_, body=i.rebuild(command.body, i.Access, own), owners=())
-
-
-def bytes_of(type_: Data, origin: Origin = None) -> int:
-    """The size of a value in memory."""
-    total = 1
-    while isinstance(type_, Array):
-        total *= number(type_.size, "the size of a buffer", origin)
-        type_ = type_.element
-    if isinstance(type_, Scalar):
-        return total * type_.bytes
-    if isinstance(type_, Index):
-        return total * 4
-    raise TranslationError("R0715", f"`{type_}` cannot be stored in memory")
 
 
 def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
@@ -182,7 +167,7 @@ def goes_around(command: i.Command, launch: Launch) -> bool:
         case i.For(_, count):
             return count != constant(1)
         case i.ParallelFor():
-            return launch.sharing(command) is Sharing.IN_TURN
+            return launch.sharing(command) is Sharing.STRIDED
         case _:
             return False
 
@@ -190,7 +175,7 @@ def goes_around(command: i.Command, launch: Launch) -> bool:
 def _copies(loop: i.ParallelFor, launch: Launch) -> int:
     """How many workers of a loop have a buffer each."""
     workers = launch.workers(loop.level, loop.dimension)
-    if loop.level is i.Level.WARP or launch.sharing(loop) is Sharing.IN_TURN or loop.count.value is None:
+    if loop.level is i.Level.WARP or launch.sharing(loop) is Sharing.STRIDED or loop.count.value is None:
         return number(nat(workers), "the number of workers")
     return loop.count.value
 
@@ -198,7 +183,7 @@ def _copies(loop: i.ParallelFor, launch: Launch) -> int:
 def _number(loop: i.ParallelFor, launch: Launch) -> Nat:
     """The worker that runs an iteration: its index, or, where they take turns, that modulo their number."""
     index = variable(loop.index)
-    in_turn = launch.sharing(loop) is Sharing.IN_TURN
+    in_turn = launch.sharing(loop) is Sharing.STRIDED
     return remainder(index, nat(launch.workers(loop.level, loop.dimension))) if in_turn else index
 
 

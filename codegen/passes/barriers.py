@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from codegen import imperative as i
-from codegen.launch import GRIDS, Launch, Sharing
-from codegen.passes.allocate import BARRIERS, Region, goes_around
-from codegen.passes.uses import (
+from codegen.ir import imperative as i
+from codegen.ir.buffers import BARRIERS
+from codegen.ir.launch import GRIDS, Launch, Sharing
+from codegen.passes.allocate import Region, goes_around
+from codegen.passes.analysis.dependences import (
     EARLIER,
     GROUPS,
     WARPS,
@@ -33,8 +34,6 @@ from codegen.passes.uses import (
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, variable
 from rise.types import Space
-
-__all__ = ["insert_barriers", "target_of"]
 
 Uses = frozenset[Use]
 NOTHING: Uses = frozenset()
@@ -129,7 +128,7 @@ def _with_loops(
 ) -> Iterator[tuple[i.Command, frozenset[int]]]:
     """Every command, in order, and which loops around it have iterations that follow each other."""
     yield command, around
-    if isinstance(command, i.Roles):
+    if isinstance(command, i.WarpSpecialise):
         return  # who loads does not wait for those who write
     if goes_around(command, launch):
         around |= {id(command)}
@@ -210,7 +209,7 @@ class _Inserting:
                 # a warpgroup as a whole has its turn, or not, and then it has waited for nothing
                 body, after = self.go(command.body, before)
                 return replace(command, body=body), before | after
-            case i.Roles():
+            case i.WarpSpecialise():
                 consume, after = self.go(command.consume, before)
                 waiting, after = self.waited_for(frozenset(use for use in after if use.storing), after)
                 consume = i.rebuild(i.sequence(consume, *waiting), i.Barrier, _of_consumers)
@@ -267,7 +266,7 @@ class _Inserting:
 
     def _iterations_of_one(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
         """A loop of one iteration, which follows no other."""
-        body, after = self.inside(_light(loop)).go(loop.body, before)
+        body, after = self.inside(_as_loop(loop)).go(loop.body, before)
         return replace(loop, body=body), after
 
     def _loop(self, loop: i.For | i.ParallelFor, before: Uses, by: Nat) -> tuple[i.Command, Uses]:
@@ -275,7 +274,7 @@ class _Inserting:
 
         by: so many iterations an earlier one was earlier
         """
-        inner = self.inside(_light(loop))
+        inner = self.inside(_as_loop(loop))
         _, once = inner.go(loop.body, NOTHING)
         if isinstance(loop, i.ParallelFor) or loop.pattern.startswith("map"):
             once = frozenset(replace(u, mapped=u.written and u.buffer in self.here) for u in once)
@@ -285,13 +284,13 @@ class _Inserting:
             # nothing separates an iteration from those long before it
             by = variable(EARLIER + loop.index)
             body, after = inner.go(loop.body, before | _earlier(once, loop.index, by))
-            return replace(loop, body=body), _anywhere(after, loop.index)
+            return replace(loop, body=body), _any_iteration(after, loop.index)
         # what the barriers inside have separated is not pending at the end, so fewer of them may do
         pending = after - before
         fewer, end = inner.go(loop.body, before | _earlier(pending, loop.index, by))
         if _barriers(fewer) < _barriers(body) and end - before <= pending:
             body, after = fewer, end
-        return replace(loop, body=body), _anywhere(after, loop.index)
+        return replace(loop, body=body), _any_iteration(after, loop.index)
 
     def _still_copying(self, inner: _Inserting, loop: i.For | i.ParallelFor, once: Uses, by: Nat) -> Uses:
         """At the end of an iteration: the copies that earlier ones started, and did not wait for."""
@@ -315,9 +314,9 @@ class _Inserting:
 
     def _iterations(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
         """A worker has one iteration, or one after the other."""
-        if self.launch.sharing(loop) is Sharing.IN_TURN:
+        if self.launch.sharing(loop) is Sharing.STRIDED:
             return self._loop(loop, before, variable(EARLIER + loop.index))
-        body, after = self.inside(_light(loop)).go(loop.body, before)
+        body, after = self.inside(_as_loop(loop)).go(loop.body, before)
         return replace(loop, body=body), after
 
     # --- commands -------------------------------------------------------------------------------------
@@ -410,7 +409,7 @@ class _Inserting:
 
 def _rings_of_roles(body: i.Command) -> frozenset[str]:
     """What some warpgroups load and others read: mbarriers say when."""
-    loads = (c.produce for c in i.commands(body) if isinstance(c, i.Roles))
+    loads = (c.produce for c in i.commands(body) if isinstance(c, i.WarpSpecialise))
     return frozenset(
         c.target.buffer
         for load in loads
@@ -431,7 +430,7 @@ def _of_consumers(barrier: i.Barrier) -> i.Barrier:
     return i.Barrier(i.Scope.CONSUMERS) if barrier.scope is i.Scope.BLOCK else barrier
 
 
-def _light(loop: i.For | i.ParallelFor) -> Loop:
+def _as_loop(loop: i.For | i.ParallelFor) -> Loop:
     made = loop_of(loop)
     if made is None:
         raise TranslationError("R0799", "internal: a loop is no loop")
@@ -447,6 +446,6 @@ def _earlier(pending: Iterable[Use], index: str, by: Nat) -> Uses:
     return frozenset(use.substitute(index, variable(index) - by) for use in pending)
 
 
-def _anywhere(pending: Iterable[Use], index: str) -> Uses:
+def _any_iteration(pending: Iterable[Use], index: str) -> Uses:
     """The uses as those of any iteration."""
     return frozenset(use.after(index) for use in pending)

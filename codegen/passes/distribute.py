@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from codegen import imperative as i
-from codegen.identifiers import shown
+from codegen.ir import imperative as i
+from codegen.ir.identifiers import shown
 from rise.errors import TranslationError
 from rise.nat import Nat, variable
 from rise.types import Array, Space

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from codegen import imperative as i
-from codegen.launch import Launch
-from codegen.passes.counters import count_remainders
-from codegen.passes.elements import fuse_elements
-from codegen.passes.linear import linear_indices
-from codegen.passes.loops import split_loops
-from codegen.passes.names import name_operations, name_starts
-from codegen.passes.scalars import define_indices
+from codegen.ir import imperative as i
+from codegen.ir.launch import Launch
+from codegen.passes.common_subexpressions import name_operations, name_starts
+from codegen.passes.fuse_fragment_loops import fuse_elements
+from codegen.passes.index_scalars import define_indices
+from codegen.passes.linearise import linear_indices
+from codegen.passes.split_loops import split_loops
+from codegen.passes.strength_reduction import count_remainders
 from codegen.passes.workers import name_workers
 
 INDEX_PASSES: tuple[tuple[str, Callable[[i.Function, Launch], i.Function]], ...] = (

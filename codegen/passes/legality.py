@@ -6,11 +6,11 @@ Levels nest as the hardware does; fragments belong to a warp; no two threads wri
 
 from __future__ import annotations
 
-from codegen import imperative as i
-from codegen.identifiers import shown
-from codegen.launch import Launch
-from codegen.passes.uses import target_of
-from codegen.passes.writers import check_writers
+from codegen.ir import imperative as i
+from codegen.ir.identifiers import shown
+from codegen.ir.launch import Launch
+from codegen.passes.analysis.dependences import target_of
+from codegen.passes.analysis.race_check import check_writers
 from rise.errors import TranslationError
 from rise.nat import Nat
 from rise.source import Origin
@@ -24,7 +24,7 @@ ABOVE: dict[i.Level, frozenset[i.Level]] = {
     i.Level.WARP: BLOCKS,
     i.Level.LANE: BLOCKS | {i.Level.WARP},
     i.Level.WARPGROUP: BLOCKS,
-    i.Level.MEMBER: BLOCKS | {i.Level.WARPGROUP},
+    i.Level.WARPGROUP_THREAD: BLOCKS | {i.Level.WARPGROUP},
 }
 
 
@@ -61,7 +61,7 @@ def _nesting(loop: i.ParallelFor, around: tuple[i.ParallelFor, ...]) -> None:
 
 def _in_warp(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
     levels = {loop.level for loop in around}
-    if i.Level.WARPGROUP in levels and i.Level.MEMBER not in levels:
+    if i.Level.WARPGROUP in levels and i.Level.WARPGROUP_THREAD not in levels:
         return
     if i.Level.WARP not in levels or i.Level.LANE in levels:
         raise TranslationError(

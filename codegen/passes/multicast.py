@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from codegen import imperative as i
-from codegen.launch import derive
+from codegen.ir import imperative as i
+from codegen.ir.launch import derive
 from rise.nat import variable
 
 ROWS = 8  # of a swizzling pattern: parts begin where it does
@@ -33,10 +33,10 @@ def multicast(function: i.Function) -> i.Function:
             made[parameter.name] = parameter
             return new
 
-        def produce(roles: i.Roles) -> i.Roles:
+        def produce(roles: i.WarpSpecialise) -> i.WarpSpecialise:
             return replace(roles, produce=i.rebuild(roles.produce, i.BulkCopy, load))
 
-        return i.rebuild(loop, i.Roles, produce)
+        return i.rebuild(loop, i.WarpSpecialise, produce)
 
     def go(command: i.Command) -> i.Command:
         if isinstance(command, i.ParallelFor) and command.level is i.Level.BLOCK:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from codegen import imperative as i
-from codegen.launch import derive
-from codegen.passes.turns import with_turns
+from codegen.ir import imperative as i
+from codegen.ir.launch import derive
+from codegen.passes.analysis.executions import with_turns
 from rise.nat import Atom, Nat, NatVariable, constant
 
 

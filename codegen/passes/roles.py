@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from codegen import imperative as i
-from codegen.launch import WARP, WARPGROUP, Launch, derive
-from codegen.passes.allocate import BARRIERS
-from codegen.passes.fresh import names_of
-from codegen.passes.turns import with_turns
+from codegen.ir import imperative as i
+from codegen.ir.buffers import BARRIERS
+from codegen.ir.launch import WARP, WARPGROUP, Launch, derive
+from codegen.passes.analysis.executions import with_turns
+from codegen.passes.analysis.fresh import names_of
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
@@ -37,7 +37,7 @@ BARRIER = Scalar("u64")  # what an mbarrier takes in memory
 def split_roles(function: i.Function) -> i.Function:
     """The pass."""
     _check_turns(function.body)
-    found = [c for c in i.commands(function.body) if isinstance(c, i.Roles)]
+    found = [c for c in i.commands(function.body) if isinstance(c, i.WarpSpecialise)]
     if not found:
         return function
     launch, turns = derive(function.body), _taking_turns(function.body)
@@ -54,13 +54,13 @@ def split_roles(function: i.Function) -> i.Function:
     maps = i.Elected(
         i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), thread=WARPGROUP * consumers
     )
-    setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.Roles)), maps)
+    setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.WarpSpecialise)), maps)
     common = frozenset(name for roles in found for name in _emptied_by_all(roles))
     meet = i.Scope.CLUSTER if launch.cluster > 1 else i.Scope.BLOCK
     whole: i.Command = replace(
         first,
         consumers=consumers,
-        setup=i.sequence(_counting_all(setup, common, launch.cluster), i.Barrier(meet), i.FollowKernel()),
+        setup=i.sequence(_counting_all(setup, common, launch.cluster), i.Barrier(meet), i.GridDependency()),
         produce=produce,
         consume=i.rebuild(
             consume,
@@ -97,17 +97,15 @@ def _check_turns(command: i.Command) -> None:
         elif outside or part.count != dealt[0].count:
             message = f"{part.count} warpgroups do this in turn, and not all pipelines with roles"
         if message:
-            hint = (
-                "`inTurn` is for what has pipelines with roles in it, `reduceRoleSplit`: all of them, or none"
-            )
+            hint = "in `pingPong` all pipelines are `reduceRoleSplit`, or none is"
             raise TranslationError("R0734", message, part.origin, hint)
 
 
 def _pipelines(command: i.Command) -> int:
-    return sum(isinstance(c, i.Roles) for c in i.commands(command))
+    return sum(isinstance(c, i.WarpSpecialise) for c in i.commands(command))
 
 
-def _check(roles: i.Roles, first: i.Roles, launch: Launch, taking_turns: int) -> None:
+def _check(roles: i.WarpSpecialise, first: i.WarpSpecialise, launch: Launch, taking_turns: int) -> None:
     together = launch.warps // 4 // taking_turns
     if together != roles.consumers or launch.block[1:] != (1, 1):
         message = f"{together} warpgroups compute together, and the pipeline says {roles.consumers}"
@@ -128,7 +126,7 @@ def _passing_on(function: i.Function, groups: int) -> i.Command:
     names = names_of(function)
 
     def go(command: i.Command) -> i.Command:
-        if not isinstance(command, i.Roles):
+        if not isinstance(command, i.WarpSpecialise):
             return i.with_inner(command, tuple(go(part) for part in i.inner(command)))
         name, p = names.fresh("baton"), variable(command.turn)
         mine, next_ = (i.Access(name, (remainder(p + ahead, groups),), BARRIER) for ahead in (0, 1))
@@ -165,7 +163,7 @@ def _counting_turns(body: i.Command, launch: Launch) -> i.Command:
 
     def use(command: i.Command, turn: Nat) -> i.Command:
         match command:
-            case i.Roles(turn=name):
+            case i.WarpSpecialise(turn=name):
                 number: dict[Atom, Nat] = {NatVariable(name): turn}
                 return i.rebuild(command, Nat, lambda n: n.substitute(number))
             case i.ParallelFor(_, _, index, count) if _in_turn(command):
@@ -180,7 +178,7 @@ def _counting_turns(body: i.Command, launch: Launch) -> i.Command:
 
 def _shared(command: i.Command) -> Iterator[i.New]:
     """The buffers in shared memory around pipelines, outermost first."""
-    if isinstance(command, i.Roles) or not _has_roles(command):
+    if isinstance(command, i.WarpSpecialise) or not _has_roles(command):
         return
     if isinstance(command, i.New) and command.space is Space.SHARED:
         yield command
@@ -189,14 +187,14 @@ def _shared(command: i.Command) -> Iterator[i.New]:
 
 
 def _has_roles(command: i.Command) -> bool:
-    return any(isinstance(c, i.Roles) for c in i.commands(command))
+    return any(isinstance(c, i.WarpSpecialise) for c in i.commands(command))
 
 
 def _project(
-    command: i.Command, role: Callable[[i.Roles], i.Command], everything: bool, shared: set[str]
+    command: i.Command, role: Callable[[i.WarpSpecialise], i.Command], everything: bool, shared: set[str]
 ) -> i.Command:
     """The program of one role: `everything` is for those who also do what is in no pipeline."""
-    if isinstance(command, i.Roles):
+    if isinstance(command, i.WarpSpecialise):
         return role(command)
     if not _has_roles(command):
         return command if everything else i.Skip()
@@ -213,7 +211,7 @@ def _elected(produce: i.Command, consumers: int) -> i.Command:
     return i.Elected(produce, thread=WARPGROUP * consumers)
 
 
-def _emptied_by_all(roles: i.Roles) -> set[str]:
+def _emptied_by_all(roles: i.WarpSpecialise) -> set[str]:
     """The barriers of slots that are empty when those of all blocks of the cluster have read them.
 
     They are those of rings into which a block loads for others. Where each loads for itself, nothing would

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from codegen import imperative as i
-from codegen.fragments import extents
-from codegen.identifiers import derived
-from codegen.named import BOOL, or_zero
-from codegen.passes.fresh import names_of
-from codegen.paths import flatten
-from codegen.translate import ALIGNED, VECTOR
+from codegen.ir import imperative as i
+from codegen.ir.fragments import extents
+from codegen.ir.identifiers import derived
+from codegen.ir.scalar_temporaries import BOOL, or_zero
+from codegen.lower.paths import flatten
+from codegen.lower.translate import ALIGNED, VECTOR
+from codegen.passes.analysis.fresh import names_of
 from rise.errors import TranslationError
 from rise.nat import Facts, Nat, NatVariable, at_least, constant, divides, less_than, simplify
 from rise.source import Origin

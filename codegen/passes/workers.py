@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeGuard
 
-from codegen import imperative as i
-from codegen.launch import WARP, WARPGROUP, Launch, Sharing
-from codegen.passes.fresh import names_of
-from codegen.passes.walk import rebuild_own
+from codegen.ir import imperative as i
+from codegen.ir.launch import WARP, WARPGROUP, Launch, Sharing
+from codegen.passes.analysis.fresh import names_of
+from codegen.passes.analysis.walk import rebuild_own
 from rise.nat import Atom, Nat, NatVariable, quotient, remainder, variable
 
 Workers = tuple[i.Level, int]
@@ -36,7 +36,7 @@ def worker(level: i.Level, dimension: int, launch: Launch) -> Nat:
             return remainder(variable("threadIdx.x"), WARP)
         case i.Level.WARPGROUP:
             return quotient(variable("threadIdx.x"), WARPGROUP)
-        case i.Level.MEMBER:
+        case i.Level.WARPGROUP_THREAD:
             return remainder(variable("threadIdx.x"), WARPGROUP)
         case i.Level.GRID:
             return block * launch.block[dimension] + thread
@@ -56,12 +56,12 @@ def name_workers(function: i.Function, launch: Launch) -> i.Function:
 
 def _has_one(command: i.Command, launch: Launch) -> TypeGuard[i.ParallelFor]:
     """Whether it is a loop that leaves one iteration, or none, to each worker."""
-    return isinstance(command, i.ParallelFor) and launch.sharing(command) is not Sharing.IN_TURN
+    return isinstance(command, i.ParallelFor) and launch.sharing(command) is not Sharing.STRIDED
 
 
 def _stem(level: i.Level, dimension: int) -> str:
     """`warp`, `lane`, `thread_x`, as a program would call it."""
-    within = (i.Level.WARPGROUP, i.Level.MEMBER, i.Level.WARP, i.Level.LANE)
+    within = (i.Level.WARPGROUP, i.Level.WARPGROUP_THREAD, i.Level.WARP, i.Level.LANE)
     return level.value if level in within else f"{level.value}_{'xyz'[dimension]}"
 
 

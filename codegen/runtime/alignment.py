@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen import imperative as i
+from codegen.ir import imperative as i
 from rise.types import Data, Scalar, Vector
 
 WIDEST = 16  # bytes that one instruction moves

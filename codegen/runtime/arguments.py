@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from codegen.buffers import members
-from codegen.host import HostCall, HostProgram
-from codegen.identifiers import shown
-from codegen.parameters import Part, as_number, results, stored, wrong_shape, wrong_type
+from codegen.host.parameters import Part, as_number, results, stored, wrong_shape, wrong_type
+from codegen.host.program import HostCall, HostProgram
+from codegen.ir.buffers import members
+from codegen.ir.identifiers import shown
 from codegen.runtime.alignment import alignments
 from codegen.runtime.arrays import UNKNOWN, Family, View, family_of
 from codegen.runtime.packing import POINTER, Field

@@ -21,7 +21,7 @@ from codegen.cache import cached
 from codegen.runtime.refusals import REFUSED, refuse
 from rise.errors import CompilationError
 
-HEADERS = Path(__file__).parent.parent / "device"
+HEADERS = Path(__file__).parent.parent / "cuda" / "device"
 INSTALL_HINT = "install the extra: pip install 'rise-lang[cuda]', or a CUDA toolkit with nvcc"
 FLAGS = ("--std=c++17", "--ptxas-options=-v")
 ENTRY = "Compiling entry function"  # so the report of a kernel begins

@@ -9,10 +9,12 @@ from threading import Lock
 from typing import Any
 from weakref import finalize
 
-from codegen import imperative as i
-from codegen.host import HostProgram, Launching, alone
-from codegen.parameters import without_loss
-from codegen.pipeline import Kernel
+from codegen.host.parameters import without_loss
+from codegen.host.program import HostProgram, Launching, alone
+from codegen.ir import imperative as i
+from codegen.ir.kernel import Kernel
+from codegen.ir.tensor_maps import ALIGNMENT as MAP_ALIGNMENT
+from codegen.ir.tensor_maps import ENCODED_BYTES, encode
 from codegen.runtime import libcuda
 from codegen.runtime.arguments import (
     CODES,
@@ -29,8 +31,6 @@ from codegen.runtime.compiling import compile_cubin
 from codegen.runtime.device import device_target, driver
 from codegen.runtime.packing import POINTER, Field, natural_offsets, packer
 from codegen.runtime.streams import as_handle, current, same
-from codegen.tensor_maps import ALIGNMENT as MAP_ALIGNMENT
-from codegen.tensor_maps import ENCODED_BYTES, encode
 from rise.interpret import dtype_of
 from rise.types import Array, Data, Scalar
 
@@ -132,7 +132,7 @@ class Loaded:
         offsets = self.driver.parameter_offsets(function, len(fields)) or natural_offsets(fields)
         layout = packer(fields, offsets)
         buffer = ctypes.create_string_buffer(layout.size)
-        early = any(isinstance(c, i.FollowKernel) for c in i.commands(launching.kernel.function.body))
+        early = any(isinstance(c, i.GridDependency) for c in i.commands(launching.kernel.function.body))
         go = self.driver.launcher(function, shape.shared_bytes, buffer, early=early)
         x, y, z = (int(extent) for extent in shape.grid)  # type: ignore[arg-type]  # numbers, by now
         grid, block, pack, lock = (x, y, z), shape.block, layout.pack_into, Lock()

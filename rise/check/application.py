@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rise.check.context import Context, argument_role, callee, counted
+from rise.check.dependent_arguments import Head, dependent_argument, primitive, reference
 from rise.check.difference import shown
-from rise.check.heads import Head, dependent_argument, primitive, reference
 from rise.check.repair import improve
 from rise.check.scope import Scope
 from rise.errors import TypeMismatch

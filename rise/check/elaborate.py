@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from rise.check import application, functions, heads
+from rise.check import application, dependent_arguments, functions
 from rise.check.context import NOWHERE, Context, plainly
 from rise.check.difference import shown
 from rise.check.scope import CONSTANTS, INFIX, UNARY, Scope, annotation, to_kind, unknown_value
@@ -25,7 +25,7 @@ from rise.primitives.declare import lookup
 from rise.primitives.declare import primitive as declared
 from rise.source import Span
 from rise.syntax import surface as s
-from rise.syntax.habits import element_hint
+from rise.syntax.foreign_idioms import element_hint
 from rise.syntax.resolve import APPLICATIONS
 from rise.types import BOOL, SCALARS, Dependent, Function, Kind, Pair, Parameter, Type, substitute_type
 
@@ -56,11 +56,11 @@ class Elaborator:
         if value is not None:
             return replace(value, origin=node.span)
         if node.name in scope.definitions:
-            return heads.reference(self, scope.definitions[node.name], (), scope, node.span)[0]
+            return dependent_arguments.reference(self, scope.definitions[node.name], (), scope, node.span)[0]
         if lookup(node.name) is not None:
-            return heads.primitive(self, node.name, (), scope, node.span)[0]
+            return dependent_arguments.primitive(self, node.name, (), scope, node.span)[0]
         if node.name in SCALARS:
-            cast = heads.primitive(self, "cast", (), scope, node.span)[0]
+            cast = dependent_arguments.primitive(self, "cast", (), scope, node.span)[0]
             self.unifier.unify(cast.arguments[1], SCALARS[node.name], node.span)  # type: ignore[union-attr, arg-type]
             return cast
         if self.pattern_variables is not None:
@@ -74,7 +74,7 @@ class Elaborator:
 
     def _operator(self, name: str, span: Span) -> Expr:
         """What an operator stands for, whatever the name of its primitive means here."""
-        return heads.primitive(self, name, (), Scope(), span, span)[0]
+        return dependent_arguments.primitive(self, name, (), Scope(), span, span)[0]
 
     # --- checking against an expected type --------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from rise.primitives.declare import REGISTRY
 from rise.source import Span
 from rise.suggest import nearest, suggestion
 from rise.syntax import surface as s
-from rise.syntax.habits import name_hint
+from rise.syntax.foreign_idioms import name_hint
 from rise.syntax.resolve import APPLICATIONS, KINDS, LAYOUTS, NOUNS, resolve_type
 from rise.types import ROW_MAJOR, SCALARS, Argument, FragmentKind, Kind, Space, Type
 

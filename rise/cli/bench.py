@@ -1,6 +1,6 @@
 """`rise bench`: tables of measurements on a GPU, against libraries.
 
-The measuring is done in a process of its own, which `codegen.bench.supervise` begins again where a kernel
+The measuring is done in a process of its own, which `bench.supervise` begins again where a kernel
 takes it with it; results, reports and plots are files of one folder.
 """
 
@@ -22,9 +22,9 @@ from rise import files
 from rise.errors import UsageError
 
 if TYPE_CHECKING:
-    from codegen.bench.build import Built, Order, Refused
-    from codegen.bench.campaign import Campaign
-    from codegen.bench.table import Table
+    from bench.build import Built, Order, Refused
+    from bench.campaign import Campaign
+    from bench.table import Table
     from rise.check.program import Program
 
 RIGHT, WRONG = 0, 1
@@ -32,7 +32,7 @@ RIGHT, WRONG = 0, 1
 
 def run(arguments: argparse.Namespace) -> int:
     """Lists tables; or compiles one, measures it, and reports. 1 where a kernel is wrong."""
-    from codegen.bench import table as tables
+    from bench import table as tables
 
     if arguments.table is None:
         for name in tables.known():
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _table(arguments: argparse.Namespace) -> Table:
     """What is left of the table, with the candidates that are asked for."""
-    from codegen.bench import table as tables
+    from bench import table as tables
     from rise.cli.search import searched
     from rise.cli.stages import present_target
 
@@ -96,7 +96,7 @@ def _program(file: Path) -> Program:
 
 def _prepare(table: Table, arguments: argparse.Namespace) -> int:
     """Compiles every candidate at every size into the cache, without a GPU, and says what is refused."""
-    from codegen.bench.build import Builds, processes
+    from bench.build import Builds, processes
 
     built, refused = 0, Counter[tuple[str, str]]()
     with processes(arguments.processes) as pool:
@@ -143,12 +143,12 @@ def measure(
     """
     from rich.console import Console
 
-    from codegen.bench.build import Builds, code, processes
-    from codegen.bench.campaign import Campaign
-    from codegen.bench.contest import FINALISTS, ContextLost
-    from codegen.bench.gpu import Gpu
-    from codegen.bench.progress import Shown
-    from codegen.bench.supervise import LOST
+    from bench.build import Builds, code, processes
+    from bench.campaign import Campaign
+    from bench.contest import FINALISTS, ContextLost
+    from bench.gpu import Gpu
+    from bench.progress import Shown
+    from bench.supervise import LOST
 
     clock = _Clock()
     deadline = clock.now() + seconds
@@ -177,8 +177,8 @@ def _say_what_is_left(campaign: Campaign) -> None:
 
 
 def _supervised(table: Table, arguments: argparse.Namespace) -> int:
-    from codegen.bench.build import code
-    from codegen.bench.results import read_attempts
+    from bench.build import code
+    from bench.results import read_attempts
 
     folder = Path(arguments.out)
     status = supervised(table, folder, _again(arguments), arguments.time_budget or inf)
@@ -193,11 +193,11 @@ def _supervised(table: Table, arguments: argparse.Namespace) -> int:
 
 def supervised(table: Table, folder: Path, again: Sequence[str], seconds: float) -> int:
     """The command `again` in a process of its own, for so many seconds; what it measures is in the folder."""
-    from codegen.bench.build import code
-    from codegen.bench.journal import Journal
-    from codegen.bench.machine import read
-    from codegen.bench.results import read_attempts, read_rows
-    from codegen.bench.supervise import process, supervise
+    from bench.build import code
+    from bench.journal import Journal
+    from bench.machine import read
+    from bench.results import read_attempts, read_rows
+    from bench.supervise import process, supervise
 
     clock = _Clock()
     deadline = clock.now() + seconds
@@ -239,9 +239,9 @@ def _machine_path(table: Table, folder: Path) -> Path:
 
 def _report(table: Table, folder: Path, plot: bool) -> None:
     """Markdown beside the results, and on the terminal; plots, if they are asked for."""
-    from codegen.bench.machine import read
-    from codegen.bench.report import markdown
-    from codegen.bench.results import read_attempts, read_rows
+    from bench.machine import read
+    from bench.report import markdown
+    from bench.results import read_attempts, read_rows
 
     rows = read_rows(folder / f"{table.name}.csv")
     attempts = read_attempts(folder / f"{table.name}.attempts.csv")
@@ -251,7 +251,7 @@ def _report(table: Table, folder: Path, plot: bool) -> None:
     files.write(path, text)
     print(text)
     if plot:
-        from codegen.bench.plots import draw
+        from bench.plots import draw
 
         for picture in draw(table, rows, folder):
             print(picture)

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen import show as imperative
-from codegen.host import HostProgram
-from codegen.text import cuda_text
+from codegen.host.program import HostProgram
+from codegen.host.text import cuda_text
+from codegen.ir import show as imperative
 from rise import files
 from rise.check.specialise import inputs_of
 from rise.cli.foreign import FORBIDDEN, check_foreign

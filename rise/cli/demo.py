@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from codegen.execute import available_backend, execute
-from codegen.pipeline import Kernel
+from codegen.ir.kernel import Kernel
 from rewrites.result import Success
 from rise.check.compare import Tolerance, compare, tolerance
 from rise.check.program import load

@@ -67,7 +67,7 @@ def _print_whatever_the_terminal_takes() -> None:
 def _internal(error: BaseException, argv: Sequence[str] | None) -> int:
     """A failure that no program should cause: of the user's Python code, too deep, or of this compiler."""
     from rise.cli.failure import explain
-    from rise.own_code import own_mistake
+    from rise.user_code import own_mistake
 
     mistake = own_mistake(error) or (too_deep() if isinstance(error, RecursionError) else None)
     if mistake is not None:
@@ -79,7 +79,7 @@ def _internal(error: BaseException, argv: Sequence[str] | None) -> int:
 
 def _own_place(error: RiseError) -> Origin:
     """Where a user's Python code asked for what has no place in a program."""
-    from rise.own_code import place_of
+    from rise.user_code import place_of
 
     return place_of(error)
 

@@ -14,8 +14,8 @@ from typing import IO, Any
 import numpy as np
 
 from codegen.execute import available_backend, execute
-from codegen.host import HostProgram
-from codegen.text import edited
+from codegen.host.program import HostProgram
+from codegen.host.text import edited
 from rise import files
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
 from rise.cli.comparing import DRAWS, Verdict, compared, telling_trials

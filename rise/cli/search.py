@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codegen.bench.table import Candidate, Case, Subject, Table
+from bench.table import Candidate, Case, Subject, Table
 from rise.check.program import Program, load
 from rise.check.specialise import specialise
 from rise.errors import UsageError

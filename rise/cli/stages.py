@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from codegen.compiled import resources_of
-from codegen.host import HostProgram
-from codegen.pipeline import Kernel, assemble, generate
+from codegen.host.program import HostProgram
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import assemble, generate
 from rewrites.result import Failure, Success
 from rise.check.program import load
 from rise.check.specialise import specialise

@@ -24,9 +24,9 @@ from rise.errors import LaunchError, UsageError
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from codegen.bench.build import Built, Refused
-    from codegen.bench.results import Attempt
-    from codegen.bench.table import Candidate, Table
+    from bench.build import Built, Refused
+    from bench.results import Attempt
+    from bench.table import Candidate, Table
     from rise.cli.search import Search
     from strategies.search.space import Ranked
     from strategies.search.store import Record
@@ -79,9 +79,9 @@ def _sizes(arguments: argparse.Namespace) -> str:
 
 def _table(found: Sequence[Candidate], arguments: argparse.Namespace, wanted: Search) -> Table:
     """One program at one assignment of sizes."""
-    from codegen.bench.interpreted import NAME
-    from codegen.bench.operations import OPERATIONS
-    from codegen.bench.table import Subject, Table
+    from bench.interpreted import NAME
+    from bench.operations import OPERATIONS
+    from bench.table import Subject, Table
     from rise.check.specialise import inputs_of
     from rise.types import Array
 
@@ -127,7 +127,7 @@ class Found:
 
 def _that_build(trials: Trials, arguments: argparse.Namespace, wanted: Search) -> Found:
     """As many as are asked for, in the model's order. LaunchError R0035 where none builds."""
-    from codegen.bench.build import Built, processes
+    from bench.build import Built, processes
     from strategies.search.trials import summary
 
     built: list[tuple[Ranked, Built]] = []
@@ -152,7 +152,7 @@ def _that_build(trials: Trials, arguments: argparse.Namespace, wanted: Search) -
 def _built(
     batch: list[Ranked], pool: Executor, arguments: argparse.Namespace, wanted: Search
 ) -> list[Built | Refused]:
-    from codegen.bench.build import Builds
+    from bench.build import Builds
     from rise.cli.bench import derive
     from rise.cli.search import candidate
 
@@ -174,7 +174,7 @@ def _write_candidates(found: Found, arguments: argparse.Namespace, wanted: Searc
 
 
 def _read_candidates(arguments: argparse.Namespace, wanted: Search) -> tuple[Candidate, ...]:
-    from codegen.bench.table import Candidate
+    from bench.table import Candidate
 
     written = json.loads(_candidates_path(arguments, wanted).read_text(encoding="utf-8"))
     return tuple(Candidate(name, tuple((n, v) for n, v in settings)) for name, settings in written)
@@ -255,7 +255,7 @@ def _work(table: Table, arguments: argparse.Namespace, wanted: Search) -> int:
 
 
 def _supervised(found: Found, arguments: argparse.Namespace, wanted: Search) -> int:
-    from codegen.bench.build import code
+    from bench.build import code
     from rise.cli.bench import supervised
 
     table, place = _table(found.candidates, arguments, wanted), folder(arguments)
@@ -284,7 +284,7 @@ def conclude(
     table: Table, place: Path, code: str, wanted: Search, store: str | None, as_json: bool = False
 ) -> int:
     """Says what was measured, and remembers the winner; 1, R0035, where nobody was right."""
-    from codegen.bench.results import OURS, latest, read_attempts, read_rows
+    from bench.results import OURS, latest, read_attempts, read_rows
     from strategies.search.store import append, user_file
 
     (case,) = table.cases

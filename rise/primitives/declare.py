@@ -1,7 +1,7 @@
 """How a primitive is declared: name, scheme in RISE notation, a line of meaning, and its denotation.
 
 A declaration is the only thing the checker, the printer and the interpreter know of a primitive; its
-translation to imperative code stands in `codegen/primitives/`, in the file of the same name.
+translation to imperative code stands in `codegen/lower/primitives/`, in the file of the same name.
 
 A *family* of primitives has parameters of the host, numbers and texts that a program writes and that
 no inference finds: `makeArray(3)` takes three values, `makeArray(4)` four. Its declaration computes the

@@ -54,11 +54,11 @@ _map_persistent("mapBlockPersistent", "Over at most p blocks in dimension d, sev
 _map_in_dimension("mapThreads", "Over the threads of a block, in dimension d.")
 _map("mapWarpGroup", "Over the warpgroups of a block: four warps each.")
 declare(
-    "inTurn",
+    "pingPong",
     "(w: Nat) -> {t: DataType} -> t -> t",
     "By one of w warpgroups, the next one each time: while it finishes, the next one begins.",
     patterns.identity,
-    example=("inTurn(2)(makeArray(2)(1, 2))", "[1, 2]"),
+    example=("pingPong(2)(makeArray(2)(1, 2))", "[1, 2]"),
     lowers="id",
 )
 _map("mapWarp", "Over the warps of a block.")

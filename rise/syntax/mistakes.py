@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from rise.errors import ParseError
 from rise.source import Source, Span
-from rise.syntax.habits import BEFORE_EXPRESSION, BEFORE_NAME, BEFORE_TIMES, operator_hint, told
+from rise.syntax.foreign_idioms import BEFORE_EXPRESSION, BEFORE_NAME, BEFORE_TIMES, operator_hint, told
 
 # terminals that begin, or continue, one thing: the message names the thing
 EXPRESSION_START = frozenset(

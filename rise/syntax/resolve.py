@@ -20,7 +20,7 @@ from rise.nat import (
     variable,
 )
 from rise.suggest import nearest
-from rise.syntax.habits import type_hint
+from rise.syntax.foreign_idioms import type_hint
 from rise.syntax.surface import (
     Binary,
     Call,

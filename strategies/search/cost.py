@@ -41,7 +41,7 @@ class Cost:
 
 def tiles(p: Problem, s: Schedule) -> int:
     """⌈m/BM⌉·⌈n/BN⌉ of each matrix, for each slice of k."""
-    return p.batch * ceil(p.m / s.block[0]) * ceil(p.n / s.block[1]) * s.split_k_blocks
+    return p.batch * ceil(p.m / s.block[0]) * ceil(p.n / s.block[1]) * s.split_k
 
 
 def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
@@ -51,18 +51,18 @@ def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 def workers(s: Schedule, gpu: Gpu) -> int:
     """Multiprocessors that compute: of a persistent grid not more than it has blocks."""
-    return min(s.blocks or gpu.multiprocessors, gpu.multiprocessors)
+    return min(s.persistent_blocks or gpu.multiprocessors, gpu.multiprocessors)
 
 
 def wave_efficiency(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """Useful work over what the waves could do: m·n/(waves·SMs·BM·BN); the table of hopper.md §2.5."""
     room = waves(p, s, gpu) * gpu.multiprocessors * s.block[0] * s.block[1]
-    return p.batch * p.m * p.n * s.split_k_blocks / room
+    return p.batch * p.m * p.n * s.split_k / room
 
 
 def depth(p: Problem, s: Schedule) -> float:
     """How much of k a tile sums up."""
-    return p.k / s.split_k_blocks
+    return p.k / s.split_k
 
 
 def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -71,7 +71,7 @@ def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     A warp uses one of the four tensor cores of a multiprocessor, a warpgroup all of them.
     """
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
-    if not s.by_groups:
+    if not s.uses_wgmma:
         rate *= min(1, s.workers * resident(p, s, gpu) / TENSOR_CORES)
     return s.block[0] * s.block[1] * depth(p, s) / rate
 
@@ -82,10 +82,10 @@ def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     A part is a warp's; a product of a warpgroup reads shared memory itself, so there it is a fragment.
     """
     bm, bn, _ = s.block
-    wm, wn = s.fragment[:2] if s.by_groups else s.warp
+    wm, wn = s.fragment[:2] if s.uses_wgmma else s.warp
     reads = (bm / wm) * (bn / wn) * (wm + wn)
     moved = depth(p, s) * p.operand_bytes * (bm + bn + reads)
-    narrow = s.by_groups and any(_narrow(p, s, index) for index in (0, 1))
+    narrow = s.uses_wgmma and any(_narrow(p, s, index) for index in (0, 1))
     return moved / gpu.shared_rate * (NARROW if narrow else 1)
 
 
@@ -120,7 +120,7 @@ def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
         gpu.shared // max(needed.shared_bytes + 1024, 1), gpu.limits.registers // registers,
         2 * gpu.limits.threads // needed.threads, ceil(tiles(p, s) / gpu.multiprocessors),
     )  # fmt: skip
-    return 1 if s.blocks else max(fit, 1)
+    return 1 if s.persistent_blocks else max(fit, 1)
 
 
 def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -128,9 +128,9 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
     Stored from fragments, four lanes have a row's neighbours: of 16-bit elements half a sector of the cache.
     """
-    size = PARTIAL if s.split_k_blocks > 1 else p.result_bytes
+    size = PARTIAL if s.split_k > 1 else p.result_bytes
     sector = 2 if s.epilogue == "direct" and size < PARTIAL else 1
-    added = 0 if s.split_k_blocks > 1 else p.added_bytes
+    added = 0 if s.split_k > 1 else p.added_bytes
     each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
     together = min(workers(s, gpu), tiles(p, s))
     read = BETWEEN * added * together / gpu.dram_rate
@@ -152,17 +152,17 @@ def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 def footprint(p: Problem, s: Schedule, gpu: Gpu) -> tuple[float, float]:
     """Rows and columns of tiles that the tiles of one wave lie in: row by row, or in groups of rows."""
     down, across = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
-    if s.group:
-        rows = min(s.group, down)
+    if s.raster_group:
+        rows = min(s.raster_group, down)
         return rows, min(across, gpu.multiprocessors / rows)
     return min(down, ceil(gpu.multiprocessors / across)), min(across, gpu.multiprocessors)
 
 
 def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """Of split-K: a kernel that reads the sums of all slices and writes the result."""
-    if s.split_k_blocks == 1:
+    if s.split_k == 1:
         return 0.0
-    moved = p.batch * p.m * p.n * (s.split_k_blocks * PARTIAL + p.result_bytes + p.added_bytes)
+    moved = p.batch * p.m * p.n * (s.split_k * PARTIAL + p.result_bytes + p.added_bytes)
     fits = moved < gpu.l2_bytes
     return SECOND_KERNEL + moved / (gpu.l2_rate if fits else gpu.dram_rate)
 
@@ -183,8 +183,8 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     bound = max(parts, key=lambda name: parts[name])
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT) * (1 + SYNCHRONISATION if s.cluster > 1 else 1)
     count, together = waves(p, s, gpu), resident(p, s, gpu)
-    fills = 1 if s.blocks and s.roles else count / together
-    hidden = together * s.in_turn > 1
+    fills = 1 if s.persistent_blocks and s.warp_specialised else count / together
+    hidden = together * s.ping_pong > 1
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
     stops = 0 if hidden else LOCKSTEP * max(count - 3, 0)
     busy = (count + stops) * tile + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)

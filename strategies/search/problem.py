@@ -10,9 +10,9 @@ from rewrites.result import Failure
 from rise.expr import Expr, Lambda, call
 from rise.nat import Nat
 from rise.types import Scalar, Type, shape
-from strategies.contiguity import Lying, lying
+from strategies.abstraction import outermost_parts
+from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq
-from strategies.hide import outermost_parts
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
 from strategies.products import computed_operands, is_product, outline, separate_prologue
@@ -98,8 +98,8 @@ def _operands(product: Expr) -> tuple[Expr, Expr, Nat]:
 
 
 def _along(matrix: Expr) -> bool:
-    known = lying(matrix, {})
-    return isinstance(known, Lying) and known.dimensions[-1:] == (True,)
+    known = contiguity_of(matrix, {})
+    return isinstance(known, Contiguity) and known.dimensions[-1:] == (True,)
 
 
 def _number(size: Nat) -> int | None:

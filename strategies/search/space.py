@@ -96,7 +96,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         rows, columns = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
         tiles, sliced = p.batch * rows * columns, slices(p, s.block[1], gpu)
         many = tiles > gpu.multiprocessors
-        if s.in_turn > 1 and not many:
+        if s.ping_pong > 1 and not many:
             continue
         # a block with one tile has not more than its steps
         stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
@@ -105,25 +105,25 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             "warp": [s.warp],
             "fragment": [s.fragment],
             "stages": [stages],
-            "group": [max(g for g in range(1, 9) if rows % g == 0), *([16] if rows % 16 == 0 else [])],
+            "raster_group": [max(g for g in range(1, 9) if rows % g == 0), *([16] if rows % 16 == 0 else [])],
             "epilogue": [s.epilogue],
-            "split_k_blocks": sliced,
-            "roles": [True],
-            "blocks": [gpu.multiprocessors if many else 0],
+            "split_k": sliced,
+            "warp_specialised": [True],
+            "persistent_blocks": [gpu.multiprocessors if many else 0],
             "cluster": [1, 2] if many and sliced == [1] else [1],
-            "in_turn": [s.in_turn],
+            "ping_pong": [s.ping_pong],
         }
 
 
 def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
-    for bn, (bm, wm, in_turn) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
+    for bn, (bm, wm, ping_pong) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
         for parts, epilogue, depth in itertools.product(PARTS, ("direct", "bulk"), DEPTHS):
             if bm <= p.m + 63 and bn % (8 * parts) == 0:
                 s = Schedule(
-                    (bm, bn, depth), (wm, bn), (64, bn // parts, 16), 1, epilogue=epilogue, roles=True,
-                    in_turn=in_turn,
+                    (bm, bn, depth), (wm, bn), (64, bn // parts, 16), 1, epilogue=epilogue,
+                    warp_specialised=True, ping_pong=ping_pong,
                 )  # fmt: skip
                 if sensible(s, p):
                     stages = deepest(s, p, gpu)
@@ -176,8 +176,8 @@ def warps(fragment: tuple[int, int, int]) -> Iterator[Choices]:
             "fragment": [fragment],
             "stages": [3, 4, 6],
             "swizzled": [True],
-            "fetch": [True],
-            "group": [0, 4, 8, 16],
+            "prefetch_fragments": [True],
+            "raster_group": [0, 4, 8, 16],
             "epilogue": ["direct"],
         }
 
@@ -192,7 +192,9 @@ def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         case "f16" | "bf16" if number >= 80:
             yield from warps((16, 8, 16))
         case "f16":
-            yield from ({**c, "swizzled": [False], "fetch": [False]} for c in warps((16, 16, 16)))
+            yield from (
+                {**c, "swizzled": [False], "prefetch_fragments": [False]} for c in warps((16, 16, 16))
+            )
         case "f32" if number >= 80:
             yield from warps((16, 8, 8))
         case _:
@@ -210,9 +212,13 @@ def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     copied = width, width * p.operand_bytes >= SMALLEST_ASYNCHRONOUS
     copies = [copied] if copied == (1, False) else [copied, (1, False)]
     for choices in tensor_core(p, gpu):
-        if choices.get("in_turn", [1]) == [1] and choices.get("split_k_blocks", [1])[0] == 1:
+        if choices.get("ping_pong", [1]) == [1] and choices.get("split_k", [1])[0] == 1:
             stages = sorted({2, 3, *choices["stages"]}, reverse=True)
-            plain = {"split_k_blocks": [1], "cluster": [1], "blocks": [0]} if "roles" in choices else {}
+            plain = (
+                {"split_k": [1], "cluster": [1], "persistent_blocks": [0]}
+                if "warp_specialised" in choices
+                else {}
+            )
             fewer = {**choices, **plain, "stages": stages}
             yield {**fewer, "epilogue": ["shared"]}
             yield fewer
@@ -225,11 +231,11 @@ def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 yield {
                     **choices,
                     "stages": [2, 3],
-                    "group": [0],
+                    "raster_group": [0],
                     "swizzled": [wide],
-                    "fetch": [False],
+                    "prefetch_fragments": [False],
                     "vector": [vector],
-                    "asynchronous": [asynchronous],
+                    "cp_async": [asynchronous],
                     "epilogue": ["shared", "direct"],
                 }
 
@@ -276,7 +282,9 @@ def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:
     if p.products == 1:
         return
     all_, limits = needed(s, p), gpu.limits
-    room = limits.registers_with_roles(all_.threads) if s.roles else limits.registers_of(all_.threads)
+    room = (
+        limits.registers_with_roles(all_.threads) if s.warp_specialised else limits.registers_of(all_.threads)
+    )
     if all_.shared_bytes > limits.shared_bytes or all_.registers > room:
         raise StrategyError("R0621", f"tensor_core: {p.products} products do not fit into a block together")
 
@@ -318,15 +326,15 @@ def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
     later: list[Ranked] = []
     for one in found:
         s = one.point.schedule
-        tile = (s.block, s.warp, s.split_k_blocks, s.roles, s.in_turn)
+        tile = (s.block, s.warp, s.split_k, s.warp_specialised, s.ping_pong)
         same = (tile, one.cost.cycles)
         (later if seen[same] or seen[tile] >= each else first).append(one)
         seen[tile] += 1
         seen[same] += 1
     chosen = [*first, *later][:count]
     for turns in (False, True):
-        best = next((one for one in found if (one.point.schedule.in_turn > 1) == turns), None)
-        missing = all((one.point.schedule.in_turn > 1) != turns for one in chosen)
+        best = next((one for one in found if (one.point.schedule.ping_pong > 1) == turns), None)
+        missing = all((one.point.schedule.ping_pong > 1) != turns for one in chosen)
         if best is not None and missing and count > 1 and best.cost.cycles < SLOW * found[0].cost.cycles:
             chosen[-1] = best
     return chosen

@@ -69,7 +69,7 @@ class Trials:
         s = one.point.schedule
         block = needed(s, self._problem)
         if code == SHARED:
-            return (code, s.by_groups), block.shared_bytes
+            return (code, s.uses_wgmma), block.shared_bytes
         return (code, *self._kind(one)), block.accumulators
 
     def _kind(self, one: Ranked) -> Kind:
@@ -77,8 +77,10 @@ class Trials:
         p, s = self._problem, one.point.schedule
         parameters = {**defaults(one.point.strategy), **dict(one.point.parameters)}
         out = any(size % tile > 0 for size, tile in zip((p.m, p.n, p.k), s.block, strict=True))
-        ways = tuple(parameters.get(name) for name in ("epilogue", "vector", "asynchronous", "fetch"))
-        return (one.point.strategy, family(s.fragment), ways, out, s.split_k_blocks > 1)
+        ways = tuple(
+            parameters.get(name) for name in ("epilogue", "vector", "cp_async", "prefetch_fragments")
+        )
+        return (one.point.strategy, family(s.fragment), ways, out, s.split_k > 1)
 
 
 def without_numbers(reason: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from attack.outcome import Outcome, Verdict
 from codegen.execute import execute
-from codegen.host import HostProgram
+from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.compare import compare, tolerance

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from attack.outcome import Outcome, Verdict, refused
-from codegen.bench import journal, machine, results, table
+from bench import journal, machine, results, table
 from codegen.cache import cached, digest
-from codegen.host import HostProgram
+from codegen.host.program import HostProgram
+from codegen.host.text import cuda_text, edited
 from codegen.pipeline import assemble
-from codegen.text import cuda_text, edited
 from rise.check.program import check_text, load
 from rise.check.specialise import specialise
 from rise.cli import main

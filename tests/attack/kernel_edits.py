@@ -19,11 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from attack.outcome import Outcome, Verdict
-from codegen import imperative as i
 from codegen.execute import checked_inputs, poisoned, result_of, run_emulated
-from codegen.host import HostProgram
-from codegen.parameters import results
-from codegen.pipeline import Kernel, assemble
+from codegen.host.parameters import results
+from codegen.host.program import HostProgram
+from codegen.ir import imperative as i
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import assemble
 from rewrites.result import Success
 from rise.check.program import check_text, load
 from rise.check.specialise import specialise
@@ -55,7 +56,7 @@ def _product(name: str, m: int, n: int, k: int, **settings: str) -> Subject:
 
 TRANSPOSED = "fun((xs: 32.64.f32) => xs |> transpose |> map(map(fun(x => x))))"
 SUMS = "fun((xs: 5.512.f32) => xs |> map(fun(row => row |> reduce(+, 0))))"
-HOPPER = {"warp": "64,64", "fragment": "64,64,16", "stages": "2", "roles": "true"}
+HOPPER = {"warp": "64,64", "fragment": "64,64,16", "stages": "2", "warp_specialised": "true"}
 
 SUBJECTS = {
     "WMMA": _product("matmul", 32, 32, 96, block="32,32,32", warp="16,16", stages="3"),
@@ -66,7 +67,7 @@ SUBJECTS = {
         "matmul_bt_f16", 128, 128, 320, block="64,64,64", blocks="2", cluster="2", group="2", epilogue="bulk",
         **HOPPER,
     ),
-    "split-K": _product("matmul", 32, 32, 128, block="32,32,32", warp="16,16", split_k_blocks="2"),
+    "split-K": _product("matmul", 32, 32, 128, block="32,32,32", warp="16,16", split_k="2"),
     "reduction": Subject("", SUMS, {}, "reduction", {"threads": "64"}),
     "transposition": Subject("", TRANSPOSED, {}, "transposition", {"tile": "32", "threads": "64"}),
     "stencil": Subject(

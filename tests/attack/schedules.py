@@ -18,7 +18,7 @@ from typing import Any
 
 from attack.outcome import Outcome, Verdict, refused
 from codegen.execute import execute
-from codegen.host import HostProgram
+from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.compare import compare, tolerance
@@ -98,12 +98,12 @@ USUAL: Mapping[str, tuple[int, ...]] = {
     "stages": (0, 1, 2, 2, 3, 4, 5),
     "padding": (0, 8, 16, 4),
     "vector": (1, 2, 4, 8, 16, 3),
-    "group": (0, 1, 1, 1, 2, 3),
-    "split_k": (1, 2, 4),
-    "split_k_blocks": (1, 2, 3),
-    "blocks": (0, 1, 2, 4),
+    "raster_group": (0, 1, 1, 1, 2, 3),
+    "slice_k": (1, 2, 4),
+    "split_k": (1, 2, 3),
+    "persistent_blocks": (0, 1, 2, 4),
     "cluster": (1, 2, 4),
-    "in_turn": (1, 2, 3),
+    "ping_pong": (1, 2, 3),
 }
 TILES = ("block", "warp", "fragment")
 
@@ -161,11 +161,15 @@ def tiles(choose: random.Random) -> dict[str, Any]:
 def likely(made: dict[str, Any]) -> dict[str, Any]:
     """The same where what a parameter needs beside it is given, too."""
     made = dict(made)
-    if made.get("in_turn", 1) > 1:
-        made |= {"roles": True, "warp": made["block"][:2], "blocks": made.get("blocks") or made["in_turn"]}
+    if made.get("ping_pong", 1) > 1:
+        made |= {
+            "warp_specialised": True,
+            "warp": made["block"][:2],
+            "persistent_blocks": made.get("blocks") or made["ping_pong"],
+        }
     if made.get("blocks") or made.get("cluster", 1) > 1:
         made["group"] = made.get("group") or 1
-    if made.get("split_k", 1) > 1:
+    if made.get("slice_k", 1) > 1:
         made["epilogue"] = "shared"
     if made.get("fragment", (0,))[0] == 64 and made.get("epilogue", "shared") == "shared":
         made["epilogue"] = "direct"

@@ -8,7 +8,7 @@ import pytest
 
 from attack.kernel_edits import edits, outcome, table
 from attack.outcome import Verdict
-from codegen.emulator import compiler
+from codegen.emulation.emulator import compiler
 
 # those that compile in a second or so; `make attack` tries all
 QUICK = ("transposition", "stencil", "reduction")

@@ -38,7 +38,13 @@ def test_what_becomes_of_some() -> None:
     assert chain.code == "R0606" and "a chain of two products" in chain.detail
     odd = replace(SMALL, name="both", parameters={**SMALL.parameters, "vector": 3})
     assert outcome(odd).code == "R0609"
-    ring = {"block": (64, 8, 16), "warp": (64, 8), "fragment": (64, 8, 16), "roles": True, "stages": 1}
+    ring = {
+        "block": (64, 8, 16),
+        "warp": (64, 8),
+        "fragment": (64, 8, 16),
+        "warp_specialised": True,
+        "stages": 1,
+    }
     alone = outcome(replace(SMALL, name="both", parameters=ring))
     assert alone.verdict is Verdict.REFUSED and "stages is 1" in alone.detail
     wide = {"block": (32, 16, 16), "warp": (32, 8), "fragment": (32, 8, 16)}

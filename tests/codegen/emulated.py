@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from codegen.emulator import Argument, Buffer, Emulation, compiler, emulate
+from codegen.emulation.emulator import Argument, Buffer, Emulation, compiler, emulate
 
 Array = NDArray[Any]
 

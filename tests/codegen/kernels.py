@@ -6,9 +6,10 @@ from functools import cache
 
 import numpy as np
 
-from codegen import imperative as i
 from codegen.execute import execute
-from codegen.pipeline import Kernel, generate
+from codegen.ir import imperative as i
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise

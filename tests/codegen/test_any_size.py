@@ -16,7 +16,8 @@ import pytest
 
 from codegen import runtime
 from codegen.execute import execute
-from codegen.pipeline import HostProgram, Kernel, assemble, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import HostProgram, assemble, generate
 from rewrites.result import Failure, Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
@@ -34,7 +35,7 @@ LOADED = DOT.replace("f32(x)", "f32(x + 1.0)")
 WMMA = {"block": (32, 32, 32), "warp": (16, 32)}
 MMA = {**WMMA, "fragment": (16, 8, 16), "epilogue": "direct"}
 GROUPS = {"block": (64, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "epilogue": "direct"}
-SLOW = {"vector": 1, "asynchronous": False}
+SLOW = {"vector": 1, "cp_async": False}
 
 
 def product(what: str, m: int, n: int, k: int, a: str = "A", b: str = "B") -> str:
@@ -118,7 +119,7 @@ def test_what_is_no_number_stays_where_it_is() -> None:
 def test_slices_of_sums_are_rounded_up() -> None:
     """k = 40 in two slices of 32 each."""
     text = product("A·B", 24, 24, 40)
-    made = assemble(derived(text, {**WMMA, "split_k_blocks": 2}), "product")
+    made = assemble(derived(text, {**WMMA, "split_k": 2}), "product")
     assert len(made.kernels) == 2
     assert agrees(text, made)
 
@@ -182,9 +183,9 @@ def test_kernels_compile(what: str, target: str) -> None:
     ("k", "parameters", "reason", "hint"),
     [
         (43, GROUPS, "rows of 43 elements, 86 bytes, and the copying unit takes 16 bytes",
-         "fragment=16,8,16 vector=1 asynchronous=false"),
+         "fragment=16,8,16 vector=1 cp_async=false"),
         (52, WMMA, "rows of 52 elements, 104 bytes, and a thread copies at once 16 bytes", "use `vector=4`"),
-        (52, {**WMMA, "vector": 1}, "asynchronous copies move 4, 8 or 16 bytes", "use `asynchronous=false`"),
+        (52, {**WMMA, "vector": 1}, "asynchronous copies move 4, 8 or 16 bytes", "use `cp_async=false`"),
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be_copied_so_are_refused_with_what_helps(

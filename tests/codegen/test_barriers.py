@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from kernels import agrees, kernel, program
 from test_staging import derive, matrices
 
-from codegen import imperative as i
-from codegen.imperative import Level, Scope
-from codegen.launch import Launch
+from codegen.ir import imperative as i
+from codegen.ir.imperative import Level, Scope
+from codegen.ir.kernel import Kernel
+from codegen.ir.launch import Launch
 from codegen.passes.allocate import Region, regions
+from codegen.passes.analysis.dependences import Loop, Use, meeting
 from codegen.passes.barriers import insert_barriers
-from codegen.passes.uses import Loop, Use, meeting
-from codegen.pipeline import Kernel
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, evaluate, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
@@ -119,10 +119,10 @@ def test_case_14_a_block_that_uses_its_memory_again_waits_twice() -> None:
 
 # barriers for each tile of k: what is written by hand has no fewer
 STAGES: dict[str, tuple[dict[str, Any], int]] = {
-    "simple, through registers": ({"stages": 1, "asynchronous": False}, 2),
+    "simple, through registers": ({"stages": 1, "cp_async": False}, 2),
     "simple, asynchronous": ({"stages": 1}, 2),
-    "double buffered, prefetched into registers": ({"stages": 2, "asynchronous": False}, 1),
-    "a ring of three, through registers": ({"stages": 3, "asynchronous": False}, 1),
+    "double buffered, prefetched into registers": ({"stages": 2, "cp_async": False}, 1),
+    "a ring of three, through registers": ({"stages": 3, "cp_async": False}, 1),
     "a ring of two": ({"stages": 2}, 1),
     "a ring of three": ({"stages": 3}, 1),
     "a ring of five": ({"stages": 5}, 1),

@@ -11,14 +11,15 @@ import pytest
 from kernels import program
 from test_warpgroups import DOT, SMALL, agrees, derived, product
 
-from codegen import imperative as i
 from codegen import runtime
-from codegen.emulator import Buffer, Emulation, emulate
+from codegen.emulation.emulator import Buffer, Emulation, emulate
 from codegen.execute import execute
-from codegen.imperative import Scope
-from codegen.pipeline import Kernel, assemble, generate
+from codegen.ir import imperative as i
+from codegen.ir.imperative import Scope
+from codegen.ir.kernel import Kernel
+from codegen.ir.tensor_maps import TensorBuffer
+from codegen.pipeline import assemble, generate
 from codegen.runtime.compiling import compiler_report
-from codegen.tensor_maps import TensorBuffer
 from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
@@ -115,9 +116,7 @@ def test_a_second_operand_is_read_directly() -> None:
 def test_partial_sums_are_stored_so_for_another_kernel() -> None:
     """Of several kernels each has the maps that it uses."""
     text = product(128, m=64, n=64)
-    schedule = tensor_core(
-        **{**SMALL, "block": (64, 64, 64), "stages": 2, "epilogue": "bulk", "split_k_blocks": 2}
-    )  # type: ignore[arg-type]
+    schedule = tensor_core(**{**SMALL, "block": (64, 64, 64), "stages": 2, "epilogue": "bulk", "split_k": 2})  # type: ignore[arg-type]
     result = schedule(data_flow(check_expression(text)))
     assert isinstance(result, Success), result.story()
     made = assemble(result.term, "product")
@@ -225,7 +224,9 @@ def test_a_fault_of_the_text_is_noticed(name: str) -> None:
 
 
 @pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
-@pytest.mark.parametrize("roles", [{}, {"roles": True, "group": 1, "blocks": 4, "cluster": 2}])
+@pytest.mark.parametrize(
+    "roles", [{}, {"warp_specialised": True, "raster_group": 1, "persistent_blocks": 4, "cluster": 2}]
+)
 def test_the_text_compiles_without_spills(roles: dict[str, Any]) -> None:
     """With roles in clusters the products were serialized when only who has stored waited for his stores."""
     shape = wide(256, fragment=(64, 128, 16)) if roles else wide(256)

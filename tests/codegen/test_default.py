@@ -11,8 +11,9 @@ import pytest
 from kernels import agrees, arrays, loops, lowered, parts, program
 
 from codegen.execute import available_backend
-from codegen.imperative import commands
-from codegen.pipeline import Kernel, generate
+from codegen.ir.imperative import commands
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.check.program import Loader
 from rise.check.specialise import specialise

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from codegen import imperative as i
-from codegen.launch import Launch
-from codegen.passes.elements import fuse_elements
+from codegen.ir import imperative as i
+from codegen.ir.launch import Launch
+from codegen.passes.fuse_fragment_loops import fuse_elements
 from rise.nat import Nat, constant, variable
 from rise.types import F32, Array, Fragment, FragmentKind, Space, Vector
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from emulated import ADD, Array, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
-from codegen.emulator import Buffer, Scalar, emulate
+from codegen.emulation.emulator import Buffer, Scalar, emulate
 
 pytestmark = needs_compiler
 

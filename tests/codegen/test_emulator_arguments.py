@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulated import ADD, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
-from codegen.emulator import Argument, compile_kernel, compiler
+from codegen.emulation.emulator import Argument, compile_kernel, compiler
 from rise.errors import CompilationError, EmulationError
 from rise.source import place
 

@@ -7,7 +7,7 @@ import pytest
 from emulated import Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 from kernels import kernel
 
-from codegen.emulator import Buffer, Conflicts, Emulation, emulate
+from codegen.emulation.emulator import Buffer, Conflicts, Emulation, emulate
 
 pytestmark = needs_compiler
 

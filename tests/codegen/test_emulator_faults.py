@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from emulated import Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
-from codegen.emulator import FEW, Buffer
+from codegen.emulation.emulator import FEW, Buffer
 from rise.errors import EmulationError, UsageError
 from rise.source import place
 

@@ -9,7 +9,7 @@ from emulated import needs_compiler
 from kernels import kernel
 
 from codegen.execute import execute
-from codegen.pipeline import Kernel
+from codegen.ir.kernel import Kernel
 from rise.errors import EmulationError
 from rise.interpret import random_inputs
 from rise.source import place

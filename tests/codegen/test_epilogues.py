@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from codegen.execute import execute
-from codegen.pipeline import Kernel, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Failure, Success
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise

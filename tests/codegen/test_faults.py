@@ -18,16 +18,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen import imperative as i
-from codegen import pipeline, scalars
-from codegen.cuda import Printer
+from codegen import pipeline
+from codegen.cuda import scalars
+from codegen.cuda.printer import Printer
 from codegen.execute import execute
+from codegen.ir import imperative as i
+from codegen.ir.kernel import Kernel
+from codegen.lower.paths import READING, WRITING, Resolver
+from codegen.lower.primitives import levels
+from codegen.lower.translate import ACCEPTING, CONTINUING
 from codegen.passes import barriers, distribute
 from codegen.passes import workers as workers_pass
-from codegen.paths import READING, WRITING, Resolver
-from codegen.pipeline import Kernel, generate
-from codegen.primitives import levels
-from codegen.translate import ACCEPTING, CONTINUING
+from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from codegen import runtime
-from codegen.emulator import Buffer, emulate
+from codegen.emulation.emulator import Buffer, emulate
 from codegen.execute import execute
-from codegen.fragments import LANES, Distribution, distribution, extents
-from codegen.pipeline import Kernel, generate
+from codegen.ir.fragments import LANES, Distribution, distribution, extents
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
@@ -165,7 +166,11 @@ KINDS = {
     "12 bytes of B a lane": ("f16", "f32", {"fragment": (32, 24, 8)}),
     "i8 → i32": ("i8", "i32", {"fragment": (16, 8, 32), "vector": 16, "padding": 16}),
     "tf32 → f32": ("tf32", "f32", {"fragment": (16, 8, 8)}),
-    "large fragments": ("f16", "f32", {"fragment": (32, 24, 16), "fetch": True, "epilogue": "direct"}),
+    "large fragments": (
+        "f16",
+        "f32",
+        {"fragment": (32, 24, 16), "prefetch_fragments": True, "epilogue": "direct"},
+    ),
 }
 
 
@@ -192,7 +197,7 @@ def test_a_tile_in_shared_memory_is_loaded_by_matrices_however_it_lies(a: str, b
 def test_tiles_of_tf32_are_loaded_by_matrices_along_k_only(a: str, b: str) -> None:
     """A transposing load exchanges elements of 16 bits: of the others each lane loads its own."""
     text = product("tf32", "f32", a, b)
-    made = derived(text, fragment=(16, 24, 8), fetch=True, epilogue="direct", padding=8)
+    made = derived(text, fragment=(16, 24, 8), prefetch_fragments=True, epilogue="direct", padding=8)
     assert "load_matrices_transposed" not in made.source
     assert ("load_matrices<4>(&a" in made.source) == (a == "A")
     assert ("load_matrices<2>(&b" in made.source) == (b == "B")
@@ -202,7 +207,7 @@ def test_tiles_of_tf32_are_loaded_by_matrices_along_k_only(a: str, b: str) -> No
 @pytest.mark.parametrize(("a", "b"), LAYOUTS)
 def test_swizzled_tiles_are_read_as_they_were_written(a: str, b: str) -> None:
     text = product("f16", "f32", a, b)
-    made = derived(text, fragment=(16, 8, 16), swizzled=True, fetch=True)
+    made = derived(text, fragment=(16, 8, 16), swizzled=True, prefetch_fragments=True)
     # rows of 32 elements are 64 bytes; those of 48, which B has along n, fit no pattern
     swizzled = 1 + (b == "B")
     assert made.source.count("= swizzled_memory<half, 64>") == swizzled
@@ -244,12 +249,14 @@ def test_without_staging_each_lane_loads_its_elements() -> None:
 def test_fragments_are_fetched_ahead_for_any_number_of_tiles(stages: int, tiles: int) -> None:
     """Also where there are fewer tiles than stages, and where a tile is the last one."""
     text = product("f16", "f32").replace("96", str(32 * tiles))
-    made = derived(text, fragment=(16, 24, 16), stages=stages, fetch=True, epilogue="direct")
+    made = derived(text, fragment=(16, 24, 16), stages=stages, prefetch_fragments=True, epilogue="direct")
     assert agrees(text, made)
 
 
 def test_the_first_fragments_of_a_tile_are_loaded_before_the_last_product_of_the_one_before() -> None:
-    made = derived(product("f16", "f32"), fragment=(16, 24, 16), stages=3, fetch=True, epilogue="direct")
+    made = derived(
+        product("f16", "f32"), fragment=(16, 24, 16), stages=3, prefetch_fragments=True, epilogue="direct"
+    )
     body = made.source[made.source.index("// reducePipelined") :]
     loop = body[: body.index("wait_copies<0>")]
     assert loop.index("__syncthreads") < loop.rindex("load_matrices") < loop.rindex("mma_sync")
@@ -322,7 +329,7 @@ def test_a_quad_pair_has_what_its_instruction_needs() -> None:
 @pytest.mark.parametrize(("result", "shape"), [("f32", (32, 32, 8)), ("f16", (16, 16, 8))])
 def test_products_of_quad_pairs_are_exact(a: str, b: str, result: str, shape: tuple[int, int, int]) -> None:
     text = product("f16", result, a, b).replace("48", "64")
-    made = derived(text, block=(32, 64, 32), warp=(32, 32), fragment=shape, asynchronous=False, stages=1)
+    made = derived(text, block=(32, 64, 32), warp=(32, 32), fragment=shape, cp_async=False, stages=1)
     operands = ("row" if a == "A" else "col", "row" if b != "B" else "col")
     for use, lies in zip("ab", operands, strict=True):
         assert f"volta::matrix_{use}, {shape[0]}, {shape[1]}, 8, half, volta::{lies}_major>" in made.source

@@ -12,7 +12,8 @@ import pytest
 
 from codegen import runtime
 from codegen.execute import available_backend, execute
-from codegen.pipeline import Kernel, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rise.check.program import load
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr

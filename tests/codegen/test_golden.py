@@ -14,7 +14,8 @@ import pytest
 from kernels import lowered, program
 from test_indices import of_schedule, of_text
 
-from codegen.pipeline import Kernel, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Success
 from strategies.reduction import reduction
 

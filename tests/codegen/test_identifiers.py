@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import codegen
-from codegen import emulator, identifiers
 from codegen.compiled import Compiled
+from codegen.emulation import emulator
+from codegen.ir import identifiers
 from rise.check.program import check_text
 from rise.errors import RiseError
 from strategies.registry import find

@@ -19,13 +19,14 @@ from hypothesis import strategies as st
 from kernels import agrees, lowered, program
 from test_pipeline import matrix_program
 
-from codegen import imperative as i
-from codegen.buffers import dimensions, flatten
-from codegen.launch import Launch
-from codegen.named import INT
+from codegen.ir import imperative as i
+from codegen.ir.buffers import dimensions, flatten
+from codegen.ir.kernel import Kernel
+from codegen.ir.launch import Launch
+from codegen.ir.scalar_temporaries import INT
+from codegen.ir.sizes import nat_text
 from codegen.passes.indices import INDEX_PASSES
-from codegen.pipeline import Kernel, generate
-from codegen.sizes import nat_text
+from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.nat import Nat, NatLike, constant, maximum, minimum, nat, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
@@ -316,9 +317,9 @@ TENSOR_CORE: dict[str, dict[str, object]] = {
     "direct": {"stages": 0, "epilogue": "direct"},
     "staged": {"stages": 1},
     "pipelined": {"stages": 3},
-    "grouped": {"stages": 3, "group": 3},
-    "prefetched": {"stages": 2, "asynchronous": False},
-    "split-K": {"stages": 3, "split_k": 2},
+    "grouped": {"stages": 3, "raster_group": 3},
+    "prefetched": {"stages": 2, "cp_async": False},
+    "split-K": {"stages": 3, "slice_k": 2},
 }
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from kernels import parts, program
 
-from codegen import imperative as i
 from codegen.execute import execute
-from codegen.host import HostProgram
-from codegen.passes.kernels import kernels as split
+from codegen.host.program import HostProgram
+from codegen.ir import imperative as i
+from codegen.passes.split_kernels import kernels as split
 from codegen.pipeline import assemble, generate
 from codegen.runtime import can_compile, compile_cubin
 from rise.errors import TranslationError

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from codegen import imperative as i
-from codegen.paths import Resolver
+from codegen.ir import imperative as i
+from codegen.lower.paths import Resolver
 from codegen.pipeline import generate, translate
 from rise.check.program import check_text
 from rise.check.specialise import specialise

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codegen import imperative as i
 from codegen.execute import execute
-from codegen.imperative import Level, Scope
-from codegen.launch import Launch
-from codegen.pipeline import Kernel, generate
+from codegen.ir import imperative as i
+from codegen.ir.imperative import Level, Scope
+from codegen.ir.kernel import Kernel
+from codegen.ir.launch import Launch
+from codegen.pipeline import generate
 from rewrites.result import Failure, Success
 from rise.check.program import check_text
 from rise.check.specialise import size_names, specialise

@@ -47,19 +47,19 @@ def program(choose: random.Random) -> str:
 
 
 def schedule(choose: random.Random) -> dict[str, Any]:
-    rows, in_turn = choose.choice((64, 64, 128)), choose.choice((1, 1, 2))
+    rows, ping_pong = choose.choice((64, 64, 128)), choose.choice((1, 1, 2))
     columns, parts = choose.choice((32, 48, 64, 80, 96)), choose.choice((1, 1, 2))
-    groups = 1 if in_turn == 2 else choose.choice((1, 1, 2))
+    groups = 1 if ping_pong == 2 else choose.choice((1, 1, 2))
     made = {
         "block": (rows * groups, columns, choose.choice((64, 64, 32, 16, 128))), "warp": (rows, columns),
-        "fragment": (64, columns // parts, 16), "stages": choose.randint(2, 4), "group": 1,
+        "fragment": (64, columns // parts, 16), "stages": choose.randint(2, 4), "raster_group": 1,
         "epilogue": choose.choice(("direct", "bulk")),
     }  # fmt: skip
     if choose.random() < 0.8:
         made |= {
-            "roles": True, "in_turn": in_turn, "cluster": choose.choice((1, 1, 2)),
-            "blocks": choose.choice((2, 4) if in_turn > 1 else (0, 2, 4)),
-            "split_k_blocks": choose.choice((1, 1, 1, 2)),
+            "warp_specialised": True, "ping_pong": ping_pong, "cluster": choose.choice((1, 1, 2)),
+            "persistent_blocks": choose.choice((2, 4) if ping_pong > 1 else (0, 2, 4)),
+            "split_k": choose.choice((1, 1, 1, 2)),
         }  # fmt: skip
     return made
 

@@ -13,7 +13,7 @@ from rise.normal import data_flow
 from rise.pretty import show
 from strategies.tensor_core import tensor_core
 
-SMALL = {"block": (64, 8, 16), "warp": (64, 8), "fragment": (64, 8, 16), "group": 1}
+SMALL = {"block": (64, 8, 16), "warp": (64, 8), "fragment": (64, 8, 16), "raster_group": 1}
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ SMALL = {"block": (64, 8, 16), "warp": (64, 8), "fragment": (64, 8, 16), "group"
         (2, 48, {}),
         (3, 16, {"epilogue": "shared"}),
         (4, 48, {"epilogue": "bulk"}),
-        (3, 80, {"cluster": 2, "blocks": 2}),
+        (3, 80, {"cluster": 2, "persistent_blocks": 2}),
     ],
 )
 def test_a_ring_goes_on_from_tile_to_tile(stages: int, depth: int, more: dict[str, object]) -> None:
@@ -31,7 +31,7 @@ def test_a_ring_goes_on_from_tile_to_tile(stages: int, depth: int, more: dict[st
     Through shared memory the sums lie where tiles come to: the copying unit is told what threads wrote there.
     """
     text = product(64, 32, depth)
-    made = derived(text, stages, **{**SMALL, "blocks": 1, **more})
+    made = derived(text, stages, **{**SMALL, "persistent_blocks": 1, **more})
     before, _, after = made.source.partition("barrier_init")
     assert "for (" not in before.split("__global__")[1].rsplit("for (int s", 1)[0]
     assert "barrier_init" not in after.split("\n", 1)[1].replace("fence_barrier_init", "")
@@ -41,7 +41,7 @@ def test_a_ring_goes_on_from_tile_to_tile(stages: int, depth: int, more: dict[st
 
 
 def test_what_is_executed_once_initialises_its_mbarriers_where_it_stands() -> None:
-    assert "turn" not in derived(product(64, 8, 48), 2, **{**SMALL, "blocks": 0}).source
+    assert "turn" not in derived(product(64, 8, 48), 2, **{**SMALL, "persistent_blocks": 0}).source
 
 
 def refused(text: str) -> TranslationError:
@@ -56,7 +56,7 @@ def lowered(text: str, **parameters: object) -> str:
 
 
 def test_a_pipeline_with_roles_has_two_slots() -> None:
-    text = lowered(product(64, 8, 48), **SMALL, stages=2, roles=True, epilogue="direct")
+    text = lowered(product(64, 8, 48), **SMALL, stages=2, warp_specialised=True, epilogue="direct")
     assert "reduceRoleSplit(2, 1, 1)" in text
     error = refused(text.replace("reduceRoleSplit(2, 1, 1)", "reduceRoleSplit(1, 1, 1)"))
     assert error.code == "R0736" and "one slot" in error.message

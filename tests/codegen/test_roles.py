@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from test_warpgroups import PROGRAMS, agrees, derived, product
 
-from codegen import imperative as i
 from codegen import runtime
-from codegen.launch import Launch, register_budget
+from codegen.ir import imperative as i
+from codegen.ir.launch import Launch, register_budget
 from codegen.passes.roles import split_roles
 from codegen.pipeline import generate
 from codegen.runtime.compiling import compiler_report
@@ -22,7 +22,7 @@ from rise.normal import data_flow
 from rise.pretty import show
 from strategies.tensor_core import tensor_core
 
-ROLES = {"roles": True, "group": 1}
+ROLES = {"warp_specialised": True, "raster_group": 1}
 
 
 @pytest.mark.parametrize(("name", "text"), PROGRAMS.items(), ids=[name.replace("·", "") for name in PROGRAMS])
@@ -49,7 +49,7 @@ def test_blocks_of_a_cluster_load_for_each_other(cluster: int, blocks: int, grou
     """By rows of tiles they have those of A in common, by columns those of B."""
     text = product(192, 256, 384) if group == 1 else product(192, 768, 128)  # 2 × 6 tiles, 6 × 2
     for seed in range(3):
-        made = derived(text, 3, **{**ROLES, "group": group}, cluster=cluster, blocks=blocks)
+        made = derived(text, 3, **{**ROLES, "raster_group": group}, cluster=cluster, blocks=blocks)
         assert made.launch.cluster == cluster
         shared = re.findall(r"bulk_load_multicast\((\w+)", made.source)
         # 64 rows of B are no three parts of whole patterns
@@ -61,20 +61,20 @@ def test_blocks_of_a_cluster_load_for_each_other(cluster: int, blocks: int, grou
 @pytest.mark.parametrize(
     ("stages", "tiles", "parameters"),
     [
-        (2, 1, {"blocks": 6}),
-        (3, 5, {"blocks": 3}),
-        (2, 3, {"blocks": 5}),
-        (3, 1, {"blocks": 12}),
-        (3, 2, {"blocks": 4, "cluster": 2}),
-        (4, 4, {"blocks": 2, "in_turn": 3}),
-        (3, 2, {"blocks": 5, "in_turn": 3}),
-        (3, 2, {"blocks": 5, "epilogue": "bulk"}),
+        (2, 1, {"persistent_blocks": 6}),
+        (3, 5, {"persistent_blocks": 3}),
+        (2, 3, {"persistent_blocks": 5}),
+        (3, 1, {"persistent_blocks": 12}),
+        (3, 2, {"persistent_blocks": 4, "cluster": 2}),
+        (4, 4, {"persistent_blocks": 2, "ping_pong": 3}),
+        (3, 2, {"persistent_blocks": 5, "ping_pong": 3}),
+        (3, 2, {"persistent_blocks": 5, "epilogue": "bulk"}),
     ],
 )
 def test_warpgroups_take_turns(stages: int, tiles: int, parameters: dict[str, Any]) -> None:
     """The next tile's products start when this one's last element is there. Some blocks have a tile more."""
     text = product(64 * tiles, 768, 64)
-    shape = {**ROLES, "block": (64, 64, 64), "in_turn": 2, "group": 12, **parameters}
+    shape = {**ROLES, "block": (64, 64, 64), "ping_pong": 2, "raster_group": 12, **parameters}
     made = derived(text, stages, **shape)
     assert "Shared<Barrier> baton" in made.source
     for seed in range(3):
@@ -83,7 +83,9 @@ def test_warpgroups_take_turns(stages: int, tiles: int, parameters: dict[str, An
 
 def test_who_does_not_wait_for_his_turn_is_two_phases_ahead() -> None:
     text = product(128, 512, 64)
-    made = derived(text, 3, **{**ROLES, "block": (64, 64, 64), "in_turn": 2, "group": 8}, blocks=2)
+    made = derived(
+        text, 3, **{**ROLES, "block": (64, 64, 64), "ping_pong": 2, "raster_group": 8}, persistent_blocks=2
+    )
     wrong = re.sub(r"barrier_wait\(baton[^;]*;", ";", made.source)
     assert wrong != made.source
     with pytest.raises(EmulationError):
@@ -97,7 +99,7 @@ def test_operands_lie_along_k_or_across(a: str, b: str) -> None:
     text = product(256).replace("=> A |>", f"=> {a} |>").replace("=> B |>", f"=> {b} |>")
     left, right = ("256.128" if side.startswith("transpose") else "128.256" for side in (a, b))
     text = text.replace("A: 128.256", f"A: {left}").replace("B: 128.256", f"B: {right}")
-    assert agrees(text, derived(text, **ROLES, cluster=2, blocks=2))
+    assert agrees(text, derived(text, **ROLES, cluster=2, persistent_blocks=2))
 
 
 def test_two_products_in_turn_have_a_ring_each() -> None:
@@ -107,7 +109,7 @@ def test_two_products_in_turn_have_a_ring_each() -> None:
         "fun((A: 256.128.f16, B: 64.128.f16, P: 256.192.f16, Q: 64.192.f16) => zip(A)(P) |> "
         f"map(fun((row, r) => zip(B)(Q) |> map(fun((col, c) => ({one}) + ({two}))))))"
     )
-    made = derived(text, **ROLES, blocks=1)
+    made = derived(text, **ROLES, persistent_blocks=1)
     assert made.source.count("// reduceRoleSplit") == 2 and made.source.count("Shared<Barrier>") == 4
     assert agrees(text, made)
 
@@ -141,7 +143,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_emulator_finds_what_is_missing(fault: str) -> None:
     text = product(320, 384, 64)
-    made = derived(text, **ROLES, blocks=2)
+    made = derived(text, **ROLES, persistent_blocks=2)
     pattern, instead = FAULTS[fault]
     wrong, times = re.subn(pattern, instead, made.source)
     assert times
@@ -152,7 +154,7 @@ def test_the_emulator_finds_what_is_missing(fault: str) -> None:
 
 def test_a_cluster_stays_until_all_have_arrived() -> None:
     text = product(192, 256, 64)
-    made = derived(text, **{**ROLES, "group": 2}, cluster=2)
+    made = derived(text, **{**ROLES, "raster_group": 2}, cluster=2)
     before, _, after = made.source.rpartition("cluster_sync();")
     with pytest.raises(EmulationError):
         for seed in range(4):
@@ -169,11 +171,11 @@ def test_registers_are_no_more_than_the_block_has(producers: int, consumers: int
 
 
 REFUSED = {
-    "roles of warps": ({"roles": True, "fragment": (16, 16, 16)}, "R0609"),
-    "turns of parts of a tile": ({**ROLES, "in_turn": 2, "blocks": 2}, "R0609"),
-    "turns at a single tile": ({**ROLES, "in_turn": 2, "block": (64, 64, 64)}, "R0609"),
-    "blocks without a list of tiles": ({"blocks": 3, "group": 0}, "R0609"),
-    "blocks that make no clusters": ({"blocks": 3, "cluster": 2, "group": 1}, "R0609"),
+    "roles of warps": ({"warp_specialised": True, "fragment": (16, 16, 16)}, "R0609"),
+    "turns of parts of a tile": ({**ROLES, "ping_pong": 2, "persistent_blocks": 2}, "R0609"),
+    "turns at a single tile": ({**ROLES, "ping_pong": 2, "block": (64, 64, 64)}, "R0609"),
+    "blocks without a list of tiles": ({"persistent_blocks": 3, "raster_group": 0}, "R0609"),
+    "blocks that make no clusters": ({"persistent_blocks": 3, "cluster": 2, "raster_group": 1}, "R0609"),
 }
 
 
@@ -193,15 +195,15 @@ def refused(text: str) -> str:
 
 def test_who_computes_is_as_many_as_the_pipeline_says() -> None:
     term = tensor_core(block=(128, 64, 64), warp=(64, 64), fragment=(64, 64, 16), epilogue="direct",
-                       roles=True)(data_flow(check_expression(product(128))))  # fmt: skip
+                       warp_specialised=True)(data_flow(check_expression(product(128))))  # fmt: skip
     text = show(term.term, annotate=True).replace("reduceRoleSplit(3, 1, 2)", "reduceRoleSplit(3, 1, 1)")
     assert refused(text) == "R0734"
 
 
 def test_turns_are_at_what_is_loaded_for_those_who_compute() -> None:
-    alone = "xs |> mapBlockPersistent(0, 2)(fun(x => inTurn(2)(x |> mapSeq(sqrt))))"
+    alone = "xs |> mapBlockPersistent(0, 2)(fun(x => pingPong(2)(x |> mapSeq(sqrt))))"
     assert refused(f"fun(xs: 8.4.f32 => {alone})") == "R0734"
-    pipeline = i.Roles(i.Skip(), i.Skip(), i.Skip(), 1, 1, "turn")
+    pipeline = i.WarpSpecialise(i.Skip(), i.Skip(), i.Skip(), 1, 1, "turn")
 
     def dealt(groups: int) -> i.Command:
         return i.ParallelFor(i.Level.WARPGROUP, 0, "g", constant(groups), pipeline, turn="t")
@@ -230,7 +232,7 @@ def test_loads_of_a_pipeline_with_roles_are_bulk_copies() -> None:
 def test_the_text_compiles_without_remarks(cluster: int) -> None:
     text = PROGRAMS["αA·Bᵀ + βC"].replace("128.128", "512.512")
     shape = {"block": (128, 256, 64), "warp": (64, 256), "fragment": (64, 256, 16)}
-    made = derived(text, 4, **shape, **{**ROLES, "group": 2}, blocks=2, cluster=cluster)
+    made = derived(text, 4, **shape, **{**ROLES, "raster_group": 2}, persistent_blocks=2, cluster=cluster)
     report = compiler_report(made.source, "sm_90a")
     assert "serialized" not in report and "ignored" not in report
     assert "0 bytes spill stores" in report

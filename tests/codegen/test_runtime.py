@@ -14,7 +14,8 @@ import pytest
 
 import codegen
 from codegen import runtime
-from codegen.pipeline import Kernel, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from codegen.runtime import compiling, resources
 from codegen.runtime.resources import parse
 from rewrites.result import Success

@@ -12,7 +12,7 @@ import pytest
 from kernels import parts
 
 from codegen.execute import checked_inputs, execute
-from codegen.host import HostProgram
+from codegen.host.program import HostProgram
 from codegen.pipeline import assemble, generate
 from codegen.runtime import can_compile, compile_cubin
 from rewrites.result import Success

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from emulated import Array, Run, directory, needs_compiler, text, unset  # noqa: F401  # a fixture
 
-from codegen import imperative as i
-from codegen.emulator import Buffer, emulate
+from codegen.cuda.scalars import base, literal, operation
+from codegen.emulation.emulator import Buffer, emulate
 from codegen.execute import execute
+from codegen.ir import imperative as i
 from codegen.pipeline import generate
-from codegen.scalars import base, literal, operation
 from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.errors import EmulationError, EvaluationError

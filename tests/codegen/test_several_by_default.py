@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from codegen.execute import available_backend, execute
-from codegen.host import HostProgram
+from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
 from rewrites.result import Success
 from rise.check.program import check_expression, check_text, load
@@ -158,7 +158,7 @@ PRODUCT = f"map(fun(row => B |> map(fun(col => {DOT.replace('x * y', HALVES)})))
 )
 def test_products_are_for_tensor_cores_and_what_is_between_by_default(text: str, kernels: int) -> None:
     term = data_flow(check_expression(text))
-    result = tensor_core(block=(32, 32, 32), warp=(32, 32), stages=1, asynchronous=False)(term)
+    result = tensor_core(block=(32, 32, 32), warp=(32, 32), stages=1, cp_async=False)(term)
     assert isinstance(result, Success), result.story()
     made = assemble(result.term, "f")
     assert len(made.kernels) == kernels

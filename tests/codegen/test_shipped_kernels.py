@@ -49,13 +49,13 @@ SMALL = {"block": "64,64,32", "warp": "32,32"}
 SINCE_SM_80 = TARGETS[1:]  # asynchronous copies, bf16, mma.sync
 SHIPPED = [
     Shipped("gemm.rise", "gemm", "tensor_core", {}, SINCE_SM_80),
-    Shipped("gemm.rise", "gemm", "tensor_core", {"asynchronous": "false", "stages": "2"}),
-    Shipped("gemm.rise", "matmul_at", "tensor_core", {**SMALL, "split_k": "2"}, SINCE_SM_80),
+    Shipped("gemm.rise", "gemm", "tensor_core", {"cp_async": "false", "stages": "2"}),
+    Shipped("gemm.rise", "matmul_at", "tensor_core", {**SMALL, "slice_k": "2"}, SINCE_SM_80),
     Shipped("gemm.rise", "matmul_bt", "tensor_core", {**SMALL, "fragment": "16,8,16"}, SINCE_SM_80),
     Shipped("gemm.rise", "gemm_f16", "tensor_core", {**SMALL, "stages": "0", "epilogue": "direct"}),
     Shipped("gemm.rise", "matmul_tf32", "tensor_core", {**SMALL, "fragment": "16,8,8"}, SINCE_SM_80),
-    Shipped("products.rise", "biasRelu", "tensor_core", {**SMALL, "asynchronous": "false"}),
-    Shipped("products.rise", "sumOfProducts", "tensor_core", {**SMALL, "group": "2"}, SINCE_SM_80),
+    Shipped("products.rise", "biasRelu", "tensor_core", {**SMALL, "cp_async": "false"}),
+    Shipped("products.rise", "sumOfProducts", "tensor_core", {**SMALL, "raster_group": "2"}, SINCE_SM_80),
     Shipped("products.rise", "batchedProducts", "tensor_core", SMALL, SINCE_SM_80),
     Shipped("products.rise", "convolution", "tensor_core", SMALL, SINCE_SM_80),
     Shipped("sparse.rise", "spmv", "reduction"),

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from codegen.execute import execute
-from codegen.pipeline import Kernel, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise
@@ -95,7 +96,7 @@ def test_pipelines_of_any_depth_over_any_number_of_tiles(stages: int, tiles: int
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("tiles", [1, 2, 4])
 def test_tiles_are_prefetched_into_registers(stages: int, tiles: int) -> None:
-    term, kernel = derive("columns", matrices(32, 64, 32 * tiles), stages=stages, asynchronous=False)
+    term, kernel = derive("columns", matrices(32, 64, 32 * tiles), stages=stages, cp_async=False)
     # there is nothing to prefetch where all tiles are loaded before the loop
     assert "prefetched" in kernel.source or tiles == 1 or tiles < stages
     assert "copy_async" not in kernel.source
@@ -132,18 +133,18 @@ def test_a_convolution_is_a_product_whose_operand_is_never_built() -> None:
 
 @pytest.mark.parametrize("name", ["rows", "scaled"])
 def test_tiles_in_groups_of_rows(name: str) -> None:
-    term, kernel = derive(name, matrices(128, 96, 64), stages=2, group=2)
+    term, kernel = derive(name, matrices(128, 96, 64), stages=2, raster_group=2)
     assert kernel.launch.grid == (12, 1, 1)
     assert_exact(term, kernel)
 
 
-@pytest.mark.parametrize("split_k", [2, 4])
+@pytest.mark.parametrize("slice_k", [2, 4])
 @pytest.mark.parametrize("name", ["columns", "scaled", "two", "rectified"])
-def test_steps_of_k_are_shared_out_among_warps(name: str, split_k: int) -> None:
+def test_steps_of_k_are_shared_out_among_warps(name: str, slice_k: int) -> None:
     sizes = {**matrices(32, 64, 192), **({"l": 64} if name == "two" else {})}
     given: dict[str, Any] = {"block": (32, 32, 64), "epilogue": "shared", "stages": 2}
-    term, kernel = derive(name, sizes, split_k=split_k, **given)
-    assert kernel.launch.threads == 128 * split_k
+    term, kernel = derive(name, sizes, slice_k=slice_k, **given)
+    assert kernel.launch.threads == 128 * slice_k
     assert_exact(term, kernel)
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from codegen import runtime
 from codegen.execute import available_backend, execute
-from codegen.pipeline import Kernel, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.errors import LaunchError
@@ -117,7 +118,7 @@ PRODUCT = (
 )
 SCHEDULES = {
     "prefetched": {},
-    "synchronous": {"asynchronous": False, "stages": 1},
+    "synchronous": {"cp_async": False, "stages": 1},
     "swizzled": {"swizzled": True, "fragment": (16, 24, 8)},
 }
 

@@ -9,7 +9,7 @@ import pytest
 from kernels import agrees, arrays, kernel, loops, program
 
 from codegen.execute import available_backend
-from codegen.translate import ACCEPTING, CONTINUING
+from codegen.lower.translate import ACCEPTING, CONTINUING
 from rise.primitives.declare import REGISTRY, lookup
 
 TRANSLATIONS = Path(__file__).parents[2] / "codegen" / "primitives"

@@ -11,13 +11,16 @@ import pytest
 from kernels import agrees, program
 from test_translations import PROGRAMS
 
-from codegen import imperative as i
-from codegen import named, paths, pipeline, scalars
+from codegen import pipeline
+from codegen.cuda import scalars
 from codegen.execute import available_backend
+from codegen.ir import imperative as i
+from codegen.ir import scalar_temporaries
+from codegen.lower import paths
+from codegen.lower.primitives import arrays, levels
+from codegen.lower.translate import ACCEPTING, CONTINUING
+from codegen.lower.views import READING, WRITING, Choice
 from codegen.pipeline import generate
-from codegen.primitives import arrays, levels
-from codegen.translate import ACCEPTING, CONTINUING
-from codegen.views import READING, WRITING, Choice
 from rise.errors import RiseError
 from rise.nat import constant, nat
 
@@ -67,7 +70,7 @@ def unclamped(patch: pytest.MonkeyPatch) -> None:
 
 def only_at_one_end(name: str) -> Patch:
     """Clamped by max, or by min, alone."""
-    original = named.Named.index
+    original = scalar_temporaries.ScalarTemporaries.index
 
     def index(self: Any, value: Any, size: Any = None) -> Any:
         def without(operator: Any) -> Any:
@@ -75,11 +78,11 @@ def only_at_one_end(name: str) -> Patch:
 
         return original(self, i.rebuild(value, i.Operator, without), size)
 
-    return lambda patch: patch.setattr(named.Named, "index", index)
+    return lambda patch: patch.setattr(scalar_temporaries.ScalarTemporaries, "index", index)
 
 
 def without_guards(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(named.Named, "under", lambda self, condition: nullcontext())
+    patch.setattr(scalar_temporaries.ScalarTemporaries, "under", lambda self, condition: nullcontext())
 
 
 def always_less(patch: pytest.MonkeyPatch) -> None:
@@ -89,12 +92,12 @@ def always_less(patch: pytest.MonkeyPatch) -> None:
 
 def one_for_all(patch: pytest.MonkeyPatch) -> None:
     """All indices in one variable: that of the first of them."""
-    original, first = named.Named.scalar, {}
+    original, first = scalar_temporaries.ScalarTemporaries.scalar, {}
 
     def scalar(self: Any, stem: str, value: Any) -> Any:
         return first.setdefault(stem, original(self, stem, value))
 
-    patch.setattr(named.Named, "scalar", scalar)
+    patch.setattr(scalar_temporaries.ScalarTemporaries, "scalar", scalar)
 
 
 def accumulated_before(patch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from codegen import runtime
-from codegen.emulator import Buffer, emulate
+from codegen.emulation.emulator import Buffer, emulate
 from codegen.execute import execute
-from codegen.fragments import distribution
-from codegen.host import HostProgram
+from codegen.host.program import HostProgram
+from codegen.ir.fragments import distribution
+from codegen.ir.tensor_maps import TensorBuffer
 from codegen.pipeline import assemble
 from codegen.runtime.compiling import compiler_report
-from codegen.tensor_maps import TensorBuffer
 from rewrites.result import Failure, Result, Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
@@ -102,7 +102,7 @@ def test_a_function_of_the_first_operand_is_applied_in_registers(name: str) -> N
 def test_with_roles_a_slot_is_given_back_when_all_have_read_it() -> None:
     """Products that are over say nothing of what the threads of a warpgroup read themselves."""
     text = product(256, x=RELU)
-    made = derived(text, 2, roles=True, group=1)
+    made = derived(text, 2, warp_specialised=True, raster_group=1)
     assert all(agrees(text, made, seed) for seed in range(2))
     source, barrier = (
         made.kernels[0].source,
@@ -113,7 +113,9 @@ def test_with_roles_a_slot_is_given_back_when_all_have_read_it() -> None:
     with pytest.raises(EmulationError, match="writes byte .* of shared memory, which .* read") as caught:
         agrees(text, replace(made, kernels=(kernel,)))
     assert caught.value.code == "R0907"
-    assert not barrier.findall(derived(product(256), 2, roles=True, group=1).kernels[0].source)
+    assert not barrier.findall(
+        derived(product(256), 2, warp_specialised=True, raster_group=1).kernels[0].source
+    )
 
 
 def test_matrices_of_the_first_operand_are_loaded_without_bank_conflicts() -> None:
@@ -200,7 +202,7 @@ SUM = f"""fun((A: 128.192.f16, B: 128.192.f16, P: 128.128.f16, Q: 128.128.f16) =
 def test_blocks_share_the_sums_of_a_tile() -> None:
     """Three k tiles a slice, two slices; the second kernel adds them in order."""
     text = product(384, x=RELU)
-    made = derived(text, split_k_blocks=2)
+    made = derived(text, split_k=2)
     first, second = made.kernels
     assert len(first.function.maps) == 2 and not second.function.maps
     assert "hopper" not in second.source and all(agrees(text, made, seed) for seed in range(3))

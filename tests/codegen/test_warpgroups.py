@@ -13,11 +13,12 @@ import pytest
 
 from codegen import runtime
 from codegen.execute import execute
-from codegen.fragments import distribution
-from codegen.host import alone
-from codegen.pipeline import Kernel, generate
+from codegen.host.program import alone
+from codegen.host.text import cuda_text
+from codegen.ir.fragments import distribution
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from codegen.runtime.compiling import compiler_report
-from codegen.text import cuda_text
 from rewrites.result import Failure, Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
@@ -85,7 +86,7 @@ def test_any_number_of_tiles_goes_through_the_ring(stages: int, tiles: int) -> N
 @pytest.mark.parametrize(
     "shape", [{"block": (64, 128, 64), "warp": (64, 128), "fragment": (64, 128, 16)},
               {"block": (128, 64, 64), "warp": (64, 32), "fragment": (64, 32, 16)},
-              {"block": (128, 64, 64), "warp": (128, 64), "group": 1}]
+              {"block": (128, 64, 64), "warp": (128, 64), "raster_group": 1}]
 )  # fmt: skip
 def test_warpgroups_share_a_block_in_many_ways(shape: dict[str, Any]) -> None:
     text = product(192)
@@ -115,7 +116,7 @@ def test_panels_are_as_wide_as_the_longest_pattern(width: int, pattern: int) -> 
     """Columns of a tile that 64 does not divide: rows of 64 or 32 bytes, and descriptors that say so."""
     text = product(128, n=192).replace("=> B |>", "=> transpose(B) |>").replace("B: 192.128", "B: 128.192")
     shape = {"block": (64, width, 64), "warp": (64, width), "fragment": (64, width, 16)}
-    made = derived(text, 2, **shape, roles=True, group=1, blocks=2, cluster=2)
+    made = derived(text, 2, **shape, warp_specialised=True, raster_group=1, persistent_blocks=2, cluster=2)
     assert f"{8 * pattern}, Swizzle::B{pattern})" in made.source
     assert agrees(text, made)
     wrong = replace(

@@ -9,12 +9,12 @@ import pytest
 from printed_indices import Expression, Number, WrongIndex, accesses
 
 import codegen
-from codegen.buffers import dimensions
-from codegen.emulator import emulate
-from codegen.host import HostProgram
+from codegen.cuda.widths import Interval, interval
+from codegen.emulation.emulator import emulate
+from codegen.host.program import HostProgram
+from codegen.ir.buffers import dimensions
+from codegen.ir.sizes import tree
 from codegen.pipeline import assemble
-from codegen.sizes import tree
-from codegen.widths import Interval, interval
 from rewrites.result import Failure, Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise

@@ -160,7 +160,7 @@ def test_a_tile_that_does_not_divide_a_size(rise: Any) -> None:
     called = rise("compile", GEMM, "gemm", "--size", "m=100", "n=32", "k=32", *SMALL)
     assert called.status == 0 and "grid 1×2×1" in called.err
     called = rise("compile", GEMM, "gemm", "--size", "m=100", "n=32", "k=43", *SMALL)
-    fails(called, 1, "R0606", "rows of 43 elements, 86 bytes", "use `vector=1 asynchronous=false`")
+    fails(called, 1, "R0606", "rows of 43 elements, 86 bytes", "use `vector=1 cp_async=false`")
 
 
 def test_a_tile_that_does_not_divide_its_tile(rise: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codegen import emulator
+from codegen.emulation import emulator
 from codegen.runtime import can_compile
 
 needs_emulator = pytest.mark.skipif(emulator.compiler() is None, reason="no C++ compiler")

@@ -75,7 +75,7 @@ def measurements() -> dict[str, list[tuple[float, float]]]:
         half = definition == "matmulHalf"
         p = Problem(m, n, k, result_bytes=2, along_k=(True, False))
         q = Problem(m, n, k, result_bytes=4, along_k=(True, True), added_bytes=4)
-        if row["kind"] == "rise" and "roles=true" in row["schedule"]:
+        if row["kind"] == "rise" and "warp_specialised=true" in row["schedule"]:
             given = dict(part.split("=") for part in row["schedule"].split())
             schedule = Point.read("tensor_core", given).schedule
             expected = H200.microseconds(c.cost(p if half else q, schedule, H200).cycles)
@@ -171,17 +171,20 @@ def test_a_cluster_halves_what_columns_cost_the_cache() -> None:
 
 def test_a_persistent_grid_with_roles_fills_its_pipeline_once() -> None:
     p, s = square(4096), tile(128, 256)
-    persistent = replace(s, blocks=132, roles=True)
+    persistent = replace(s, persistent_blocks=132, warp_specialised=True)
     # four waves: three empty pipelines less
     saved = c.cost(p, s, H200).cycles - c.cost(p, persistent, H200).cycles
     assert saved == pytest.approx(3 * H200.fill)
-    assert c.waves(p, replace(s, blocks=66), H200) == 2 * c.waves(p, s, H200)
+    assert c.waves(p, replace(s, persistent_blocks=66), H200) == 2 * c.waves(p, s, H200)
 
 
 def test_who_computes_in_turn_hides_what_others_wait_for() -> None:
     """Of three epilogues of four most; C comes from memory, for all multiprocessors at once."""
-    p, s = replace(square(4096), added_bytes=4), replace(tile(128, 256), blocks=132, roles=True)
-    saved = c.cost(p, s, H200).cycles - c.cost(p, replace(s, in_turn=2), H200).cycles
+    p, s = (
+        replace(square(4096), added_bytes=4),
+        replace(tile(128, 256), persistent_blocks=132, warp_specialised=True),
+    )
+    saved = c.cost(p, s, H200).cycles - c.cost(p, replace(s, ping_pong=2), H200).cycles
     assert saved > 3 * 0.75 * c.epilogue_cycles(p, s, H200)
     from_memory = s.block[0] * s.block[1] * 4 * 132 / H200.dram_rate
     assert c.epilogue_cycles(p, s, H200) > c.BETWEEN * from_memory > 0.6 * c.epilogue_cycles(p, s, H200)
@@ -189,10 +192,8 @@ def test_who_computes_in_turn_hides_what_others_wait_for() -> None:
 
 def test_sums_are_shared_out_where_there_are_few_tiles_and_long_sums() -> None:
     long_, s = Problem(256, 256, 16384, along_k=(True, True)), tile(128, 128)
-    assert c.cost(long_, replace(s, split_k_blocks=8), H200).cycles < c.cost(long_, s, H200).cycles
-    assert (
-        c.cost(square(4096), replace(s, split_k_blocks=8), H200).cycles > c.cost(square(4096), s, H200).cycles
-    )
+    assert c.cost(long_, replace(s, split_k=8), H200).cycles < c.cost(long_, s, H200).cycles
+    assert c.cost(square(4096), replace(s, split_k=8), H200).cycles > c.cost(square(4096), s, H200).cycles
 
 
 # --- the space --------------------------------------------------------------------------------------------
@@ -206,13 +207,13 @@ def test_every_point_that_is_ranked_is_legal_and_the_cheapest_is_first(gpu: Gpu)
     assert all(refusal(each.point, p, gpu) is None for each in found)
     assert [r.cost.cycles for r in found] == sorted(r.cost.cycles for r in found)
     assert len(found) < len(list(points("tensor_core", p, gpu)))
-    families = {each.point.schedule.by_groups for each in found}
+    families = {each.point.schedule.uses_wgmma for each in found}
     assert families == ({True, False} if gpu is H200 else {False})
 
 
 def test_operands_that_are_computed_are_not_copied_in_bulk() -> None:
     found = ranked("tensor_core", replace(square(1024), computed=True), H200)
-    assert found and not any(each.point.schedule.by_groups for each in found)
+    assert found and not any(each.point.schedule.uses_wgmma for each in found)
 
 
 def test_what_is_tried_first_is_of_several_kinds() -> None:
@@ -231,6 +232,6 @@ def test_what_is_tried_first_is_of_several_kinds() -> None:
 @pytest.mark.parametrize("size", [2048, 4096])
 def test_of_tiles_that_are_shared_and_of_those_in_turn_one_is_tried(size: int) -> None:
     found = ranked("tensor_core", square(size), H200)
-    turns = [each.point.schedule.in_turn for each in varied(found, 4)]
-    assert set(turns) == {1, 2} and turns[0] == found[0].point.schedule.in_turn
+    turns = [each.point.schedule.ping_pong for each in varied(found, 4)]
+    assert set(turns) == {1, 2} and turns[0] == found[0].point.schedule.ping_pong
     assert varied(found, 1) == found[:1]

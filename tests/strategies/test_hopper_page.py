@@ -19,18 +19,21 @@ from strategies.tensor_core import Parameters, tensor_core
 PAGE = Path(__file__).parents[2] / "docs" / "hopper-machine.md"
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 SMALL: dict[str, Any] = {
-    "block": (128, 128, 64), "warp": (64, 128), "fragment": (64, 128, 16), "stages": 2, "group": 1,
-    "roles": True, "blocks": 2, "cluster": 2, "epilogue": "bulk",
+    "block": (128, 128, 64), "warp": (64, 128), "fragment": (64, 128, 16), "stages": 2, "raster_group": 1,
+    "warp_specialised": True, "persistent_blocks": 2, "cluster": 2, "epilogue": "bulk",
 }  # fmt: skip
 # parameters with which the rules of one are applied, and others with which they are not
 OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "roles": ({}, {"roles": False}),
-    "group": ({"blocks": 0, "cluster": 1}, {"group": 0, "blocks": 0, "cluster": 1}),
-    "blocks": ({"cluster": 1}, {"blocks": 0, "cluster": 1}),
+    "warp_specialised": ({}, {"warp_specialised": False}),
+    "raster_group": (
+        {"persistent_blocks": 0, "cluster": 1},
+        {"raster_group": 0, "persistent_blocks": 0, "cluster": 1},
+    ),
+    "blocks": ({"cluster": 1}, {"persistent_blocks": 0, "cluster": 1}),
     "cluster": ({}, {"cluster": 1}),
-    "in_turn": ({"block": (64, 128, 64), "in_turn": 2}, {"block": (64, 128, 64)}),
+    "ping_pong": ({"block": (64, 128, 64), "ping_pong": 2}, {"block": (64, 128, 64)}),
     "epilogue": ({}, {"epilogue": "direct"}),
-    "split_k_blocks": ({"split_k_blocks": 2, "cluster": 1}, {"cluster": 1}),
+    "split_k": ({"split_k": 2, "cluster": 1}, {"cluster": 1}),
 }
 
 

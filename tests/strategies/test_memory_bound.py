@@ -10,7 +10,8 @@ from schedule_programs import cut, runs_as_it_should
 
 from codegen import runtime
 from codegen.execute import execute
-from codegen.pipeline import Kernel, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Failure, Success
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise

@@ -88,7 +88,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def modules_named(package: str) -> Iterator[Path]:
-    """In docs/architecture.md: `check/heads`, `scope` are two of one folder, and `nat/` is all of one."""
+    """In docs/architecture.md: `check/literals`, `scope` are two of one folder, and `nat/` is all of one."""
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
     section = page.split(f"## {package}:")[1].split("\n## ")[0]
     for cell in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE):
@@ -100,7 +100,7 @@ def modules_named(package: str) -> Iterator[Path]:
             yield here if here.with_suffix(".py").exists() or here.is_dir() else above
 
 
-@pytest.mark.parametrize("package", ["rise", "rewrites", "strategies", "codegen"])
+@pytest.mark.parametrize("package", ["rise", "rewrites", "strategies", "codegen", "bench"])
 def test_the_map_of_modules_is_that_of_the_tree(package: str) -> None:
     """Every module is named, by itself or with its folder, and whatever is named is there."""
     named = set(modules_named(package))

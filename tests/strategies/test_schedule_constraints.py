@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from codegen import runtime
-from codegen.pipeline import Kernel, generate
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise
@@ -64,14 +65,14 @@ def test_what_is_predicted_is_what_the_kernel_has(name: str, element: str) -> No
     term = program(name, element)
     p = Problem.of(term)
     assert p is not None and p.along_k == (("bt" in name),) * 2
-    legal = [each.point for each in ranked("tensor_core", p, H200) if each.point.schedule.split_k_blocks == 1]
-    kinds = [[point for point in legal if point.schedule.by_groups is groups] for groups in (True, False)]
+    legal = [each.point for each in ranked("tensor_core", p, H200) if each.point.schedule.split_k == 1]
+    kinds = [[point for point in legal if point.schedule.uses_wgmma is groups] for groups in (True, False)]
     random_ = random.Random(name)
     for point in [random_.choice(kind) for kind in kinds]:
         made, needed = kernel(term, dict(point.parameters)), asked(point.schedule, p)
         assert (made.launch.threads, made.launch.shared_bytes) == (needed.threads, needed.shared_bytes), point
-        if point.schedule.by_groups:
-            assert point.schedule.roles
+        if point.schedule.uses_wgmma:
+            assert point.schedule.warp_specialised
             assert accumulators(made.source) == needed.accumulators, point
             high = H200.limits.registers_with_roles(needed.threads)
             assert (PRODUCER, high) == given_away(made.source), point
@@ -80,7 +81,7 @@ def test_what_is_predicted_is_what_the_kernel_has(name: str, element: str) -> No
             (found,) = runtime.resources(made.source, "sm_90a").values()
             room = H200.limits.registers_of(needed.threads)
             assert found.spill_stores == 0 and found.registers <= room, point
-            assert point.schedule.roles or needed.accumulators < found.registers, point
+            assert point.schedule.warp_specialised or needed.accumulators < found.registers, point
 
 
 def asked(s: Schedule, p: Problem) -> Demand:
@@ -141,7 +142,8 @@ def wide(**changes: object) -> Schedule:
             Schedule(stages=3), T4.limits, "stages: 3 tiles", "epilogue=direct stages=1",
         ),
         (
-            Schedule(roles=True), H200.limits, "roles: true needs warpgroups", "64×n×16",
+            Schedule(warp_specialised=True), H200.limits,
+            "warp_specialised: true needs warpgroups", "64×n×16",
         ),
     ],
 )  # fmt: skip
@@ -177,14 +179,14 @@ def test_the_strategy_refuses_before_it_derives() -> None:
 
 def test_tiles_may_stick_out_of_the_result() -> None:
     check_sizes(wide(), {"m": 129, "n": 960, "k": 65})
-    check_sizes(wide(split_k_blocks=2), {"m": 128, "n": 256, "k": 192})
-    check_sizes(wide(group=7, cluster=2), {"m": 13 * 128 + 1, "n": 255, "k": 64})
+    check_sizes(wide(split_k=2), {"m": 128, "n": 256, "k": 192})
+    check_sizes(wide(raster_group=7, cluster=2), {"m": 13 * 128 + 1, "n": 255, "k": 64})
 
 
 def test_tiles_that_are_not_so_many_are_refused() -> None:
     """Of 6 × 1 tiles groups of 8 rows, of 7 × 3 two at a time."""
     with pytest.raises(StrategyError, match="group: 8 does not divide 6, the rows of tiles") as refused:
-        check_sizes(wide(group=8), {"m": 768, "n": 256, "k": 64})
+        check_sizes(wide(raster_group=8), {"m": 768, "n": 256, "k": 64})
     assert refused.value.code == "R0604"
     sizes = {"m": 6 * 128 + 1, "n": 2 * 256 + 1, "k": 64}
     for cluster in (2, 4):
@@ -192,7 +194,7 @@ def test_tiles_that_are_not_so_many_are_refused() -> None:
         with pytest.raises(StrategyError, match=said) as refused:
             check_sizes(wide(cluster=cluster), sizes)
         assert refused.value.hint == "`cluster=1` does"
-    check_sizes(wide(in_turn=2, group=7, cluster=3), sizes)
+    check_sizes(wide(ping_pong=2, raster_group=7, cluster=3), sizes)
 
 
 def test_panels_of_rows_across_k_are_as_wide_as_a_pattern() -> None:
@@ -215,9 +217,9 @@ def test_one_product_gets_along_with_the_registers_at_launch() -> None:
     """The compiler says so (C7602): of 640 threads each starts with 96, whatever it gets."""
     shape = {"block": (256, 144, 64), "warp": (64, 144), "stages": 3}
     with pytest.raises(StrategyError, match="64×144×16 needs 72 registers.*there are 96") as caught:
-        check(wide(**shape, fragment=(64, 144, 16), roles=True))
+        check(wide(**shape, fragment=(64, 144, 16), warp_specialised=True))
     assert caught.value.hint == "a fragment of at most 136 columns"
-    check(wide(**shape, fragment=(64, 72, 16), roles=True))
+    check(wide(**shape, fragment=(64, 72, 16), warp_specialised=True))
 
 
 def test_registers_are_given_out_in_eights() -> None:
@@ -233,9 +235,9 @@ def test_registers_that_a_role_gives_away_are_those_of_the_others() -> None:
         pool = min(H200.limits.registers_of(128 * (1 + groups)), 248) * (1 + groups)
         assert PRODUCER + groups * high <= pool < PRODUCER + groups * (high + 8) or high == 248
     large = {"block": (256, 192, 64), "warp": (128, 192), "fragment": (64, 192, 16), "stages": 3}
-    assert check(wide(**large, roles=True)).accumulators == 192
+    assert check(wide(**large, warp_specialised=True)).accumulators == 192
     with pytest.raises(StrategyError, match="192 registers a thread for sums and 26 besides; there are 152"):
-        check(wide(**{**large, "block": (384, 192, 64), "stages": 2}, roles=True))
+        check(wide(**{**large, "block": (384, 192, 64), "stages": 2}, warp_specialised=True))
 
 
 def test_a_bulk_epilogue_has_its_results_in_shared_memory() -> None:
@@ -243,9 +245,9 @@ def test_a_bulk_epilogue_has_its_results_in_shared_memory() -> None:
     ring = check(wide()).shared_bytes
     assert check(wide(epilogue="bulk")).shared_bytes == ring
     assert check(wide(epilogue="bulk", stages=1)).shared_bytes == 2 * 64 * 256 * 2
-    small = wide(epilogue="bulk", roles=True, fragment=(64, 64, 16))
+    small = wide(epilogue="bulk", warp_specialised=True, fragment=(64, 64, 16))
     assert check(small).shared_bytes == ring + 2 * 64 * 64 * 2
     with pytest.raises(StrategyError, match="stages: 4 tiles") as refused:
-        check(wide(epilogue="bulk", roles=True))
+        check(wide(epilogue="bulk", warp_specialised=True))
     assert refused.value.hint == "stages=3"
-    check(wide(epilogue="bulk", roles=True, stages=3))
+    check(wide(epilogue="bulk", warp_specialised=True, stages=3))

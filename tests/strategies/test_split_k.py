@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codegen.execute import execute
-from codegen.host import HostProgram
+from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
 from rewrites.result import Failure, Success
 from rise.check.program import check_expression, check_text
@@ -30,7 +30,7 @@ def product(name: str) -> Expr:
 
 @cache
 def split(name: str, slices: int) -> tuple[Expr, HostProgram]:
-    strategy = tensor_core(block=(32, 32, 32), warp=(16, 16), stages=2, split_k_blocks=slices)
+    strategy = tensor_core(block=(32, 32, 32), warp=(16, 16), stages=2, split_k=slices)
     result = strategy(product(name))
     assert isinstance(result, Success), result.story()
     return result.term, assemble(result.term, "f")
@@ -59,7 +59,7 @@ def test_slices_of_an_array_of_products_are_refused() -> None:
     text = """fun((As: 2.64.96.f16, Bs: 2.96.64.f16) => zip(As)(Bs) |> map(fun((A, B) =>
       A |> map(fun(row => transpose(B) |> map(fun(col =>
         zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))))))))"""
-    strategy = tensor_core(block=(32, 32, 32), warp=(16, 16), stages=2, split_k_blocks=3)
+    strategy = tensor_core(block=(32, 32, 32), warp=(16, 16), stages=2, split_k=3)
     result = strategy(data_flow(check_expression(text)))
     assert isinstance(result, Failure) and "one product at a time" in result.story()
 
@@ -71,5 +71,5 @@ def test_slices_are_whole_tiles() -> None:
     inputs = random_inputs(made.inputs, 1, exact=True)
     assert (execute(made, inputs, "emulate") == call(product("matmul"), *inputs)).all()
     with pytest.raises(StrategyError) as refused:
-        tensor_core(split_k_blocks=0)
+        tensor_core(split_k=0)
     assert refused.value.code == "R0609"

@@ -159,9 +159,9 @@ SWITCHES: tuple[tuple[dict[str, Any], dict[str, int]], ...] = (
     ({}, {"mapSeqUnroll": 8}),
     ({"load_once": False}, {"mapSeqUnroll": 7}),
     ({"epilogue": "direct"}, {"mapFragment": 1, "mapThreads": 2}),
-    ({"group": 2}, {"reorder": 2, "mapBlock": 1}),
-    ({"asynchronous": False}, {"copyAsync": 0, "copyThreads": 2}),
-    ({"split_k": 2}, {"idx": 2, "mapWarp": 2}),
+    ({"raster_group": 2}, {"reorder": 2, "mapBlock": 1}),
+    ({"cp_async": False}, {"copyAsync": 0, "copyThreads": 2}),
+    ({"slice_k": 2}, {"idx": 2, "mapWarp": 2}),
 )
 
 

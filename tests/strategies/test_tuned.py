@@ -191,7 +191,7 @@ DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 PROGRAMS = {
     "odd sizes": (
         f"fun((A: 13.7.f16, B: 7.11.f16) => A |> map(fun(row => B |> transpose |> map(fun(col => {DOT})))))",
-        "vector=1 asynchronous=false",
+        "vector=1 cp_async=false",
     ),
     "a bias and a residual": (
         "fun((A: 64.64.f16, B: 64.64.f16, b: 64.f32, R: 64.64.f16) =>"

@@ -13,9 +13,9 @@ import ml_dtypes  # noqa: F401  # gives NumPy its names
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.emulator import Buffer, Scalar, emulate
-from codegen.tensor_maps import TensorBuffer, map_of
-from codegen.wgmma import OPERANDS, Wgmma, print_wgmma
+from codegen.cuda.wgmma import OPERANDS, Wgmma, print_wgmma
+from codegen.emulation.emulator import Buffer, Scalar, emulate
+from codegen.ir.tensor_maps import TensorBuffer, map_of
 
 Array = NDArray[Any]
 Given = TensorBuffer | Buffer | Scalar

@@ -24,10 +24,10 @@ from hopper_kernels import (
     with_faults,
 )
 
-from codegen.emulator import compiler
+from codegen.emulation.emulator import compiler
+from codegen.ir.tensor_maps import TensorBuffer, map_of
 from codegen.runtime import can_compile
 from codegen.runtime.compiling import compiler_report
-from codegen.tensor_maps import TensorBuffer, map_of
 from rise.errors import EmulationError
 
 SEEDS = (0, 1, 2)  # copies arrive late, at once, at random

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codegen.tensor_maps import TensorBuffer, TensorMap, encode, map_of
-from codegen.wgmma import Wgmma, instruction, print_wgmma
+from codegen.cuda.wgmma import Wgmma, instruction, print_wgmma
+from codegen.ir.tensor_maps import TensorBuffer, TensorMap, encode, map_of
 from rise.errors import LaunchError
 
 GOOD = {

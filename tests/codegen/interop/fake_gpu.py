@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from codegen import emulator
-from codegen.host import HostProgram, alone
-from codegen.pipeline import Kernel
+from codegen.emulation import emulator
+from codegen.host.program import HostProgram, alone
+from codegen.ir.kernel import Kernel
 from codegen.runtime.libcuda import CUDA_ERROR_INVALID_CONTEXT, Driver
 from codegen.runtime.loading import Loaded, field_of
 from codegen.runtime.packing import natural_offsets

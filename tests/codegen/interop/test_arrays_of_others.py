@@ -14,9 +14,9 @@ from fake_arrays import DLPack, Interface, cupy_like, pycuda_like, torch_like
 from fake_gpu import OTHER, OWN, Gpu
 
 import codegen
-from codegen import emulator
 from codegen.compiled import Compiled
-from codegen.host import HostProgram
+from codegen.emulation import emulator
+from codegen.host.program import HostProgram
 from rise.check.program import check_text
 from rise.errors import LaunchError, RiseError
 from strategies.default import default

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import codegen
-from codegen import emulator
-from codegen.text import cuda_text, edited
+from codegen.emulation import emulator
+from codegen.host.text import cuda_text, edited
 from rise.check.program import check_text
 from rise.errors import LaunchError, RiseError, StrategyError, UsageError
 from strategies.default import default

@@ -16,9 +16,9 @@ from fake_arrays import Interface, torch_like
 from fake_gpu import Gpu
 
 import codegen
-from codegen import emulator
 from codegen.compiled import Compiled
-from codegen.host import HostProgram
+from codegen.emulation import emulator
+from codegen.host.program import HostProgram
 from codegen.runtime import loading
 from codegen.runtime.libcuda import Driver
 from codegen.runtime.loading import Loaded

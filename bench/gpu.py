@@ -1,0 +1,317 @@
+"""The GPU as a device to measure on: operands in memory, kernels and libraries on them, checks, timings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import cycle
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from bench import baselines
+from bench.build import Built
+from bench.campaign import Limits, State
+from bench.contest import Entrant, Verdict
+from bench.data import Pattern, integers, normal, sampled
+from bench.graphs import Graph
+from bench.interpreted import operation_of
+from bench.machine import Machine, Sensors, tensor_peak, versions
+from bench.measure import Timed
+from bench.memory import SOURCE, DeviceArray, Probe
+from bench.operations import Expected, bound
+from bench.results import OURS
+from bench.signature import Signature
+from bench.table import Case
+from bench.work import Operands, Work
+from codegen import runtime
+from rise.errors import LaunchError
+
+MOST_CALLS = 200  # in a graph
+GRAPH = 5_000  # microseconds that a graph is to take, about
+LAUNCHES = 500  # in a row, where the host is measured
+PATIENCE = 20.0  # seconds that a kernel may take
+COPIED = 2**30  # bytes of the copy that bandwidth is measured by
+
+
+class Gpu:
+    """The first GPU."""
+
+    def __init__(self) -> None:
+        self.cuda = runtime.driver()
+        device = self.cuda.Context.get_device()
+        attribute = self.cuda.device_attribute
+        self.name = device.name()
+        self.l2_bytes = int(device.get_attribute(attribute.L2_CACHE_SIZE))
+        self.multiprocessors = int(device.get_attribute(attribute.MULTIPROCESSOR_COUNT))
+        self.mhz = int(device.get_attribute(attribute.CLOCK_RATE)) // 1000
+        self.sensors = Sensors(device.pci_bus_id())
+        self.target = runtime.device_target()
+        source = SOURCE.read_text(encoding="utf-8")
+        self.probe = Probe(self.cuda, runtime.compile_cubin(source, self.target).read_bytes())
+        peak = tensor_peak(device.compute_capability(), self.multiprocessors, self.mhz)
+        self.limits = Limits(peak, self._copy_bandwidth())
+        self.libraries = baselines.Libraries(self.cuda, self.probe)
+
+    def _copy_bandwidth(self) -> float:
+        """GB/s, read and written, of the driver's copy within memory: the best of ten."""
+        source, target = (self.cuda.mem_alloc(COPIED) for _ in range(2))
+        stream = self.cuda.Stream()
+        best = 0.0
+        for _ in range(12):
+            start, end = self.cuda.Event(), self.cuda.Event()
+            start.record(stream)
+            self.cuda.memcpy_dtod_async(target, source, COPIED, stream)
+            end.record(stream)
+            end.synchronize()
+            best = max(best, 2 * COPIED / start.time_till(end) / 1e6)
+        source.free()
+        target.free()
+        return best
+
+    def machine(self) -> Machine:
+        number = self.cuda.get_driver_version()
+        found = versions("numpy", "pycuda", "torch", "cuda-bindings")
+        for name, library in self.libraries.versions().items():
+            found[name] = library
+        return Machine(
+            self.name, self.sensors.driver(), f"{number // 1000}.{number % 1000 // 10}",
+            self.multiprocessors, self.mhz, self.l2_bytes, self.limits, found, _host(),
+        )  # fmt: skip
+
+    def state(self) -> State:
+        return self.sensors.state()
+
+    def bytes(self, case: Case) -> int:
+        return Signature.of(case).bytes
+
+    def arena(self, case: Case) -> GpuArena:
+        return GpuArena(self, case)
+
+
+def _host() -> str:
+    import platform
+
+    return platform.machine()
+
+
+class GpuArena:
+    """Operands of one case, as many sets of them as are larger than the cache together."""
+
+    def __init__(self, gpu: Gpu, case: Case) -> None:
+        self.gpu, self.case = gpu, case
+        self.operation = operation_of(case)
+        self.exact = self.operation.exact
+        self.signature = Signature.of(case)
+        self.stream = gpu.cuda.Stream()
+        self.mesh = sampled(self.signature.output.shape)
+        self.sets = [self._operands() for _ in range(self._count())]
+        self.patterns: list[Any] = []
+        self.whole_numbers = False
+        self._reference: tuple[str, DeviceArray] | None = None
+        self._expectation: Expected | None = None
+        self._hangs = False
+        self.graphs: list[Graph] = []
+
+    def _count(self) -> int:
+        if self.case.subject.mode != "graph":
+            return 1
+        return min(MOST_CALLS, ceil(2 * self.gpu.l2_bytes / max(1, self.signature.bytes)))
+
+    def _operands(self) -> Operands:
+        made = [
+            DeviceArray.empty(self.gpu.cuda, part.shape, part.dtype) if part.shape else part.value
+            for part in self.signature.inputs
+        ]
+        output = self.signature.output
+        return Operands(tuple(made), DeviceArray.empty(self.gpu.cuda, output.shape, output.dtype))
+
+    def close(self) -> None:
+        """Frees graphs and operands."""
+        for graph in self.graphs:
+            graph.close()
+        for operands in self.sets:
+            for array in (*operands.inputs, operands.output):
+                if isinstance(array, DeviceArray):
+                    array.allocation.free()
+        if self._reference:
+            self._reference[1].allocation.free()
+        self.sets, self._reference = [], None
+
+    # --- data and checks
+
+    def fill(self, whole_numbers: bool) -> None:
+        self.whole_numbers, self._reference, self._expectation = whole_numbers, None, None
+        terms = self.operation.terms(self.case.sizes)
+        self.patterns = [
+            part.value if not part.shape
+            else integers(part.shape, part.dtype, seed, terms) if whole_numbers
+            else normal(part.shape, part.dtype, seed)
+            for seed, part in enumerate(self.signature.inputs)
+        ]  # fmt: skip
+        for operands in self.sets[:1] if whole_numbers else self.sets:
+            for array, pattern in zip(operands.inputs, self.patterns, strict=True):
+                if isinstance(pattern, Pattern):
+                    self.gpu.probe.fill(array, pattern, self.stream)
+
+    def check(self, entrant: Entrant) -> Verdict:
+        work: Work = entrant.run
+        operands = self.sets[0]
+        self.gpu.probe.poison(operands.output, self.stream)
+        (work.check or work.call)(self.stream, operands)
+        self._wait()
+        found = self.gpu.probe.elements(operands.output, self.mesh, self.stream).astype(np.float64)
+        return self._exact(entrant, found) if self.whole_numbers else self._close(found)
+
+    def _expected(self) -> Expected:
+        """The sampled elements, computed once for the data that is there."""
+        if self._expectation is None:
+            self._expectation = self.operation.expected(self.patterns, self.mesh)
+        return self._expectation
+
+    def _exact(self, entrant: Entrant, found: Any) -> Verdict:
+        """Sampled elements equal the exact ones; all elements equal those of the first that was right."""
+        values = self._expected().values
+        with np.errstate(over="ignore"):  # beyond f16 there is infinity, on both sides
+            wanted = values.astype(np.float32).astype(self.signature.output.dtype).astype(np.float64)
+        if not np.array_equal(found, wanted):
+            raise _wrong("on whole numbers", found, wanted)
+        output = self.sets[0].output
+        probe = self.gpu.probe
+        if self._reference is None:
+            kept = DeviceArray.empty(self.gpu.cuda, output.shape, output.dtype)
+            self.gpu.cuda.memcpy_dtod_async(kept.allocation, output.allocation, output.bytes, self.stream)
+            self._reference = (entrant.name, kept)
+        name, reference = self._reference
+        if differing := probe.differing(output, reference, self.stream):
+            raise LaunchError("R0830", f"{differing} of {output.size} elements differ from those of {name}")
+        return Verdict(0.0, 0.0, f"exact on whole numbers (all elements against {name})")
+
+    def _close(self, found: Any) -> Verdict:
+        expected = self._expected()
+        terms = self.operation.terms(self.case.sizes)
+        allowed = bound(expected, terms, self.signature.output.dtype)
+        error = np.abs(found - expected.values)
+        if not (error <= allowed).all():  # of NaN this is false
+            raise _wrong("on random numbers", found, expected.values)
+        return Verdict(float(error.max()), float(allowed.max()), f"{error.size} elements against f64")
+
+    def answers(self) -> bool:
+        if self._hangs:
+            return False
+        try:
+            self.gpu.cuda.Context.synchronize()
+        except Exception:  # noqa: BLE001  # whatever it is: nothing can be run any more
+            return False
+        return True
+
+    def _wait(self) -> None:
+        """Until the stream has done everything; LaunchError R0865 where it does not."""
+        event = self.gpu.cuda.Event()
+        event.record(self.stream)
+        self.wait(event)
+
+    def wait(self, event: Any) -> None:
+        start = time.monotonic()
+        while not event.query():
+            if time.monotonic() - start > PATIENCE:
+                self._hangs = True
+                raise LaunchError("R0865", f"a kernel has not ended after {PATIENCE:.0f} seconds")
+            time.sleep(2e-5)
+
+    # --- who takes part
+
+    def ours(self, built: Built) -> Entrant:
+        loaded = runtime.load(built.kernel, self.gpu.target)
+
+        def call(stream: Any, operands: Operands) -> None:
+            loaded(operands.output, *operands.inputs, stream=stream)
+
+        resources = (
+            f"{loaded.registers} registers, {loaded.local_bytes} bytes of local memory; {_shapes(built)}"
+        )
+        return Entrant(OURS, str(built.candidate), Work(call), resources)
+
+    def baseline(self, name: str) -> Sequence[Entrant]:
+        return list(self._variants(name))
+
+    def _variants(self, name: str) -> Iterator[Entrant]:
+        make = baselines.find(name, self.case.subject.operation)
+        for variant, work in make(self.gpu.libraries, self.case, self.sets):
+            yield Entrant(name, variant, work)
+
+    def timed(self, entrant: Entrant) -> Timed:
+        if self.case.subject.mode == "launches":
+            return Launches(entrant.name, self, entrant.run)
+        return Replays(entrant.name, self, entrant.run)
+
+
+class Replays:
+    """Timed in a graph of many calls, which take turns with the sets of operands."""
+
+    def __init__(self, name: str, arena: GpuArena, work: Work) -> None:
+        self.name, self.arena = name, arena
+        self.cuda = arena.gpu.cuda
+        self.calls = max(1, min(MOST_CALLS, int(GRAPH / self._estimate(work))))
+        turns = cycle(arena.sets)
+        if work.record is None:
+            graph = Graph(self.cuda, lambda stream: work.call(stream, next(turns)), self.calls)
+            arena.graphs.append(graph)
+            self.stream, self.replay = graph.stream, graph.replay
+        else:
+            self.stream = arena.stream
+            self.replay = work.record(self.stream, [next(turns) for _ in range(self.calls)])
+
+    def _estimate(self, work: Work) -> float:
+        """Microseconds of a call, launched by the host."""
+        stream, operands = self.arena.stream, self.arena.sets[0]
+        work.call(stream, operands)
+        start, end = self.cuda.Event(), self.cuda.Event()
+        start.record(stream)
+        for _ in range(3):
+            work.call(stream, operands)
+        end.record(stream)
+        self.arena.wait(end)
+        return max(0.1, float(start.time_till(end)) * 1000 / 3)
+
+    def sample(self) -> float:
+        start, end = self.cuda.Event(), self.cuda.Event()
+        start.record(self.stream)
+        self.replay()
+        end.record(self.stream)
+        self.arena.wait(end)
+        return float(start.time_till(end)) * 1000 / self.calls
+
+
+class Launches:
+    """Timed by the host's clock, one launch after the other: what a call costs."""
+
+    def __init__(self, name: str, arena: GpuArena, work: Work) -> None:
+        self.name, self.arena, self.work = name, arena, work
+
+    def sample(self) -> float:
+        stream, operands = self.arena.stream, self.arena.sets[0]
+        start = time.perf_counter()
+        for _ in range(LAUNCHES):
+            self.work.call(stream, operands)
+        stream.synchronize()
+        return (time.perf_counter() - start) * 1e6 / LAUNCHES
+
+
+def _shapes(built: Built) -> str:
+    """Grid, block and shared memory of the kernel, or of each kernel."""
+    kernels = getattr(built.kernel, "kernels", (built.kernel,))
+    return "; ".join(str(kernel.launch) for kernel in kernels)
+
+
+def _wrong(data: str, found: Any, wanted: Any) -> LaunchError:
+    if np.isnan(found).any():
+        count = int(np.isnan(found).sum())
+        return LaunchError(
+            "R0829", f"{count} of {found.size} sampled elements were never written, or are NaN"
+        )
+    worst = np.unravel_index(int(np.argmax(np.abs(found - wanted))), found.shape)
+    off = int((found != wanted).sum())
+    example = f"{found[worst]} in place of {wanted[worst]}"
+    return LaunchError("R0830", f"wrong {data}: up to {off} of {found.size} sampled elements; {example}")

@@ -1,0 +1,70 @@
+"""What a program computes, by the interpreter: for programs that no operation of the tables stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.data import Pattern
+from bench.operations import Expected, Inputs, Mesh, Operation, operation
+from bench.table import Case
+from rise.check.compare import Tolerance, tolerance
+from rise.check.program import load
+from rise.check.specialise import specialise
+from rise.expr import Expr, Primitive, subterms
+from rise.interpret import call
+
+NAME = "interpreter"
+ROUNDING = 2.0**-23  # of f32, in which `operations.bound` counts
+# of whole numbers they make whole numbers, and the same in any order of a sum
+EXACT = set(
+    "add sub mul neg lt le gt ge eq ne and or not min max fma abs floor ceil round cast select".split()
+)
+
+
+def operation_of(case: Case) -> Operation:
+    """The operation that a table names; or `interpreter`: the program itself."""
+    if case.subject.operation != NAME:
+        return operation(case.subject.operation)
+    return interpreted(case.subject.file, case.subject.definition, tuple(case.sizes.items()))
+
+
+@cache
+def interpreted(file: Path, definition: str, sizes: tuple[tuple[str, int], ...]) -> Operation:
+    """The operation of a program at its sizes. How many floating-point operations it takes is not known."""
+    program = specialise(load(file)[definition], dict(sizes))
+    allowed = tolerance(program)
+    terms = max(1, round(allowed.sums / ROUNDING))
+    kept = _Evaluated(program, allowed, terms)
+    return Operation(lambda _: 0, lambda _: terms, kept.expected, exact(program))
+
+
+def exact(program: Expr) -> bool:
+    computing = (p for p in subterms(program) if isinstance(p, Primitive) and p.declaration.elementwise)
+    return all(part.name in EXACT for part in computing)
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    program: Expr
+    allowed: Tolerance
+    terms: int
+
+    def expected(self, inputs: Inputs, mesh: Mesh) -> Expected:
+        """The elements; a magnitude for which `operations.bound` allows what two orders of sums differ by."""
+        result = np.asarray(call(self.program, *map(_array, inputs))).astype(np.float64)
+        values = result[mesh] if result.ndim else result.reshape(1)
+        largest = np.abs(result).max(initial=0.0)
+        apart = self.allowed.relative * np.abs(values) + self.allowed.sums * largest
+        return Expected(values, apart / ((min(self.terms, 2**14) + 4) * ROUNDING))
+
+
+def _array(given: Any) -> Any:
+    """All elements of a pattern; a number as one of f32."""
+    if isinstance(given, Pattern):
+        return np.resize(given.numbers, given.shape)
+    return np.float32(given)

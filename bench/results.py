@@ -1,0 +1,155 @@
+"""What is written down: one line for each finalist of a case, one for each candidate and baseline tried."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from bench.statistics import Summary
+from rise import files
+from rise.data import shown
+from rise.errors import UsageError
+
+OURS = "rise"
+LARGEST = 256 * 2**20  # bytes of a file of results
+
+
+@dataclass(frozen=True)
+class Row:
+    """The best of one kind at one case, from the fine pass; times in microseconds.
+
+    kind:     `rise`, or the name of a baseline. name: which of its kind
+    fraction: of the limit of the table; 0 where that is not known
+    ratio:    how much longer this one takes than ours
+    error, bound: the largest error among sampled elements of random normal data, and what it must not exceed
+    checked:  how the result was checked
+    """
+
+    date: str
+    device: str
+    code: str
+    case: str
+    kind: str
+    name: str
+    median_us: float
+    lower_us: float
+    upper_us: float
+    spread: float
+    samples: int
+    tflops: float
+    gb_s: float
+    limit: str
+    fraction: float
+    ratio: float
+    error: float
+    bound: float
+    checked: str
+    sm_mhz: int
+    watts: float
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One candidate, or one variant of a baseline.
+
+    status: `finalist`, `timed`, `slow` (a first sample was enough), `refused` (no kernel), `wrong`, `failed`,
+            `crashed` (took the process with it)
+    """
+
+    code: str
+    device: str
+    case: str
+    kind: str
+    name: str
+    status: str
+    median_us: float
+    spread: float
+    resources: str
+    reason: str
+
+
+STATUSES = ("finalist", "timed", "slow", "refused", "wrong", "failed", "crashed")
+
+
+def append(path: Path, records: Sequence[Row] | Sequence[Attempt]) -> None:
+    """Adds lines to a CSV file, which gets a header if it is new."""
+    if not records:
+        return
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, [f.name for f in fields(records[0])])
+    writer.writeheader()
+    header = text.getvalue()
+    writer.writerows(asdict(record) for record in records)
+    files.append(path, text.getvalue().removeprefix(header), header)
+
+
+def read_rows(path: Path) -> list[Row]:
+    return [Row(**each) for each in _read(path, Row)]
+
+
+def read_attempts(path: Path) -> list[Attempt]:
+    return [Attempt(**each) for each in _read(path, Attempt)]
+
+
+def _read(path: Path, record: type) -> list[dict[str, Any]]:
+    """The lines of a file, none where it is not there. UsageError R0864 where it is of another form."""
+    if not path.exists():
+        return []
+    hints = get_type_hints(record)
+    text = files.read_text(path, LARGEST)
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        if list(reader.fieldnames or ()) != list(hints):
+            raise ValueError(f"the columns {shown(reader.fieldnames)}")
+        return [_values(line, hints) for line in reader]
+    except (ValueError, csv.Error) as error:
+        raise UsageError(
+            "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
+        ) from None
+
+
+def _values(line: Mapping[Any, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """ValueError where a column is missing, no number, or one too many."""
+    if line.keys() != hints.keys() or None in line.values():
+        raise ValueError(f"a line has not {len(hints)} columns: {shown(list(line.values()))}")
+    return {name: hints[name](text) for name, text in line.items()}
+
+
+def done(rows: Iterable[Row], code: str, device: str) -> set[str]:
+    """The cases that this compiler has been measured at, on this device."""
+    return {row.case for row in rows if row.code == code and row.device == device}
+
+
+def latest(rows: Iterable[Row]) -> list[Row]:
+    """Of each case the rows of its last measurement."""
+    last: dict[str, str] = {}
+    found = list(rows)
+    for row in found:
+        last[row.case] = row.date
+    return [row for row in found if last[row.case] == row.date]
+
+
+def measured(
+    attempts: Iterable[Attempt], code: str, device: str
+) -> dict[str, dict[tuple[str, str], Summary]]:
+    """For each case, by kind and name, what the coarse pass found: the last figures that there are."""
+    found: dict[str, dict[tuple[str, str], Summary]] = {}
+    for a in attempts:
+        if a.status in ("timed", "slow") and (a.code, a.device) == (code, device):
+            half = a.median_us * a.spread / 2
+            summary = Summary(a.median_us, a.median_us - half, a.median_us + half, 1)
+            found.setdefault(a.case, {})[a.kind, a.name] = summary
+    return found
+
+
+def crashed(attempts: Iterable[Attempt], code: str, device: str) -> set[tuple[str, str, str]]:
+    """Case, kind and name of those that must not be run again."""
+    return {
+        (a.case, a.kind, a.name)
+        for a in attempts
+        if a.status == "crashed" and a.code == code and a.device == device
+    }

@@ -1,0 +1,31 @@
+"""What is measured, as the device sees it: work on operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.memory import DeviceArray
+
+
+@dataclass(frozen=True)
+class Operands:
+    """One set of inputs, in the order of the program, and a result."""
+
+    inputs: tuple[Any, ...]
+    output: DeviceArray
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an entrant does. call: puts it on a stream, once.
+
+    check:  the same, where the result has to end in the operands' result, and calls do not put it there
+    record: makes a graph of a call on each of the operands in another way than the driver's; gives what
+            replays it
+    """
+
+    call: Callable[[Any, Operands], None]
+    check: Callable[[Any, Operands], None] | None = None
+    record: Callable[[Any, Sequence[Operands]], Callable[[], None]] | None = None

@@ -1,0 +1,1 @@
+"""The imperative program as CUDA C++: the printer, and the device headers that the text includes."""

@@ -1,0 +1,218 @@
+"""Scalar operations as C++: each means what the language says, also where C++ leaves something undefined.
+
+Integers wrap, conversions to them take the nearest there is, and literals are rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from math import isinf, isnan
+
+from codegen.ir import imperative as i
+from codegen.ir.buffers import inner_element
+from rise.errors import TranslationError
+from rise.numbers import rounded, wrapped
+from rise.types import F32, F64, TF32, Data, Index, Scalar, Vector
+
+TYPES = {
+    "bool": "bool", "i8": "signed char", "i16": "short", "i32": "int", "i64": "long long",
+    "u8": "unsigned char", "u16": "unsigned short", "u32": "unsigned int", "u64": "unsigned long long",
+    "f16": "half", "bf16": "bfloat16", "tf32": "tf32", "f32": "float", "f64": "double",
+}  # fmt: skip
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
+    "ge": ">=", "eq": "==", "ne": "!=", "and": "&&", "or": "||",
+}  # fmt: skip
+# of floats: what the C library calls it, but for the suffix
+FLOATING = {
+    **{name: name for name in "exp log sqrt rsqrt tanh floor ceil sin cos pow fma".split()},
+    "abs": "fabs", "min": "fmin", "max": "fmax", "mod": "fmod", "round": "rint",
+}  # fmt: skip
+# the type without a sign in which integers of a type are computed: C++ computes with narrow ones as with int,
+# whose overflow it leaves undefined
+WRAPPING: Mapping[Data, str] = {
+    **{Scalar(name): "unsigned int" for name in ("i8", "i16", "i32", "u8", "u16")},
+    Scalar("i64"): "unsigned long long",
+}
+SIGNED = frozenset(map(Scalar, ("i8", "i16", "i32", "i64")))
+NARROW_FLOATS = frozenset(map(Scalar, ("f16", "bf16")))
+INDICES_IN_MEMORY = 2**31
+SUFFIX = {"u32": "u", "i64": "ll", "u64": "ull"}
+
+
+def base(type_: Data) -> str:
+    """The C type of the elements."""
+    element = inner_element(type_)
+    if isinstance(element, Scalar):
+        return TYPES[element.name]
+    if isinstance(element, Index):
+        if element.size.value is not None and element.size.value > INDICES_IN_MEMORY:
+            message = f"values of `{element}` are stored in 32 bits, which hold those below 2^31"
+            raise TranslationError("R0741", message)
+        return "int"
+    raise TranslationError("R0715", f"`{element}` cannot be stored in memory")
+
+
+def operation(expr: i.Operator, operands: list[str]) -> str:
+    """An operation on operands that are printed."""
+    match expr.name, operands:
+        case "cast", [a]:
+            return converted(a, expr.operands[0].type, expr.type)  # type: ignore[union-attr]  # no tile
+        case "indexToInt" | "natAsIndex", [a]:
+            return f"(int)({a})"
+        case "select", [c, a, b]:
+            a, b = (_chosen(expr, side, text) for side, text in ((1, a), (2, b)))
+            return f"({c} ? {a} : {b})"
+        case "not", [a]:
+            return f"(!{a})"
+        case _ if _is_float(expr.type):
+            return _of_floats(expr.name, operands, expr.type)
+        case _:
+            return _of_integers(expr, operands)
+
+
+def _chosen(expr: i.Operator, side: int, text: str) -> str:
+    """One side of a choice. What is read becomes a number of its class where the other side is of another:
+    memories differ in what reading them gives, and a tf32 becomes nothing by itself."""
+    reads = [isinstance(operand, i.Access) for operand in expr.operands]
+    differ = expr.type == TF32 or (expr.type in NARROW_FLOATS and reads[3 - side])
+    return f"({base(expr.type)})({text})" if reads[side] and differ else text
+
+
+def _of_floats(name: str, operands: list[str], type_: Data) -> str:
+    match name, operands:
+        case "neg", [a]:
+            return f"(-{f'({a})' if a.startswith('-') else a})"
+        case "fma", _ if type_ in NARROW_FLOATS:
+            return f"{'__hfma' if type_ == Scalar('f16') else 'fma_bfloat16'}({', '.join(operands)})"
+        case _ if name in FLOATING:
+            return _through_float(FLOATING[name], operands, type_)
+        case _, [a, b] if name in INFIX:
+            return f"({a} {INFIX[name]} {b})"
+        case _:
+            raise TranslationError("R0799", f"internal: no operator `{name}` on {type_}")
+
+
+def _through_float(name: str, operands: list[str], type_: Data) -> str:
+    """A function of the C library; 16-bit types are computed in float, and rounded."""
+    if type_ in NARROW_FLOATS:
+        wide = [converted(o, type_, F32) for o in operands]
+        return converted(f"{name}f({', '.join(wide)})", F32, type_)
+    return f"{name}{'' if type_ == F64 else 'f'}({', '.join(operands)})"
+
+
+def _of_integers(expr: i.Operator, operands: list[str]) -> str:
+    """Also comparisons, of any type, and what truth values have."""
+    name, type_ = expr.name, expr.type
+    match name, operands:
+        case "add" | "sub" | "mul" | "neg" | "fma", _ if type_ in WRAPPING:
+            unsigned = [f"({WRAPPING[type_]}){operand}" for operand in operands]
+            return _wrapped(_whole(name, unsigned), type_)
+        case "neg" | "fma", _:
+            return f"({_whole(name, operands)})"
+        case "abs", [a]:
+            return f"magnitude<{base(type_)}>({a})" if type_ in SIGNED else a
+        case "pow", [a, b]:
+            return f"power_of<{base(type_)}>({a}, {b})"
+        case "floor" | "ceil" | "round", [a]:
+            return a
+        case "min" | "max", [a, b]:
+            return f"{name}({a}, {b})"
+        case "div" | "mod", [a, b] if type_ in SIGNED and not _divides_plainly(expr.operands[1]):
+            return f"{'quotient' if name == 'div' else 'remainder'}_of<{base(type_)}>({a}, {b})"
+        case _, [a, b] if name in INFIX:
+            return f"({a} {INFIX[name]} {b})"
+        case _:
+            raise TranslationError("R0799", f"internal: no operator `{name}` on {type_}")
+
+
+def _wrapped(text: str, type_: Data) -> str:
+    """The low bits of a number without a sign."""
+    return f"narrowed<short>({text})" if type_ == Scalar("i16") else f"({base(type_)})({text})"
+
+
+def _whole(name: str, operands: list[str]) -> str:
+    """An operation on whole numbers."""
+    if name == "neg":
+        return f"-{operands[0]}"
+    if name == "fma":
+        return f"{operands[0]} * {operands[1]} + {operands[2]}"
+    return f" {INFIX[name]} ".join(operands)
+
+
+def _divides_plainly(divisor: i.Expression) -> bool:
+    """Whether no quotient by it overflows: it is a number other than -1, and than 0, which is none."""
+    return isinstance(divisor, i.Number) and divisor.value not in (0, -1)
+
+
+def _is_float(type_: Data) -> bool:
+    return isinstance(type_, Scalar) and type_.is_float
+
+
+# --- conversions --------------------------------------------------------------------------------------
+
+TO_FLOAT = {"f16": "__half2float", "bf16": "__bfloat162float", "tf32": "from_tf32"}
+FROM_FLOAT = {"f16": "__float2half", "bf16": "__float2bfloat16", "tf32": "to_tf32"}
+FROM_DOUBLE = {"f16": "__double2half({})", "bf16": "__double2bfloat16({})", "tf32": "to_tf32((float)({}))"}
+# whole numbers that a float may have to round, and a bf16 again
+FINER_THAN_FLOAT = ("i32", "u32", "i64", "u64")
+
+
+def converted(text: str, source: Data, target: Data) -> str:
+    """A conversion: to floats rounded once, to nearest; to integers truncated, to the nearest there is."""
+    if source == target or not (isinstance(source, Scalar | Index) and isinstance(target, Scalar)):
+        return text
+    name = source.name if isinstance(source, Scalar) else "i32"
+    if name in TO_FLOAT:
+        text, name = f"{TO_FLOAT[name]}({text})", "f32"
+    if target.name in FROM_FLOAT:
+        return _to_narrow(text, name, target)
+    if name in ("f32", "f64") and not target.is_float and target.name != "bool":
+        return f"truncated<{base(target)}>({text})"
+    return text if name == target.name else f"({base(target)})({text})"
+
+
+def _to_narrow(text: str, name: str, target: Scalar) -> str:
+    """To f16, bf16 or tf32, from a float, a double or an integer."""
+    if name == "f64":
+        return FROM_DOUBLE[target.name].format(text)
+    if target.name == "bf16" and name in FINER_THAN_FLOAT:
+        text = f"rounded_to_odd(({TYPES[name]})({text}))"
+    elif name != "f32":
+        text = f"(float)({text})"
+    return f"{FROM_FLOAT[target.name]}({text})"
+
+
+# --- literals -----------------------------------------------------------------------------------------
+
+
+def literal(value: float | bool, type_: Data) -> str:
+    match type_:
+        case Vector(_, element):
+            return literal(value, element)
+        case Scalar("bool"):
+            return "true" if value else "false"
+        case Scalar("f16" | "bf16" | "tf32" as name):
+            return f"{FROM_FLOAT[name]}({_number(rounded(value, type_), F32)})"
+        case Scalar("f32" | "f64"):
+            return _number(value, type_)
+        case Scalar(name):
+            number = wrapped(int(value), type_)
+            if name in ("i32", "i64") and number == -1 << type_.bits - 1:  # C++ has no such literal
+                return f"({number + 1}{SUFFIX.get(name, '')} - 1)"
+            return f"{number}{SUFFIX.get(name, '')}"
+        case _:
+            return str(int(value))
+
+
+def _number(value: float, type_: Scalar) -> str:
+    """As it is written, if the C++ compiler gets the same number from that: it rounds the decimal once."""
+    number, suffix = rounded(value, type_), "" if type_ == F64 else "f"
+    if isinf(number) or isnan(number):
+        sign = "-" if number < 0 else ""
+        return f"({sign}{'0.0' if isnan(number) else '1.0'}{suffix} / 0.0{suffix})"
+    text = repr(float(value)) if abs(value) < 2**1023 else repr(number)
+    same = rounded(Fraction(Decimal(text)), type_) == number
+    return f"{text if same else repr(number)}{suffix}"

@@ -1,0 +1,1 @@
+"""What the host does for one call: kernels in order, temporaries, parameters."""

@@ -1,0 +1,269 @@
+"""What the host does for one call of a program: temporaries in global memory, and launches of kernels.
+
+A program over run-time sizes is checked and laid out for each set of sizes (`at`): their constraints,
+whether the kernels' indices count far enough, the grids, and where in one allocation the temporaries are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from codegen.cuda.widths import C_NAMES, HOLDS, spans
+from codegen.ir import imperative as i
+from codegen.ir.launch import Launch, number
+from codegen.ir.runtime_sizes import LARGEST_COUNT, counts, index_type
+from codegen.passes.allocate import Region, first_gap
+from codegen.passes.split_kernels import Temporary
+from rise.check.specialise import Shape, check_constraint, check_natural, sizes_from_shapes
+from rise.check.symbolic import RuntimeSize
+from rise.constraint import Constraint
+from rise.errors import LaunchError, UsageError
+from rise.nat import Atom, Nat, NatVariable, constant, evaluate
+from rise.types import Array, Data, Scalar, Vector, substitute_type
+
+if TYPE_CHECKING:
+    from codegen.ir.kernel import Kernel
+
+Concrete = Callable[[i.Variable], i.Variable]
+ALIGNMENT = 256
+LARGEST_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
+
+
+@dataclass(frozen=True)
+class HostProgram:
+    """Kernels in the order of their launches; they find their arguments by name.
+
+    inputs, output:      types as the caller sees them, over the sizes' names
+    outputs, parameters: the arrays and numbers that these are stored in
+    """
+
+    name: str
+    inputs: tuple[tuple[str, Data], ...]
+    output: Data
+    outputs: tuple[i.Variable, ...]
+    parameters: tuple[i.Variable, ...]
+    kernels: tuple[Kernel, ...]
+    temporaries: tuple[Temporary, ...] = ()
+    sizes: tuple[RuntimeSize, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block, in the kernel that takes most."""
+        return max(kernel.launch.shared_bytes for kernel in self.kernels)
+
+    def sizes_from(self, shapes: Mapping[str, Shape]) -> dict[str, int]:
+        """The sizes that the shapes of inputs determine."""
+        names = [size.name for size in self.sizes]
+        return sizes_from_shapes(names, self.inputs, shapes, {})
+
+    def at(self, given: Mapping[str, int]) -> HostCall:
+        """One call at these sizes.
+
+        Raises UsageError R0405-R0407 for sizes missing, unknown or no numbers, TypeMismatch where a
+        constraint does not hold, LaunchError R0840, R0841 for sizes beyond what the kernels are made for.
+        """
+        self._check(given)
+        numbers = {s.number: given[s.name] // s.unit for s in self.sizes}
+        values = {**given, **numbers}
+        solution: dict[Atom, Nat] = {NatVariable(n): constant(v) for n, v in values.items()}
+
+        def concrete(variable: i.Variable) -> i.Variable:
+            return replace(variable, type=substitute_type(variable.type, solution))  # type: ignore[arg-type]  # data
+
+        launches = tuple(_launch(kernel, values, concrete) for kernel in self.kernels)
+        temporaries = [replace(t, variable=concrete(t.variable)) for t in self.temporaries]
+        return HostCall(
+            tuple((name, substitute_type(type_, solution)) for name, type_ in self.inputs),  # type: ignore[misc]  # data
+            substitute_type(self.output, solution),  # type: ignore[arg-type]  # data
+            tuple(map(concrete, self.outputs)),
+            tuple(map(concrete, self.parameters)),
+            launches,
+            tuple(_placed(temporaries)),
+            numbers,
+        )
+
+    def _check(self, given: Mapping[str, int]) -> None:
+        names = [size.name for size in self.sizes]
+        for name, value in given.items():
+            if name not in names:
+                raise UsageError("R0406", f"`{self.name}` has no run-time size `{name}`")
+            check_natural(name, value)
+        missing = ", ".join(f"`{n}`" for n in names if n not in given)
+        if missing:
+            raise UsageError("R0405", f"`{self.name}` needs a number for {missing}")
+        for constraint in self.constraints:
+            check_constraint(self.name, constraint, given)
+
+    def __str__(self) -> str:
+        """The host's part, a line for each temporary and each launch."""
+        return "\n".join(_lines(self))
+
+
+@dataclass(frozen=True)
+class Launching:
+    """A kernel whose buffers have types of numbers, and its launch, a grid of numbers."""
+
+    kernel: Kernel
+    launch: Launch
+
+    @property
+    def arguments(self) -> tuple[i.Variable, ...]:
+        return (*self.kernel.function.outputs, *self.kernel.function.inputs)
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        x, y, z = map(int, self.launch.grid)  # type: ignore[arg-type]  # `at` made numbers of them
+        return x, y, z
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do: a grid without blocks cannot be launched."""
+        return 0 in self.grid
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A temporary and where in the workspace it is, in bytes."""
+
+    temporary: Temporary
+    bytes: Region
+
+    @property
+    def name(self) -> str:
+        return self.temporary.variable.name
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """A host program at given sizes: every type, grid and offset is known.
+
+    numbers: the sizes as the kernels are given them
+    """
+
+    inputs: tuple[tuple[str, Data], ...]
+    output: Data
+    outputs: tuple[i.Variable, ...]
+    parameters: tuple[i.Variable, ...]
+    launches: tuple[Launching, ...]
+    temporaries: tuple[Placed, ...]
+    numbers: Mapping[str, int]
+
+    @property
+    def workspace(self) -> int:
+        """Bytes of global memory for all temporaries."""
+        return max((placed.bytes.end for placed in self.temporaries), default=0)
+
+
+def alone(kernel: Kernel) -> HostProgram:
+    """The host program that launches one kernel."""
+    function = kernel.function
+    numbers = {size.number for size in kernel.sizes}
+    parameters = tuple(v for v in function.inputs if v.name not in numbers)
+    return HostProgram(
+        kernel.name,
+        kernel.inputs,
+        kernel.output,
+        function.outputs,
+        parameters,
+        (kernel,),
+        (),
+        kernel.sizes,
+        kernel.constraints,
+    )
+
+
+# --- at sizes -------------------------------------------------------------------------------------------
+
+
+def _launch(kernel: Kernel, values: Mapping[str, int], concrete: Concrete) -> Launching:
+    launch = kernel.launch.at(values)
+    made = Launching(kernel, launch)
+    check_grid(kernel.name, launch, _at(kernel, values))
+    _check_counts(kernel, launch, values)
+    function = kernel.function
+    outputs, inputs = (tuple(map(concrete, vs)) for vs in (function.outputs, function.inputs))
+    return replace(made, kernel=replace(kernel, function=replace(function, outputs=outputs, inputs=inputs)))
+
+
+def check_grid(name: str, launch: Launch, at: str = "") -> None:
+    """LaunchError R0841 for more blocks than a grid has; those that are not known yet are passed over."""
+    for axis, found, most in zip("xyz", launch.grid, LARGEST_GRID, strict=True):
+        if isinstance(found, int) and found > most:
+            raise LaunchError("R0841", f"`{name}` needs {found} blocks in {axis}{at}; {most} are possible")
+
+
+def _check_counts(kernel: Kernel, launch: Launch, values: Mapping[str, int]) -> None:
+    """What is known when a kernel is compiled, its indices hold; what is not is checked here."""
+    if not kernel.sizes:
+        return
+    indices = index_type(kernel.function)
+    own = {size.number: values[size.number] for size in kernel.sizes}
+    for what, size in counts(kernel.function, indices):
+        # a count that depends on a loop around it is less than that of an array
+        if (
+            size.variables
+            and size.variables <= own.keys()
+            and (found := int(evaluate(size, values))) > LARGEST_COUNT
+        ):
+            raise _uncounted(kernel, indices, what.format(found), values)
+    printed = kernel.stages[-1][1] if kernel.stages else kernel.function
+    for span in spans(printed, launch, own):
+        if not span.within(HOLDS[indices]):
+            furthest = max(span.low, span.high, key=abs)
+            what = f"an index is computed from numbers up to {furthest}"
+            raise _uncounted(kernel, indices, what, values)
+
+
+def _uncounted(kernel: Kernel, indices: Scalar, what: str, values: Mapping[str, int]) -> LaunchError:
+    return LaunchError(
+        "R0840",
+        f"in `{kernel.name}` {what}{_at(kernel, values)}, more than {C_NAMES[indices]} indices count",
+        hint="a kernel that is compiled for this very size has wider ones",
+    )
+
+
+def _at(kernel: Kernel, values: Mapping[str, int]) -> str:
+    return " at " + ", ".join(f"{s.name} = {values[s.name]}" for s in kernel.sizes) if kernel.sizes else ""
+
+
+def _placed(temporaries: Sequence[Temporary]) -> Iterator[Placed]:
+    """Those that are never in use at once may lie at the same place."""
+    done: list[Placed] = []
+    for temporary in temporaries:
+        live = Region(temporary.first, temporary.last + 1)
+        others = [p for p in done if live.overlaps(Region(p.temporary.first, p.temporary.last + 1))]
+        size = bytes_of(temporary.variable.type)
+        taken = sorted((p.bytes.start, p.bytes.end) for p in others)
+        start = first_gap(taken, size, ALIGNMENT)
+        done.append(Placed(temporary, Region(start, start + size)))
+    yield from done
+
+
+def bytes_of(type_: Data) -> int:
+    """The size of data in memory whose sizes are numbers."""
+    total = 1
+    while isinstance(type_, Array | Vector):
+        total *= number(type_.size, "the size of a temporary")
+        type_ = type_.element
+    return total * (type_.bytes if isinstance(type_, Scalar) else 4)
+
+
+# --- printing -------------------------------------------------------------------------------------------
+
+
+def _lines(program: HostProgram) -> Iterator[str]:
+    for size in program.sizes:
+        if size.unit > 1:
+            yield f"{size.number} = {size.name} / {size.unit}"
+    for constraint in program.constraints:
+        yield f"needs {constraint}"
+    for temporary in program.temporaries:
+        name, type_ = temporary.variable.name, temporary.variable.type
+        users = f"from kernel {temporary.first + 1} to kernel {temporary.last + 1}"
+        yield f"{name} : {type_}, a temporary {users}"
+    for kernel in program.kernels:
+        names = ", ".join(v.name for v in (*kernel.function.outputs, *kernel.function.inputs))
+        yield f"{kernel.name}({names}): {kernel.launch}"

@@ -1,0 +1,77 @@
+"""The CUDA text of a program, and a text that was edited in its place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from codegen.host.program import HostProgram
+from codegen.ir.kernel import Kernel
+from rise.errors import LaunchError
+
+ENTRY = re.compile(
+    r'extern\s*"C"\s*__global__\s+void\s+(?:__cluster_dims__\s*\([^)]*\)\s*)?'
+    r"(?:__launch_bounds__\s*\(\s*(\d+)[^)]*\)\s*)?(\w+)\s*\(([^)]*)\)"
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kernel's head: its name, its parameters, and the threads of a block that it is compiled for."""
+
+    name: str
+    parameters: tuple[str, ...]
+    bound: int | None
+
+
+def cuda_text(program: HostProgram) -> str:
+    """All kernels in one text; what stands before them, includes and functions, once."""
+    before: dict[str, None] = {}
+    bodies = []
+    for kernel in program.kernels:
+        head, start, body = kernel.source.partition('extern "C"')
+        before |= dict.fromkeys(part.strip("\n") for part in head.split("\n\n") if part.strip())
+        bodies.append(start + body)
+    return "\n".join([*(f"{part}\n" for part in before), *bodies])
+
+
+def entries(text: str) -> dict[str, Entry]:
+    """The kernels of a text, by name."""
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    found = {}
+    for bound, name, parameters in ENTRY.findall(code):
+        listed = tuple(" ".join(p.split()) for p in parameters.split(",") if p.strip())
+        found[name] = Entry(name, listed, int(bound) if bound else None)
+    return found
+
+
+def edited(program: HostProgram, text: str) -> HostProgram:
+    """The program with its kernels from another text. LaunchError R0839 where they are not the program's."""
+    given = entries(text)
+    for kernel in program.kernels:
+        _check(kernel, given)
+    kernels = tuple(replace(kernel, source=text, lines=()) for kernel in program.kernels)
+    return replace(program, kernels=kernels)
+
+
+def _check(kernel: Kernel, given: dict[str, Entry]) -> None:
+    wanted = entries(kernel.source)[kernel.name]
+    found = given.get(kernel.name)
+    if found is None:
+        listed = ", ".join(f"`{name}`" for name in given) or "none"
+        raise _differs(f"there is no kernel `{kernel.name}` in the text; it has {listed}")
+    for number, (one, other) in enumerate(zip(wanted.parameters, found.parameters, strict=False), 1):
+        if one != other:
+            raise _differs(f"parameter {number} of `{kernel.name}` is `{other}`, the program's is `{one}`")
+    if len(wanted.parameters) != len(found.parameters):
+        counts = f"{len(found.parameters)} parameters, the program's has {len(wanted.parameters)}"
+        raise _differs(f"`{kernel.name}` has {counts}")
+    threads = kernel.launch.threads
+    if found.bound is not None and found.bound < threads:
+        raise _differs(
+            f"`{kernel.name}` is bounded to {found.bound} threads a block, and launched with {threads}"
+        )
+
+
+def _differs(what: str) -> LaunchError:
+    return LaunchError("R0839", what, hint="`rise compile` prints the text to start from")

@@ -1,0 +1,1 @@
+"""The imperative program: nodes, buffers, fragments, sizes, identifiers, launch parameters."""

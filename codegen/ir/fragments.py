@@ -1,0 +1,253 @@
+"""Which elements of a tile each lane of a warp holds: data, for printer, emulator and schedules alike.
+
+Of WMMA's fragments nothing is known. Of those of `mma.sync` the PTX manual says it (warp-level matrix
+fragments); a fragment of several of its tiles has their registers one tile after the other. Volta's are
+the macro-MMAs of paper 000, put together from m8n8k4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from codegen.ir.buffers import dimensions, inner_element
+from codegen.ir.sizes import nat_text
+from rise.errors import TranslationError
+from rise.instructions import Family, Shape, family, takes
+from rise.nat import Atom, Facts, Nat, NatVariable, constant, quotient, remainder, simplify, variable
+from rise.types import Data, Fragment, FragmentKind, Scalar
+
+LANES = 32
+LANE, REGISTER = variable("lane"), variable("r")
+# the extents of the whole fragment, in tiles of 16×8
+ROWS, COLUMNS = variable("m"), variable("n")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Register r of a lane holds the element at (row, column).
+
+    registers: how many a lane has
+    row, column: in terms of `lane` and `r`
+    run:       so many registers, from a multiple of it on, hold neighbours…
+    along_row: … that lie in a row; else in a column
+    """
+
+    registers: Nat
+    row: Nat
+    column: Nat
+    run: int
+    along_row: bool
+
+    def at(self, lane: Nat, register: Nat) -> tuple[Nat, Nat]:
+        places = {NatVariable("lane"): lane, NatVariable("r"): register}
+        return self.row.substitute(places), self.column.substitute(places)  # type: ignore[arg-type]  # variables are atoms
+
+    def for_shape(self, rows: int, columns: int, holders: int = LANES) -> Distribution:
+        """Of a fragment with so many rows and columns of tiles, held by so many threads."""
+        sizes = {NatVariable("m"): constant(rows), NatVariable("n"): constant(columns)}
+        registers = self.registers.substitute(sizes)  # type: ignore[arg-type]  # variables are atoms
+        facts = Facts().with_range("lane", 0, holders).with_range("r", 0, registers)
+
+        def known(value: Nat) -> Nat:
+            return simplify(value.substitute(sizes), facts)  # type: ignore[arg-type]  # variables are atoms
+
+        return Distribution(registers, known(self.row), known(self.column), self.run, self.along_row)
+
+
+def _div(value: Nat, by: int) -> Nat:
+    return quotient(value, constant(by))
+
+
+def _mod(value: Nat, by: int) -> Nat:
+    return remainder(value, constant(by))
+
+
+def _operand(run: int, depth: int, first: bool) -> Distribution:
+    """A (first) or B for elements of 32 / run bits: k goes along the run, tiles along m or n.
+
+    A lane has `run` neighbours in k, in each half of the depth, and for A in each half of the 16 rows.
+    """
+    halves, within = (2 if first else 1), run * (2 if first else 1)
+    half = 4 * run  # elements of k that the lanes of a row have together
+    registers = within * (depth // half)
+    across = _div(LANE, 4) + 8 * halves * _div(REGISTER, registers)
+    if first:
+        across += 8 * _mod(_div(REGISTER, run), 2)
+    along = run * _mod(LANE, 4) + _mod(REGISTER, run)
+    if depth > half:
+        along += half * _mod(_div(REGISTER, within), 2)
+    if first:
+        return Distribution(registers * ROWS, across, along, run, along_row=True)
+    return Distribution(registers * COLUMNS, along, across, run, along_row=False)
+
+
+def _accumulator() -> Distribution:
+    tile = _div(REGISTER, 4)
+    row = 16 * quotient(tile, COLUMNS) + 8 * _mod(_div(REGISTER, 2), 2) + _div(LANE, 4)
+    column = 8 * remainder(tile, COLUMNS) + 2 * _mod(LANE, 4) + _mod(REGISTER, 2)
+    return Distribution(4 * ROWS * COLUMNS, row, column, 2, along_row=True)
+
+
+@dataclass(frozen=True)
+class Key:
+    """What decides where elements are; 0 and None stand for all.
+
+    size: bytes of an element; row_major: how an operand lies in memory (Volta has instructions for each)
+    """
+
+    family: Family
+    kind: FragmentKind
+    size: int = 0
+    k: int = 0
+    row_major: bool | None = None
+
+
+# --- Volta ------------------------------------------------------------------------------------------------
+# Lanes 4q … 4q+3 and 16+4q … 16+4q+3 are quad-pair q, which has quarter (q % 2, q / 2) of a 16×16 tile: an
+# element of an operand is held by the two of them that need it.
+
+UPPER_HALF = 4 * _div(LANE, 16)
+OF_A, OF_B = 8 * _mod(_div(LANE, 4), 2), 8 * _mod(_div(LANE, 8), 2)
+
+
+def _volta_operand(first: bool, row_major: bool) -> Distribution:
+    """A (first) or B for k = 8, by two instructions; registers hold neighbours in memory."""
+    block = 16 * _div(REGISTER, 8) + (OF_A if first else OF_B) + UPPER_HALF
+    if first == row_major:
+        across, along = block + _mod(LANE, 4), _mod(REGISTER, 8)
+        run = 8
+    else:
+        across, along = block + _mod(REGISTER, 4), _mod(LANE, 4) + 4 * _mod(_div(REGISTER, 4), 2)
+        run = 4
+    if first:
+        return Distribution(8 * ROWS, across, along, run, along_row=row_major)
+    return Distribution(8 * COLUMNS, along, across, run, along_row=row_major)
+
+
+def _volta_accumulator(size: int) -> Distribution:
+    tile = _div(REGISTER, 8)
+    row = 16 * quotient(tile, COLUMNS) + OF_A + UPPER_HALF
+    column = 16 * remainder(tile, COLUMNS) + OF_B
+    if size == 2:
+        row, column, run = row + _mod(LANE, 4), column + _mod(REGISTER, 8), 8
+    else:
+        row += _mod(LANE, 2) + 2 * _mod(_div(REGISTER, 2), 2)
+        column += 4 * _mod(_div(REGISTER, 4), 2) + 2 * _mod(_div(LANE, 2), 2) + _mod(REGISTER, 2)
+        run = 2
+    return Distribution(8 * ROWS * COLUMNS, row, column, run, along_row=True)
+
+
+def _group_accumulator() -> Distribution:
+    """Of a warpgroup's 64 rows each warp has 16; `lane` is one of the 128 threads."""
+    row = 16 * _div(LANE, 32) + 8 * _mod(_div(REGISTER, 2), 2) + _div(_mod(LANE, 32), 4)
+    column = 8 * _div(REGISTER, 4) + 2 * _mod(LANE, 4) + _mod(REGISTER, 2)
+    return Distribution(4 * COLUMNS, row, column, 2, along_row=True)
+
+
+def _group_operand(run: int, depth: int) -> Distribution:
+    """A in registers: each warp has 16 rows, as A of `mma.sync`; `lane` is one of the 128 threads."""
+    places = _operand(run, depth, first=True)
+    lane: dict[Atom, Nat] = {NatVariable("lane"): _mod(LANE, LANES)}
+    row = places.row.substitute(lane) + 16 * _div(LANE, LANES)
+    return replace(places, row=row, column=places.column.substitute(lane))
+
+
+TABLE: dict[Key, Distribution] = {
+    **{
+        Key(Family.MMA, kind, size, k): _operand(4 // size, k, kind is FragmentKind.A)
+        for kind in (FragmentKind.A, FragmentKind.B)
+        for size, k in ((2, 8), (2, 16), (1, 32), (4, 8))
+    },
+    Key(Family.MMA, FragmentKind.ACCUMULATOR): _accumulator(),
+    Key(Family.WGMMA, FragmentKind.ACCUMULATOR): _group_accumulator(),
+    **{
+        Key(Family.WGMMA, FragmentKind.A, size, k): _group_operand(4 // size, k)
+        for size, k in ((2, 16), (1, 32), (4, 8))
+    },
+    **{
+        Key(Family.VOLTA, kind, 2, 8, row_major): _volta_operand(kind is FragmentKind.A, row_major)
+        for kind in (FragmentKind.A, FragmentKind.B)
+        for row_major in (True, False)
+    },
+    **{Key(Family.VOLTA, FragmentKind.ACCUMULATOR, size): _volta_accumulator(size) for size in (2, 4)},
+}
+# rows and columns of a tile that the registers of one instruction belong to
+TILES = {Family.MMA: (16, 8), Family.VOLTA: (16, 16), Family.WGMMA: (64, 8)}
+# how many threads hold a fragment together
+HOLDERS = {Family.WGMMA: 128}
+
+
+def shape_of(fragment: Fragment) -> tuple[Nat, Nat, Nat]:
+    """(m, n, k) of the product that a fragment takes part in."""
+    match fragment.kind:
+        case FragmentKind.A:
+            return fragment.rows, fragment.other, fragment.columns
+        case FragmentKind.B:
+            return fragment.other, fragment.columns, fragment.rows
+        case _:
+            return fragment.rows, fragment.columns, fragment.other
+
+
+def known_shape(fragment: Fragment) -> Shape:
+    m, n, k = (size.value for size in shape_of(fragment))
+    if m is None or n is None or k is None:
+        raise TranslationError("R0713", f"the shape of `{fragment}` is not known at compile time")
+    return m, n, k
+
+
+def family_of(fragment: Fragment) -> Family | None:
+    return family(known_shape(fragment))
+
+
+def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | None:
+    """Of a fragment's elements over the lanes, if it is known; of operands that lie so in memory."""
+    shape = known_shape(fragment)
+    found = family(shape)
+    if found is None or found is Family.WMMA:
+        return None
+    size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 0
+    kind, (m, n, k) = fragment.kind, shape
+    if kind is not FragmentKind.ACCUMULATOR and not takes(shape, str(fragment.element)):
+        raise TranslationError("R0715", f"there are no fragments `{fragment}`")
+    for key, general in TABLE.items():
+        sizes = key.size in (0, size) and key.k in (0, k)
+        if key.family is found and key.kind is kind and sizes and key.row_major in (None, row_major):
+            rows, columns = TILES[found]
+            return general.for_shape(m // rows, n // columns, HOLDERS.get(found, LANES))
+    if found is Family.WGMMA:
+        return None  # B stays in shared memory
+    raise TranslationError("R0715", f"there are no fragments `{fragment}`")
+
+
+def extents(type_: Data) -> tuple[Nat, ...]:
+    """How many elements an array has by its indices, the registers of a fragment being one of these."""
+    sizes = dimensions(type_)
+    inner = inner_element(type_)
+    places = distribution(inner) if isinstance(inner, Fragment) else None
+    return sizes if places is None else (*sizes, places.registers)
+
+
+def emulated() -> str:
+    """The same as C++, for the emulator: by family, kind, bytes, k and layout (1 row, 2 column, 0 all)."""
+    lines = ["namespace rise_emulation {", "template <int, int, int, int, int> struct Places;"]
+    families, kinds = [Family.MMA, Family.VOLTA], list(FragmentKind)
+    for key, one in TABLE.items():
+        if key.family not in families:
+            continue
+        numbers = (families.index(key.family), kinds.index(key.kind) + 1, key.size, key.k)
+        layout = {None: 0, True: 1, False: 2}[key.row_major]
+        lines += _struct(", ".join(map(str, (*numbers, layout))), one)
+    return "\n".join([*lines, "}", ""])
+
+
+def _struct(parameters: str, one: Distribution) -> list[str]:
+    def function(name: str, parameters: str, value: Nat) -> str:
+        return f"  static constexpr int {name}({parameters}) {{ return {nat_text(value)}; }}"
+
+    return [
+        f"template <> struct Places<{parameters}> {{",
+        function("registers", "int m, int n", one.registers),
+        function("row", "int m, int n, int lane, int r", one.row),
+        function("column", "int m, int n, int lane, int r", one.column),
+        "};",
+    ]

@@ -1,0 +1,224 @@
+"""Bulk copies and stores: the proof, from the index path, that a tile is a box of an array in global memory.
+
+A box has extents in some of the array's dimensions, and one element in the others; its rows lie along the
+innermost one. The copying unit gets the array and the box as a tensor map. What of a box is outside of the
+array, the unit makes zero: so a box of an array with zeros behind the ends of its dimensions is one of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.ir import imperative as i
+from codegen.ir.buffers import SWIZZLES, dimensions, swizzle
+from codegen.ir.identifiers import derived
+from codegen.ir.launch import number
+from codegen.ir.scalar_temporaries import less, or_zero, whole_blocks
+from codegen.ir.tensor_maps import map_of
+from codegen.lower.paths import Resolver
+from codegen.lower.views import Path
+from rise.errors import LaunchError, TranslationError
+from rise.nat import Atom, Facts, Nat, NatVariable, constant, divides, quotient, simplify, variable
+from rise.source import Origin
+from rise.types import Fragment, Scalar, shape
+
+
+def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Command:
+    """The copy, its map and the corner of its box; of a tile in panels, a copy for each of them."""
+    sizes, _ = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
+    pattern = "bulkCopy" if isinstance(command, i.BulkCopy) else "bulkStore"
+    for outer in range(len(sizes)):
+        panels = [r.named.fresh("panel") for _ in range(outer)]
+        try:
+            body = r.named.before(lambda panels=panels: _box(r, command, panels, facts))  # type: ignore[misc]  # by value
+        except TranslationError:
+            if outer == len(sizes) - 1 or len(sizes) == 2:
+                raise
+            continue
+        for panel, size in zip(reversed(panels), reversed(sizes[:outer]), strict=True):
+            body = i.For(panel, size, body, unroll=True, pattern=pattern)
+        return body
+    raise _refused("it has no dimensions", command.origin)
+
+
+def _box(
+    r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], facts: Facts
+) -> i.BulkCopy | i.BulkStore:
+    """The copy of one box: what is left of the tile when the indices of its panels are given."""
+    sizes, element = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
+    names = [f"box_{d}" for d in range(len(sizes) - len(panels))]
+    inside = facts
+    for name, size in zip([*panels, *names], sizes, strict=True):
+        inside = inside.with_range(name, 0, size)
+    path = tuple(variable(name) for name in [*panels, *names])
+    value = _without_zeros(r, r.read(command.value, path, inside), inside, command.origin)
+    target = _clipped(r, r.write(command.target, path, inside), inside, command.origin)
+    shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
+    if not isinstance(array, i.Access) or array.buffer in r.shared or r.named.pending:
+        raise _refused("it is computed, or not in global memory", command.origin)
+    if not isinstance(shared, i.Access) or shared.buffer not in r.shared:
+        raise _refused("it is copied from or to something that is not in shared memory", command.origin)
+    zero: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in names}
+    extents = dict(zip(names, sizes[len(panels) :], strict=True))
+    tile = _dense(r, shared, extents, inside, command.origin)
+    corner = tuple(simplify(n.substitute(zero), inside) for n in array.indices)
+    box = _extents(array, corner, extents, names, inside, command.origin)
+    name = _map(r, array.buffer, box, swizzle(r.shared[shared.buffer]), element, command.origin)
+    if isinstance(command, i.BulkCopy):
+        at_corner = i.Access(array.buffer, corner, array.type)
+        barrier = r.write(command.barrier, (), facts)
+        return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], origin=command.origin)
+    start = simplify(r.linear(array).substitute(zero), inside)
+    written = i.Tile(array.buffer, start, constant(0), True, array.indices, tuple(extents.items()))
+    return i.BulkStore(written, tile, name, corner[::-1], command.origin)
+
+
+def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts, origin: Origin) -> i.Tile:
+    """The box in shared memory, where its elements lie one after the other."""
+    linear = simplify(r.linear(access), facts)
+    start = simplify(linear.substitute({NatVariable(name): constant(0) for name in extents}), facts)
+    expected, size = start, constant(1)
+    for name, extent in reversed(extents.items()):
+        expected, size = expected + size * variable(name), size * extent
+    if simplify(linear - expected, facts) != constant(0):
+        raise _refused("in shared memory its elements do not lie one after the other", origin)
+    pattern = 8 * swizzle(r.shared[access.buffer])  # bytes after which chunks change places as before
+    element = access.type.bytes if isinstance(access.type, Scalar) else 1
+    if pattern and not divides(pattern // element, start, facts):
+        raise _refused(f"in shared memory it does not start at a multiple of {pattern} bytes", origin)
+    return i.Tile(access.buffer, start, constant(0), True, access.indices, tuple(extents.items()))
+
+
+def _clipped(r: Resolver, target: i.Access, facts: Facts, origin: Origin) -> i.Access:
+    """Where a tile is written, without the conditions that this is inside of the array: the unit knows."""
+    guards, limits = list(r.named.written), list[tuple[Nat, Nat]]()
+    r.named.written.clear()
+    if guards:
+        ends = zip(target.indices, dimensions(r.buffers[target.buffer]), strict=True)
+        limits = [(whole_blocks(index, size, facts), size) for index, size in ends]
+    if any(guard not in limits for guard in guards):
+        raise _refused(f"some elements inside of `{target.buffer}` are not written", origin)
+    return target
+
+
+def _without_zeros(r: Resolver, value: i.Expression, facts: Facts, origin: Origin) -> i.Expression:
+    """What is read, without the conditions that it is inside of its array."""
+    conditions, source = or_zero(value)
+    if not conditions or not isinstance(source, i.Access):
+        return value
+    ends = list(zip(source.indices, dimensions(r.buffers[source.buffer]), strict=True))
+    limits = [less(whole_blocks(index, size, facts), size) for index, size in ends]
+    if any(condition not in limits for condition in conditions):
+        raise _refused(f"zeros are read for some elements inside of `{source.buffer}`", origin)
+    return source
+
+
+def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:
+    """Where an operand of a warpgroup is: a tile, or panels as wide as a pattern at equal distances."""
+    size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 1
+    columns = fragment.columns.value or 0
+    widths = [pattern // size for pattern in reversed(SWIZZLES) if pattern // size < columns]
+    for width in (columns, *widths):
+        try:
+            return _in_panels(r, tile, fragment, width, facts, origin)
+        except TranslationError:
+            if width == (columns, *widths)[-1]:
+                raise
+    raise _refused("it has no columns", origin)
+
+
+def _in_panels(
+    r: Resolver, tile: i.Expression, fragment: Fragment, width: int, facts: Facts, origin: Origin
+) -> i.Tile:
+    """The operand as panels of so many columns; or as one tile, where these are all."""
+
+    def read(path: Path, inside: Facts) -> i.Expression:
+        return r.read(tile, path, inside)
+
+    first = r.tile(read, replace(fragment, columns=constant(width)), facts, origin)
+    if width == fragment.columns.value:
+        return first
+    row, panel, column = "panel_row", "panel_number", "panel_column"
+    inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, width)
+    inside = inside.with_range(panel, 0, quotient(fragment.columns, constant(width)))
+    access = read((variable(row), width * variable(panel) + variable(column)), inside)
+    linear = simplify(r.linear(access), inside) if isinstance(access, i.Access) else constant(-1)
+    ones: dict[Atom, Nat] = {NatVariable(n): constant(0) for n in (row, column)}
+
+    def at_panel(number_: int) -> Nat:
+        return linear.substitute({**ones, NatVariable(panel): constant(number_)})
+
+    distance = at_panel(1) - at_panel(0)
+    expected = first.offset + first.leading * variable(row) + variable(column) + distance * variable(panel)
+    if not first.row_major or simplify(linear - expected, inside) != constant(0):
+        raise _refused("it is in no panels at equal distances", origin)
+    whole = r.read(tile, (variable(row), variable(column)), inside)
+    extents = ((row, fragment.rows), (column, fragment.columns))
+    indices = whole.indices if isinstance(whole, i.Access) else first.indices
+    return replace(first, panel=distance, indices=indices, extents=extents)
+
+
+def _extents(
+    source: i.Access,
+    corner: tuple[Nat, ...],
+    sizes: dict[str, Nat],
+    names: list[str],
+    facts: Facts,
+    origin: Origin,
+) -> tuple[int, ...]:
+    """How many elements the box has in each dimension of the array: the tile's, in their order."""
+    found: list[int] = []
+    left = list(names)
+    for index, start in zip(source.indices, corner, strict=True):
+        rest = simplify(index - start, facts)
+        if rest == constant(0):
+            found.append(1)
+        elif left and rest == variable(left[0]):
+            found.append(number(sizes[left.pop(0)], "the size of a tile", origin))
+        else:
+            raise _refused(f"along a dimension of `{source.buffer}` its index is {index}", origin)
+    if left:
+        raise _refused("its elements are not in the order of the array", origin)
+    return tuple(found)
+
+
+def _map(
+    r: Resolver, buffer: str, box: tuple[int, ...], swizzle: int, element: object, origin: Origin
+) -> str:
+    key = (buffer, box, swizzle)
+    if key not in r.maps:
+        extents = tuple(
+            number(size, "the size of an array", origin) for size in dimensions(r.buffers[buffer])
+        )
+        if not isinstance(element, Scalar):
+            raise _refused(f"its elements are of type `{element}`", origin)
+        try:
+            made = map_of(extents, NUMPY.get(element.name, element.name), box, swizzle)
+        except LaunchError as error:
+            raise TranslationError(
+                "R0731", f"there is no bulk copy of this tile: {error.message}", origin
+            ) from None
+        name = derived(buffer, "map")
+        r.maps[key] = i.MapParameter(r.named.fresh(name) if name in r.named.taken else name, buffer, made)
+        r.named.taken.add(name)
+    return r.maps[key].name
+
+
+NUMPY = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "tf32": "float32",
+    "f64": "float64",
+    "i8": "int8",
+    "i32": "int32",
+}
+
+
+def _refused(why: str, origin: Origin) -> TranslationError:
+    return TranslationError(
+        "R0731",
+        f"this tile is no box of an array in global memory: {why}",
+        origin,
+        "copy it with `copyAsync`, or store it without `bulkStore`",
+    )

@@ -1,0 +1,242 @@
+"""Loads and stores of fragments whose elements' places are known: each lane moves those it holds.
+
+From shared memory whole 8×8 matrices of 16-bit elements (8×16 bytes) are loaded at once (`ldmatrix`),
+where rows or columns of the tile are contiguous and aligned; from anywhere else, and of what is computed,
+element by element. So such a fragment can be loaded from any view, and stored into any. Warpgroups store
+such matrices at once as well (`stmatrix`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codegen.ir import imperative as i
+from codegen.ir.fragments import HOLDERS, LANES, Distribution, distribution, family_of
+from codegen.ir.identifiers import shown
+from codegen.lower.paths import Resolver
+from codegen.lower.translate import VECTOR
+from codegen.lower.views import Path
+from rise.errors import TranslationError
+from rise.instructions import Family
+from rise.nat import Facts, Nat, constant, divides, quotient, remainder, simplify, variable
+from rise.types import ROW_MAJOR, Fragment, FragmentKind, Layout, Scalar
+
+LANE, MEMBER = "lane", "member"
+COLUMN_MAJOR = Layout("columnMajor")
+ROWS = 8  # of a matrix that ldmatrix loads, of 16 bytes each
+
+
+def load(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Command:
+    row_major = _operand_layout(r, command, facts)
+    places = distribution(command.fragment, row_major)
+    if places is None:
+        raise TranslationError("R0799", "internal: which elements a lane holds is not known", command.origin)
+    matrices = _matrices(r, command, places, facts)
+    return matrices if matrices is not None else _load_elements(r, command, places, facts)
+
+
+def _operand_layout(r: Resolver, command: i.LoadFragment, facts: Facts) -> bool:
+    """How an operand lies, where there are instructions for both: then its type says it, once and for all."""
+    fragment = command.fragment
+    if family_of(fragment) is not Family.VOLTA or fragment.kind is FragmentKind.ACCUMULATOR:
+        return True
+    tile = _tile(r, command, facts)
+    row_major = tile.row_major if tile is not None else fragment.kind is FragmentKind.A
+    target = r.write(command.target, (constant(0),), facts).buffer
+    layout = ROW_MAJOR if row_major else COLUMN_MAJOR
+    if r.operands.setdefault(target, layout) != layout:
+        message = f"`{shown(target)}` is loaded from tiles of both layouts"
+        raise TranslationError("R0721", message, command.origin)
+    return row_major
+
+
+def _load_elements(r: Resolver, command: i.LoadFragment, places: Distribution, facts: Facts) -> i.Command:
+    def element(register: Nat, row: Nat, column: Nat, inside: Facts) -> i.Command:
+        target = r.write(command.target, (register,), inside)
+        return i.Assign(target, r.read(command.tile, (row, column), inside), command.origin)
+
+    return _each_element(r, places, element, facts, "asFragment", command.fragment)
+
+
+def store(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts) -> i.Command:
+    matrices = _matrices_out(r, command, places, facts)
+    return matrices if matrices is not None else _store_elements(r, command, places, facts)
+
+
+def _store_elements(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts) -> i.Command:
+    def element(register: Nat, row: Nat, column: Nat, inside: Facts) -> i.Command:
+        target = r.write(command.tile, (row, column), inside)
+        return i.Assign(target, r.read(command.value, (register,), inside), command.origin)
+
+    return _each_element(r, places, element, facts, "asMatrix", command.fragment)
+
+
+def _each_element(
+    r: Resolver,
+    places: Distribution,
+    make: Callable[[Nat, Nat, Nat, Facts], i.Command],
+    facts: Facts,
+    pattern: str,
+    fragment: Fragment,
+) -> i.Command:
+    """make(register, row, column, facts) for every register of every lane, neighbours together."""
+    group, neighbour = r.named.fresh("g"), r.named.fresh("h")
+    groups, run = quotient(places.registers, constant(places.run)), constant(places.run)
+    lane, holders = _holders(fragment)
+    inside = facts.with_range(lane, 0, holders).with_range(group, 0, groups).with_range(neighbour, 0, run)
+    register = places.run * variable(group) + variable(neighbour)
+    row, column = (simplify(n, inside) for n in places.at(variable(lane), register))
+    body = r.named.before(lambda: make(register, row, column, inside))
+    neighbours = i.For(neighbour, run, body, unroll=True, pattern=VECTOR)
+    return _by_holders(i.For(group, groups, neighbours, unroll=True, pattern=pattern), fragment)
+
+
+def _holders(fragment: Fragment) -> tuple[str, int]:
+    """What those who hold a fragment are called, and how many they are."""
+    family = family_of(fragment)
+    holders = HOLDERS.get(family, LANES) if family is not None else LANES
+    return (LANE if holders == LANES else MEMBER), holders
+
+
+def _by_holders(body: i.Command, fragment: Fragment) -> i.Command:
+    name, holders = _holders(fragment)
+    level = i.Level.LANE if holders == LANES else i.Level.WARPGROUP_THREAD
+    return i.ParallelFor(level, 0, name, constant(holders), body)
+
+
+# --- ldmatrix -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What of a tile lies side by side: its rows, or its columns."""
+
+    are_rows: bool
+
+
+def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts: Facts) -> i.Command | None:
+    """The load by matrices; None where the tile does not lie so that it can be."""
+    element = command.fragment.element
+    size = element.bytes if isinstance(element, Scalar) else 0
+    if family_of(command.fragment) not in (Family.MMA, Family.WGMMA) or size * places.run != 4:
+        return None
+    stored = _stored_rows(r, command, size, facts)
+    # a transposing load exchanges elements of 16 bits
+    if stored is None or (stored.are_rows != places.along_row and size != 2):
+        return None
+    matrices = quotient(places.registers, constant(places.run)).value or 0
+    count = next(c for c in (4, 2, 1) if matrices % c == 0)
+    group = r.named.fresh("g")
+    holder, holders = _holders(command.fragment)
+    inside = facts.with_range(holder, 0, holders).with_range(group, 0, matrices // count)
+    lane = simplify(remainder(variable(holder), constant(LANES)), inside)
+    matrix = count * variable(group) + remainder(quotient(lane, constant(ROWS)), constant(count))
+    first_lane = LANES * quotient(variable(holder), constant(LANES))
+    row, column = places.at(first_lane, places.run * matrix)
+    across = remainder(lane, constant(ROWS))
+    row, column = (row + across, column) if stored.are_rows else (row, column + across)
+    path = (simplify(row, inside), simplify(column, inside))
+    first = simplify(places.run * count * variable(group), inside)
+
+    def make() -> i.Command:
+        target = r.write(command.target, (first,), inside)
+        source = r.read(command.tile, path, inside)
+        transposed = stored.are_rows != places.along_row
+        return i.LoadMatrices(target, source, count, transposed, command.origin)
+
+    body = r.named.before(make)
+    groups = constant(matrices // count)
+    loop = i.For(group, groups, body, unroll=True, pattern="asFragment")
+    return _by_holders(loop, command.fragment)
+
+
+def _stored_rows(r: Resolver, command: i.LoadFragment, size: int, facts: Facts) -> _Rows | None:
+    """How the tile lies in shared memory, if its rows, or its columns, lie there in aligned 16 bytes."""
+    tile, chunk = _tile(r, command, facts), 16 // size
+    if tile is None or tile.buffer not in r.shared:
+        return None
+    aligned = divides(chunk, tile.offset, facts) and divides(chunk, tile.leading, facts)
+    return _Rows(tile.row_major) if aligned else None
+
+
+def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:
+    """What is loaded, if it is a tile in memory."""
+    found: list[i.Tile] = []
+
+    def read(path: Path, inside: Facts) -> i.Expression:
+        return r.read(command.tile, path, inside)
+
+    def probe() -> i.Command:
+        found.append(r.tile(read, command.fragment, facts, command.origin))
+        return i.Skip()
+
+    try:
+        made = r.named.before(probe)
+    except TranslationError:
+        return None
+    return found[0] if isinstance(made, i.Skip) else None
+
+
+# --- stmatrix -----------------------------------------------------------------------------------------------
+
+
+def _matrices_out(
+    r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts
+) -> i.Command | None:
+    """The store by matrices; None where the tile does not lie so that it can be."""
+    fragment = command.fragment
+    size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 0
+    if family_of(fragment) is not Family.WGMMA or size * places.run != 4:
+        return None
+    matrices = quotient(places.registers, constant(places.run)).value or 0
+    count = next(c for c in (4, 2, 1) if matrices % c == 0)
+    group, inside = r.named.fresh("g"), facts.with_range(MEMBER, 0, HOLDERS[Family.WGMMA])
+    inside = inside.with_range(group, 0, matrices // count)
+    member = variable(MEMBER)
+    matrix = count * variable(group) + remainder(quotient(member, constant(ROWS)), constant(count))
+    # the place of the warp's first lane
+    first = places.at(LANES * quotient(member, constant(LANES)), places.run * matrix)
+    row, column = (simplify(n, inside) for n in first)
+    stored = _rows_at(r, command.tile, row, column, inside)
+    if stored is None:
+        return None
+    across = remainder(member, constant(ROWS))
+    row, column = (row + across, column) if stored.are_rows else (row, column + across)
+
+    def make() -> i.Command:
+        target = r.write(command.tile, (simplify(row, inside), simplify(column, inside)), inside)
+        value = r.read(command.value, (simplify(places.run * count * variable(group), inside),), inside)
+        transposed = stored.are_rows != places.along_row
+        return i.StoreMatrices(target, value, count, transposed, command.origin)
+
+    body = r.named.before(make)
+    groups = constant(matrices // count)
+    loop = i.For(group, groups, body, unroll=True, pattern="asMatrix")
+    return i.ParallelFor(i.Level.WARPGROUP_THREAD, 0, MEMBER, constant(HOLDERS[Family.WGMMA]), loop)
+
+
+def _rows_at(r: Resolver, tile: i.Acceptor, row: Nat, column: Nat, facts: Facts) -> _Rows | None:
+    """How 8×8 elements of 16 bits from there on lie in shared memory, if in aligned rows or columns.
+
+    None as well where they are written under a condition.
+    """
+    down, along = "matrix_row", "matrix_column"
+    inside = facts.with_range(down, 0, ROWS).with_range(along, 0, ROWS)
+    path = tuple(simplify(n, inside) for n in (row + variable(down), column + variable(along)))
+    found: list[i.Access] = []
+
+    def probe() -> i.Command:
+        found.append(r.write(tile, path, inside))
+        return i.Skip()
+
+    alone = isinstance(r.named.before(probe), i.Skip)
+    access = found[0]
+    if not alone or access.buffer not in r.shared:
+        return None
+    linear = simplify(r.linear(access), inside)
+    for name, are_rows in ((along, True), (down, False)):
+        start = simplify(linear - variable(name), inside)
+        if name not in start.variables and divides(ROWS, start, inside):
+            return _Rows(are_rows)
+    return None

@@ -1,0 +1,361 @@
+"""Views as transformations of paths (DPIA's code generation; `split` turns i::j into n*i + j).
+
+Every view of an expression or acceptor rewrites the path; at a buffer it is flat: one index for each
+dimension. Nothing is copied. Arrays of pairs are stored as pairs of arrays, so members become parts of
+the buffer's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from codegen.ir import imperative as i
+from codegen.ir.buffers import dimensions, flatten, members
+from codegen.ir.identifiers import derived
+from codegen.ir.scalar_temporaries import (
+    INT,
+    ScalarTemporaries,
+    assuming_less,
+    assuming_not_less,
+    decided,
+    less,
+    negated,
+    whole_blocks,
+)
+from codegen.lower.views import READING, WRITING, Choice, Path, Reading, Sizes, fed
+from rise.errors import RiseError, TranslationError
+from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, nat, simplify, variable
+from rise.primitives.declare import primitive
+from rise.source import Origin
+from rise.types import Argument, Array, Data, Fragment, Layout, Pair, Scalar, Vector
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """What the parameters of maps and generates in read position stand for."""
+
+    terms: Mapping[str, tuple[i.Expression, Bindings]] = field(default_factory=dict)
+    sizes: Mapping[NatVariable, Nat] = field(default_factory=dict)
+
+    def index(self, value: Nat) -> Nat:
+        return value.substitute(self.sizes)  # type: ignore[arg-type]  # variables are atoms
+
+    def with_term(self, name: str, term: i.Expression, outer: Bindings) -> Bindings:
+        return replace(self, terms={**self.terms, name: (term, outer)})
+
+
+@dataclass
+class Resolver:
+    """Turns expressions and acceptors into accesses.
+
+    buffers: those in scope
+    shared:  how those of them lie that are in shared memory
+    maps:    the tensor maps that bulk copies need, by array and box
+    operands: how the tiles lie that fragments of Volta are loaded from
+    named:   the scalars that have to be stored before the accesses can be made
+    """
+
+    buffers: dict[str, Data] = field(default_factory=dict)
+    shared: dict[str, Layout] = field(default_factory=dict)
+    operands: dict[str, Layout] = field(default_factory=dict)
+    maps: dict[object, i.MapParameter] = field(default_factory=dict)
+    probes: count[int] = field(default_factory=count)
+    named: ScalarTemporaries = field(default_factory=ScalarTemporaries)
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def read(
+        self, expr: i.Expression, path: Path, facts: Facts, bound: Bindings = Bindings()
+    ) -> i.Expression:
+        match expr:
+            case i.Variable(name, type_):
+                if name in bound.terms:
+                    term, outer = bound.terms[name]
+                    return self.read(term, path, facts, outer)
+                return self.access(name, type_, path, facts)
+            case i.Number() | i.Access() | i.Tile():
+                return expr
+            case i.Natural(value, type_):
+                return i.Natural(simplify(bound.index(value), facts), type_)
+            case i.Operator("select", (condition, first, second)):
+                return self._select(condition, first, second, path, facts, bound)
+            case i.Operator() | i.ForeignCall():
+                return self._operator(expr, path, facts, bound)
+            case i.At(index, array, _):
+                return self.read(array, (bound.index(index), *path), facts, bound)
+            case i.View(name, arguments, operands, _, origin):
+                if name not in READING:
+                    raise untranslated(name, origin)
+
+                def element(number: int, place: Path) -> Nat:
+                    return self.named.index(self.read(operands[number], place, facts, bound))
+
+                found = READING[name](self.sizes(name, arguments, len(operands), facts, element), path)
+                return self._operand(found, operands, self.named.facts(facts), bound)
+            case i.MapExpression():
+                return self._mapped(expr, path, facts, bound)
+            case i.GenerateExpression(parameter, body, _):
+                part, *rest = path
+                sizes = {**bound.sizes, NatVariable(parameter): nat(part)}  # type: ignore[arg-type]
+                return self.read(body, tuple(rest), facts, replace(bound, sizes=sizes))
+            case i.LetExpression(parameter, value, body, _):
+                is_pair = isinstance(value.type, Pair)  # type: ignore[union-attr]  # no tile has a name
+                # variables are scalars: what is read of a pair is a part of it
+                known = value if is_pair else self._stored(parameter, value, facts, bound)
+                return self.read(body, path, facts, bound.with_term(parameter, known, bound))
+
+    def _operator(
+        self, expr: i.Operator | i.ForeignCall, path: Path, facts: Facts, bound: Bindings
+    ) -> i.Expression:
+        """Of vectors, the operation on the elements that the path selects."""
+
+        def operand(o: i.Expression) -> i.Expression:
+            return self.read(o, path if isinstance(o.type, Vector) else (), facts, bound)  # type: ignore[union-attr]
+
+        type_ = expr.type.element if isinstance(expr.type, Vector) and path else expr.type
+        return replace(expr, operands=tuple(map(operand, expr.operands)), type=type_)
+
+    def _mapped(self, expr: i.MapExpression, path: Path, facts: Facts, bound: Bindings) -> i.Expression:
+        """The body for one element. What is computed, and used more than once, is computed once."""
+        part, *rest = path
+        array, parameter = expr.array, expr.parameter
+        element: i.Expression = i.At(nat(part), array, array.type.element)  # type: ignore[arg-type, union-attr]
+        if isinstance(element.type, Scalar) and occurrences(expr.body, parameter) > 1:  # type: ignore[union-attr]
+            element = self._stored(parameter, element, facts, bound)
+        return self.read(expr.body, tuple(rest), facts, bound.with_term(parameter, element, bound))
+
+    def _stored(self, stem: str, value: i.Expression, facts: Facts, bound: Bindings) -> i.Expression:
+        """A scalar as what is there to be read: in memory, a number, or a variable it is stored in."""
+        found = self.read(value, (), facts, bound)
+        return self.named.scalar(stem, found) if isinstance(found, i.Operator | i.ForeignCall) else found
+
+    def _operand(
+        self, found: Reading, operands: tuple[i.Expression, ...], facts: Facts, bound: Bindings
+    ) -> i.Expression:
+        match found:
+            case Choice(value, limit, first, second):
+                return self._choice(
+                    simplify(value, facts),
+                    simplify(limit, facts),
+                    lambda inside: self._operand(first, operands, inside, bound),
+                    lambda inside: self._operand(second, operands, inside, bound),
+                    facts,
+                )
+            case (number, inner):
+                return self.read(operands[number], inner, facts, bound)
+
+    def _choice(
+        self,
+        value: Nat,
+        limit: Nat,
+        first: Callable[[Facts], i.Expression],
+        second: Callable[[Facts], i.Expression],
+        facts: Facts,
+    ) -> i.Expression:
+        """One of two by a comparison of indices, which is not made where it is certain."""
+        answer = decided(value, limit, facts)
+        if answer is not None:
+            return first(facts) if answer else second(facts)
+        blocks = whole_blocks(value, limit, facts)
+        if self.named.implied(blocks, limit):
+            return first(assuming_less(facts, value, limit))
+        condition = less(blocks, limit)
+        with self.named.under(condition):
+            one = first(assuming_less(facts, value, limit))
+        with self.named.under(negated(condition)):
+            other = second(assuming_not_less(facts, value, limit))
+        return one if one == other else i.Operator("select", (condition, one, other), one.type)  # type: ignore[union-attr]
+
+    def _select(
+        self,
+        condition: i.Expression,
+        first: i.Expression,
+        second: i.Expression,
+        path: Path,
+        facts: Facts,
+        bound: Bindings,
+    ) -> i.Expression:
+        """select of arrays and pairs is select of what the path leads to."""
+        chosen = self.read(condition, (), facts, bound)
+        with self.named.under(chosen):
+            one = self.read(first, path, facts, bound)
+        with self.named.under(negated(chosen)):
+            other = self.read(second, path, facts, bound)
+        return i.Operator("select", (chosen, one, other), one.type)  # type: ignore[union-attr]
+
+    # --- writing --------------------------------------------------------------------------------------
+
+    def write(self, target: i.Acceptor, path: Path, facts: Facts) -> i.Access:
+        match target:
+            case i.AcceptVariable(name, type_):
+                return self.access(name, type_, path, facts)
+            case i.AcceptAt(index, array, _):
+                return self.write(array, (index, *path), facts)
+            case i.AcceptView(name, arguments, acceptor, _, operand, indices):
+
+                def element(_: int, place: Path) -> Nat:
+                    if indices is None:
+                        raise RiseError("R0799", f"internal: `{name}` has no indices")
+                    return self.named.index(self.read(indices, place, facts))
+
+                sizes = self.sizes(name, arguments, 1, facts, element)
+                inner = WRITING[name](sizes, path, operand)
+                return self.write(acceptor, inner, self.named.facts(facts))
+            case i.AcceptMap(parameter, body, acceptor, _):
+                part, *rest = path
+                at = i.AcceptAt(nat(part), acceptor, acceptor.type.element)  # type: ignore[arg-type, union-attr]
+                return self.write(fed(body, parameter, at), tuple(rest), facts)
+            case i.Access():
+                return target
+            case i.Tile():
+                raise RiseError("R0799", "internal: a tile is written twice")
+
+    def sizes(
+        self,
+        name: str,
+        arguments: tuple[Argument, ...],
+        operands: int,
+        facts: Facts,
+        element: Callable[[int, Path], Nat],
+    ) -> Sizes:
+        declaration = primitive(name)
+        parameters = () if declaration.is_family else declaration.scheme.parameters
+        given = {p.name: a for p, a in zip(parameters, arguments, strict=False)}
+        return Sizes(
+            given,
+            facts,
+            operands,
+            element,
+            lambda index, size: self._clamped(index, size, facts),
+            lambda index, size: self._only(index, size, facts),
+        )
+
+    def _only(self, index: Nat, size: Nat, facts: Facts) -> None:
+        """What is written now is written where index < size."""
+        index = simplify(index, facts)
+        if decided(index, size, facts) is not True:
+            self.named.only(whole_blocks(index, size, facts), size)
+
+    def _clamped(self, index: Nat, size: Nat, facts: Facts) -> Nat:
+        """An index, moved to the nearest end where it is outside."""
+        index = simplify(index, facts)
+        inside, natural = decided(index, size, facts), at_least(index, 0, facts)
+        if inside is True and natural:
+            return index
+        value: i.Expression = i.Natural(index, INT)
+        if not natural:
+            value = i.Operator("max", (value, i.Number(0, INT)), INT)
+        if not inside:
+            value = i.Operator("min", (value, i.Natural(size - 1, INT)), INT)
+        return self.named.index(value, size)
+
+    # --- buffers --------------------------------------------------------------------------------------
+
+    def access(self, name: str, type_: Data, path: Path, facts: Facts) -> i.Access:
+        """The flat path into a buffer; members select one of the arrays that a pair is stored as."""
+        self.buffers.update({n: t for n, t in members(name, type_) if n not in self.buffers})
+        indices: list[Nat] = []
+        for part in path:
+            match type_, part:
+                case Pair(first, second), "fst" | "snd":
+                    name, type_ = derived(name, part), first if part == "fst" else second
+                case (
+                    (Array(_, element) | Vector(_, element) | Fragment(_, _, _, element, _)),
+                    Nat(),
+                ):
+                    indices.append(simplify(part, facts))
+                    if isinstance(type_, Fragment) and isinstance(element, Pair):
+                        message = f"`{type_}` cannot be stored in memory: fragments are of numbers"
+                        raise TranslationError(
+                            "R0715", message, None, "compute the members from a matrix in shared memory"
+                        )
+                    type_ = element
+                case _:
+                    raise RiseError("R0799", f"internal: the path {path} does not fit `{type_}`")
+        return i.Access(name, tuple(indices), type_)
+
+    # --- tiles ----------------------------------------------------------------------------------------
+
+    def tile(
+        self,
+        probe: Callable[[Path, Facts], i.Expression],
+        fragment: Fragment,
+        facts: Facts,
+        origin: Origin,
+    ) -> i.Tile:
+        """Offset, leading dimension and layout of a rows × columns tile, from the index of its element.
+
+        The linear index has to be offset + leading * row + column, or with row and column exchanged.
+        """
+        number = next(self.probes)
+        row, column = f"row_{number}", f"column_{number}"
+        inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, fragment.columns)
+        access = probe((variable(row), variable(column)), inside)
+        if not isinstance(access, i.Access) or self.named.mentions({row, column}):
+            raise TranslationError(
+                "R0710",
+                "the tile is computed: a fragment is loaded from memory",
+                origin,
+                "store the tile with `toMem` before `asFragment`",
+            )
+        if self.named.partly_written({row, column}):
+            raise TranslationError(
+                "R0711",
+                f"a part of the tile may be outside of `{access.buffer}`: this fragment is stored as a whole",
+                origin,
+                "store it in shared memory, or use fragments whose elements have known places (16×8×16)",
+            )
+        linear = self.linear(access)
+        by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)
+        corner: dict[Atom, Nat] = {NatVariable(row): constant(0), NatVariable(column): constant(0)}
+        offset = linear.substitute(corner)
+        extents = ((row, fragment.rows), (column, fragment.columns))
+        affine = offset + by_row * variable(row) + by_column * variable(column)
+        if simplify(linear - affine, inside) != constant(0) or constant(1) not in (
+            by_row,
+            by_column,
+        ):
+            raise TranslationError(
+                "R0711",
+                f"the tile has its elements at {linear}: neither rows nor columns are contiguous",
+                origin,
+                "a tile has to be a rectangle of one array",
+            )
+        if by_column == constant(1):
+            return i.Tile(access.buffer, offset, by_row, True, access.indices, extents)
+        return i.Tile(access.buffer, offset, by_column, False, access.indices, extents)
+
+    def linear(self, access: i.Access) -> Nat:
+        """The index into the memory of a buffer, row-major."""
+        return flatten(access.indices, dimensions(self.buffers[access.buffer]))
+
+
+def _coefficient(value: Nat, name: str) -> Nat:
+    at_one = value.substitute({NatVariable(name): constant(1)})
+    return at_one - value.substitute({NatVariable(name): constant(0)})
+
+
+def occurrences(body: i.Expression, name: str) -> int:
+    """How often an expression reads a variable."""
+    match body:
+        case i.Variable(other):
+            return int(other == name)
+        case i.Operator(_, operands) | i.ForeignCall(_, _, operands) | i.View(_, _, operands):
+            return sum(occurrences(o, name) for o in operands)
+        case i.At(_, array):
+            return occurrences(array, name)
+        case i.MapExpression(_, first, second) | i.LetExpression(_, first, second):
+            return occurrences(first, name) + occurrences(second, name)
+        case i.GenerateExpression(_, inner):
+            return occurrences(inner, name)
+        case _:
+            return 0
+
+
+def untranslated(name: str, origin: Origin) -> TranslationError:
+    return TranslationError("R0704", f"`{name}` has no translation to imperative code yet", origin)
+
+
+__all__ = ["READING", "WRITING", "Bindings", "Resolver", "dimensions", "flatten", "occurrences"]

@@ -1,0 +1,261 @@
+"""Maps and reductions as loops: sequential, or distributed over the workers of a level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from codegen.ir import imperative as i
+from codegen.ir.buffers import dimensions
+from codegen.ir.imperative import Level
+from codegen.ir.launch import number
+from codegen.lower.paths import Resolver
+from codegen.lower.resolve import resolved
+from codegen.lower.translate import (
+    Call,
+    Continuation,
+    Environment,
+    Translator,
+    accept_at,
+    accepting,
+    as_call,
+    at,
+    contains_array,
+    continuing,
+)
+from rise.expr import Expr
+from rise.nat import Facts, Nat, variable
+from rise.normal import is_view
+from rise.types import Array, Data, Pair, Space
+
+LEVELS = {
+    "mapGlobal": Level.GRID,
+    "mapCluster": Level.CLUSTER,
+    "mapClusterPersistent": Level.CLUSTER,
+    "mapBlock": Level.BLOCK,
+    "mapBlockPersistent": Level.BLOCK,
+    "mapThreads": Level.THREAD,
+    "mapWarpGroup": Level.WARPGROUP,
+    "mapWarp": Level.WARP,
+    "mapLane": Level.LANE,
+}
+
+
+Element = Callable[[str | Nat, Continuation], i.Command]
+
+
+def elements(
+    translator: Translator, xs: Expr, environment: Environment, then: Callable[[Element], i.Command]
+) -> i.Command:
+    """con xs, for a loop over it: `then` gets how to continue with the element at an index.
+
+    Where xs is a map that computes, its function is evaluated in the loop, on the element it is needed for.
+    """
+    call = as_call(xs, environment)
+    if call is not None and call.name == "map" and not is_view(call.arguments[0]):
+        function, ys = call.arguments
+
+        def mapped(element: Element) -> i.Command:
+            def computed(index: str | Nat, use: Continuation) -> i.Command:
+                def applied(y: i.Expression) -> i.Command:
+                    return translator.given(
+                        function,
+                        (y,),
+                        environment,
+                        lambda expr, inner: translator.continue_with(expr, use, inner),
+                    )
+
+                return element(index, applied)
+
+            return then(computed)
+
+        return elements(translator, ys, environment, mapped)
+    return translator.continue_with(
+        xs, lambda array: then(lambda index, use: use(at(array, index))), environment
+    )
+
+
+@accepting("mapSeq", "mapSeqUnroll")
+def loop(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con xs λx. for i < n. acc(f x[i])(A[i])"""
+    function, xs = call.arguments
+
+    def body(element: Element) -> i.Command:
+        index = translator.name("i")
+        written = element(
+            index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
+        )
+        return i.For(index, call.nat("n"), written, call.name == "mapSeqUnroll", pattern=call.name)
+
+    return elements(translator, xs, call.environment, body)
+
+
+def _applied(
+    translator: Translator,
+    call: Call,
+    function: Expr,
+    arguments: tuple[i.Expression, ...],
+    target: i.Acceptor,
+) -> i.Command:
+    """acc(f x …)(A)"""
+    return translator.given(
+        function,
+        arguments,
+        call.environment,
+        lambda expr, inner: translator.accept(expr, target, inner),
+    )
+
+
+@accepting(*LEVELS)
+def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con xs λx. parFor(level) i < n. acc(f x[i])(A[i])"""
+    function, xs = call.arguments
+    level = LEVELS[call.name]
+    whole = level in (Level.WARPGROUP, Level.WARP, Level.LANE)
+    dimension = 0 if whole else call.nat("d").value or 0
+    most = (
+        number(call.nat("p"), "the number of workers", call.origin) if call.name.endswith("Persistent") else 0
+    )
+
+    def body(element: Element) -> i.Command:
+        index = translator.name(level.value if whole else f"{level.value}_{'xyz'[dimension]}")
+        written = element(
+            index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
+        )
+        return i.ParallelFor(level, dimension, index, call.nat("n"), written, call.origin, most)
+
+    return elements(translator, xs, call.environment, body)
+
+
+@accepting("pingPong")
+def dealt(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """parFor(warpgroup) g < w, whose turn it is. acc(e)(A)"""
+    (value,) = call.arguments
+    index, turn = translator.name(Level.WARPGROUP.value), translator.name("turn")
+    written = translator.accept(value, target, call.environment)
+    return i.ParallelFor(Level.WARPGROUP, 0, index, call.nat("w"), written, call.origin, turn=turn)
+
+
+def start_of(translator: Translator, call: Call, initial: Expr, target: i.Acceptor) -> i.Command:
+    """acc(z)(acc): what only rearranges is copied by whoever owns the elements."""
+    if is_view(initial):
+        return translator.continue_with(
+            initial, lambda v: translator.copy(target, v, call.origin), call.environment
+        )
+    return translator.accept(initial, target, call.environment)
+
+
+@continuing("reduceSeq", "reduceSeqUnroll")
+def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """con xs λX. new acc. acc(z)(acc) ; for k < n. acc(f acc X[k])(acc) ; C(acc)"""
+    function, initial, _ = call.arguments
+    space = call.size("a")
+    name = translator.parameter(function, "acc", call.type)
+    accumulator, target = i.Variable(name, call.type), i.AcceptVariable(name, call.type)
+    start = start_of(translator, call, initial, target)
+    update = _update(translator, call, accumulator, target)
+    if not isinstance(space, Space):
+        raise translator.unstored(call.primitive)
+    return i.New(space, name, call.type, i.sequence(start, update, then(accumulator)), call.origin)
+
+
+@accepting("reduceSeq", "reduceSeqUnroll")
+def fold_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    updated = in_place(translator, call, call.arguments[1], target, _update)
+    if updated is not None:
+        return updated
+    return fold(translator, call, lambda value: translator.copy(target, value, call.origin))
+
+
+Update = Callable[[Translator, Call, i.Expression, i.Acceptor], i.Command]
+
+
+def in_place(
+    translator: Translator, call: Call, initial: Expr, target: i.Acceptor, update: Update
+) -> i.Command | None:
+    """The update of a target that holds the initial value; None where it does not."""
+    if is_view(initial):
+        start = translator.pure(initial, call.environment, call.origin)
+        if same_place(start, target, call.type) and not _reads_initial(translator, call, target, update):
+            return update(translator, call, start, target)
+    return None
+
+
+def _update(translator: Translator, call: Call, value: i.Expression, target: i.Acceptor) -> i.Command:
+    """con xs λX. for k < n. acc(f A.rd X[k])(A)"""
+    function, _, xs = call.arguments
+
+    def body(element: Element) -> i.Command:
+        index = translator.name("k")
+        step = element(index, lambda x: step_of(translator, call, function, (value, x), target))
+        return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
+
+    return elements(translator, xs, call.environment, body)
+
+
+def step_of(
+    translator: Translator,
+    call: Call,
+    function: Expr,
+    arguments: tuple[i.Expression, ...],
+    target: i.Acceptor,
+) -> i.Command:
+    """The new value replaces the old one. A pair's members are all computed before the first is replaced."""
+    if not isinstance(call.type, Pair) or contains_array(call.type):
+        return _applied(translator, call, function, arguments, target)
+    name = translator.name("next", call.type)
+    written = _applied(translator, call, function, arguments, i.AcceptVariable(name, call.type))
+    replaced = translator.assign(target, i.Variable(name, call.type), call.origin)
+    return i.New(Space.LOCAL, name, call.type, i.sequence(written, replaced), call.origin)
+
+
+@accepting("scanSeq")
+def scan(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con xs λX. new acc. acc(z)(acc) ; for k < n. (acc(f X[k] acc)(acc) ; A[k] := acc)"""
+    function, initial, xs = call.arguments
+    type_: Data = initial.type  # type: ignore[assignment]  # what is scanned is data
+    name = translator.name("acc", type_)
+    accumulator, place = i.Variable(name, type_), i.AcceptVariable(name, type_)
+    start = translator.accept(initial, place, call.environment)
+
+    def body(element: Element) -> i.Command:
+        index = translator.name("k")
+
+        def step(x: i.Expression) -> i.Command:
+            inner = replace(call, type=type_)
+            update = step_of(translator, inner, function, (x, accumulator), place)
+            kept = translator.copy(accept_at(target, index), accumulator, call.origin)
+            return i.sequence(update, kept)
+
+        return i.For(index, call.nat("n"), element(index, step), pattern=call.name)
+
+    scanned = elements(translator, xs, call.environment, body)
+    return i.New(Space.LOCAL, name, type_, i.sequence(start, scanned), call.origin)
+
+
+def _reads_initial(translator: Translator, call: Call, target: i.Acceptor, update: Update) -> bool:
+    """Whether the loop reads the place that it updates other than through its accumulator.
+
+    The loop is translated with an accumulator that is a buffer of its own: then what is still read
+    from the target's buffer is read from the initial value, which an update in place would destroy.
+    """
+    used = set(translator.used)
+    stand_in = i.Variable(translator.name("accumulator"), call.type)
+    loop_ = update(translator, call, stand_in, i.AcceptVariable(stand_in.name, call.type))
+    translator.used = used
+    path = tuple(variable(f"probe_{d}") for d in range(len(dimensions(call.type))))
+    buffer = Resolver().write(target, path, Facts()).buffer
+    return any(access.buffer == buffer for part in i.commands(resolved(loop_)) for access in i.accesses(part))
+
+
+def same_place(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:
+    """Whether every element is read from the very place that it is written to."""
+    path: list[Nat] = []
+    while isinstance(type_, Array):
+        path.append(variable(f"probe_{len(path)}"))
+        type_ = type_.element
+    if isinstance(type_, Pair):
+        return False
+    resolver = Resolver()
+    read = resolver.read(value, tuple(path), Facts())
+    return isinstance(read, i.Access) and read == resolver.write(target, tuple(path), Facts())

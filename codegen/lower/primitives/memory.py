@@ -1,0 +1,99 @@
+"""Values that are stored where the program says so."""
+
+from __future__ import annotations
+
+from codegen.ir import imperative as i
+from codegen.lower.translate import Call, Continuation, Translator, accepting, continuing
+from rise.errors import TranslationError
+from rise.types import Array, Data, Fragment, FragmentKind, Layout, Space
+
+
+@continuing("toMem")
+def stored(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """new(a) tmp. acc(e)(tmp) ; C(tmp)"""
+    space = call.size("a")
+    if not isinstance(space, Space):
+        raise translator.unstored(call.primitive)
+    (value,) = call.arguments
+    if space is not Space.LOCAL and stem(call.type, Space.LOCAL).endswith("fragment"):
+        raise TranslationError(
+            "R0715", f"`{call.type}` cannot be stored in memory", call.origin, "fragments live in `Local`"
+        )
+    return translator.store(space, value, call.environment, then, stem(call.type, space), layout_of(call))
+
+
+def layout_of(call: Call) -> Layout:
+    layout = call.size("l")
+    if not isinstance(layout, Layout):
+        raise TranslationError("R0704", f"the layout of `{call.name}` is not known", call.origin)
+    return layout
+
+
+@continuing("copyThreads")
+def copied(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """As toMem(Shared)."""
+    (value,) = call.arguments
+    name = stem(call.type, Space.SHARED)
+    return translator.store(Space.SHARED, value, call.environment, then, name, layout_of(call))
+
+
+@continuing("copyAsync")
+def copied_asynchronously(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """new(Shared) tile. acc(e)(tile), by copies that go on, and are waited for ; C(tile)"""
+    (value,) = call.arguments
+    name = stem(call.type, Space.SHARED)
+
+    def how(written: i.Command) -> i.Command:
+        return i.sequence(asynchronously(written), i.Commit(), i.Wait(0))
+
+    return translator.store(Space.SHARED, value, call.environment, then, name, layout_of(call), how)
+
+
+@accepting("bulkStore")
+def stored_in_bulk(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con(e) λtile. one thread starts A := tile. That it is a tile in Shared memory is checked by `box`."""
+    (value,) = call.arguments
+    return translator.continue_with(
+        value,
+        lambda tile: i.Elected(i.sequence(i.BulkStore(target, tile, origin=call.origin), i.BulkCommit())),
+        call.environment,
+    )
+
+
+def asynchronously(written: i.Command) -> i.Command:
+    """What is written into memory is copied asynchronously; values of a thread's own are not."""
+    own = {c.name for c in i.commands(written) if isinstance(c, i.New)}
+
+    def change(assign: i.Assign) -> i.Assign:
+        if root(assign.target) in own:
+            return assign
+        return i.CopyAsync(assign.target, assign.value, assign.origin)  # type: ignore[return-value]
+
+    return i.rebuild(written, i.Assign, change)
+
+
+def root(acceptor: i.Acceptor) -> str:
+    """The buffer that an acceptor is of."""
+    match acceptor:
+        case i.AcceptVariable(name):
+            return name
+        case i.AcceptAt(_, inner) | i.AcceptView(_, _, inner) | i.AcceptMap(_, _, inner):
+            return root(inner)
+        case i.Access(name) | i.Tile(name):
+            return name
+
+
+def stem(type_: Data, space: Space) -> str:
+    """What a stored value is called in the kernel."""
+    while isinstance(type_, Array):
+        type_ = type_.element
+    if isinstance(type_, Fragment):
+        names: dict[object, str] = {FragmentKind.A: "a_fragment", FragmentKind.B: "b_fragment"}
+        return names.get(type_.kind, "c_fragment")
+    return "tile" if space is Space.SHARED else "value"
+
+
+@accepting("toMem")
+def passed_on(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """Stored, and then copied: only what holds no array, since a copy of one needs a level."""
+    return stored(translator, call, lambda value: translator.copy(target, value, call.origin))

@@ -1,0 +1,402 @@
+"""accT and conT: from functional to imperative (extended abstract, Listing 3; DPIA).
+
+`accept(e, A)` writes e into the acceptor A; `continue_with(e, C)` hands an expression for e to C.
+What a primitive becomes stands in `codegen/lower/primitives/`, registered here by name: there is no match
+over all primitives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from codegen.ir import imperative as i
+from codegen.ir.buffers import members
+from codegen.ir.identifiers import derived, of_user
+from rise.errors import TranslationError
+from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
+from rise.nat import Nat, variable
+from rise.normal import occurrences
+from rise.primitives.declare import REGISTRY
+from rise.source import Origin
+from rise.types import ROW_MAJOR, Argument, Array, Data, Function, Layout, Pair, Space, Vector
+
+# the pattern of a loop over the elements of a vector: one access, if the pass `vectorise` finds it can be
+VECTOR, ALIGNED = "vector", "aligned vector"
+Environment = Mapping[str, i.Expression]
+Continuation = Callable[[i.Expression], i.Command]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A primitive applied to all its arguments, in an environment."""
+
+    primitive: Primitive
+    arguments: tuple[Expr, ...]
+    environment: Environment
+    type: Data
+    origin: Origin
+
+    @property
+    def name(self) -> str:
+        return self.primitive.name
+
+    def size(self, name: str) -> Argument:
+        """The dependent argument of that name."""
+        parameters = self.primitive.declaration.scheme.parameters
+        for parameter, argument in zip(parameters, self.primitive.arguments, strict=True):
+            if parameter.name == name:
+                return argument
+        raise KeyError(name)
+
+    def nat(self, name: str) -> Nat:
+        size = self.size(name)
+        if not isinstance(size, Nat):
+            raise KeyError(name)
+        return size
+
+
+Accepting = Callable[["Translator", Call, i.Acceptor], i.Command]
+Continuing = Callable[["Translator", Call, Continuation], i.Command]
+ACCEPTING: dict[str, Accepting] = {}
+CONTINUING: dict[str, Continuing] = {}
+
+
+def accepting(*names: str) -> Callable[[Accepting], Accepting]:
+    """Registers accT of primitives."""
+
+    def register(function: Accepting) -> Accepting:
+        for name in names:
+            ACCEPTING[name] = function
+        return function
+
+    return register
+
+
+def continuing(*names: str) -> Callable[[Continuing], Continuing]:
+    """Registers conT of primitives."""
+
+    def register(function: Continuing) -> Continuing:
+        for name in names:
+            CONTINUING[name] = function
+        return function
+
+    return register
+
+
+@dataclass
+class Translator:
+    """One translation: gives names that are unique in the kernel."""
+
+    used: set[str] = field(default_factory=set)
+    # of each expression that is evaluated where it is read: the scalars that are computed for it first
+    inlining: list[list[tuple[str, i.Expression]]] = field(default_factory=list)
+
+    def name(self, stem: str, type_: Data | None = None) -> str:
+        """A name that nothing has, nor do the members of a pair of that type."""
+        number, name = 0, stem
+        while not self.used.isdisjoint(taken := _names(name, type_)):
+            number += 1
+            name = derived(stem, number)
+        self.used |= taken
+        return name
+
+    def parameter(self, function: Expr, default: str, type_: Data | None = None) -> str:
+        """A name for what a function is applied to: its parameter's, where it has one."""
+        return self.name(of_user(function.parameter.name) if isinstance(function, Lambda) else default, type_)
+
+    # --- the two translations -------------------------------------------------------------------------
+
+    def accept(self, expr: Expr, target: i.Acceptor, environment: Environment) -> i.Command:
+        """Writes expr into target."""
+        call = as_call(expr, environment)
+        if call is not None and call.name not in ACCEPTING and call.name not in CONTINUING:
+            raise self.unstored(expr)
+        if call is not None and call.name in ACCEPTING:
+            return ACCEPTING[call.name](self, call, target)
+        if isinstance(expr, Apply) and isinstance(expr.function, Lambda):
+            return self.let(
+                expr.argument,
+                expr.function,
+                environment,
+                lambda e, env: self.accept(e, target, env),
+            )
+        return self.accept_value(expr, target, environment)
+
+    def accept_value(self, expr: Expr, target: i.Acceptor, environment: Environment) -> i.Command:
+        """con(e) λx. A := x, for a value that is no array: which of its elements who writes is not said."""
+        if contains_array(expr.type):
+            raise TranslationError(
+                "R0701",
+                f"the program does not say how this result of type `{expr.type}` is written",
+                expr.origin,
+                "use a level (mapBlock, mapWarp, mapSeq, …) for the map that computes it",
+            )
+        return self.continue_with(expr, lambda value: self.assign(target, value, expr.origin), environment)
+
+    def continue_with(self, expr: Expr, continuation: Continuation, environment: Environment) -> i.Command:
+        """Hands an expression for expr to the continuation."""
+        match expr:
+            case Identifier(name):
+                return continuation(environment[name])
+            case Literal(value, type_):
+                return continuation(i.Number(value, type_))  # type: ignore[arg-type]  # literals are data
+            case _:
+                pass
+        call = as_call(expr, environment)
+        if call is not None and call.name in CONTINUING:
+            return CONTINUING[call.name](self, call, continuation)
+        if isinstance(expr, Apply) and isinstance(expr.function, Lambda):
+            return self.let(
+                expr.argument,
+                expr.function,
+                environment,
+                lambda e, env: self.continue_with(e, continuation, env),
+            )
+        raise self.unstored(expr)
+
+    def unstored(self, expr: Expr) -> TranslationError:
+        head, _ = spine(expr)
+        lowered = isinstance(head, Primitive) and any(d.lowers == head.name for d in REGISTRY.values())
+        if isinstance(head, Primitive) and head.name not in ACCEPTING and not lowered:
+            return TranslationError(
+                "R0704", f"`{head.name}` has no translation to imperative code yet", expr.origin
+            )
+        what = f"`{head.name}`" if isinstance(head, Primitive) else "this expression"
+        return TranslationError(
+            "R0702",
+            f"the result of {what}, of type `{expr.type}`, is read but stored nowhere",
+            expr.origin,
+            "say where: `|> toMem(Local)` or `|> toMem(Shared)`",
+        )
+
+    # --- helpers for the primitives ---------------------------------------------------------------------
+
+    def pure(self, expr: Expr, environment: Environment, origin: Origin) -> i.Expression:
+        """The expression for expr, which must not need any command: it is evaluated where it is read."""
+        found: list[i.Expression] = []
+        mark = i.Skip()
+
+        def capture(value: i.Expression) -> i.Command:
+            found.append(value)
+            return mark
+
+        self.inlining.append([])
+        command = self.continue_with(expr, capture, environment)
+        named = self.inlining.pop()
+        if command is not mark:
+            raise TranslationError(
+                "R0703",
+                "this map computes a result that would be stored implicitly",
+                origin or expr.origin,
+                "choose a level for it and store the result with `toMem`",
+            )
+        result = found[0]
+        for name, value in reversed(named):
+            result = i.LetExpression(name, value, result, result.type)  # type: ignore[union-attr]
+        return result
+
+    def all(
+        self, exprs: tuple[Expr, ...], environment: Environment, then: Callable[..., i.Command]
+    ) -> i.Command:
+        """conT of several expressions, one after the other."""
+
+        def go(done: tuple[i.Expression, ...]) -> i.Command:
+            if len(done) == len(exprs):
+                return then(*done)
+            return self.continue_with(exprs[len(done)], lambda value: go((*done, value)), environment)
+
+        return go(())
+
+    def let(
+        self,
+        value: Expr,
+        function: Expr,
+        environment: Environment,
+        body: Callable[[Expr, Environment], i.Command],
+    ) -> i.Command:
+        """(fun(x => body))(value): a computed scalar is stored once, everything else is a view.
+
+        Where an expression is evaluated at each read, the scalar is a part of it.
+        """
+
+        return self.continue_with(
+            value, lambda bound: self.bind(bound, function, environment, body, value.origin), environment
+        )
+
+    def bind(
+        self,
+        value: i.Expression,
+        function: Expr,
+        environment: Environment,
+        body: Callable[[Expr, Environment], i.Command],
+        origin: Origin,
+    ) -> i.Command:
+        """`body` gets that of the function, whose parameter stands for the value, computed once."""
+        if not is_computed(value):
+            return body(*self.apply(function, (value,), environment))
+        type_: Data = value.type  # type: ignore[union-attr]  # what is computed has a type
+        name = self.parameter(function, "value", type_)
+        variable = i.Variable(name, type_)
+        if self.inlining:
+            self.inlining[-1].append((name, value))
+            return body(*self.apply(function, (variable,), environment))
+        inner = body(*self.apply(function, (variable,), environment))
+        store = self.assign(i.AcceptVariable(name, type_), value, origin)
+        return i.New(Space.LOCAL, name, type_, i.sequence(store, inner), origin)
+
+    def given(
+        self,
+        function: Expr,
+        arguments: tuple[i.Expression, ...],
+        environment: Environment,
+        body: Callable[[Expr, Environment], i.Command],
+    ) -> i.Command:
+        """`body` gets that of the function; an argument that is computed and used again is computed once."""
+        if not arguments:
+            return body(function, environment)
+
+        def rest(inner: Expr, around: Environment) -> i.Command:
+            return self.given(inner, arguments[1:], around, body)
+
+        if isinstance(function, Lambda) and uses(function) > 1:
+            return self.bind(arguments[0], function, environment, rest, function.origin)
+        return rest(*self.apply(function, arguments[:1], environment))
+
+    def apply(
+        self, function: Expr, arguments: tuple[i.Expression, ...], environment: Environment
+    ) -> tuple[Expr, Environment]:
+        """The body of a function and the environment in which its parameters are the arguments."""
+        for argument in arguments:
+            if isinstance(function, Lambda):
+                environment = {**environment, function.parameter.name: argument}
+                function = function.body
+            else:
+                name = self.name("x")
+                type_ = function.type
+                if not isinstance(type_, Function):
+                    raise self.unstored(function)
+                environment = {**environment, name: argument}
+                function = Apply(function, Identifier(name, type_.parameter), function.origin)
+        return function, environment
+
+    def assign(self, target: i.Acceptor, value: i.Expression, origin: Origin) -> i.Command:
+        """target = value, member by member for pairs, element by element for vectors."""
+        if isinstance(value.type, Vector):  # type: ignore[union-attr]
+            lane = self.name("lane")
+            inner = self.assign(accept_at(target, lane), at(value, lane), origin)
+            pattern = ALIGNED if _called_aligned(value) else VECTOR
+            return i.For(lane, value.type.size, inner, unroll=True, pattern=pattern)  # type: ignore[union-attr]
+        if isinstance(value.type, Pair):  # type: ignore[union-attr]
+            return self._each_member(self.assign, target, value, value.type, origin)  # type: ignore[union-attr]
+        return i.Assign(target, value, origin)
+
+    def copy(self, target: i.Acceptor, value: i.Expression, origin: Origin) -> i.Command:
+        """target := value; an array is copied element by element by whoever owns the element."""
+        match value.type:  # type: ignore[union-attr]
+            case Array(size):
+                index = self.name("i")
+                inner = self.copy(accept_at(target, index), at(value, index), origin)
+                return i.For(index, size, inner, unroll=True, owner=True, pattern="copy")
+            case Pair() as pair:
+                return self._each_member(self.copy, target, value, pair, origin)
+            case _:
+                return self.assign(target, value, origin)
+
+    def _each_member(
+        self,
+        write: Callable[[i.Acceptor, i.Expression, Origin], i.Command],
+        target: i.Acceptor,
+        value: i.Expression,
+        pair: Pair,
+        origin: Origin,
+    ) -> i.Command:
+        parts = (("fst", pair.first), ("snd", pair.second))
+        return i.sequence(
+            *(
+                write(
+                    i.AcceptView("pair", (), target, part, number), i.View(name, (), (value,), part), origin
+                )
+                for number, (name, part) in enumerate(parts)
+            )
+        )
+
+    def store(
+        self,
+        space: Space,
+        expr: Expr,
+        environment: Environment,
+        then: Continuation,
+        stem: str,
+        layout: Layout = ROW_MAJOR,
+        how: Callable[[i.Command], i.Command] = lambda written: written,
+    ) -> i.Command:
+        """A new buffer, expr written into it (`how` may change the way), and what follows reads it."""
+        type_: Data = expr.type  # type: ignore[assignment]  # only data is stored
+        name = self.name(stem, type_)
+        written = how(self.accept(expr, i.AcceptVariable(name, type_), environment))
+        body = i.sequence(written, then(i.Variable(name, type_)))
+        return i.New(space, name, type_, body, expr.origin, layout)
+
+
+def uses(function: Lambda) -> int:
+    """How often a function's parameter occurs in its body."""
+    return occurrences(function.body, function.parameter.name)[0]
+
+
+def is_computed(value: i.Expression) -> bool:
+    """Whether a value is what one operation gives, not an array."""
+    return isinstance(value, i.Operator | i.ForeignCall) and not contains_array(value.type)
+
+
+def _names(name: str, type_: Data | None) -> set[str]:
+    """A name, and those of the buffers that a value of the type is stored in."""
+    return {name} | ({part for part, _ in members(name, type_)} if type_ is not None else set())
+
+
+def _called_aligned(value: i.Expression) -> bool:
+    """Whether a vector is read through `asVectorAligned`."""
+    match value:
+        case i.View(name, _, operands):
+            return name == "asVectorAligned" or any(map(_called_aligned, operands))
+        case i.At(_, array) | i.MapExpression(_, _, array):
+            return _called_aligned(array)
+        case i.Operator(_, operands):
+            return any(map(_called_aligned, operands))
+        case _:
+            return False
+
+
+def as_call(expr: Expr, environment: Environment) -> Call | None:
+    head, applications = spine(expr)
+    if not isinstance(head, Primitive):
+        return None
+    given = tuple(a.argument for a in applications)
+    return Call(head, given, environment, expr.type, expr.origin)  # type: ignore[arg-type]  # data by then
+
+
+def contains_array(type_: object) -> bool:
+    match type_:
+        case Array():
+            return True
+        case Pair(first, second):
+            return contains_array(first) or contains_array(second)
+        case _:
+            return False
+
+
+def element(type_: Data) -> Data:
+    """The element type of an array or a fragment."""
+    return type_.element  # type: ignore[union-attr]
+
+
+def at(array: i.Expression, index: str | Nat) -> i.At:
+    return i.At(_index(index), array, element(array.type))  # type: ignore[union-attr]
+
+
+def accept_at(array: i.Acceptor, index: str | Nat) -> i.AcceptAt:
+    return i.AcceptAt(_index(index), array, element(array.type))  # type: ignore[union-attr]
+
+
+def _index(index: str | Nat) -> Nat:
+    return variable(index) if isinstance(index, str) else index

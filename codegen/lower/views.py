@@ -1,0 +1,149 @@
+"""How views turn paths into paths: the registry that `codegen/lower/primitives/` fills.
+
+A path selects an element: indices, and members of pairs, outermost first. Reading, a view turns a path
+into its result into one into an operand; writing, a path into the acceptor of an operand into one into
+that of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from codegen.ir import imperative as i
+from rise.expr import Expr, Identifier, Lambda, Primitive, spine
+from rise.nat import Facts, Nat, quotient, remainder
+from rise.types import Argument, NatFunction
+
+Member = str
+Path = tuple[Nat | Member, ...]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The dependent arguments of a view by name, and what is known of the indices.
+
+    operands: how many the view has
+    element:  the index that an operand, by number, holds at a path, as one that paths may contain
+    clamped:  an index moved up to 0 or down below a size
+    only:     what is written is written only where an index is below a size
+    """
+
+    arguments: Mapping[str, Argument]
+    facts: Facts
+    operands: int
+    element: Callable[[int, Path], Nat]
+    clamped: Callable[[Nat, Nat], Nat]
+    only: Callable[[Nat, Nat], None]
+
+    def __getitem__(self, name: str) -> Nat:
+        value = self.arguments[name]
+        if not isinstance(value, Nat):
+            raise KeyError(name)
+        return value
+
+    def function(self, name: str) -> NatFunction:
+        value = self.arguments[name]
+        if not isinstance(value, NatFunction):
+            raise KeyError(name)
+        return value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A path into one operand if value < bound, into another one otherwise."""
+
+    value: Nat
+    bound: Nat
+    first: Reading
+    second: Reading
+
+
+# into which operand, and where in it
+Reading = tuple[int, Path] | Choice
+Reader = Callable[[Sizes, Path], Reading]
+Writer = Callable[[Sizes, Path, int], Path]
+READING: dict[str, Reader] = {}
+WRITING: dict[str, Writer] = {}
+
+
+def reading(*names: str) -> Callable[[Reader], Reader]:
+    """Registers how views turn a path into their result into one into an operand."""
+
+    def register(function: Reader) -> Reader:
+        for name in names:
+            READING[name] = function
+        return function
+
+    return register
+
+
+def writing(*names: str) -> Callable[[Writer], Writer]:
+    """Registers how the acceptor of an operand turns its path into one of the result's acceptor."""
+
+    def register(function: Writer) -> Writer:
+        for name in names:
+            WRITING[name] = function
+        return function
+
+    return register
+
+
+def index_of(part: Nat | Member) -> Nat:
+    """A part of a path into an array: its types see to it that this is an index."""
+    if isinstance(part, Member):
+        raise TypeError(part)
+    return part
+
+
+def flattened(width: Nat, path: Path) -> Path:
+    """i :: j :: p as width*i + j :: p"""
+    row, column, *rest = path
+    return (width * index_of(row) + index_of(column), *rest)
+
+
+def divided(width: Nat, path: Path, facts: Facts) -> Path:
+    """i :: p as i/width :: i%width :: p"""
+    part, *rest = path
+    index = index_of(part)
+    return (quotient(index, width, facts), remainder(index, width, facts), *rest)
+
+
+def zip_path(path: Path) -> tuple[int, Path]:
+    """i :: fst :: p is i :: p of the first operand."""
+    index, member, *rest = path
+    return (0 if member == "fst" else 1), (index, *rest)
+
+
+# --- functions that only rearrange ----------------------------------------------------------------------
+
+
+def fed(body: Expr, parameter: str, target: i.Acceptor) -> i.Acceptor:
+    """The acceptor of the parameter, where the body rearranges it into the target."""
+    if isinstance(body, Identifier) and body.name == parameter:
+        return target
+    head, applications = spine(body)
+    if isinstance(head, Primitive) and head.name == "map" and len(applications) == 2:
+        function, xs = applications[0].argument, applications[1].argument
+        inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[union-attr, arg-type]  # see `rearranges`
+        return fed(xs, parameter, inner)
+    operand = applications[-1].argument
+    view = i.AcceptView(head.name, head.arguments, target, operand.type)  # type: ignore[union-attr, arg-type]  # likewise
+    return fed(operand, parameter, view)
+
+
+def rearranges(body: Expr, parameter: str) -> bool:
+    """Whether a function's body is its parameter seen through views that can be written through."""
+    if isinstance(body, Identifier):
+        return body.name == parameter
+    head, applications = spine(body)
+    if not isinstance(head, Primitive) or not applications:
+        return False
+    if head.name == "map" and len(applications) == 2:
+        function = applications[0].argument
+        return (
+            isinstance(function, Lambda)
+            and rearranges(function.body, function.parameter.name)
+            and rearranges(applications[1].argument, parameter)
+        )
+    return head.name in WRITING and len(applications) == 1 and rearranges(applications[0].argument, parameter)

@@ -1,0 +1,355 @@
+"""Uses of shared memory, and which threads can meet at one place: read off the indices.
+
+Two uses meet where their indices are equal. What follows from equal indices is found in the normal
+form: equal numbers have equal quotients and remainders, so `8*(t % 4) + j` with j < 8 gives `t % 4`.
+If it follows that the workers are the same, the uses of one place are those of one thread, or of one
+warp. An iteration of a loop with more iterations than workers is always the same worker's, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from codegen.ir import imperative as i
+from codegen.ir.launch import Launch
+from rise.nat import (
+    Atom,
+    Facts,
+    Nat,
+    NatVariable,
+    Operation,
+    at_least,
+    atom,
+    constant,
+    quotient,
+    remainder,
+    simplify,
+    variable,
+)
+
+# by how many iterations an earlier one was earlier: a size that is 1 or more
+EARLIER, MANY = "earlier ", constant(2**31)
+# the index of a loop that is over: any of its iterations
+ANY = "any "
+# of the elements in a row of a matrix that ldmatrix loads, or stmatrix stores
+ROW = "element of a row"
+# of another thread, where the same variable has another value
+OTHER = "other "
+
+Workers = tuple[i.Level, int]
+OUTSIDE = (i.Level.CLUSTER, i.Level.BLOCK)
+WARPS, LANES = (i.Level.WARP, 0), (i.Level.LANE, 0)
+GROUPS, MEMBERS = (i.Level.WARPGROUP, 0), (i.Level.WARPGROUP_THREAD, 0)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop around a use, parallel if it has workers. Rows and columns of a tile are loops as well.
+
+    one: of its iterations only one is executed
+    """
+
+    index: str
+    count: Nat
+    workers: Workers | None = None
+    one: bool = False
+
+
+@dataclass(frozen=True)
+class Use:
+    """Elements of a buffer are read or written, in each iteration of the loops around.
+
+    collective: the innermost loops around that a warp runs as one: rows and columns of a tile
+    mapped:     by an earlier iteration of a map's loop, which writes other elements than this one
+    copying:    by an asynchronous copy that has not been waited for: a barrier does not end that. 1, and
+                one more for each group that was committed since then; 0 for anything else
+    ordered:    before whatever its own warp does next
+    storing:    by a bulk store, which reads until it is waited for: a barrier does not end that
+    """
+
+    buffer: str
+    indices: tuple[Nat, ...]
+    around: tuple[Loop, ...]
+    written: bool
+    collective: tuple[Loop, ...] = ()
+    mapped: bool = False
+    copying: int = 0
+    ordered: bool = False
+    storing: bool = False
+
+    def substitute(self, index: str, value: Nat) -> Use:
+        solution: dict[Atom, Nat] = {NatVariable(index): value}
+        return replace(self, indices=tuple(n.substitute(solution) for n in self.indices))
+
+    def after(self, loop: str) -> Use:
+        """The use as one of any iteration of a loop that is over."""
+        return replace(self.substitute(loop, variable(ANY + loop)), mapped=False)
+
+    def without_units(self) -> tuple[Nat, ...]:
+        """The indices, where a loop of one iteration has index 0."""
+        zero: dict[Atom, Nat] = {
+            NatVariable(name): constant(0)
+            for loop in (*self.around, *self.collective)
+            for name in (loop.index, ANY + loop.index)
+            if loop.count == constant(1)
+        }
+        return tuple(n.substitute(zero) for n in self.indices)
+
+    @property
+    def facts(self) -> Facts:
+        facts = Facts()
+        for loop in (*self.around, *self.collective):
+            for name in (loop.index, ANY + loop.index):
+                facts = facts.with_range(name, 0, loop.count)
+        return _with_earlier(facts, self.indices)
+
+    def workers(self) -> Mapping[Workers, str]:
+        return {loop.workers: loop.index for loop in self.around if loop.workers}
+
+    def uniform(self, scope: i.Scope) -> frozenset[str]:
+        """The indices that are the same for all threads of a scope that run the use together."""
+        names: set[str] = set()
+        for loop in self.around:
+            outside = loop.workers is None or loop.workers[0] in OUTSIDE
+            if not outside and (loop.workers != WARPS or scope is i.Scope.BLOCK):
+                break
+            names |= {loop.index, EARLIER + loop.index}
+        return frozenset(names)
+
+
+def _with_earlier(facts: Facts, indices: tuple[Nat, ...]) -> Facts:
+    for name in sorted({name for n in indices for name in n.variables}):
+        if name.startswith(EARLIER):
+            facts = facts.with_range(name, 1, MANY)
+    return facts
+
+
+def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
+    """Every use of a buffer in a command, of whatever address space."""
+    written = target_of(command)
+    for access in i.accesses(command):
+        writes = access is written
+        copying = writes and isinstance(command, i.CopyAsync | i.BulkCopy)
+        indices, collective = elements(command, access)
+        storing = not writes and isinstance(command, i.BulkStore)
+        yield Use(access.buffer, indices, around, writes, collective, copying=int(copying), storing=storing)
+    inner = (*around, loop) if (loop := loop_of(command)) else around
+    for part in i.inner(command):
+        yield from uses(part, inner)
+
+
+def elements(command: i.Command, access: i.Access | i.Tile) -> tuple[tuple[Nat, ...], tuple[Loop, ...]]:
+    """The indices of all elements that an access is to, and the loops over them that it stands for."""
+    if isinstance(access, i.Tile):
+        return access.indices, tuple(Loop(name, extent) for name, extent in access.extents)
+    by_rows = command.source if isinstance(command, i.LoadMatrices) else target_of(command)
+    if isinstance(command, i.LoadMatrices | i.StoreMatrices) and access is by_rows:
+        *outer, start = access.indices
+        return (*outer, start + variable(ROW)), (Loop(ROW, constant(8)),)
+    return access.indices, ()
+
+
+def loop_of(command: i.Command) -> Loop | None:
+    match command:
+        case i.For(index, count):
+            return Loop(index, count)
+        case i.ParallelFor(level, dimension, index, count):
+            return Loop(index, count, (level, dimension), bool(command.turn))
+        case _:
+            return None
+
+
+def target_of(command: i.Command) -> object:
+    """What a command writes."""
+    match command:
+        case i.Assign(target) | i.CopyAsync(target) | i.MmaFragment(target) | i.LoadMatrices(target):
+            return target
+        case i.BulkCopy(target) | i.BulkStore(target) | i.StoreMatrices(target):
+            return target
+        case i.LoadFragment(_, target) | i.FillFragment(_, target):
+            return target
+        case i.StoreFragment(_, tile):
+            return tile
+        case _:
+            return None
+
+
+# --- who meets ------------------------------------------------------------------------------------------
+
+
+def meeting(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope | None:
+    """Who has to wait between two uses of one buffer: the block, the warp, or, with None, nobody.
+
+    own: each warp has a buffer of its own
+    """
+    if not (earlier.written or later.written) or (earlier.mapped and later.written):
+        return None
+    if distinct(earlier, later, i.Scope.BLOCK):
+        return None
+    same = same_workers(earlier, later, _common(earlier, later, i.Scope.BLOCK))
+    scope = i.Scope.WARP if own or one_warp(same, launch) else i.Scope.BLOCK
+    if scope is i.Scope.WARP:
+        if earlier.ordered:
+            return None
+        same |= same_workers(earlier, later, _common(earlier, later, scope)) | {WARPS}
+    # the copying unit is another one than the thread that starts it
+    storing = earlier.storing or later.storing
+    if (one_thread(same, launch) and not storing) or distinct(earlier, later, scope):
+        return None
+    return scope
+
+
+def meeting_in_group(earlier: Use, later: Use) -> i.Scope | None:
+    """The same of a buffer that each warpgroup has one of: the warpgroup, or nobody."""
+    if not (earlier.written or later.written):
+        return None
+    storing = earlier.storing or later.storing
+    same = same_workers(earlier, later, frozenset())
+    return None if MEMBERS in same and not storing else i.Scope.WARPGROUP
+
+
+def _common(left: Use, right: Use, scope: i.Scope) -> frozenset[str]:
+    """The indices that are the same for both, if both are of one block or of one warp."""
+    return left.uniform(scope) & right.uniform(scope)
+
+
+def one_thread(same: frozenset[Workers], launch: Launch) -> bool:
+    """Whether the workers that are the same determine the thread."""
+    lanes = LANES in same and (WARPS in same or launch.block[0] <= 32)
+    return _one_row(same, launch) and (lanes or launch.block[0] == 1 or (i.Level.THREAD, 0) in same)
+
+
+def one_warp(same: frozenset[Workers], launch: Launch) -> bool:
+    """Whether the workers that are the same determine the warp."""
+    rows = _one_row(same, launch) and (WARPS in same or (i.Level.THREAD, 0) in same)
+    return launch.threads <= 32 or (rows and launch.block[0] % 32 == 0)
+
+
+def _one_row(same: frozenset[Workers], launch: Launch) -> bool:
+    return all(launch.block[d] == 1 or (i.Level.THREAD, d) in same for d in (1, 2))
+
+
+def distinct(left: Use, right: Use, scope: i.Scope) -> bool:
+    """Whether two uses are certainly of different elements: an index of theirs differs."""
+    common = _common(left, right, scope)
+    others: dict[Atom, Nat] = {
+        NatVariable(name): variable(OTHER + name)
+        for n in right.indices
+        for name in n.variables
+        if name not in common
+    }
+    facts = left.facts
+    for name, (lower, upper) in right.facts.ranges.items():
+        facts = facts.with_range(name if name in common else OTHER + name, lower, upper)
+    pairs = zip(left.indices, right.indices, strict=False)
+    return any(_differ(a, b.substitute(others), facts) for a, b in pairs)
+
+
+def _differ(left: Nat, right: Nat, facts: Facts) -> bool:
+    if at_least(left - right, 1, facts) or at_least(right - left, 1, facts):
+        return True
+    return any(_differ_modulo(left, right, m) for m in (_modulus(left), _modulus(right)) if m)
+
+
+def _differ_modulo(left: Nat, right: Nat, modulus: int) -> bool:
+    """Equal numbers are congruent; these differ by a number that is no multiple."""
+    difference = (_dividend(left, modulus) - _dividend(right, modulus)).value
+    return difference is not None and difference % modulus != 0
+
+
+def _modulus(value: Nat) -> int | None:
+    """m of a % m."""
+    base = _single_atom(value)
+    return base.right.value if isinstance(base, Operation) and base.operator == "remainder" else None
+
+
+def _dividend(value: Nat, modulus: int) -> Nat:
+    """A number congruent to the value: a of a % m."""
+    base = _single_atom(value)
+    return base.left if isinstance(base, Operation) and _modulus(value) == modulus else value
+
+
+def _single_atom(value: Nat) -> Atom | None:
+    match value.terms:
+        case ((((base, 1),), 1),):
+            return base
+        case _:
+            return None
+
+
+# --- which workers are the same -------------------------------------------------------------------------
+
+
+def same_workers(left: Use, right: Use, uniform: frozenset[str]) -> frozenset[Workers]:
+    """The workers who are certainly the same where the two uses are of one element.
+
+    uniform: the indices that are the same in both
+    """
+    mine, yours = left.workers(), right.workers()
+    # which block it is does not matter: memory that blocks share has no barriers
+    common = {workers for workers in mine.keys() & yours.keys() if workers[0] not in OUTSIDE}
+    equal = list(_equal_parts(left, right)) if common else []
+    return frozenset(
+        workers for workers in common if _determined(mine[workers], yours[workers], equal, uniform)
+    )
+
+
+Pair = tuple[Nat, Nat]
+
+
+def _equal_parts(left: Use, right: Use) -> Iterator[Pair]:
+    """What is equal where the indices are: they, their quotients and their remainders."""
+    mine, yours = left.facts, right.facts
+    for pair in zip(left.without_units(), right.without_units(), strict=False):
+        a, b = simplify(pair[0], mine), simplify(pair[1], yours)
+        yield a, b
+        strides = sorted(_strides(a, left) | _strides(b, right), key=str)
+        for stride in strides:
+            yield quotient(a, stride, mine), quotient(b, stride, yours)
+            rest = remainder(a, stride, mine), remainder(b, stride, yours)
+            yield rest
+            for other in strides:
+                yield quotient(rest[0], other, mine), quotient(rest[1], other, yours)
+
+
+def _strides(index: Nat, use: Use) -> set[Nat]:
+    """How far the steps of loops go: what an index of a loop, or a part of one, is multiplied by."""
+    loops = {loop.index for loop in (*use.around, *use.collective)}
+    found: set[Nat] = set()
+    for monomial, coefficient in index.terms:
+        varying = [factor for factor in monomial if atom(factor[0]).variables & loops]
+        if len(varying) == 1 and varying[0][1] == 1 and coefficient > 0:
+            found.add(Nat.build({tuple(f for f in monomial if f not in varying): coefficient}))
+    return found - {constant(1)}
+
+
+def _determined(mine: str, yours: str, equal: list[Pair], uniform: frozenset[str]) -> bool:
+    """Whether two indices are the same number: it, or its quotient and remainder, is in what is equal."""
+    found = {form for pair in equal for form in _forms(mine, yours, pair, uniform)}
+    divisors = {divisor for kind, divisor in found if kind == "quotient"}
+    return ("whole", 1) in found or any(("remainder", divisor) in found for divisor in divisors)
+
+
+def _forms(mine: str, yours: str, pair: Pair, uniform: frozenset[str]) -> Iterator[tuple[str, int]]:
+    """In which forms an index occurs in equal numbers, besides what is the same for all."""
+    (a, b), other = pair, {NatVariable(mine): variable(yours)}
+    for monomial, coefficient in a.terms:
+        if len(monomial) != 1 or monomial[0][1] != 1:
+            continue
+        base = monomial[0][0]
+        form = _form(base, mine)
+        part = Nat.build({monomial: coefficient})
+        rest = a - part
+        if form and rest.variables <= uniform and b - part.substitute(other) == rest:  # type: ignore[arg-type]
+            yield form
+
+
+def _form(base: Atom, index: str) -> tuple[str, int] | None:
+    match base:
+        case NatVariable(name) if name == index:
+            return "whole", 1
+        case Operation("quotient" | "remainder" as operator, left, right) if left == variable(index):
+            return (operator, right.value) if right.value else None
+        case _:
+            return None

@@ -1,0 +1,181 @@
+"""No two threads write one place: every level with several workers is a loop around a write, and the
+indices tell its workers apart.
+
+What is written through views is told apart by them, since they are bijections; a `scatter` is one where
+its indices are a permutation that does not depend on data, and a `reorder` where its functions are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from codegen.ir import imperative as i
+from codegen.ir.identifiers import shown
+from codegen.ir.launch import Extent, Launch
+from codegen.passes.analysis.dependences import (
+    MEMBERS,
+    OUTSIDE,
+    Loop,
+    Use,
+    Workers,
+    elements,
+    loop_of,
+    target_of,
+)
+from codegen.passes.analysis.injectivity import natural, same_place
+from rise.errors import TranslationError
+from rise.nat import Atom, Facts, Nat, NatVariable
+from rise.types import Space
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is around a command.
+
+    loops:  innermost last
+    local:  the buffers that are a thread's own
+    own:    by buffer of the kernel: the loops around it, each iteration of which has its own
+    known:  scalars that are sums of loop indices
+    once:   the scalars that are set in one place
+    elected: one thread of the block does it
+    """
+
+    loops: tuple[Loop, ...] = ()
+    local: frozenset[str] = frozenset()
+    own: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    known: Mapping[str, Nat] = field(default_factory=dict)
+    once: frozenset[str] = frozenset()
+    elected: bool = False
+
+    @property
+    def workers(self) -> dict[Workers, str]:
+        return {loop.workers: loop.index for loop in self.loops if loop.workers}
+
+    @property
+    def levels(self) -> set[i.Level]:
+        return {level for level, _ in self.workers}
+
+    @property
+    def facts(self) -> Facts:
+        facts = Facts()
+        for loop in self.loops:
+            facts = facts.with_range(loop.index, 0, loop.count)
+        return facts
+
+
+def check_writers(body: i.Command, launch: Launch) -> None:
+    """R0707 for the first write that races with itself."""
+    targets = Counter(t.buffer for c in i.commands(body) if isinstance(t := target_of(c), i.Access))
+    once = frozenset(name for name, times in targets.items() if times == 1)
+    _check(body, Around(once=once), launch)
+
+
+def _check(command: i.Command, around: Around, launch: Launch) -> Around:
+    """What is known behind the command."""
+    if (loop := loop_of(command)) is not None:
+        inner = replace(around, loops=(*around.loops, loop))
+        _check_all(command, inner, launch)
+        return around
+    if isinstance(command, i.Elected):
+        _check_all(command, replace(around, elected=True), launch)
+        return around
+    if isinstance(command, i.New):
+        local = around.local | ({command.name} if command.space is Space.LOCAL else set())
+        mine = frozenset(loop.index for loop in around.loops)
+        around = replace(around, local=local, own={**around.own, command.name: mine})
+    target = target_of(command)
+    if isinstance(target, i.Access | i.Tile) and target.buffer not in around.local:
+        _single_writer(command, target, around, launch)
+    if isinstance(command, i.Assign) and isinstance(target, i.Access) and not target.indices:
+        value = natural(command.value, around.known, around.facts)
+        if value is not None and target.buffer in around.local & around.once:
+            return replace(around, known={**around.known, target.buffer: value})
+    return _check_all(command, around, launch)
+
+
+def _check_all(command: i.Command, around: Around, launch: Launch) -> Around:
+    for part in i.inner(command):
+        around = _check(part, around, launch)
+    return around
+
+
+def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around, launch: Launch) -> None:
+    origin = getattr(command, "origin", None)
+    for level, dimension, workers in _launched(launch, around, command, target.buffer):
+        if workers != 1 and (level, dimension) not in around.workers:
+            raise TranslationError(
+                "R0707",
+                f"all {level.value}s write the same place of `{shown(target.buffer)}`",
+                origin,
+                f"distribute the writes with a map over {level.value}s",
+            )
+    use = _use(command, target, around)
+    private = around.own.get(target.buffer, frozenset())
+    several = {w for w, index in use.workers().items() if index not in private}
+    if target.buffer in around.own:
+        several = {w for w in several if w[0] not in OUTSIDE}  # each block has one
+    several -= {loop.workers for loop in use.around if loop.workers and (loop.one or loop.count.value == 1)}
+    if isinstance(command, i.StoreMatrices):
+        # a warp stores as one, and of its lanes only as many say where as there are rows
+        several -= {MEMBERS}
+    mentioned = {name for n in use.indices for name in n.variables}
+    for level, dimension in sorted(several, key=str):
+        if use.workers()[level, dimension] not in mentioned:
+            _refuse_read(use, target, origin)
+            message = f"all {level.value}s write the same place of `{shown(target.buffer)}`"
+            raise TranslationError("R0707", message, origin)
+    uniform = use.uniform(i.Scope.BLOCK) if target.buffer in around.own else frozenset()
+    computed = around.known.keys() & {name for n in target.indices for name in n.variables}
+    same = same_place(use, several, uniform, views=not computed)
+    if same is not None:
+        raise TranslationError(
+            "R0707",
+            f"several {same[0].value}s write the same place of `{shown(target.buffer)}`",
+            origin,
+            "the function of a `reorder`, or the indices of a `scatter`, are to be a permutation",
+        )
+
+
+def _refuse_read(use: Use, target: i.Access | i.Tile, origin: object) -> None:
+    """Where it is data that says what is written, two threads may write one place."""
+    loops = {loop.index for loop in (*use.around, *use.collective)}
+    if any(n.variables - loops for n in use.indices):
+        raise TranslationError(
+            "R0707",
+            f"threads may write the same place of `{shown(target.buffer)}`: its indices are data",
+            origin,  # type: ignore[arg-type]  # an origin
+            "write it with `mapSeq`, or compute the indices from a permutation (`generate`, `reorder`)",
+        )
+
+
+def _use(command: i.Command, target: i.Access | i.Tile, around: Around) -> Use:
+    """The write, its indices in terms of loop indices as far as they can be."""
+    indices, collective = elements(command, target)
+    known: dict[Atom, Nat] = {NatVariable(name): value for name, value in around.known.items()}
+    return Use(target.buffer, tuple(n.substitute(known) for n in indices), around.loops, True, collective)
+
+
+def _launched(
+    launch: Launch, around: Around, command: i.Command, buffer: str
+) -> list[tuple[i.Level, int, Extent]]:
+    """The levels whose workers must be told apart by a write."""
+    if i.Level.GRID in around.levels:
+        return [(i.Level.GRID, d, launch.workers(i.Level.GRID, d)) for d in range(3)]
+    wanted: list[tuple[i.Level, int, Extent]] = []
+    if buffer not in around.own:
+        levels = (i.Level.CLUSTER, i.Level.BLOCK) if launch.cluster > 1 else (i.Level.BLOCK,)
+        wanted += [(level, d, launch.workers(level, d)) for level in levels for d in range(3)]
+    if around.elected:
+        return wanted
+    if i.Level.WARP in around.levels or i.Level.LANE in around.levels:
+        if i.Level.WARP not in around.levels:
+            wanted.append((i.Level.WARP, 0, launch.workers(i.Level.WARP, 0)))
+        if not isinstance(command, i.StoreFragment):
+            wanted.append((i.Level.LANE, 0, 32))
+        return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in (1, 2)]
+    if i.Level.WARPGROUP in around.levels:
+        wanted.append((i.Level.WARPGROUP_THREAD, 0, 128))
+        return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in (1, 2)]
+    return wanted + [(i.Level.THREAD, d, launch.block[d]) for d in range(3)]

@@ -1,0 +1,43 @@
+"""Who starts the bulk stores of a program: one thread of the block, or of each warpgroup or warp in a loop
+over these. It commits them, too, and waits for them: groups of stores are a thread's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.ir import imperative as i
+from rise.errors import TranslationError
+
+SCOPES = {
+    i.Level.CLUSTER: i.Scope.BLOCK,
+    i.Level.BLOCK: i.Scope.BLOCK,
+    i.Level.WARPGROUP: i.Scope.WARPGROUP,
+    i.Level.WARP: i.Scope.WARP,
+}
+
+
+def elect_in_groups(function: i.Function) -> i.Function:
+    """The pass. Raises TranslationError R0735 for a store in a map over threads."""
+    return replace(function, body=_elect(function.body, i.Scope.BLOCK))
+
+
+def _elect(command: i.Command, scope: i.Scope | None) -> i.Command:
+    match command:
+        case i.ParallelFor(level):
+            scope = SCOPES.get(level)
+        case i.Elected():
+            if scope is None:
+                raise _by_all(command)
+            return replace(command, scope=scope)
+    return i.with_inner(command, tuple(_elect(part, scope) for part in i.inner(command)))
+
+
+def _by_all(command: i.Elected) -> TranslationError:
+    origins = [c.origin for c in i.commands(command) if isinstance(c, i.BulkStore)]
+    return TranslationError(
+        "R0735",
+        "a bulk store is started by one thread, and here each would start it",
+        origins[0] if origins else None,
+        "use `bulkStore` outside of maps over threads and lanes",
+    )

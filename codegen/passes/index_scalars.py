@@ -1,0 +1,52 @@
+"""Scalars that hold an index computed from others, as min(max(i, 0), n - 1), become definitions.
+
+So what is known of the others is known of them, and they can be computed further out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from codegen.ir import imperative as i
+from codegen.ir.launch import Launch
+from codegen.ir.scalar_temporaries import INT
+from rise.nat import Nat, constant, maximum, minimum
+from rise.types import Space
+
+
+def define_indices(function: i.Function, _: Launch) -> i.Function:
+    """The pass."""
+    return replace(function, body=_command(function.body))
+
+
+def _command(command: i.Command) -> i.Command:
+    command = i.with_inner(command, tuple(_command(part) for part in i.inner(command)))
+    match command:
+        case i.New(Space.LOCAL, name, type_, i.Sequence((i.Assign(i.Access(first), value), *rest))) if (
+            first == name and type_ == INT and (known := _index(value)) is not None
+        ):
+            body = i.sequence(*rest)
+            return command if _is_used_as_scalar(body, name) else i.Define(name, known, body)
+        case _:
+            return command
+
+
+def _index(value: i.Expression) -> Nat | None:
+    """An expression over indices as one; None for what is read or computed otherwise."""
+    match value:
+        case i.Natural(known, _):
+            return known
+        case i.Number(int() as number, _):
+            return constant(number)
+        case i.Operator("min" | "max" as name, (left, right)):
+            one, other = _index(left), _index(right)
+            if one is None or other is None:
+                return None
+            return minimum(one, other) if name == "min" else maximum(one, other)
+        case _:
+            return None
+
+
+def _is_used_as_scalar(command: i.Command, name: str) -> bool:
+    """Whether it is read or written other than as an index."""
+    return any(a.buffer == name for part in i.commands(command) for a in i.accesses(part))

@@ -1,0 +1,34 @@
+"""Indices as they are in memory: of each access one number, in its simplest form.
+
+An access keeps as many indices as its array has dimensions. All but the last are 0, and the last one runs
+over the whole array: a path `[i][j]` into rows of n becomes `[0][i*n + j]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from codegen.ir import imperative as i
+from codegen.ir.buffers import dimensions, flatten
+from codegen.ir.launch import Launch
+from codegen.passes.analysis.walk import facts_of_workers, simplified
+from rise.nat import constant
+from rise.types import Data
+
+
+def linear_indices(function: i.Function, launch: Launch) -> i.Function:
+    """The pass."""
+    types = {v.name: v.type for v in (*function.outputs, *function.inputs)}
+    types |= {c.name: c.type for c in i.commands(function.body) if isinstance(c, i.New)}
+    body = i.rebuild(function.body, i.Access, lambda access: _linear(access, types))
+    return replace(function, body=simplified(body, facts_of_workers(launch)))
+
+
+def _linear(access: i.Access, types: Mapping[str, Data]) -> i.Access:
+    sizes = dimensions(types[access.buffer])
+    if not access.indices or not sizes:
+        return access
+    place, rest = access.indices[: len(sizes)], access.indices[len(sizes) :]
+    start = (constant(0),) * (len(sizes) - 1)
+    return replace(access, indices=(*start, flatten(place, sizes), *rest))

@@ -1,0 +1,268 @@
+"""A program as several kernels: cut where a result in global memory is complete that is read afterwards.
+
+The blocks of a grid do not wait for each other, the kernels of a program do. What is stored in global
+memory outside of all loops becomes a temporary, which lives between kernels. Commands that share registers
+or shared memory are of one kernel; of two others one of which writes what the other uses, the second is of
+a later kernel. What neither orders is of one kernel if it is launched alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from codegen.ir import imperative as i
+from codegen.ir.buffers import dimensions
+from codegen.ir.identifiers import shown
+from codegen.ir.launch import Launch, derive
+from codegen.lower.resolve import several_kernels
+from codegen.passes.analysis.dependences import target_of
+from rise.errors import TranslationError
+from rise.nat import Nat, constant
+from rise.source import Note, Origin
+from rise.types import Array, Data, Space
+
+
+@dataclass(frozen=True)
+class Temporary:
+    """A buffer in global memory, in use from the first to the last of these kernels, by number from 0."""
+
+    variable: i.Variable
+    first: int
+    last: int
+    origin: Origin = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels in order, and the temporaries that they pass on."""
+
+    functions: tuple[i.Function, ...]
+    temporaries: tuple[Temporary, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command outside of all loops, and the buffers around it that are not in global memory."""
+
+    command: i.Command
+    around: tuple[i.New, ...] = ()
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """Those of the buffers around it that it uses."""
+        read, written = uses(self.command, frozenset(new.name for new in self.around))
+        return frozenset(read | written)
+
+
+def kernels(function: i.Function) -> Kernels:
+    """The pass, of a program whose views are resolved. A program without temporaries is one kernel."""
+    found: list[i.New] = []
+    steps = list(_steps(function.body, (), found))
+    if not found:
+        return Kernels((function,))
+    own, outputs = frozenset(new.name for new in found), frozenset(v.name for v in function.outputs)
+    groups = _groups(_clusters(steps), own, outputs)
+    variables = [i.Variable(new.name, in_memory(new.type)) for new in found]
+    functions = [_kernel(function, group, number, variables) for number, group in enumerate(groups, 1)]
+    users = [{v.name for v in (*f.outputs, *f.inputs)} for f in functions]
+    temporaries: list[Temporary] = []
+    for new, variable in zip(found, variables, strict=True):
+        using = [number for number, names in enumerate(users) if new.name in names]
+        if using:
+            temporaries.append(Temporary(variable, using[0], using[-1], new.origin))
+    return Kernels(tuple(functions), tuple(temporaries))
+
+
+def _steps(command: i.Command, around: tuple[i.New, ...], temporaries: list[i.New]) -> Iterator[Step]:
+    match command:
+        case i.Skip():
+            return
+        case i.Sequence(parts):
+            for part in parts:
+                yield from _steps(part, around, temporaries)
+        case i.New(Space.GLOBAL):
+            temporaries.append(command)
+            yield from _steps(command.body, around, temporaries)
+        case i.New():
+            yield from _steps(command.body, (*around, command), temporaries)
+        case _:
+            _refuse_temporaries(command)
+            yield Step(command, around)
+
+
+def in_memory(type_: Data) -> Data:
+    """A number in global memory is an array of one."""
+    return type_ if isinstance(type_, Array) else Array(constant(1), type_)
+
+
+def _refuse_temporaries(command: i.Command) -> None:
+    for part in i.commands(command):
+        if isinstance(part, i.New) and part.space is Space.GLOBAL:
+            raise several_kernels(
+                f"a temporary result is stored in Global memory inside of a {_loop(command)}",
+                part.origin,
+                "store it outside of all maps and folds, or in Shared or Local memory",
+                (Note("this is the map", command.origin),) if isinstance(command, i.ParallelFor) else (),
+            )
+
+
+def _loop(command: i.Command) -> str:
+    match command:
+        case i.ParallelFor(i.Level.GRID):
+            return "map over the grid"
+        case i.ParallelFor(level):
+            return f"map over {level.value}s"
+        case _:
+            return "loop"
+
+
+def uses(command: i.Command, names: frozenset[str]) -> tuple[set[str], set[str]]:
+    """Which of the buffers a command reads, and which it writes."""
+    read: set[str] = set()
+    written: set[str] = set()
+    for part in i.commands(command):
+        target = target_of(part)
+        for access in i.accesses(part):
+            (written if access is target else read).add(access.buffer)
+    return read & names, written & names
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Steps, with their numbers, that share buffers which end with a kernel."""
+
+    steps: tuple[tuple[int, Step], ...]
+
+    @property
+    def start(self) -> int:
+        return self.steps[0][0]
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The buffers around the steps that they use."""
+        return frozenset(name for _, step in self.steps for name in step.kept)
+
+    def together(self, other: Cluster) -> Cluster:
+        return Cluster(tuple(sorted((*self.steps, *other.steps), key=lambda numbered: numbered[0])))
+
+    def launch(self) -> Launch:
+        return derive(i.sequence(*(step.command for _, step in self.steps)))
+
+
+def _clusters(steps: Iterable[Step]) -> list[Cluster]:
+    clusters: list[Cluster] = []
+    for numbered in enumerate(steps):
+        new = Cluster((numbered,))
+        for old in [c for c in clusters if not c.kept.isdisjoint(new.kept)]:
+            clusters.remove(old)
+            new = old.together(new)
+        clusters.append(new)
+    return sorted(clusters, key=lambda cluster: cluster.start)
+
+
+def _groups(
+    clusters: Sequence[Cluster], temporaries: frozenset[str], outputs: frozenset[str]
+) -> list[list[Step]]:
+    """The steps of each kernel: those as early as what they use is complete, and launched alike."""
+
+    def follows(later: Cluster, earlier: Cluster) -> bool:
+        # what one cluster does with an output, it does in order
+        return _follows(later, earlier, temporaries if later is earlier else temporaries | outputs)
+
+    before = {c.start: [other.start for other in clusters if follows(c, other)] for c in clusters}
+    stages: dict[int, int] = {}
+
+    def stage(cluster: int, path: tuple[int, ...]) -> int:
+        if cluster in path:
+            raise _kept_too_long(next(c for c in clusters if c.start == cluster))
+        if cluster not in stages:
+            stages[cluster] = max(
+                (1 + stage(other, (*path, cluster)) for other in before[cluster]), default=0
+            )
+        return stages[cluster]
+
+    groups: dict[tuple[int, Launch], Cluster] = {}
+    for cluster in clusters:
+        key = stage(cluster.start, ()), cluster.launch()
+        groups[key] = groups[key].together(cluster) if key in groups else cluster
+    ordered = sorted(groups, key=lambda key: (key[0], groups[key].start))
+    return [[step for _, step in groups[key].steps] for key in ordered]
+
+
+def _follows(later: Cluster, earlier: Cluster, names: frozenset[str]) -> bool:
+    """Whether a step uses what one before it, of the other cluster, writes; or writes what that uses."""
+    for n, step in later.steps:
+        read, written = uses(step.command, names)
+        for m, other in earlier.steps:
+            other_read, other_written = uses(other.command, names) if m < n else (set(), set())
+            if (read | written) & other_written or written & other_read:
+                return True
+    return False
+
+
+def _kept_too_long(cluster: Cluster) -> TranslationError:
+    new = next(new for _, step in cluster.steps for new in step.around if new.name in cluster.kept)
+    return TranslationError(
+        "R0727",
+        f"`{shown(new.name)}` is kept in {new.space} memory, which ends with a kernel,"
+        " and used by two kernels",
+        new.origin,
+        "store it with `toMem(Global)`",
+    )
+
+
+def _kernel(
+    function: i.Function, group: Sequence[Step], number: int, temporaries: Sequence[i.Variable]
+) -> i.Function:
+    """One kernel: it takes what it uses, as an output if it writes it."""
+    known = (*function.outputs, *temporaries, *function.inputs)
+    names = frozenset(variable.name for variable in known)
+    found = [uses(step.command, names) for step in group]
+    written = {name for _, names_written in found for name in names_written}
+    read = {name for names_read, _ in found for name in names_read} | _sizes(known, group)
+    return i.Function(
+        f"{function.name}_{number}",
+        tuple(v for v in known if v.name in written),
+        tuple(v for v in known if v.name in read - written),
+        _nested(group, 0),
+        _maps(function, group),
+    )
+
+
+def _maps(function: i.Function, group: Sequence[Step]) -> tuple[i.MapParameter, ...]:
+    """The tensor maps that the commands of a kernel name."""
+    named = {getattr(command, "map", None) for step in group for command in i.commands(step.command)}
+    return tuple(one for one in function.maps if one.name in named)
+
+
+def _sizes(known: Iterable[i.Variable], group: Sequence[Step]) -> set[str]:
+    """The run-time sizes in what a kernel does: in counts, indices, and the types of buffers."""
+    found: set[str] = set()
+
+    def see(size: Nat) -> Nat:
+        found.update(size.variables)
+        return size
+
+    types = {v.name: v.type for v in known}
+    for step in group:
+        i.rebuild(step.command, Nat, see)
+        for command in i.commands(step.command):
+            buffers = [types[a.buffer] for a in i.accesses(command) if a.buffer in types]
+            inside = [command.type] if isinstance(command, i.New) else []
+            for type_ in (*buffers, *inside, *(new.type for new in step.around)):
+                found.update(name for size in dimensions(type_) for name in size.variables)
+    return found
+
+
+def _nested(steps: Sequence[Step], depth: int) -> i.Command:
+    """The steps, one after the other, in the buffers that were around them."""
+    parts: list[i.Command] = []
+    for name, inside in groupby(steps, lambda s: s.around[depth].name if len(s.around) > depth else ""):
+        group = list(inside)
+        if name:
+            parts.append(replace(group[0].around[depth], body=_nested(group, depth + 1)))
+        else:
+            parts += [step.command for step in group]
+    return i.sequence(*parts)

@@ -1,5 +1,0 @@
-"""What each primitive becomes, in files named as those that declare them. Importing registers."""
-
-from codegen.primitives import arithmetic, arrays, foreign, levels, memory, pipelines, tensor, vectors
-
-__all__ = ["arithmetic", "arrays", "foreign", "levels", "memory", "pipelines", "tensor", "vectors"]

@@ -1,0 +1,89 @@
+"""What a result is compared with is what the program means: every operation against the interpreter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.data import integers, normal
+from bench.operations import OPERATIONS, bound, operation
+from bench.signature import Signature
+from bench.table import Case, Subject
+from rise.check.program import load
+from rise.check.specialise import specialise
+from rise.errors import UsageError
+from rise.interpret import call
+
+ROOT = Path(__file__).parents[3]
+GEMM, PRODUCTS = ROOT / "examples" / "gemm.rise", ROOT / "examples" / "products.rise"
+LAYOUTS = ROOT / "benchmarks" / "tables" / "layouts.rise"
+MEMORY = ROOT / "benchmarks" / "tables" / "memory.rise"
+PROGRAMS = {
+    "gemm": (GEMM, "gemm", {"m": 7, "n": 5, "k": 13}),
+    "matmul": (GEMM, "matmul", {"m": 1, "n": 5, "k": 13}),
+    "gemmBt": (LAYOUTS, "gemmBt", {"m": 7, "n": 5, "k": 13}),
+    "matmulBt": (LAYOUTS, "matmulHalfBt", {"m": 7, "n": 5, "k": 13}),
+    "matmulAt": (LAYOUTS, "matmulHalfAt", {"m": 7, "n": 1, "k": 13}),
+    "matmulAtBt": (LAYOUTS, "matmulHalfAtBt", {"m": 7, "n": 5, "k": 13}),
+    "biasRelu": (PRODUCTS, "biasRelu", {"m": 7, "n": 5, "k": 3}),
+    "reluProduct": (PRODUCTS, "reluProduct", {"m": 7, "n": 5, "k": 3}),
+    "sumOfProducts": (PRODUCTS, "sumOfProducts", {"m": 7, "n": 5, "k": 3, "l": 11}),
+    "batchedProducts": (PRODUCTS, "batchedProducts", {"b": 3, "m": 7, "n": 5, "k": 2}),
+    "copy": (MEMORY, "copy", {"n": 17}),
+    "transposition": (MEMORY, "transposition", {"m": 7, "n": 5}),
+    "sum": (MEMORY, "total", {"n": 101}),
+    "fivePoint": (MEMORY, "fivePoint", {"m": 7, "n": 5}),
+    "softmax": (MEMORY, "softmaxRows", {"b": 7, "n": 5}),
+}
+
+
+def test_every_operation_is_tested() -> None:
+    assert set(PROGRAMS) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("whole_numbers", [True, False])
+def test_an_operation_is_what_its_program_means(name: str, whole_numbers: bool) -> None:
+    file, definition, sizes = PROGRAMS[name]
+    op = operation(name)
+    case = Case(Subject(file, definition, name, (sizes,), (), scalars={"alpha": 1.5, "beta": 0.5}), sizes)
+    signature, terms = Signature.of(case), op.terms(sizes)
+    patterns = [
+        part.value if not part.shape
+        else integers(part.shape, part.dtype, seed, terms) if whole_numbers
+        else normal(part.shape, part.dtype, seed)
+        for seed, part in enumerate(signature.inputs)
+    ]  # fmt: skip
+    inputs = [
+        np.float32(p) if isinstance(p, float) else np.resize(p.numbers, p.size).reshape(p.shape)
+        for p in patterns
+    ]
+    wanted = np.asarray(call(specialise(load(file)[definition], sizes), *inputs)).reshape(
+        signature.output.shape
+    )
+    expected = op.expected(patterns, np.ix_(*(np.arange(size) for size in signature.output.shape)))
+    assert expected.values.shape == wanted.shape
+    allowed = bound(expected, terms, wanted.dtype)
+    assert (np.abs(expected.values - wanted) <= allowed).all()
+    assert allowed.max() < {np.dtype(np.float32): 1e-2, np.dtype(np.float16): 0.1}[wanted.dtype]
+    if whole_numbers and op.exact:
+        assert np.array_equal(expected.values, wanted.astype(np.float64))
+
+
+def test_the_bound_catches_a_term_that_is_missing() -> None:
+    """One product of 4096 left out, or counted twice, is beyond it nearly everywhere."""
+    sizes = {"m": 8, "n": 8, "k": 4096}
+    a = normal((8, 4096), np.dtype(np.float16), 0)
+    b = normal((4096, 8), np.dtype(np.float16), 1)
+    mesh = np.ix_(np.arange(8), np.arange(8))
+    expected = OPERATIONS["matmul"].expected([a, b], mesh)
+    missing = a.at(mesh[0], 17) * b.at(17, mesh[1])
+    allowed = bound(expected, OPERATIONS["matmul"].terms(sizes), np.dtype(np.float32))
+    assert (np.abs(missing) > allowed).mean() > 0.1
+
+
+def test_an_unknown_operation_is_named() -> None:
+    with pytest.raises(UsageError, match="R0861"):
+        operation("gem")

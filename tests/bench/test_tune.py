@@ -1,0 +1,311 @@
+"""`rise tune` from the command line to what is remembered, on a fake device whose clock its work moves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import FakeArena, FakeClock, FakeDevice, FakeTimed, Immediately
+
+from bench import build, gpu, supervise
+from bench.build import Order
+from bench.campaign import Limits
+from bench.contest import Entrant
+from bench.machine import Machine
+from bench.results import read_attempts
+from bench.table import Case, find, restrict
+from codegen import runtime
+from rise.cli import bench, search, stages
+from rise.cli.arguments import parser
+from rise.cli.main import main
+from rise.cli.search import searched
+from rise.errors import StrategyError
+from strategies.search import store
+from strategies.search.store import read, user_file
+
+GEMM = str(Path(__file__).parents[3] / "examples" / "gemm.rise")
+COMMAND = ["tune", GEMM, "matmul", "--sizes", "m=512", "n=512", "k=256", "--top", "6"]
+MACHINE = Machine("fake", "580", "13.0", 132, 1980, 2**25, Limits(1000.0, 4000.0), {}, "x")
+FASTEST = 3  # which candidate, in the order of the model
+
+
+@dataclass
+class Bench:
+    """A device; what goes wrong with which candidate, by number; after how many timings it is interrupted."""
+
+    times: dict[str, Any] = field(default_factory=dict)
+    wrong: dict[int, str] = field(default_factory=dict)
+    interrupted: int | None = None
+    timed: list[FakeTimed] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+
+    def derive(self, order: Order) -> str:
+        self.orders.append(order)
+        number = len(self.times)
+        if self.wrong.get(number) == "refused":
+            self.times[str(order.candidate)] = None
+            raise StrategyError("R0606", "it does not apply")
+        default = 10.0 + abs(number - FASTEST)
+        self.times.setdefault(str(order.candidate), self.wrong.get(number, default))
+        return "a kernel"
+
+    def device(self) -> Device:
+        return Device(self.times, CLOCK, bench=self)
+
+
+CLOCK = FakeClock()
+
+
+@dataclass
+class Device(FakeDevice):
+    bench: Any = None
+    target: str = "sm_90a"
+
+    def machine(self) -> Machine:
+        return MACHINE
+
+    def arena(self, case: Case) -> FakeArena:
+        self.arenas.append(Arena(self))
+        return self.arenas[-1]
+
+
+class Arena(FakeArena):
+    def timed(self, entrant: Entrant) -> FakeTimed:
+        of: Bench = self.device.bench  # type: ignore[attr-defined]
+        if of.interrupted is not None and len(of.timed) == of.interrupted:
+            raise KeyboardInterrupt
+        of.timed.append(FakeTimed(entrant.name, self.device.times[entrant.name], self.device.clock))
+        return of.timed[-1]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    of = Bench()
+    for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "RISE_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setattr(store, "SHIPPED", tmp_path / "shipped.jsonl")
+    monkeypatch.setattr(stages, "present_target", lambda: "sm_90a")
+    monkeypatch.setattr(gpu, "Gpu", of.device)
+    monkeypatch.setattr(bench, "derive", of.derive)
+    monkeypatch.setattr(bench, "_Clock", lambda: CLOCK)
+
+    @contextmanager
+    def at_once(count: int | None = None, seconds: float | None = None) -> Any:
+        yield Immediately()
+
+    def process(arguments: Sequence[str]) -> Callable[[Sequence[str]], int]:
+        def start(further: Sequence[str]) -> int:
+            from rise.cli import tune
+
+            return tune.run(parser().parse_args([*arguments, *further]))
+
+        return start
+
+    monkeypatch.setattr(build, "processes", at_once)
+    monkeypatch.setattr(supervise, "process", process)
+    return of
+
+
+def attempts(tmp_path: Path) -> dict[str, str]:
+    (path,) = (tmp_path / "XDG_STATE_HOME").rglob("*.attempts.csv")
+    return {a.name: a.status for a in read_attempts(path)}
+
+
+def test_the_fastest_is_remembered_and_then_taken(
+    made: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(COMMAND) == 0
+    (record,) = read(user_file())
+    fastest = list(made.times)[FASTEST]
+    assert " ".join([record.strategy, *(f"{n}={v}" for n, v in record.parameters.items())]) == fastest
+    assert record.microseconds == pytest.approx(10.0, rel=0.02)
+    assert (record.name, dict(record.sizes), record.target, record.gpu) == (
+        "matmul", {"m": 512, "n": 512, "k": 256}, "sm_90a", "fake",
+    )  # fmt: skip
+    assert (record.compiler, len(made.orders)) == (build.code(), 6)
+    assert "remembered in" in capsys.readouterr().out
+    assert (
+        main(["compile", GEMM, "matmul", "--strategy", "tuned", "--stage", "low", "--size", *COMMAND[4:7]])
+        == 0
+    )
+    assert f"note: tuned: {fastest}: remembered" in capsys.readouterr().err
+
+
+def test_those_that_fail_are_named_with_parameters_and_reason(
+    made: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made.wrong = {FASTEST: "wrong", 0: "refused", 1: "fails"}
+    assert main(COMMAND) == 0
+    names = list(made.times)
+    out = capsys.readouterr().out
+    for number, status, reason in (
+        (FASTEST, "wrong", "R0830 5 in place of 4"), (0, "refused", "R0606 it does not apply"),
+        (1, "failed", "no such algorithm"),
+    ):  # fmt: skip
+        assert any(status in x and names[number] in x and reason in x for x in out.splitlines()), status
+    (record,) = read(user_file())
+    assert f"block={record.parameters['block']}" in names[FASTEST - 1] + names[FASTEST + 1]
+    assert len(made.orders) == 7, "another takes the place of the one that does not build"
+
+
+def test_where_none_is_right_nothing_is_remembered(made: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    made.wrong = dict.fromkeys(range(6), "wrong")
+    assert main(COMMAND) == 1
+    assert "R0035: of 6 candidates none is right" in capsys.readouterr().err
+    assert not user_file().exists()
+
+
+def test_an_interrupted_search_goes_on_where_it_was(made: Bench, tmp_path: Path) -> None:
+    made.interrupted = 4
+    assert main(COMMAND) == 130
+    assert not user_file().exists()
+    assert list(attempts(tmp_path).values()) == ["timed"] * 4
+    first, made.timed, made.interrupted = made.timed, [], None
+    assert main(COMMAND) == 0
+    samples = {each.name: each.samples for each in made.timed}
+    known = [each.name for each in first]
+    finalists = [name for name, status in attempts(tmp_path).items() if status == "finalist"]
+    assert len(finalists) == 4 and len(samples) == 6
+    assert any(samples[name] == 0 for name in known if name not in finalists) or set(known) <= set(finalists)
+    assert all(samples[name] > 50 for name in samples if name not in known)
+    assert all(samples[name] < 50 for name in known)  # only the last round
+    assert len(made.orders) == 6  # what was compiled is kept
+    (record,) = read(user_file())
+    assert record.microseconds == pytest.approx(10.0, rel=0.02)
+
+
+def test_a_search_that_is_done_is_not_done_again(made: Bench) -> None:
+    assert main(COMMAND) == 0
+    count = len(made.timed)
+    assert main(COMMAND) == 0
+    assert len(made.timed) == count
+    assert len(read(user_file())) == 1
+
+
+def test_another_file_and_json(made: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.jsonl"
+    assert main([*COMMAND, "--store", str(path), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert printed == json.loads(read(path)[0].line)
+    assert not user_file().exists()
+
+
+# --- without a GPU, and what cannot be ----------------------------------------------------------------------
+
+
+def test_without_a_gpu_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stages, "present_target", lambda: None)
+    assert main(COMMAND) == 1
+    assert "no GPU to time candidates on\nhint: `--dry-run`" in capsys.readouterr().err
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No GPU, and kernels are compiled in this process."""
+    monkeypatch.setenv("RISE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(stages, "present_target", lambda: None)
+
+    @contextmanager
+    def processes(count: int | None = None, seconds: float | None = None) -> Any:
+        yield Immediately()
+
+    monkeypatch.setattr(build, "processes", processes)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
+def test_a_dry_run_ranks_and_compiles(capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*COMMAND[:4], "m=512,n=512,k=256", "--top", "2", "--dry-run"]
+    assert main([*command, "--json"]) == 0
+    lines = json.loads(capsys.readouterr().out)
+    assert [line["cycles"] for line in lines] == sorted(line["cycles"] for line in lines)
+    assert all(32 <= line["registers"] <= 255 and line["spilled"] == 0 for line in lines)
+    assert all(0 < line["shared_bytes"] <= 232448 for line in lines)
+    assert main(command) == 0
+    assert lines[0]["candidate"] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--sizes", "m=64", "n=64", "k=64", "--strategy", "stencil"], "R0032: nothing says what to try"),
+        (["--sizes", "m=64", "n=64", "k=64", "--target", "sm_70"], "R0031: nothing is known of GPUs"),
+        (["--sizes", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
+    ],
+)
+def test_what_cannot_be_searched(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", GEMM, "matmul", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_product_that_nothing_is_tried_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", GEMM, "matmul_tf32", *COMMAND[3:7], "--target", "sm_75"]) == 2
+    said = "R0034: nothing is tried of `tensor_core` for products of `f32` on sm_75"
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
+def test_what_does_not_build_is_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of 3 elements cannot be copied in parts of 16 bytes, which all candidates of the space do."""
+    command = [*COMMAND[:4], "m=7,n=5,k=3", "--top", "2", "--dry-run", "--json"]
+    assert main(command) == 0
+    shown = capsys.readouterr()
+    candidates = [line["candidate"] for line in json.loads(shown.out)]
+    assert len(candidates) == 2 and all("vector=1 cp_async=false" in each for each in candidates)
+    assert "passed over" in shown.err and "rows of 3 elements, 6 bytes" in shown.err
+
+
+def test_where_none_builds_the_reasons_are_said(
+    at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders: list[Order] = []
+
+    def refused(order: Order) -> str:
+        orders.append(order)
+        raise StrategyError("R0606", f"it does not apply to {len(orders)}")
+
+    monkeypatch.setattr(bench, "derive", refused)
+    assert main([*COMMAND, "--dry-run"]) == 1
+    said = capsys.readouterr().err
+    assert f"R0035: of {len(orders)} candidates none builds: passed over {len(orders)}: " in said
+    assert f"{len(orders)} × R0606 it does not apply to 1" in said
+    assert len(orders) <= 24
+
+
+# --- tables whose candidates are searched -------------------------------------------------------------------
+
+
+def test_a_table_can_ask_what_is_remembered_and_the_model(
+    made: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search._program.cache_clear()
+    table = restrict(find("rise_gemm_bt"), limit=4)
+    by_model = searched(table, "model", 5, "sm_90a")
+    assert [case.key for case in by_model.cases] == [case.key for case in table.cases]
+    assert {len(case.subject.candidates) for case in by_model.cases} == {5}
+    assert len({case.subject.candidates for case in by_model.cases}) == 4
+    assert searched(table, "table", 5, "sm_90a") is table
+    case = by_model.cases[0]
+    assert (
+        main(["tune", str(case.subject.file), "gemmBt", "--sizes", "m=256", "n=256", "k=256", "--top", "5"])
+        == 0
+    )
+    tuned = searched(table, "tuned", 5, "sm_90a")
+    assert [len(each.subject.candidates) for each in tuned.cases] == [1] + [5] * (len(table.cases) - 1)
+    assert str(tuned.cases[0].subject.candidates[0]) == list(made.times)[FASTEST]
+    assert searched(table, "model", 5, "sm_90a") == by_model  # whatever is remembered
+
+
+def test_programs_that_no_model_ranks_keep_their_candidates() -> None:
+    table = find("launch")
+    assert (
+        searched(table, "model", 5, "sm_90a").cases[0].subject.candidates == table.cases[0].subject.candidates
+    )
