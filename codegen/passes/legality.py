@@ -15,6 +15,10 @@ from rise.errors import TranslationError
 from rise.nat import Nat
 from rise.source import Origin
 
+# what a warp, or warpgroup, executes together
+COLLECTIVE = (
+    i.LoadFragment, i.StoreFragment, i.FillFragment, i.ForFragment, i.MmaFragment, i.Wgmma,
+)  # fmt: skip
 BLOCKS = frozenset({i.Level.CLUSTER, i.Level.BLOCK})
 ABOVE: dict[i.Level, frozenset[i.Level]] = {
     i.Level.GRID: frozenset({i.Level.GRID}),
@@ -39,7 +43,7 @@ def _check(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
         case i.ParallelFor():
             _nesting(command, around)
             around = (*around, command)
-        case i.LoadFragment() | i.MmaFragment() | i.FillFragment() | i.ForFragment() | i.StoreFragment():
+        case _ if isinstance(command, COLLECTIVE):
             _in_warp(command, around)
         case _:
             pass
@@ -73,7 +77,7 @@ def _in_warp(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
 
 def check_accumulators(command: i.Command) -> None:
     """In a loop that updates a buffer, it is read only where it is written (see `fold`)."""
-    if isinstance(command, i.For) and command.pattern.startswith("reduceSeq"):
+    if isinstance(command, i.For) and command.role is i.Role.REDUCTION:
         for name in _updated(command.body):
             _elementwise(command.body, name)
     for part in i.inner(command):

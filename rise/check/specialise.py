@@ -191,7 +191,7 @@ def sizes_from_shapes(
     sizes = dict(given)
     told: dict[str, str] = {}
     equations = [
-        (name, extent.substitute(opened), found)  # type: ignore[arg-type]  # variables are atoms
+        (name, extent.substitute(opened), found)
         for name, type_ in inputs
         if name in shapes
         for extent, found in zip(_extents(type_), shapes[name], strict=False)
@@ -212,7 +212,7 @@ def _learn(
 ) -> None:
     """One dimension of one input: a size that follows from it, or a contradiction."""
     known = {u: constant(sizes[n]) for u, n in back.items() if n in sizes}
-    left = extent.substitute(known)  # type: ignore[arg-type]
+    left = extent.substitute(known)
     if left.value is None:
         solved = solve(left, constant(found))
         if solved is None or solved[1].atoms:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
+from typing import Any
 
 from rise.nat.limits import (
     check_bits,
@@ -233,7 +234,7 @@ class Nat:
             return base if exponent == 1 else None
         return None
 
-    def substitute(self, solution: Mapping[Atom, Nat]) -> Nat:
+    def substitute(self, solution: Mapping[Any, Nat]) -> Nat:
         """Replaces atoms, simplifying the operations that contain them."""
         if not solution or self.atoms.isdisjoint(solution):
             return self
