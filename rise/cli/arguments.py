@@ -275,6 +275,11 @@ def _strategy(made: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="parameters of the strategy: block=128,128,64",
     )
+    made.add_argument(
+        "--verify",
+        action="store_true",
+        help="check types after every rewrite, and the program after every pass",
+    )
 
 
 def _target(text: str) -> str:

@@ -31,7 +31,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments = parser().parse_args(argv)
         except SystemExit as leaving:  # argparse, for --help and --version
             return leaving.code if isinstance(leaving.code, int) else CALL_WRONG
-        status: int = import_module(arguments.module).run(arguments)
+        if getattr(arguments, "verify", False):
+            from codegen.passes import verify  # late: other commands start without the code generator
+
+            with verify.verifying():
+                status: int = import_module(arguments.module).run(arguments)
+        else:
+            status = import_module(arguments.module).run(arguments)
         sys.stdout.flush()
         return status
     except RiseError as error:

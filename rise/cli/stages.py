@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from codegen.compiled import resources_of
 from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
+from codegen.passes.verify import is_on as passes_are_verified
 from codegen.pipeline import assemble, generate
+from rewrites.derivation import verify_steps
 from rewrites.result import Failure, Success
 from rise.check.program import load
 from rise.check.specialise import specialise
@@ -98,6 +100,8 @@ def derived(program: Expr, strategy: Strategy, builds: Builds | None = None) -> 
         raise StrategyError("R0631", f"`{strategy.name}` gives {shown(result.term)}, which is no term")
     if isinstance(strategy, Tuned):
         note(str(strategy.choice(term)))
+    if passes_are_verified():
+        verify_steps(term, result)
     return result
 
 

@@ -213,7 +213,7 @@ def starting_again_in_each_step(patch: pytest.MonkeyPatch) -> None:
         start, *rest = new.body.commands
         parts = [
             replace(c, body=i.sequence(start, c.body))
-            if isinstance(c, i.For) and c.pattern.startswith("reduceSeq")
+            if isinstance(c, i.For) and c.role is i.Role.REDUCTION
             else c
             for c in rest
         ]
@@ -224,11 +224,11 @@ def starting_again_in_each_step(patch: pytest.MonkeyPatch) -> None:
         patch.setitem(CONTINUING, name, faulty)
 
 
-def one_iteration_less(pattern: str) -> Patch:
+def one_iteration_less(label: str) -> Patch:
     original = Printer._for
 
     def faulty(self: Printer, loop: i.For) -> None:
-        less = loop.count - constant(1) if loop.pattern == pattern else loop.count
+        less = loop.count - constant(1) if loop.label == label else loop.count
         original(self, replace(loop, count=less))
 
     return lambda patch: patch.setattr(Printer, "_for", faulty)
