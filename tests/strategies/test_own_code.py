@@ -47,7 +47,7 @@ def leaves():
     raise SystemExit(0)  # leaves
 
 def library():
-    from strategies.tiling import tile
+    from strategies.loops.tiling import tile
     return tile("a", None)  # library
 
 def condition():

@@ -19,7 +19,6 @@ from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
 from rise.types import Array, Pair, Scalar, Type
-from strategies.blocks import THREADS, Block, reduced_length, refuse
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -34,7 +33,8 @@ from strategies.core import (
     try_,
 )
 from strategies.finished import finished
-from strategies.loops import nearest
+from strategies.loops.nests import nearest
+from strategies.memory_bound.blocks import THREADS, Block, reduced_length, refuse
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
 

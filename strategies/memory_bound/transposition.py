@@ -11,10 +11,10 @@ from rewrites import lowering as low
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.types import shape
-from strategies.blocks import Block, refuse
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Rewrite, Strategy, argument, depending, seq
 from strategies.finished import finished
+from strategies.memory_bound.blocks import Block, refuse
 from strategies.places import arguments, in_inputs, mapped
 
 

@@ -6,8 +6,8 @@ from rewrites import memory
 from rewrites import staging as s
 from rise.expr import Expr
 from rise.types import Scalar, shape
-from strategies.constraints import pattern
 from strategies.core import Strategy, alltd, depending, id_, seq, top_down
+from strategies.matmul.constraints import pattern
 
 SWIZZLED = {made.name: made for made in memory.LAYOUT_CHANGED}["toMem, swizzled"]
 

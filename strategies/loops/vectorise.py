@@ -9,7 +9,7 @@ from rewrites.result import Failure
 from rise.errors import StrategyError
 from rise.expr import Expr
 from strategies.core import Rewrite, Strategy, choice, depending, everywhere, normalize
-from strategies.loops import MAP, kinds, loop_sizes, missing, reform
+from strategies.loops.nests import MAP, kinds, loop_sizes, missing, reform
 from strategies.normal_forms import CANCEL, CONSTANTS, FUSE, MOVE
 
 # asVector through folds, maps and zips to what is read; where it meets asScalar, both vanish

@@ -11,10 +11,10 @@ from rewrites import lowering as low
 from rewrites import views
 from rise.expr import Expr
 from rise.types import Array, Scalar
-from strategies.blocks import Block, power_of_two, refuse
 from strategies.core import Rewrite, Strategy, argument, depending, seq
 from strategies.evaluation import is_expression
 from strategies.finished import finished
+from strategies.memory_bound.blocks import Block, power_of_two, refuse
 from strategies.places import in_inputs, mapped
 
 DIMENSIONS = 3  # of a grid

@@ -8,7 +8,18 @@ from rewrites.result import Failure
 from rise.errors import StrategyError
 from rise.expr import Expr
 from strategies.core import Rewrite, Strategy, depending, seq
-from strategies.loops import FOLD, MAP, at_loop, inward, kinds, loop_sizes, missing, nearest, reform, reorder
+from strategies.loops.nests import (
+    FOLD,
+    MAP,
+    at_loop,
+    inward,
+    kinds,
+    loop_sizes,
+    missing,
+    nearest,
+    reform,
+    reorder,
+)
 
 
 def split_loop(number: int, size: int, name: str = "split_loop") -> Strategy:

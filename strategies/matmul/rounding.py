@@ -27,9 +27,9 @@ from rise.types import Array, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Rewrite, Strategy, choice, depending, id_, normalize, seq, top_down
+from strategies.matmul.products import at_products, is_product, length
+from strategies.matmul.staging import WIDEST, Copies
 from strategies.places import arguments
-from strategies.products import at_products, is_product, length
-from strategies.staging import WIDEST, Copies
 
 LEAST_ASYNCHRONOUS = 4  # bytes
 

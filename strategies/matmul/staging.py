@@ -9,11 +9,11 @@ from rewrites import staging as s
 from rewrites.rule import Rule
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
-from strategies.constraints import PATTERNS, pattern
 from strategies.contiguity import Context, Contiguity, Known, contiguity_of, element, in_context
 from strategies.core import Rewrite, Strategy, argument, check, fail, function, id_, seq, top_down
+from strategies.matmul.constraints import PATTERNS, pattern
+from strategies.matmul.products import is_fold
 from strategies.places import mapped
-from strategies.products import is_fold
 
 NOT_ALONG_K = (
     "warpgroups read operands along k, unless their elements have 16 bits: store the matrix transposed"

@@ -13,10 +13,10 @@ from rewrites import reductions as r
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call
 from rise.types import Array
-from strategies.blocks import Block, reduced_length, refuse
 from strategies.core import Rewrite, Strategy, argument, depending, id_, seq
 from strategies.finished import finished
-from strategies.loops import nearest
+from strategies.loops.nests import nearest
+from strategies.memory_bound.blocks import Block, reduced_length, refuse
 from strategies.normal_forms import fuse_components, view_inward
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped

@@ -15,10 +15,10 @@ from rise.types import Space
 from strategies.abstraction import outermost_parts, with_parts_abstracted
 from strategies.core import Rewrite, Strategy, argument, check, choice, depending, seq
 from strategies.default import GRID, LOOP, folds, written
+from strategies.matmul.products import at_parts, at_products, length, outline
+from strategies.matmul.rounding import longer_operands
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
-from strategies.products import at_parts, at_products, length, outline
-from strategies.rounding import longer_operands
 
 NAME = "split_k"
 ARRAY = "the sums of an array of products would be in memory one product at a time"

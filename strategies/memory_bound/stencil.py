@@ -5,12 +5,12 @@ from __future__ import annotations
 from rewrites import blocks as b
 from rise.expr import Expr
 from rise.types import Array, Scalar
-from strategies.blocks import power_of_two, refuse
 from strategies.core import Rewrite, Strategy, depending
 from strategies.evaluation import is_expression
 from strategies.finished import finished
+from strategies.memory_bound.blocks import power_of_two, refuse
+from strategies.memory_bound.transposition import tiled
 from strategies.places import in_inputs
-from strategies.transposition import tiled
 
 
 def stencil(threads: tuple[int, int] = (8, 32), rows: int = 4, vector: int = 4) -> Strategy:

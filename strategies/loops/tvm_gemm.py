@@ -18,18 +18,10 @@ from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Identifier, Primitive
 from strategies.core import Rewrite, Strategy, argument, id_, outermost, seq
 from strategies.finished import finished
-from strategies.loops import (
-    at_innermost_fold,
-    fused,
-    in_elements,
-    parallel,
-    reorder,
-    to_loops,
-    unroll,
-)
+from strategies.loops.nests import at_innermost_fold, fused, in_elements, parallel, reorder, to_loops, unroll
+from strategies.loops.tiling import block, tile
+from strategies.loops.vectorise import aligned, vectorize
 from strategies.places import in_inputs, mapped
-from strategies.tiling import block, tile
-from strategies.vectorise import aligned, vectorize
 
 GLOBAL = low.MAP_GLOBAL.with_sizes(d=0)
 STORE = {made.name: made for made in memory.STORED}

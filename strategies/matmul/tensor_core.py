@@ -33,9 +33,7 @@ from rise.expr import Expr, call
 from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
 from rise.types import shape
-from strategies import constraints
 from strategies.abstraction import with_parts_abstracted
-from strategies.bulk import stored_in_bulk
 from strategies.contiguity import contiguity_of
 from strategies.core import (
     Rewrite,
@@ -58,12 +56,12 @@ from strategies.core import (
     try_,
 )
 from strategies.default import lowered
-from strategies.demands import PROGRAMS, TILES, Check, met
 from strategies.finished import finished
-from strategies.kernels import each_product_kernel
-from strategies.normal_forms import form_outward, fuse_once, view_inward
-from strategies.places import arguments, computes, in_inputs, mapped
-from strategies.products import (
+from strategies.matmul import constraints
+from strategies.matmul.bulk import stored_in_bulk
+from strategies.matmul.demands import PROGRAMS, TILES, Check, met
+from strategies.matmul.kernels import each_product_kernel
+from strategies.matmul.products import (
     NO_PRODUCT,
     NOT_BESIDE,
     NOT_IN_BULK,
@@ -80,10 +78,12 @@ from strategies.products import (
     rank,
     separate_prologue,
 )
-from strategies.rounding import rounded_up
+from strategies.matmul.rounding import rounded_up
+from strategies.matmul.split_k import over_blocks
+from strategies.matmul.staging import Copies, stage
+from strategies.normal_forms import form_outward, fuse_once, view_inward
+from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.settings import parameters_from
-from strategies.split_k import over_blocks
-from strategies.staging import Copies, stage
 
 VECTORS = (1, 2, 4, 8, 16)
 EPILOGUES = ("direct", "shared", "bulk")
