@@ -10,10 +10,11 @@ from rewrites.memory import NOT_STORED
 from rewrites.result import Result, Success
 from rewrites.storing import GLOBAL_FIRST, is_global
 from rise.expr import Expr, call
-from strategies.core import Rewrite, Strategy, seq
+from strategies.core import FunctionStrategy, Rewrite, Strategy, prints_as_call, seq
 from strategies.operands import in_function, nth_operand, operand
 
 
+@prints_as_call
 def each_kernel(s: Rewrite) -> Strategy:
     """s for the program of each kernel: those whose results are stored in global memory, then the last.
 
@@ -29,7 +30,7 @@ def each_kernel(s: Rewrite) -> Strategy:
             return s(term)
         return seq(nth_operand(0, operand(s)), nth_operand(1, in_function(run)))(term)
 
-    return Strategy("each_kernel", run)
+    return FunctionStrategy("each_kernel", run)
 
 
 def stores_first(term: Expr) -> bool:

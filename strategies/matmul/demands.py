@@ -17,7 +17,7 @@ from rise.nat import Nat
 from rise.types import Array, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, Known, contiguity_of
-from strategies.core import Strategy
+from strategies.core import FunctionStrategy, Strategy, prints_as_call
 from strategies.matmul import constraints
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.products import is_product, length, operands
@@ -68,6 +68,7 @@ class Subject:
         return family(self.schedule.fragment) is Family.WMMA
 
 
+@prints_as_call
 def met(schedule: Schedule, copies: Copies | None, checks: tuple[Check, ...]) -> Strategy:
     """Nothing, where all demands are met; else a failure with the first one that is not."""
 
@@ -78,7 +79,7 @@ def met(schedule: Schedule, copies: Copies | None, checks: tuple[Check, ...]) ->
                 return Failure("tensor_core", term, found.reason, part=found.part, hint=found.hint)
         return Success(term)
 
-    return Strategy("demands", run)
+    return FunctionStrategy("demands", run)
 
 
 # --- which programs ---------------------------------------------------------------------------------------

@@ -5,12 +5,13 @@ from __future__ import annotations
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import GLOBAL_FIRST, is_global
 from rise.expr import Expr
-from strategies.core import Rewrite, Strategy, seq
+from strategies.core import FunctionStrategy, Rewrite, Strategy, prints_as_call, seq
 from strategies.kernels import each_kernel, stores_first
 from strategies.matmul.products import contains, is_product, outline
 from strategies.normal_forms import view_inward
 
 
+@prints_as_call
 def each_product_kernel(s: Rewrite, otherwise: Rewrite) -> Strategy:
     """s for the kernels that compute products of matrices, `otherwise` for those before, between and after.
 
@@ -21,10 +22,10 @@ def each_product_kernel(s: Rewrite, otherwise: Rewrite) -> Strategy:
     def run(term: Expr) -> Result:
         if not is_global(term) and not stores_first(term) and isinstance(GLOBAL_FIRST(term), Failure):
             return s(term)
-        by_kind = Strategy("by_kind", lambda part: (s if has_product(part) else otherwise)(part))
+        by_kind = FunctionStrategy("by_kind", lambda part: (s if has_product(part) else otherwise)(part))
         return each_kernel(by_kind)(term) if has_product(term) else s(term)
 
-    return Strategy("each_product_kernel", run)
+    return FunctionStrategy("each_product_kernel", run)
 
 
 def has_product(term: Expr) -> bool:
