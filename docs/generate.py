@@ -38,7 +38,7 @@ from rise.expr import Primitive, inline, subterms  # noqa: E402
 from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
-from strategies.tensor_core import tensor_core  # noqa: E402
+from strategies.matmul.tensor_core import tensor_core  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
 LARGE = {"m": 4096, "n": 4096, "k": 4096}

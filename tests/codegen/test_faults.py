@@ -38,7 +38,7 @@ from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.nat import Nat, NatVariable, constant, nat, variable
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

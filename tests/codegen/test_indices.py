@@ -30,7 +30,7 @@ from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.nat import Nat, NatLike, constant, maximum, minimum, nat, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 F32 = Scalar("f32")
 
