@@ -269,9 +269,8 @@ def test_shown_and_parsed_again_it_is_the_same(python: str) -> None:
 
 
 def test_every_primitive_is_there_by_name() -> None:
-    from rise.primitives.declare import REGISTRY, lookup
+    from rise.primitives.declare import REGISTRY
 
-    lookup("map")
     reserved = {"and": "and_", "or": "or_", "not": "not_"}
     for name in REGISTRY:
         assert f"`{reserved.get(name, name)}`" in f"`{name}_` `{name}`"
