@@ -18,7 +18,7 @@ from typing import Any
 CONTEXT = multiprocessing.get_context("spawn")
 
 
-class Late(Exception):
+class TaskTimeout(Exception):
     """The task took longer than it may."""
 
 
@@ -40,17 +40,17 @@ class Workers(Executor):
 
     def _run(self, function: Callable[..., Any], arguments: Any, named: Any) -> Any:
         """In a thread, which has a process of its own."""
-        worker = getattr(self._own, "worker", None) or self._hired()
+        worker = getattr(self._own, "worker", None) or self._new_worker()
         try:
             return worker.result((function, arguments, named), self._seconds)
-        except (Late, Died):
+        except (TaskTimeout, Died):
             self._own.worker = None
             with self._lock:
                 self._workers.discard(worker)
             worker.end()
             raise
 
-    def _hired(self) -> _Worker:
+    def _new_worker(self) -> _Worker:
         with self._lock:
             if self._closed:
                 raise Died("the workers have been sent home")
@@ -80,7 +80,7 @@ class _Worker:
         try:
             self._pipe.send(task)
             if not self._pipe.poll(seconds):
-                raise Late(f"not done within {seconds:g} seconds")
+                raise TaskTimeout(f"not done within {seconds:g} seconds")
             right, value = self._pipe.recv()
         except (EOFError, OSError) as error:
             self._process.join(1)

@@ -12,7 +12,7 @@ import pytest
 
 from bench.build import Builds, Refused, processes
 from bench.table import Candidate, Case, Subject
-from bench.workers import Died, Late, Workers
+from bench.workers import Died, TaskTimeout, Workers
 from rise.errors import StrategyError
 
 
@@ -46,7 +46,7 @@ def test_one_that_is_late_dies_or_fails_loses_its_own_result_only() -> None:
         futures = [workers.submit(*task) for task in tasks]  # type: ignore[arg-type]
         start = time.monotonic()
         assert [outcome(future) for future in futures] == [
-            2, (Late, "not done within 2 seconds"), 4, (Died, "its process ended with status 7"), 6,
+            2, (TaskTimeout, "not done within 2 seconds"), 4, (Died, "its process ended with status 7"), 6,
             (ValueError, "as it should"), 8,
         ]  # fmt: skip
         assert time.monotonic() - start < 50
@@ -81,5 +81,5 @@ def test_a_candidate_that_takes_too_long_is_named(tmp_path: Path, monkeypatch: p
         builds.start([case])
         good, endless, refused = builds.of(case)
     assert getattr(good, "kernel", None) == "a kernel"
-    assert endless == Refused(candidates[1], "Late: not done within 4 seconds")
+    assert endless == Refused(candidates[1], "TaskTimeout: not done within 4 seconds")
     assert refused == Refused(candidates[2], "R0606 it does not apply")
