@@ -193,7 +193,7 @@ def test_what_is_not_compiled_in_time_is_refused(tmp_path: Path) -> None:
     made = campaign(tmp_path, table(tmp_path, "good", sizes=[64]), ALL, executor=Never(), deadline=0.01)
     made.run()
     (attempt,) = read_attempts(made.attempts_path)
-    assert (attempt.status, attempt.reason) == ("refused", "the time was up before it was compiled")
+    assert (attempt.status, attempt.reason) == ("refused", "no time was left to compile it")
 
 
 def test_kernels_are_built_once_and_refusals_are_kept(tmp_path: Path) -> None:
