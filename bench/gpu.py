@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from math import ceil
 from typing import Any
@@ -23,15 +23,18 @@ from bench.memory import SOURCE, DeviceArray, Probe
 from bench.operations import Expected, bound
 from bench.results import OURS
 from bench.signature import Signature
+from bench.statistics import summarise
 from bench.table import Case
 from bench.work import Operands, Work
 from codegen import runtime
+from codegen.ir.kernel import Kernel
 from rise.errors import LaunchError
 
 MOST_CALLS = 200  # in a graph
 GRAPH = 5_000  # microseconds that a graph is to take, about
 LAUNCHES = 500  # in a row, where the host is measured
 PATIENCE = 20.0  # seconds that a kernel may take
+LAUNCHED, REPLAYS = 20, 15  # launches in a graph, graphs of which the median counts: for one kernel alone
 COPIED = 2**30  # bytes of the copy that bandwidth is measured by
 
 
@@ -267,21 +270,15 @@ class Replays:
         """Microseconds of a call, launched by the host."""
         stream, operands = self.runner.stream, self.runner.sets[0]
         work.call(stream, operands)
-        start, end = self.cuda.Event(), self.cuda.Event()
-        start.record(stream)
-        for _ in range(3):
-            work.call(stream, operands)
-        end.record(stream)
-        self.runner.wait(end)
-        return max(0.1, float(start.time_till(end)) * 1000 / 3)
+
+        def three() -> None:
+            for _ in range(3):
+                work.call(stream, operands)
+
+        return max(0.1, elapsed(self.cuda, stream, three, self.runner.wait) / 3)
 
     def sample(self) -> float:
-        start, end = self.cuda.Event(), self.cuda.Event()
-        start.record(self.stream)
-        self.replay()
-        end.record(self.stream)
-        self.runner.wait(end)
-        return float(start.time_till(end)) * 1000 / self.calls
+        return elapsed(self.cuda, self.stream, self.replay, self.runner.wait) / self.calls
 
 
 class Launches:
@@ -297,6 +294,27 @@ class Launches:
             self.work.call(stream, operands)
         stream.synchronize()
         return (time.perf_counter() - start) * 1e6 / LAUNCHES
+
+
+def elapsed(cuda: Any, stream: Any, action: Callable[[], None], wait: Callable[[Any], None]) -> float:
+    """Microseconds on the GPU of what the action puts on a stream. wait: returns after an event."""
+    start, end = cuda.Event(), cuda.Event()
+    start.record(stream)
+    action()
+    end.record(stream)
+    wait(end)
+    return float(start.time_till(end)) * 1000
+
+
+def median_time(kernel: Kernel, inputs: Sequence[Any], result: Any) -> float:
+    """Microseconds of one launch on the GPU, where the operands already are: a median of REPLAYS graphs."""
+    cuda = runtime.driver()
+    loaded = runtime.load(kernel, runtime.device_target())
+    operands = [DeviceArray.copied(cuda, x) if np.ndim(x) else x for x in (result, *inputs)]
+    graph = Graph(cuda, lambda stream: loaded(*operands, stream=stream), LAUNCHED)
+    times = [elapsed(cuda, graph.stream, graph.replay, lambda end: end.synchronize()) for _ in range(REPLAYS)]
+    graph.close()
+    return summarise(times).median / LAUNCHED
 
 
 def _shapes(built: Built) -> str:

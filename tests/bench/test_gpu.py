@@ -21,11 +21,12 @@ from bench.campaign import Campaign
 from bench.contest import Contest, ContextLost
 from bench.cublas import Cublas
 from bench.cublaslt import Lt
-from bench.gpu import Gpu
+from bench.gpu import LAUNCHED, REPLAYS, Gpu, median_time
 from bench.memory import SOURCE
 from bench.results import read_attempts, read_rows
 from bench.table import Candidate, Case, Subject, Table
 from codegen import runtime
+from codegen.execute import execute
 from rise.errors import LaunchError
 
 ROOT = Path(__file__).parents[2]
@@ -307,3 +308,29 @@ def test_launches_are_timed_by_the_host(gpu: Gpu) -> None:
     found = contest.run([built(lambda x: x)], ["empty"])
     assert {f.variant.kind for f in found} == {"rise", "empty"}
     assert len(runner.sets) == 1
+
+
+# --- one kernel by itself -----------------------------------------------------------------------------------
+
+
+def test_the_time_of_a_launch_is_a_median_over_graphs(cuda: HostCuda) -> None:
+    launched: list[Any] = []
+    kernel: Any = SimpleNamespace(run=lambda *inputs: launched.append(inputs))
+    inputs = [np.ones(3, np.float16), np.float32(2)]
+    assert median_time(kernel, inputs, np.zeros(3, np.float32)) == pytest.approx(10.0)
+    assert len(launched) >= LAUNCHED * REPLAYS
+    array, number = launched[0]
+    assert np.array_equal(array, inputs[0]) and number == 2
+
+
+def test_the_demo_says_how_long_a_launch_takes(
+    rise: Any, cuda: HostCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = rise("demo", "--size", "128")
+    assert "on the GPU" not in called.out
+    monkeypatch.setattr("rise.cli.demo.available_backend", lambda: "cuda")
+    monkeypatch.setattr("rise.cli.demo.execute", lambda kernel, inputs, _: execute(kernel, inputs, "emulate"))
+    monkeypatch.setattr(runtime, "load", lambda kernel, target: HostKernel(cuda, lambda *inputs: None))
+    called = rise("demo", "--size", "128")
+    assert "time on the GPU: 10.00 µs, median over launches" in called.out
+    assert called.out.count("agrees") == 2
