@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isinf, isnan
 
+from rise.declaration import Declaration
 from rise.document import Document, concat, render
 from rise.expr import (
     Apply,
@@ -31,7 +32,6 @@ from rise.expr import (
     with_children,
 )
 from rise.notation import show_argument, show_nat, show_scheme, show_type
-from rise.primitives.declare import Declaration
 from rise.syntax import layout
 from rise.syntax.layout import ANNOTATED, ATOM, BINARY, INFINITY, LOOSEST, PIPE, SUM, UNARY
 from rise.types import (

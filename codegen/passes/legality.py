@@ -34,21 +34,19 @@ ABOVE: dict[i.Level, frozenset[i.Level]] = {
 
 def check(function: i.Function, launch: Launch) -> None:
     """Raises for the first thing that is illegal."""
-    _check(function.body, ())
+    check_levels(function.body, fragments=True)
     check_writers(function.body, launch)
 
 
-def _check(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
-    match command:
-        case i.ParallelFor():
-            _nesting(command, around)
-            around = (*around, command)
-        case _ if isinstance(command, COLLECTIVE):
-            _in_warp(command, around)
-        case _:
-            pass
+def check_levels(command: i.Command, around: tuple[i.ParallelFor, ...] = (), fragments: bool = False) -> None:
+    """Levels nest as in the hardware; and, if asked, a warp or warpgroup uses its fragments as a whole."""
+    if isinstance(command, i.ParallelFor):
+        _nesting(command, around)
+        around = (*around, command)
+    elif fragments and isinstance(command, COLLECTIVE):
+        _in_warp(command, around)
     for part in i.inner(command):
-        _check(part, around)
+        check_levels(part, around, fragments)
 
 
 def _nesting(loop: i.ParallelFor, around: tuple[i.ParallelFor, ...]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from rise.check.inference import Inference
 from rise.check.scope import CONSTANTS, Scope
 from rise.constraint import Constraint
 from rise.errors import ScopeError, TypeMismatch
@@ -37,14 +37,11 @@ from rise.types import (
     substitute_argument,
 )
 
-if TYPE_CHECKING:
-    from rise.check.elaborate import Elaborator
-
 Head = tuple[Expr, tuple[s.Surface, ...]]
 
 
 def primitive(
-    e: Elaborator,
+    e: Inference,
     name: str,
     given: tuple[s.Surface, ...],
     scope: Scope,
@@ -69,7 +66,7 @@ def primitive(
 
 
 def reference(
-    e: Elaborator, definition: Definition, given: tuple[s.Surface, ...], scope: Scope, span: Span
+    e: Inference, definition: Definition, given: tuple[s.Surface, ...], scope: Scope, span: Span
 ) -> Head:
     """A definition, its sizes given or to be found; what it asks of them is asked here."""
     parameters = definition.scheme.parameters
@@ -107,7 +104,7 @@ def _bound(type_: Type) -> tuple[Parameter, ...]:
 
 
 def _ask(
-    e: Elaborator,
+    e: Inference,
     definition: Definition,
     constraint: Constraint,
     solution: Solution,
@@ -139,7 +136,7 @@ def _inwards(constraint: Constraint) -> Iterator[Note]:
 
 
 def dependent_arguments(
-    e: Elaborator,
+    e: Inference,
     parameters: tuple[Parameter, ...],
     name: str,
     given: tuple[s.Surface, ...],
@@ -224,7 +221,7 @@ def _fits(node: s.Surface, kind: Kind, scope: Scope) -> bool:
             return False
 
 
-def dependent_argument(e: Elaborator, node: s.Surface, kind: Kind, scope: Scope) -> Argument:
+def dependent_argument(e: Inference, node: s.Surface, kind: Kind, scope: Scope) -> Argument:
     """What is written, read as a size, a type or another argument of the kind."""
     if isinstance(node, s.NatLambda):
         if kind is not Kind.FUNCTION:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from rise.check import application, dependent_arguments, functions
 from rise.check.context import NOWHERE, Context, plainly
 from rise.check.difference import shown
+from rise.check.inference import Inference
 from rise.check.scope import CONSTANTS, INFIX, UNARY, Scope, annotation, to_kind, unknown_value
-from rise.check.unify import Unifier
-from rise.errors import RiseError, ScopeError, TypeMismatch
+from rise.errors import ScopeError, TypeMismatch
 from rise.expr import (
     Apply,
     DependentLambda,
@@ -30,24 +30,8 @@ from rise.syntax.resolve import APPLICATIONS
 from rise.types import BOOL, SCALARS, Dependent, Function, Kind, Pair, Parameter, Type, substitute_type
 
 
-@dataclass
-class Elaborator:
-    """One inference. `pattern_variables` collects free names where they are allowed (sides of rules).
-
-    trial:     whether this is an attempt at repairing a program, for a hint
-    examined:  the errors for which such attempts were made
-    outermost: whether nothing but functions of sizes is around the place
-    """
-
-    unifier: Unifier = field(default_factory=Unifier)
-    pattern_variables: dict[str, Identifier] | None = None
-    size_variables: dict[str, Kind] | None = None
-    trial: bool = False
-    examined: list[RiseError] = field(default_factory=list)
-    outermost: bool = True
-
-    def for_trial(self) -> Elaborator:
-        return Elaborator(self.unifier.copy(), self.pattern_variables, self.size_variables, trial=True)
+class Elaborator(Inference):
+    """Surface terms become typed ones."""
 
     # --- names ----------------------------------------------------------------------------------------
 

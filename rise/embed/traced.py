@@ -23,8 +23,11 @@ from rise.embed.errors import TracingError
 from rise.embed.operators import BINARY, REFLECTED, SIZE_FUNCTIONS, UFUNCS
 from rise.embed.places import Place, here, unique, unpacked_into
 from rise.expr import Definition
+from rise.primitives.declare import lookup
 from rise.source import Source, Span
 from rise.syntax import surface as s
+from rise.syntax.printer import print_expression, print_type
+from rise.syntax.resolve import as_type
 from rise.types import Kind
 
 Node = s.Surface | s.SurfaceType
@@ -125,8 +128,6 @@ class Traced:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols of Python ask for what there is
             raise AttributeError(name)
-        from rise.primitives.declare import lookup
-
         hint = f"write `x | {name}`, with `from rise.ops import {name}`" if lookup(name) else None
         message = f"a traced value has no attribute `{name}`"
         raise errors.MissingAttribute(
@@ -166,14 +167,10 @@ class Traced:
     @property
     def type_node(self) -> s.SurfaceType:
         """The node read as a type or a size; R0203 where it can be neither."""
-        from rise.syntax.resolve import as_type
-
         return self._node if isinstance(self._node, s.TypeFunction) else as_type(self.expression)
 
     def __repr__(self) -> str:
         """The expression as the text of a program has it; parameters have their names in Python."""
-        from rise.syntax.printer import print_expression, print_type
-
         node = self._node
         text = print_type(node) if isinstance(node, s.TypeFunction) else print_expression(self.expression)
         return NUMBERED.sub(r"\1", text)

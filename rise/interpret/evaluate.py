@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from rise.bounds import check_term
+from rise.declaration import Declaration
 from rise.errors import EvaluationError
 from rise.expr import (
     Apply,
@@ -28,7 +29,6 @@ from rise.interpret.lazily import np
 from rise.interpret.steps import StepTerm, operator_step
 from rise.interpret.value import Function, Leaf, Scope, closed, forced, opened
 from rise.nat import Nat, NatVariable, constant
-from rise.primitives.declare import Declaration
 from rise.types import (
     Argument,
     Array,

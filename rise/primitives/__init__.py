@@ -1,0 +1,5 @@
+"""The primitives: importing the package declares them all."""
+
+from rise.primitives import arithmetic, arrays, foreign, levels, memory, tensor, vectors
+
+__all__ = ["arithmetic", "arrays", "foreign", "levels", "memory", "tensor", "vectors"]

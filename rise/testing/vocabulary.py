@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+from rise.declaration import Declaration
 from rise.nat import Nat, NatVariable, constant
-from rise.primitives.declare import REGISTRY, Declaration, lookup
+from rise.primitives.declare import REGISTRY
 from rise.testing.operands import SPECIAL, Special
 from rise.testing.solve import has_structure, solvable
 from rise.types import (
@@ -46,7 +47,6 @@ GENERATED_KINDS = (Kind.NAT, Kind.DATA, Kind.SPACE, Kind.FRAGMENT)
 @cache
 def declarations() -> Mapping[str, Declaration]:
     """All primitives by name; of a family over a number the first members, as `makeArray(2)`."""
-    lookup("map")  # imports the modules that declare
     found: dict[str, Declaration] = {}
     for declaration in REGISTRY.values():
         if not declaration.is_family:
