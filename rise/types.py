@@ -266,20 +266,28 @@ def map_type(
 
     `on_binder` may rename what a dependent function binds, before its result is rebuilt.
     """
+    return _Rebuild(on_nat, on_leaf, on_binder, {})(type_)
 
-    done: dict[int, Type] = {}  # by identity: what occurs twice is rebuilt once
 
-    def go(t: Type) -> Type:
-        if isinstance(t, Variable | Unknown):
-            return on_leaf(t)  # type: ignore[return-value]  # a variable in type position stands for a type
-        if not isinstance(t, Composite):
-            return t
-        new = done.get(id(t))
+@dataclass(frozen=True, slots=True)
+class _Rebuild:
+    """The function that `map_type` is. A nested function that calls itself would be left to the collector."""
+
+    on_nat: Callable[[Nat], Nat]
+    on_leaf: Callable[[Variable | Unknown], Argument]
+    on_binder: Callable[[Dependent], Dependent]
+    done: dict[int, Type]  # by identity: what occurs twice is rebuilt once
+
+    def __call__(self, type_: Type) -> Type:
+        if isinstance(type_, Variable | Unknown):
+            return self.on_leaf(type_)  # type: ignore[return-value]  # a variable in type position stands for a type
+        if not isinstance(type_, Composite):
+            return type_
+        new = self.done.get(id(type_))
         if new is None:
-            new = done[id(t)] = _rebuilt(t, go, on_nat, on_leaf, on_binder)
+            new = _rebuilt(type_, self, self.on_nat, self.on_leaf, self.on_binder)
+            self.done[id(type_)] = new
         return new
-
-    return go(type_)
 
 
 def _rebuilt(
