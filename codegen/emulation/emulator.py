@@ -80,8 +80,8 @@ COMPILE = [
 ]
 INCLUDE = ["-isystem", str(HEADERS), "-x", "c++", "-"]
 LINK = ["-shared", "-fPIC"]
-# A launch with few threads spends its time in the compiler, which is several times as fast without optimising;
-# the kernel takes two to three times as long.
+# A launch with few threads spends its time in the compiler, which is several times as fast without
+# optimising; the kernel takes two to three times as long.
 FEW, FAST, SLOW = 4096, "-O1", "-O0"
 
 STEPS = "RISE_EMULATION_STEPS"  # the environment variable for how many steps of loops a thread may make
