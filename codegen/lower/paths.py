@@ -40,7 +40,7 @@ class Bindings:
     sizes: Mapping[NatVariable, Nat] = field(default_factory=dict)
 
     def index(self, value: Nat) -> Nat:
-        return value.substitute(self.sizes)  # type: ignore[arg-type]  # variables are atoms
+        return value.substitute(self.sizes)
 
     def with_term(self, name: str, term: i.Expression, outer: Bindings) -> Bindings:
         return replace(self, terms={**self.terms, name: (term, outer)})

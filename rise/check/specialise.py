@@ -25,7 +25,6 @@ from rise.suggest import suggestion
 from rise.types import (
     Argument,
     Array,
-    Data,
     Fragment,
     Kind,
     Pair,
@@ -191,7 +190,7 @@ def sizes_from_shapes(
     sizes = dict(given)
     told: dict[str, str] = {}
     equations = [
-        (name, extent.substitute(opened), found)  # type: ignore[arg-type]  # variables are atoms
+        (name, extent.substitute(opened), found)
         for name, type_ in inputs
         if name in shapes
         for extent, found in zip(_extents(type_), shapes[name], strict=False)
@@ -212,7 +211,7 @@ def _learn(
 ) -> None:
     """One dimension of one input: a size that follows from it, or a contradiction."""
     known = {u: constant(sizes[n]) for u, n in back.items() if n in sizes}
-    left = extent.substitute(known)  # type: ignore[arg-type]
+    left = extent.substitute(known)
     if left.value is None:
         solved = solve(left, constant(found))
         if solved is None or solved[1].atoms:
@@ -244,7 +243,7 @@ def _extents(type_: Type) -> list[Nat]:
             return []
 
 
-def leaves_of(name: str, type_: Type) -> list[tuple[str, Data]]:
+def leaves_of(name: str, type_: Type) -> list[tuple[str, Type]]:
     """The arrays that data is stored in, by name: `p`, or `p_0` and `p_1` of a pair (an array of pairs)."""
     sizes: list[Nat] = []
     inner = type_
@@ -258,7 +257,7 @@ def leaves_of(name: str, type_: Type) -> list[tuple[str, Data]]:
                 part = Array(size, part)
             parts += leaves_of(f"{name}_{number}", part)
         return parts
-    return [(name, type_)]  # type: ignore[list-item]  # inputs and results are data
+    return [(name, type_)]
 
 
 __all__ = ["inputs_of", "leaves_of", "size_names", "sizes_from_inputs", "specialise"]

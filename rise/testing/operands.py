@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.nat import Nat, NatVariable, nat, remainder, variable
 from rise.primitives.declare import primitive
 from rise.testing.choose import Choose
-from rise.types import BOOL, F32, F64, I32, TF32, Argument, Data, Index, NatFunction, Scalar, Variable
+from rise.types import (
+    BOOL,
+    F32,
+    F64,
+    I32,
+    TF32,
+    Argument,
+    Data,
+    Index,
+    NatFunction,
+    Scalar,
+    Solution,
+    Variable,
+)
 
 Operands = Mapping[int, Expr]
-Solution = Mapping[Any, Argument]
 ELEMENT = Variable("t")
 
 
@@ -110,9 +121,10 @@ def _windows(choose: Choose, solution: Solution) -> Operands | None:
 
 def _inverses(choose: Choose, solution: Solution) -> Mapping[str, Argument]:
     """A permutation of the indices and its inverse: backwards, or all moved on by some."""
-    size, i = solution[NatVariable("n")], variable("i")
-    if not isinstance(size, Nat) or choose.one_in(2):
-        backwards = NatFunction("i", nat(size) - 1 - i)  # type: ignore[arg-type]  # the kind says so
+    size: Nat = solution[NatVariable("n")]
+    i = variable("i")
+    if choose.one_in(2):
+        backwards = NatFunction("i", size - 1 - i)
         return {"f": backwards, "finv": backwards}
     step = choose.below(size.value or 1)
     there, back = (remainder(i + by, size) for by in (step, (size.value or 1) - step))

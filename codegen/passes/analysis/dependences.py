@@ -341,7 +341,7 @@ def _forms(mine: str, yours: str, pair: Pair, uniform: frozenset[str]) -> Iterat
         form = _form(base, mine)
         part = Nat.build({monomial: coefficient})
         rest = a - part
-        if form and rest.variables <= uniform and b - part.substitute(other) == rest:  # type: ignore[arg-type]
+        if form and rest.variables <= uniform and b - part.substitute(other) == rest:
             yield form
 
 
