@@ -41,10 +41,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A variable of a kind other than Nat that inference still has to solve.
-
-    `among` restricts it to scalars (`numeric` literals, operands of casts): None means any data type.
-    """
+    """A variable of a kind other than Nat that inference still has to solve."""
 
     identity: int
 
@@ -470,7 +467,7 @@ def is_data(type_: Type) -> TypeGuard[Data]:
 def as_data(found: Type | Argument) -> Data:
     """What has to be a type of data. An internal error where it is not."""
     if isinstance(found, Function | Dependent | Nat | Space | FragmentKind | NatFunction | Layout):
-        raise _ill_typed(found, "a type of data")
+        raise _ill_typed(found, "data")
     return found
 
 

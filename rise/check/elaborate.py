@@ -11,16 +11,7 @@ from rise.check.difference import shown
 from rise.check.inference import Inference
 from rise.check.scope import CONSTANTS, INFIX, UNARY, Scope, annotation, to_kind, unknown_value
 from rise.errors import ScopeError, TypeMismatch
-from rise.expr import (
-    Apply,
-    DependentLambda,
-    Expr,
-    Identifier,
-    Lambda,
-    Literal,
-    Primitive,
-    apply,
-)
+from rise.expr import Apply, DependentLambda, Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.primitives.declare import lookup
 from rise.primitives.declare import primitive as declared
 from rise.source import Span

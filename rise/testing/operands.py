@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.nat import Nat, NatVariable, nat, remainder, variable
 from rise.primitives.declare import primitive
 from rise.testing.choose import Choose
-from rise.types import (
-    BOOL,
-    F32,
-    F64,
-    I32,
-    TF32,
-    Argument,
-    Data,
-    Index,
-    NatFunction,
-    Scalar,
-    Solution,
-    Variable,
-)
+from rise.types import BOOL, F32, F64, I32, TF32, Argument, Data, Index, NatFunction, Scalar, Variable
 
 Operands = Mapping[int, Expr]
+Solution = Mapping[Any, Any]  # by Atom or Variable: an argument of its kind
 ELEMENT = Variable("t")
 
 
