@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.build import Builds
-from bench.contest import FINALISTS, IN_TURNS, Arena, Contest, Finalist, Tried
+from bench.contest import FINALISTS, ROTATION, Contest, Finalist, Runner, Tried
 from bench.interpreted import operation_of
 from bench.journal import Journal
 from bench.measure import Clock
@@ -42,7 +42,7 @@ class Device(Protocol):
     name: str
     limits: Limits
 
-    def arena(self, case: Case) -> Arena: ...
+    def runner(self, case: Case) -> Runner: ...
 
     def state(self) -> State: ...
 
@@ -107,7 +107,7 @@ class Campaign:
             if self._time_left() <= longest:
                 self.left = waiting[position:]
                 break
-            if any(key == case.key and name == IN_TURNS for key, _, name in barred):
+            if any(key == case.key and name == ROTATION for key, _, name in barred):
                 self.progress.skipped(case, "the finalists took the process with them before")
                 continue
             start = self.clock.now()
@@ -125,19 +125,19 @@ class Campaign:
         waited = None if self.deadline == inf else max(0.0, self._time_left())
         builds = self.builds.of(case, waited)
         try:
-            arena = self.device.arena(case)
+            runner = self.device.runner(case)
         except Exception as error:  # noqa: BLE001  # too large for the device, say: it is named
             self.progress.skipped(case, str(error))
             return
         note = partial(self._write_down, case)
-        contest = Contest(arena, self.clock, self._report(case), barred, note, before, self.finalists)
+        contest = Contest(runner, self.clock, self._report(case), barred, note, before, self.finalists)
         finalists: list[Finalist] = []
         try:
             finalists = contest.run(builds, case.subject.baselines)
         finally:
             append(self.rows_path, self._rows(case, finalists))
             self.progress.finished(case, finalists, contest.tried)
-        arena.close()
+        runner.close()
 
     def _report(self, case: Case) -> Callable[[tuple[str, str] | None], None]:
         def report(running: tuple[str, str] | None) -> None:
@@ -163,18 +163,18 @@ class Campaign:
 
     def _rows(self, case: Case, finalists: Sequence[Finalist]) -> list[Row]:
         date, state = self.date(), self.device.state()
-        ours = next((f.summary.median for f in finalists if f.entrant.kind == OURS), 0.0)
+        ours = next((f.summary.median for f in finalists if f.variant.kind == OURS), 0.0)
         return [self._row(case, finalist, date, state, ours) for finalist in finalists]
 
     def _row(self, case: Case, finalist: Finalist, date: str, state: State, ours: float) -> Row:
-        entrant, summary, verdict = finalist.entrant, finalist.summary, finalist.verdict
+        variant, summary, verdict = finalist.variant, finalist.summary, finalist.verdict
         microseconds = summary.median
         tflops = operation_of(case).flops(case.sizes) / microseconds / 1e6
         gb_s = self.device.bytes(case) / microseconds / 1e3
         limits = self.device.limits
         reached, limit = (tflops, limits.tflops) if case.subject.limit == "tensor" else (gb_s, limits.gb_s)
         return Row(
-            date, self.device.name, self.code, case.key, entrant.kind, entrant.name,
+            date, self.device.name, self.code, case.key, variant.kind, variant.name,
             microseconds, summary.lower, summary.upper, summary.spread, summary.samples,
             tflops, gb_s, case.subject.limit, reached / limit if limit else 0.0,
             microseconds / ours if ours else 0.0, verdict.error, verdict.bound, verdict.how,

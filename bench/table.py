@@ -13,7 +13,7 @@ Read from a TOML file; the paths in it are relative to the file.
     mode = "graph"                or "launches": one call after the other, as a host makes them
     [[programs.candidates]]
     strategy = "tensor_core"
-    settings = {block = ["128,128,64", "64,64,64"], group = "8"}    a list: each of its values is tried
+    settings = {block = ["128,128,64", "64,64,64"], raster_group = "8"}    each value of a list is tried
 
 In place of the candidates there may be the path of a file that has them.
 """

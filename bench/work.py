@@ -19,7 +19,7 @@ class Operands:
 
 @dataclass(frozen=True)
 class Work:
-    """What an entrant does. call: puts it on a stream, once.
+    """What an variant does. call: puts it on a stream, once.
 
     check:  the same, where the result has to end in the operands' result, and calls do not put it there
     record: makes a graph of a call on each of the operands in another way than the driver's; gives what

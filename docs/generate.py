@@ -24,6 +24,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from codegen.pipeline import generate  # noqa: E402
+from codegen.passes.order import INDICES, STRUCTURE, Pass
 from codegen.ir.show import show_program  # noqa: E402
 from rewrites.library import rules as all_rules  # noqa: E402
 from rewrites.result import Failure, Success  # noqa: E402
@@ -37,7 +38,7 @@ from rise.expr import Primitive, inline, subterms  # noqa: E402
 from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
-from strategies.tensor_core import tensor_core  # noqa: E402
+from strategies.matmul.tensor_core import tensor_core  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
 LARGE = {"m": 4096, "n": 4096, "k": 4096}
@@ -361,7 +362,39 @@ def printed(command: str) -> str:
     return out.getvalue()
 
 
-PAGES = {"gemm.md": gemm, "hopper-gemm.md": hopper_gemm, "tensor-cores.md": tensor_cores, "codegen.md": tour}
+def passes() -> str:
+    """docs/passes.md, from the table of passes."""
+    lines = [
+        "# Passes",
+        "Written by `docs/generate.py` from `codegen/passes/order.py`.",
+        "A low-level program is translated (`translate`), and its views are resolved to indices (`resolve`)."
+        " A result in global memory that is read again ends a kernel: there the program is cut. Each kernel"
+        " then goes through these passes. `rise compile … --stage imperative --pass NAME` prints the program"
+        " after one of them. `--verify` checks it after each: scopes, types, memory spaces, levels, and that"
+        " no input is written (`codegen/passes/verify.py`). The tests run with it.",
+        *_table("## What a kernel does, and who does it", STRUCTURE),
+        *_table("## How indices are computed", INDICES),
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+def _table(title: str, of: tuple[Pass, ...]) -> Iterator[str]:
+    yield title
+    rows = ["| pass | does | comes after |", "| --- | --- | --- |"]
+    for each in of:
+        needs = "; ".join(f"`{name}`: {reason}" for name, reason in each.needs.items())
+        name = f"`{each.name}`" + (" (a check)" if each.checks else "")
+        rows.append(f"| {name} | {each.meaning} | {needs} |")
+    yield "\n".join(rows)
+
+
+PAGES = {
+    "passes.md": passes,
+    "gemm.md": gemm,
+    "hopper-gemm.md": hopper_gemm,
+    "tensor-cores.md": tensor_cores,
+    "codegen.md": tour,
+}
 
 if __name__ == "__main__":
     for file, page in PAGES.items():

@@ -21,11 +21,11 @@ from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.pretty import show
-from strategies import tvm_gemm as schedules
-from strategies.blocks import Block
 from strategies.core import Strategy
-from strategies.loops import show_nest
-from strategies.reduction import reduction
+from strategies.loops import tvm_gemm as schedules
+from strategies.loops.nests import show_nest
+from strategies.memory_bound.blocks import Block
+from strategies.memory_bound.reduction import reduction
 
 PROGRAMS = """
 def matmul = depFun((m: Nat, n: Nat, k: Nat) =>

@@ -16,7 +16,7 @@ from rise.interpret.evaluate import free_identifiers
 from rise.normal import is_view
 from rise.primitives.declare import plain_pattern
 from rise.types import Array
-from strategies.core import Rewrite, Strategy, seq
+from strategies.core import FunctionStrategy, Rewrite, Strategy, prints_as_call, seq
 
 # what other primitives are ways of executing, and has no translation of its own
 OPEN = ("reduce", "scan")
@@ -33,9 +33,10 @@ class Unsaid:
     reason: str
 
 
+@prints_as_call
 def finished(s: Rewrite) -> Strategy:
     """s, and then the check: fails at what s left for somebody else to decide."""
-    return seq(s, Strategy("finished", _check))
+    return seq(s, FunctionStrategy("finished", _check))
 
 
 def _check(term: Expr) -> Result:

@@ -24,13 +24,13 @@ from strategies.user_defined import load
 # name: the module that defines a function of the same name
 MODULES: Mapping[str, str] = {
     "default": "strategies.default",
-    "tensor_core": "strategies.tensor_core",
-    "elementwise": "strategies.elementwise",
-    "reduction": "strategies.reduction",
-    "rows": "strategies.rows",
-    "transposition": "strategies.transposition",
-    "stencil": "strategies.stencil",
-    "tvm_gemm": "strategies.tvm_gemm",
+    "tensor_core": "strategies.matmul.tensor_core",
+    "elementwise": "strategies.memory_bound.elementwise",
+    "reduction": "strategies.memory_bound.reduction",
+    "rows": "strategies.memory_bound.rows",
+    "transposition": "strategies.memory_bound.transposition",
+    "stencil": "strategies.memory_bound.stencil",
+    "tvm_gemm": "strategies.loops.tvm_gemm",
     "tuned": "strategies.tuned",
 }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rewrites.result import Failure, Result, Success
 from rise.errors import RiseError, StrategyError
 from rise.expr import Expr
-from strategies.core import Strategy
+from strategies.core import FunctionStrategy, prints_as_call
 from strategies.registry import find
 from strategies.search.hardware import Gpu, for_target
 from strategies.search.identity import identity
@@ -36,8 +36,8 @@ class Choice:
         return f"tuned: {self.point}: {self.reason}"
 
 
-@dataclass(frozen=True)
-class Tuned(Strategy):
+@dataclass(frozen=True, repr=False)
+class Tuned(FunctionStrategy):
     """choice: what a term is rewritten by.
 
     first_that: the same strategy, for which a candidate counts only if the program that it gives builds.
@@ -76,6 +76,7 @@ class _Search:
             raise StrategyError(SHARED, message)
 
 
+@prints_as_call
 def tuned(target: str = "sm_90a", store: str = "", strategy: str = "tensor_core") -> Tuned:
     """The parameters that `rise tune` remembers for a program; else the first that the cost model ranks.
 

@@ -202,7 +202,6 @@ def _bench(made: argparse.ArgumentParser) -> None:
     add("--prepare", action="store_true", help="only compile; needs no GPU")
     add("--target", type=_target, default="sm_90a", metavar="ARCH", help="of --prepare (sm_90a)")
     add("--plot", action="store_true", help="draw plots, with matplotlib")
-    add("--worker", type=float, help=argparse.SUPPRESS)  # the process that has the GPU
 
 
 def _tune(made: argparse.ArgumentParser) -> None:
@@ -224,7 +223,6 @@ def _tune(made: argparse.ArgumentParser) -> None:
     add("--target", type=_target, metavar="ARCH", help="GPU to compile for (the one that is here, or sm_90a)")
     add("--dry-run", action="store_true", help="rank and compile only; needs no GPU")
     add("--json", action="store_true", help="print JSON")
-    add("--worker", type=float, help=argparse.SUPPRESS)  # the process that has the GPU
 
 
 def _program(made: argparse.ArgumentParser) -> None:
@@ -274,6 +272,11 @@ def _strategy(made: argparse.ArgumentParser) -> None:
         dest="settings",
         metavar="NAME=VALUE",
         help="parameters of the strategy: block=128,128,64",
+    )
+    made.add_argument(
+        "--verify",
+        action="store_true",
+        help="check types after every rewrite, and the program after every pass",
     )
 
 

@@ -37,11 +37,6 @@ def check_foreign(program: Expr, file: str | Path, choice: str | None) -> None:
             raise UsageError("R0018", message, origin, hint)
 
 
-def options(choice: str | None) -> list[str]:
-    """What says so on a command line."""
-    return {FORBIDDEN: ["--no-foreign"], ALLOWED: ["--allow-foreign"]}.get(choice or "", [])
-
-
 def _calls(program: Expr) -> Iterator[tuple[str, Origin]]:
     """The C functions of a program by name, and where it calls them."""
     for term in subterms(program):

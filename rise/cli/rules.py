@@ -180,7 +180,7 @@ def uses() -> Mapping[str, tuple[str, ...]]:
         holders.setdefault(place, []).append(name)
     found: dict[str, list[str]] = {}
     for folder in strategies.__path__:
-        for path in sorted(Path(folder).glob("*.py")):
+        for path in sorted(Path(folder).rglob("*.py")):
             for where, constant in _mentions(ast.parse(path.read_text(encoding="utf-8"))):
                 for rule in holders.get(constant, _re_exported(constant, holders)):
                     found.setdefault(rule, []).append(f"{path.stem}.{where}")

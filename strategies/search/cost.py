@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from rise.instructions import Family, family
-from strategies.constraints import PARTIAL, PATTERNS, Schedule, demand, panel
+from strategies.matmul.constraints import PARTIAL, PATTERNS, Schedule, demand, panel
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 

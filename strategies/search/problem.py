@@ -13,9 +13,9 @@ from rise.types import Scalar, Type, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq
+from strategies.matmul.products import computed_operands, is_product, outline, separate_prologue
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
-from strategies.products import computed_operands, is_product, outline, separate_prologue
 
 
 @dataclass(frozen=True)

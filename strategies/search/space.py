@@ -1,8 +1,8 @@
 """Which values of its parameters a strategy is tried with.
 
 A space is a list of blocks of choices; every combination of the values of a block is a point. A new parameter
-is a line here; one that the strategy does not have is left out. What cannot be (`strategies.constraints`) is
-left out as well.
+is a line here; one that the strategy does not have is left out, and so is a combination that cannot work
+(`strategies.matmul.constraints`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import ceil, gcd
 from typing import Any
 
 from rise.errors import StrategyError, UsageError
-from strategies.constraints import Demand, Schedule, check, check_sizes, demand, panel
+from strategies.matmul.constraints import Demand, Schedule, check, check_sizes, demand, panel
 from strategies.registry import find, show_value
 from strategies.search.cost import Cost, cost
 from strategies.search.hardware import Gpu

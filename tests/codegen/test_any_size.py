@@ -27,7 +27,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.types import F16
 from strategies.core import Rewrite
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 OTHER = "zip(r2)(c2) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"

@@ -23,7 +23,7 @@ from rise.interpret import call, random_inputs
 from rise.nat import NatVariable, constant
 from rise.normal import data_flow
 from rise.types import Array, Fragment, FragmentKind, Scalar
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 A, B, C = FragmentKind.A, FragmentKind.B, FragmentKind.ACCUMULATOR
 Element = tuple[int, int]

@@ -20,7 +20,7 @@ from rise.errors import EmulationError, StrategyError, TranslationError
 from rise.nat import constant
 from rise.normal import data_flow
 from rise.pretty import show
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 ROLES = {"warp_specialised": True, "raster_group": 1}
 

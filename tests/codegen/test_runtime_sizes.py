@@ -26,7 +26,7 @@ from rise.normal import data_flow
 from rise.source import place
 from strategies.core import Strategy
 from strategies.default import default
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 GEMM = (Path(__file__).parents[2] / "examples" / "gemm.rise").read_text(encoding="utf-8")
 SUM = "reduceSeq(Local)(fun((s, x) => s + x), 0)"

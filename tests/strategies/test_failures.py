@@ -33,8 +33,8 @@ from strategies.core import (
     top_down,
     try_,
 )
+from strategies.matmul.tensor_core import tensor_core
 from strategies.places import mapped
-from strategies.tensor_core import tensor_core
 
 GOLDEN = Path(__file__).parent / "golden" / "failures.txt"
 

@@ -14,7 +14,7 @@ from rewrites.library import rules
 from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.normal import data_flow
-from strategies.tensor_core import Parameters, tensor_core
+from strategies.matmul.tensor_core import Parameters, tensor_core
 
 PAGE = Path(__file__).parents[2] / "docs" / "hopper-machine.md"
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"

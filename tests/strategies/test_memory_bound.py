@@ -21,11 +21,11 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.testing import assert_preserves, assert_structure
 from strategies.core import Strategy
-from strategies.elementwise import elementwise
-from strategies.reduction import reduction
-from strategies.rows import rows
-from strategies.stencil import stencil
-from strategies.transposition import transposition
+from strategies.memory_bound.elementwise import elementwise
+from strategies.memory_bound.reduction import reduction
+from strategies.memory_bound.rows import rows
+from strategies.memory_bound.stencil import stencil
+from strategies.memory_bound.transposition import transposition
 
 NEIGHBOURS = "(w |> idx2D(0, 1)) + (w |> idx2D(1, 0)) + (w |> idx2D(1, 2)) + (w |> idx2D(2, 1))"
 

@@ -20,11 +20,11 @@ from rise.check.specialise import specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.normal import data_flow
-from strategies.constraints import PRODUCER, Demand, Limits, Schedule, check, check_sizes, demand
+from strategies.matmul.constraints import PRODUCER, Demand, Limits, Schedule, check, check_sizes, demand
+from strategies.matmul.tensor_core import tensor_core
 from strategies.search.hardware import A100, H200, T4
 from strategies.search.problem import Problem
 from strategies.search.space import ranked
-from strategies.tensor_core import tensor_core
 
 GEMM = Path(__file__).parents[2] / "examples" / "gemm.rise"
 

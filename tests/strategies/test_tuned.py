@@ -23,7 +23,7 @@ from rise.errors import CompilationError, RiseError, TranslationError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.core import Strategy
+from strategies.core import FunctionStrategy
 from strategies.search import store
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
@@ -123,7 +123,7 @@ class Building:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Schedules derive without a step: what is tried is what counts."""
-    plain = SimpleNamespace(make=lambda _: Strategy("plain", Success))
+    plain = SimpleNamespace(make=lambda _: FunctionStrategy("plain", Success))
     monkeypatch.setattr(strategies.tuned, "find", lambda _: plain)
 
 

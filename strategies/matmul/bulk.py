@@ -6,12 +6,13 @@ from rewrites import memory
 from rewrites import staging as s
 from rise.expr import Expr
 from rise.types import Scalar, shape
-from strategies.constraints import pattern
-from strategies.core import Strategy, alltd, depending, id_, seq, top_down
+from strategies.core import Strategy, alltd, depending, id_, prints_as_call, seq, top_down
+from strategies.matmul.constraints import pattern
 
 SWIZZLED = {made.name: made for made in memory.LAYOUT_CHANGED}["toMem, swizzled"]
 
 
+@prints_as_call
 def panels(term: Expr) -> Strategy:
     """Of `x |> toMem(Shared) |> bulkStore`: panels as wide as the longest pattern that divides its rows.
 

@@ -11,13 +11,14 @@ from rewrites import lowering as low
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.types import shape
-from strategies.blocks import Block, refuse
 from strategies.contiguity import Contiguity, contiguity_of
-from strategies.core import Rewrite, Strategy, argument, depending, seq
+from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, prints_as_call, seq
 from strategies.finished import finished
+from strategies.memory_bound.blocks import Block, refuse
 from strategies.places import arguments, in_inputs, mapped
 
 
+@prints_as_call
 def transposition(tile: int = 64, threads: int = 256, vector: int = 4, padding: int = 1) -> Strategy:
     """A matrix that is read along its columns, by tiles in shared memory: one a block.
 
@@ -36,9 +37,10 @@ def transposition(tile: int = 64, threads: int = 256, vector: int = 4, padding: 
             return refuse("transposition", "expected a matrix whose columns lie side by side in memory")
         return tiled(tile, tile, through_shared(tile, block, padding))
 
-    return Strategy("transposition", finished(in_inputs(depending(chosen))))
+    return FunctionStrategy("transposition", finished(in_inputs(depending(chosen))))
 
 
+@prints_as_call
 def tiled(rows: int, columns: int, s: Rewrite) -> Strategy:
     """s in each tile of a matrix, a block each."""
 
@@ -53,6 +55,7 @@ def tiled(rows: int, columns: int, s: Rewrite) -> Strategy:
     return depending(chosen)
 
 
+@prints_as_call
 def through_shared(tile: int, block: Block, padding: int) -> Strategy:
     """A tile read along its columns into shared memory, and written along its rows, by all threads."""
     by_threads = b.TILE_BY_THREADS.with_sizes(v=block.vector, t=block.threads, n=tile)

@@ -23,6 +23,7 @@ from rise.nat import Nat
 from rise.normal import is_view
 from rise.types import Array
 from strategies.core import (
+    FunctionStrategy,
     Rewrite,
     Strategy,
     argument,
@@ -31,6 +32,7 @@ from strategies.core import (
     choice,
     depending,
     normalize,
+    prints_as_call,
     recursive,
     seq,
     try_,
@@ -56,6 +58,7 @@ def kind(term: Expr) -> str | None:
     return FOLD if FOLD in (name, lowers) and len(applied[2]) == 3 else None
 
 
+@prints_as_call
 def nearest(s: Rewrite) -> Strategy:
     """s at the loop that makes a term's value: below the views of it, in the body of a let."""
 
@@ -72,7 +75,7 @@ def nearest(s: Rewrite) -> Strategy:
             case _:
                 return Failure("nearest", term, "there is no loop here")
 
-    return Strategy("nearest", run)
+    return FunctionStrategy("nearest", run)
 
 
 def _stores(function: Expr) -> bool:
@@ -80,6 +83,7 @@ def _stores(function: Expr) -> bool:
     return applied is not None and applied[0] in rules.STORING
 
 
+@prints_as_call
 def within(s: Rewrite) -> Strategy:
     """s in the function of a loop: in a map's body, in a fold's step."""
 
@@ -96,25 +100,29 @@ def within(s: Rewrite) -> Strategy:
     def step(term: Expr) -> Result:
         return at_child(0, lambda inner: at_child(0, s, inner), term)
 
-    return Strategy("within", run)
+    return FunctionStrategy("within", run)
 
 
+@prints_as_call
 def at_loop(number: int, s: Rewrite) -> Strategy:
     """s at the loop of that number."""
     return nearest(s) if number <= 1 else nearest(within(at_loop(number - 1, s)))
 
 
+@prints_as_call
 def at_innermost(s: Rewrite) -> Strategy:
     """s at the last loop of a nest."""
     return recursive("at_innermost", lambda itself: nearest(choice(within(itself), s)))
 
 
+@prints_as_call
 def at_innermost_fold(s: Rewrite) -> Strategy:
     """s at the last fold of a nest."""
     here = seq(check(lambda loop: kind(loop) == FOLD, "at_innermost_fold", "there is no fold here"), s)
     return recursive("at_innermost_fold", lambda itself: nearest(choice(within(itself), here)))
 
 
+@prints_as_call
 def at_every_loop(s: Rewrite) -> Strategy:
     """s at each loop of a nest where it applies, from outside."""
     return recursive("at_every_loop", lambda itself: nearest(seq(try_(s), try_(within(itself)))))
@@ -198,13 +206,15 @@ inward: Strategy = normalize(choice(*CANCEL, *CONSTANTS, *FUSE, *MOVE, rules.VIE
 cancelled: Strategy = normalize(choice(*CANCEL, v.MAP_TRANSPOSE_TWICE))
 
 
+@prints_as_call
 def in_elements(depth: int, pair: Rewrite) -> Strategy:
     """x → x |> v |> v⁻¹ in the elements at a depth of an array: x → x |> *v |> *v⁻¹ for depth 1."""
     if depth == 0:
-        return Strategy("in_elements", pair)
+        return FunctionStrategy("in_elements", pair)
     return seq(a.MAP_NOTHING, mapped(in_elements(depth - 1, pair)), l.MAP_LAST_FISSION)
 
 
+@prints_as_call
 def reform(depth: int, pair: Rewrite, move: Rewrite = inward) -> Strategy:
     """The result in another form, which is moved inward, and back: `pair` introduces both."""
     return seq(nearest(seq(in_elements(depth, pair), argument(move))), cancelled)
@@ -213,6 +223,7 @@ def reform(depth: int, pair: Rewrite, move: Rewrite = inward) -> Strategy:
 # --- the order of loops -----------------------------------------------------------------------------------
 
 
+@prints_as_call
 def interchange(number: int) -> Strategy:
     """The loop of that number and the one inside it, in the other order.
 
@@ -237,13 +248,15 @@ def interchange(number: int) -> Strategy:
     return depending(chosen)
 
 
+@prints_as_call
 def missing(name: str, wanted: int, found: int) -> Strategy:
     """A failure that says how many loops there are."""
     count = "1 loop" if found == 1 else f"{found} loops"
     reason = f"there is no loop {wanted}: the nest has {count}"
-    return Strategy(name, lambda term: Failure(name, term, reason))
+    return FunctionStrategy(name, lambda term: Failure(name, term, reason))
 
 
+@prints_as_call
 def reorder(*order: int) -> Strategy:
     """The loops of a nest in another order: reorder(1, 3, 2) puts the third loop before the second.
 
@@ -276,6 +289,7 @@ def _moves(order: Sequence[int]) -> Iterator[Strategy]:
 unroll: Strategy = choice(low.UNROLL_MAP, low.REDUCE_SEQ_UNROLL, low.MAP_SEQ_UNROLL, low.REDUCE_UNROLL)
 
 
+@prints_as_call
 def parallel(level: Rewrite) -> Strategy:
     """The outermost loop, a map, over the workers of a level."""
     return nearest(level)

@@ -13,10 +13,10 @@ from rewrites import reductions as r
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call
 from rise.types import Array
-from strategies.blocks import Block, reduced_length, refuse
-from strategies.core import Rewrite, Strategy, argument, depending, id_, seq
+from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, id_, prints_as_call, seq
 from strategies.finished import finished
-from strategies.loops import nearest
+from strategies.loops.nests import nearest
+from strategies.memory_bound.blocks import Block, reduced_length, refuse
 from strategies.normal_forms import fuse_components, view_inward
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
@@ -28,6 +28,7 @@ ONE_NUMBER = (
 )
 
 
+@prints_as_call
 def reduction(threads: int = 256, vector: int = 1, loads: int = 1, fan: int = 2, part: int = 0) -> Strategy:
     """Rows of an array to a number each, by blocks of so many threads: sequential parts, then a tree.
 
@@ -47,7 +48,7 @@ def reduction(threads: int = 256, vector: int = 1, loads: int = 1, fan: int = 2,
             return nearest(seq(fused, depending(lambda rows: _rows(rows, block))))
         return nearest(_in_parts(block, part)) if part else refuse("reduction", ONE_NUMBER)
 
-    return Strategy("reduction", finished(in_inputs(depending(chosen))))
+    return FunctionStrategy("reduction", finished(in_inputs(depending(chosen))))
 
 
 def _rows(term: Expr, block: Block) -> Rewrite:

@@ -19,8 +19,8 @@ from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
 from rise.types import Array, Pair, Scalar, Type
-from strategies.blocks import THREADS, Block, reduced_length, refuse
 from strategies.core import (
+    FunctionStrategy,
     Rewrite,
     Strategy,
     all_,
@@ -30,15 +30,18 @@ from strategies.core import (
     depending,
     id_,
     normalize,
+    prints_as_call,
     seq,
     try_,
 )
 from strategies.finished import finished
-from strategies.loops import nearest
+from strategies.loops.nests import nearest
+from strategies.memory_bound.blocks import THREADS, Block, reduced_length, refuse
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
 
 
+@prints_as_call
 def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -> Strategy:
     """A map over rows, each by a block of so many threads that move `vector` elements at once.
 
@@ -61,7 +64,7 @@ def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -
         kept = _keeping(row, block) if keep else id_
         return seq(mapped(seq(named, kept, work, check(_all_lowered, "rows", LEFT))), LOWERED)
 
-    return Strategy("rows", finished(in_inputs(nearest(depending(chosen)))))
+    return FunctionStrategy("rows", finished(in_inputs(nearest(depending(chosen)))))
 
 
 named = try_(normalize(APPLIED_AS_LET))
@@ -87,7 +90,7 @@ def _computed_before(term: Expr) -> Result:
     return name if is_row else Failure("rows", term, "what is named is no row")
 
 
-computed_before = Strategy("computed_before", _computed_before)
+computed_before = FunctionStrategy("computed_before", _computed_before)
 
 
 def _row(term: Expr) -> tuple[Identifier, int] | None:
@@ -113,6 +116,7 @@ def _lengths(type_: Type) -> Iterator[int]:
 # --- what a block computes --------------------------------------------------------------------------------
 
 
+@prints_as_call
 def in_block(block: Block, keep: bool = True) -> Strategy:
     """The result of a block: an array by all its threads, a number by one of them."""
 
@@ -130,7 +134,7 @@ def in_block(block: Block, keep: bool = True) -> Strategy:
         stored = keep and isinstance(term.type, Array) and isinstance(term.type.element, Scalar)
         return seq(reductions(block), block.keep if stored else id_)(term)
 
-    return Strategy("in_block", run)
+    return FunctionStrategy("in_block", run)
 
 
 def _by_element(function: Expr) -> bool:
@@ -145,6 +149,7 @@ def _by_element(function: Expr) -> bool:
 by_one: Strategy = seq(b.BY_ONE, nth_operand(1, in_function(argument(THREADS))))
 
 
+@prints_as_call
 def reductions(block: Block) -> Strategy:
     """Those that do not depend on an element of an array, each by all threads of the block."""
 
@@ -154,7 +159,7 @@ def reductions(block: Block) -> Strategy:
         inside = [n for n, c in enumerate(children(term)) if _is_let(term) or not isinstance(c, Lambda)]
         return at_children(inside, run, term)
 
-    return Strategy("reductions", run)
+    return FunctionStrategy("reductions", run)
 
 
 def _is_let(term: Expr) -> bool:
@@ -173,7 +178,7 @@ def _keeping(row: Identifier, block: Block) -> Strategy:
         several = {part for part, count in uses.items() if count > 1}
         return seq(_each(several, row.name, block.keep), *[try_(HOIST_STORED)] * len(several))(term)
 
-    return Strategy("keeping", run)
+    return FunctionStrategy("keeping", run)
 
 
 def _uses(term: Expr, name: str) -> Iterator[Expr]:
@@ -193,7 +198,7 @@ def _each(parts: set[Expr], name: str, s: Rewrite) -> Strategy:
             return s(term) if term in parts else Success(term)
         return Success(term) if _is_element(term) else all_(run)(term)
 
-    return Strategy("each", run)
+    return FunctionStrategy("each", run)
 
 
 def _is_part(term: Expr, name: str) -> bool:

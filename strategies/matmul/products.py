@@ -21,7 +21,17 @@ from rise.expr import Expr, Lambda, call, children
 from rise.nat import Nat
 from rise.types import Array, shape
 from strategies.abstraction import outermost_parts
-from strategies.core import Predicate, Rewrite, Strategy, at_child, choice, normalize, seq
+from strategies.core import (
+    FunctionStrategy,
+    Predicate,
+    Rewrite,
+    Strategy,
+    at_child,
+    choice,
+    normalize,
+    prints_as_call,
+    seq,
+)
 from strategies.places import computes, outermost_part
 
 NO_PRODUCT = (
@@ -73,6 +83,7 @@ def rank(term: Expr) -> int:
     return len(shape(term.type)[0])
 
 
+@prints_as_call
 def at_parts(predicate: Predicate, name: str, nothing: str, s: Rewrite) -> Strategy:
     """s at every outermost part of which the predicate holds; fails if it fails at one, or there is none."""
 
@@ -89,9 +100,10 @@ def at_parts(predicate: Predicate, name: str, nothing: str, s: Rewrite) -> Strat
             result = Success(following.term, result.steps + following.steps)
         return result if result.steps else Failure(name, term, nothing)
 
-    return Strategy(name, run)
+    return FunctionStrategy(name, run)
 
 
+@prints_as_call
 def at_products(s: Rewrite) -> Strategy:
     """s at every outermost product."""
     return at_parts(is_product, "at_products", "no product of matrices", s)

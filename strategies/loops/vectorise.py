@@ -8,8 +8,17 @@ from rewrites.loops import VIEW_INTO_FOLD
 from rewrites.result import Failure
 from rise.errors import StrategyError
 from rise.expr import Expr
-from strategies.core import Rewrite, Strategy, choice, depending, everywhere, normalize
-from strategies.loops import MAP, kinds, loop_sizes, missing, reform
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    choice,
+    depending,
+    everywhere,
+    normalize,
+    prints_as_call,
+)
+from strategies.loops.nests import MAP, kinds, loop_sizes, missing, reform
 from strategies.normal_forms import CANCEL, CONSTANTS, FUSE, MOVE
 
 # asVector through folds, maps and zips to what is read; where it meets asScalar, both vanish
@@ -28,6 +37,7 @@ vectors_inward: Strategy = normalize(
 )
 
 
+@prints_as_call
 def vectorize(width: int) -> Strategy:
     """The innermost map, in vectors of `width` neighbours: asVector, arithmetic on vectors, asScalar.
 
@@ -53,7 +63,7 @@ def vectorize(width: int) -> Strategy:
 
 
 def _refuse(reason: str) -> Strategy:
-    return Strategy("vectorize", lambda term: Failure("vectorize", term, reason))
+    return FunctionStrategy("vectorize", lambda term: Failure("vectorize", term, reason))
 
 
 # vectors are loaded as one where arrays start at multiples of a vector's size, as they do on a GPU

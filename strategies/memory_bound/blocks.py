@@ -20,7 +20,17 @@ from rise.errors import StrategyError
 from rise.expr import Expr, call
 from rise.nat import Nat
 from rise.types import Array
-from strategies.core import Rewrite, Strategy, argument, choice, depending, normalize, seq
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    choice,
+    depending,
+    normalize,
+    prints_as_call,
+    seq,
+)
 from strategies.places import mapped
 
 SHARED = next(made for made in memory.STORED if made.name == "toMem(Shared)")
@@ -159,5 +169,6 @@ def reduced_length(term: Expr) -> Nat | None:
     return length(applied[2][2])
 
 
+@prints_as_call
 def refuse(name: str, reason: str) -> Strategy:
-    return Strategy(name, lambda term: Failure(name, term, reason))
+    return FunctionStrategy(name, lambda term: Failure(name, term, reason))

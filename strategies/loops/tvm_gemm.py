@@ -16,20 +16,12 @@ from rewrites import vectors as vec
 from rewrites import views as v
 from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Identifier, Primitive
-from strategies.core import Rewrite, Strategy, argument, id_, outermost, seq
+from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, id_, outermost, prints_as_call, seq
 from strategies.finished import finished
-from strategies.loops import (
-    at_innermost_fold,
-    fused,
-    in_elements,
-    parallel,
-    reorder,
-    to_loops,
-    unroll,
-)
+from strategies.loops.nests import at_innermost_fold, fused, in_elements, parallel, reorder, to_loops, unroll
+from strategies.loops.tiling import block, tile
+from strategies.loops.vectorise import aligned, vectorize
 from strategies.places import in_inputs, mapped
-from strategies.tiling import block, tile
-from strategies.vectorise import aligned, vectorize
 
 GLOBAL = low.MAP_GLOBAL.with_sizes(d=0)
 STORE = {made.name: made for made in memory.STORED}
@@ -38,41 +30,49 @@ STORE = {made.name: made for made in memory.STORED}
 # --- the schedules ----------------------------------------------------------------------------------------
 
 
+@prints_as_call
 def baseline() -> Strategy:
     """Three loops."""
     return fused
 
 
+@prints_as_call
 def blocked(x: int, y: int, k: int) -> Strategy:
     """Tiles of x × y, the sum in blocks of k: loops 1, 2 over tiles, 3, 4 in tiles, 5, 6 of the sum."""
     return seq(baseline(), tile(x, y), block(5, k))
 
 
+@prints_as_call
 def blocking(x: int, y: int, k: int) -> Strategy:
     """A tile stays in the cache while the sum runs over it."""
     return seq(blocked(x, y, k), reorder(1, 2, 5, 6, 3, 4))
 
 
+@prints_as_call
 def vectorization(x: int, y: int, k: int, vector: int) -> Strategy:
     """The columns of a tile in vectors."""
     return seq(blocking(x, y, k), vectorize(vector))
 
 
+@prints_as_call
 def loop_perm(x: int, y: int, k: int, vector: int) -> Strategy:
     """Along the rows of A within a block of the sum."""
     return seq(blocked(x, y, k), reorder(1, 2, 5, 3, 6, 4), vectorize(vector))
 
 
+@prints_as_call
 def array_packing(x: int, y: int, k: int, vector: int, level: Rewrite = low.MAP_SEQ) -> Strategy:
     """B is copied before, so that a tile reads it in the order in which it lies: a kernel of its own."""
     return seq(pack(y, vector, level), loop_perm(x, y, k, vector))
 
 
+@prints_as_call
 def cache_blocks(x: int, y: int, k: int, vector: int) -> Strategy:
     """The inner loop of the sum unrolled; accumulators of a tile are kept, as in all from `blocking` on."""
     return seq(array_packing(x, y, k, vector), at_innermost_fold(unroll))
 
 
+@prints_as_call
 def par(x: int, y: int, k: int, vector: int) -> Strategy:
     """Rows of tiles, and the copies, in parallel."""
     return seq(array_packing(x, y, k, vector, GLOBAL), at_innermost_fold(unroll), parallel(GLOBAL))
@@ -81,6 +81,7 @@ def par(x: int, y: int, k: int, vector: int) -> Strategy:
 # --- packing ----------------------------------------------------------------------------------------------
 
 
+@prints_as_call
 def pack(width: int, vector: int, level: Rewrite = low.MAP_SEQ) -> Strategy:
     """transpose(B), where it is read: `width` columns beside each other, row by row, in memory."""
     form = (v.SPLIT_JOIN_PAIR.with_sizes(n=width), in_elements(1, v.TRANSPOSE_PAIR), _vectors(2, vector))
@@ -91,6 +92,7 @@ def _vectors(depth: int, width: int) -> Strategy:
     return in_elements(depth, vec.AS_VECTOR_AFTER.with_sizes(n=width))
 
 
+@prints_as_call
 def in_form(s: Rewrite, *pairs: Rewrite) -> Strategy:
     """s on a value in another form, and back: each pair brings it one view further."""
     if not pairs:
@@ -98,11 +100,13 @@ def in_form(s: Rewrite, *pairs: Rewrite) -> Strategy:
     return seq(pairs[0], argument(in_form(s, *pairs[1:])))
 
 
+@prints_as_call
 def store(level: Rewrite) -> Strategy:
     """A copy, its outermost loop at a level, into global memory."""
     return seq(copy(level, low.MAP_SEQ, low.MAP_SEQ), STORE["toMem(Global)"])
 
 
+@prints_as_call
 def copy(*levels: Rewrite) -> Strategy:
     """An array copied element by element, a loop for each level."""
     return seq(a.MAP_NOTHING, levels[0], mapped(copy(*levels[1:]))) if levels else id_
@@ -131,6 +135,7 @@ VERSIONS: Mapping[str, Callable[[int, int, int, int], Strategy]] = {
 }
 
 
+@prints_as_call
 def tvm_gemm(version: str = "loop_perm", x: int = 32, y: int = 32, k: int = 4, vector: int = 4) -> Strategy:
     """One of the seven schedules of TVM's GEMM, down to loops: tiles of x × y, blocks of k, vectors."""
     if version not in VERSIONS:
@@ -138,7 +143,7 @@ def tvm_gemm(version: str = "loop_perm", x: int = 32, y: int = 32, k: int = 4, v
             "R0609", f"tvm_gemm: there is no version `{version}`", None, f"there are {known()}"
         )
     chosen = VERSIONS[version](x, y, k, vector)
-    return Strategy("tvm_gemm", finished(in_inputs(seq(chosen, aligned, to_loops))))
+    return FunctionStrategy("tvm_gemm", finished(in_inputs(seq(chosen, aligned, to_loops))))
 
 
 def known() -> str:

@@ -9,11 +9,22 @@ from rewrites import staging as s
 from rewrites.rule import Rule
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
-from strategies.constraints import PATTERNS, pattern
 from strategies.contiguity import Context, Contiguity, Known, contiguity_of, element, in_context
-from strategies.core import Rewrite, Strategy, argument, check, fail, function, id_, seq, top_down
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    argument,
+    check,
+    fail,
+    function,
+    id_,
+    prints_as_call,
+    seq,
+    top_down,
+)
+from strategies.matmul.constraints import PATTERNS, pattern
+from strategies.matmul.products import is_fold
 from strategies.places import mapped
-from strategies.products import is_fold
 
 NOT_ALONG_K = (
     "warpgroups read operands along k, unless their elements have 16 bits: store the matrix transposed"
@@ -83,6 +94,7 @@ def tiles_of(term: Expr) -> Pair | None:
             return None
 
 
+@prints_as_call
 def stage(copies: Copies, stages: int, known: Context) -> Strategy:
     """The tiles of every product through shared memory, `stages` of them at a time.
 

@@ -11,15 +11,16 @@ from rewrites import lowering as low
 from rewrites import views
 from rise.expr import Expr
 from rise.types import Array, Scalar
-from strategies.blocks import Block, power_of_two, refuse
-from strategies.core import Rewrite, Strategy, argument, depending, seq
+from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, prints_as_call, seq
 from strategies.evaluation import is_expression
 from strategies.finished import finished
+from strategies.memory_bound.blocks import Block, power_of_two, refuse
 from strategies.places import in_inputs, mapped
 
 DIMENSIONS = 3  # of a grid
 
 
+@prints_as_call
 def elementwise(threads: int = 256, vector: int = 4, each: int = 1) -> Strategy:
     """Each element by itself: `each` vectors of `vector` elements by each of the threads of a block.
 
@@ -39,7 +40,7 @@ def elementwise(threads: int = 256, vector: int = 4, each: int = 1) -> Strategy:
             return refuse("elementwise", "computing an element takes a loop")
         return _rows(depth - 1, block, block.step * each)
 
-    return Strategy("elementwise", finished(in_inputs(depending(at_depth))))
+    return FunctionStrategy("elementwise", finished(in_inputs(depending(at_depth))))
 
 
 def _rows(dimension: int, block: Block, step: int) -> Strategy:

@@ -7,10 +7,22 @@ from rewrites import views as v
 from rewrites.result import Failure
 from rise.errors import StrategyError
 from rise.expr import Expr
-from strategies.core import Rewrite, Strategy, depending, seq
-from strategies.loops import FOLD, MAP, at_loop, inward, kinds, loop_sizes, missing, nearest, reform, reorder
+from strategies.core import FunctionStrategy, Rewrite, Strategy, depending, prints_as_call, seq
+from strategies.loops.nests import (
+    FOLD,
+    MAP,
+    at_loop,
+    inward,
+    kinds,
+    loop_sizes,
+    missing,
+    nearest,
+    reform,
+    reorder,
+)
 
 
+@prints_as_call
 def split_loop(number: int, size: int, name: str = "split_loop") -> Strategy:
     """The loop of that number as two: over blocks of `size`, and, inside, over the elements of a block.
 
@@ -44,9 +56,10 @@ def _remainder(name: str, term: Expr, number: int, size: int) -> Strategy | None
     if loop.value is None or loop.value % size == 0:
         return None
     reason = f"{size} does not divide {loop}, the size of loop {number}"
-    return Strategy(name, lambda t: Failure(name, t, reason))
+    return FunctionStrategy(name, lambda t: Failure(name, t, reason))
 
 
+@prints_as_call
 def tile(*sizes: int) -> Strategy:
     """The first loops of a nest, maps or folds, in tiles: tile(x, y) is the nest (m/x, n/y, x, y).
 
@@ -55,14 +68,16 @@ def tile(*sizes: int) -> Strategy:
     """
     splits = [split_loop(number, size, "tile") for number, size in reversed(list(enumerate(sizes, 1)))]
     outer, inner = range(1, 2 * len(sizes), 2), range(2, 2 * len(sizes) + 1, 2)
-    return Strategy("tile", seq(*splits, reorder(*outer, *inner)))
+    return FunctionStrategy("tile", seq(*splits, reorder(*outer, *inner)))
 
 
+@prints_as_call
 def tile_nd(dimensions: int, size: int) -> Strategy:
     """Tiles of one size in so many dimensions."""
     return tile(*[size] * dimensions)
 
 
+@prints_as_call
 def block(number: int, size: int) -> Strategy:
     """A reduction in blocks: the loop of that number, a fold, as a loop over blocks and one in them."""
     return split_loop(number, size, "block")

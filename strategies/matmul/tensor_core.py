@@ -33,11 +33,10 @@ from rise.expr import Expr, call
 from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
 from rise.types import shape
-from strategies import constraints
 from strategies.abstraction import with_parts_abstracted
-from strategies.bulk import stored_in_bulk
 from strategies.contiguity import contiguity_of
 from strategies.core import (
+    FunctionStrategy,
     Rewrite,
     Strategy,
     all_,
@@ -51,6 +50,7 @@ from strategies.core import (
     function,
     id_,
     normalize,
+    prints_as_call,
     recursive,
     repeat,
     seq,
@@ -58,12 +58,12 @@ from strategies.core import (
     try_,
 )
 from strategies.default import lowered
-from strategies.demands import PROGRAMS, TILES, Check, met
 from strategies.finished import finished
-from strategies.kernels import each_product_kernel
-from strategies.normal_forms import form_outward, fuse_once, view_inward
-from strategies.places import arguments, computes, in_inputs, mapped
-from strategies.products import (
+from strategies.matmul import constraints
+from strategies.matmul.bulk import stored_in_bulk
+from strategies.matmul.demands import PROGRAMS, TILES, Check, met
+from strategies.matmul.kernels import each_product_kernel
+from strategies.matmul.products import (
     NO_PRODUCT,
     NOT_BESIDE,
     NOT_IN_BULK,
@@ -80,10 +80,12 @@ from strategies.products import (
     rank,
     separate_prologue,
 )
-from strategies.rounding import rounded_up
+from strategies.matmul.rounding import rounded_up
+from strategies.matmul.split_k import over_blocks
+from strategies.matmul.staging import Copies, stage
+from strategies.normal_forms import form_outward, fuse_once, view_inward
+from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.settings import parameters_from
-from strategies.split_k import over_blocks
-from strategies.staging import Copies, stage
 
 VECTORS = (1, 2, 4, 8, 16)
 EPILOGUES = ("direct", "shared", "bulk")
@@ -150,6 +152,7 @@ class Placed(Parameters):
 flatten = seq(normalize(choice(a.FLATTEN_INNER, a.FLATTEN_PART, a.FLATTEN)), view_inward)
 
 
+@prints_as_call
 def in_zips(s: Rewrite) -> Strategy:
     """s at a zip in a component of the zip that a term is, or in one of its components."""
 
@@ -162,7 +165,7 @@ def in_zips(s: Rewrite) -> Strategy:
     def inside(term: Expr) -> Result:
         return choice(argument(component), function(argument(component)))(term)
 
-    return Strategy("in_zips", inside)
+    return FunctionStrategy("in_zips", inside)
 
 
 # maps in the components of a zip, and of the zips in these, fused with the map over it
@@ -171,17 +174,20 @@ fuse_tiles = repeat(choice(fuse_once, argument(in_zips(choice(ZIP_MAP_OUT_FIRST,
 in_tiles = seq(view_inward, fuse_tiles, try_(mapped(seq(view_inward, fuse_tiles))), view_inward)
 
 
+@prints_as_call
 def tile_output(rows: int, columns: int) -> Strategy:
     """2: the result by tiles; the two maps over tiles contain all there is to do for one."""
     return seq(m.TILE.with_sizes(bm=rows, bn=columns), arguments(3, in_tiles))
 
 
+@prints_as_call
 def tile_output_flat(rows: int, columns: int, across: Nat) -> Strategy:
     """2, with the tiles in one list, `across` of them side by side."""
     tile = m.TILE_FLAT.with_sizes(bm=rows, bn=columns, c=across)
     return seq(tile, arguments(4, seq(argument(in_tiles), flatten)))
 
 
+@prints_as_call
 def block_reduction(size: int) -> Strategy:
     """3: the sums in blocks of `size`, and the loop over blocks outside of the maps over elements."""
     return seq(
@@ -195,6 +201,7 @@ def block_reduction(size: int) -> Strategy:
     )
 
 
+@prints_as_call
 def at_step(s: Rewrite) -> Strategy:
     """s in the body of the outermost fold's step function."""
 
@@ -207,7 +214,7 @@ def at_step(s: Rewrite) -> Strategy:
     def two_bodies(term: Expr) -> Result:
         return at_child(0, lambda inner: at_child(0, s, inner), term)
 
-    return Strategy("at_step", run)
+    return FunctionStrategy("at_step", run)
 
 
 @parameters_from(Parameters)
@@ -242,7 +249,7 @@ def tensor_core(p: Parameters) -> Strategy:
     whole = schedule(p)
     if p.split_k > 1:
         whole = over_blocks(p.split_k, p.block[2], demands(p, PROGRAMS), whole, in_tiles)
-    return Strategy("tensor_core", finished(in_inputs(each_product_kernel(whole, lowered))))
+    return FunctionStrategy("tensor_core", finished(in_inputs(each_product_kernel(whole, lowered))))
 
 
 def validate(p: Parameters) -> None:
@@ -317,6 +324,7 @@ def validate(p: Parameters) -> None:
     constraints.check(constraints.Schedule.of(vars(p)), operand_bytes=1 if p.fragment[2] == 32 else 2)
 
 
+@prints_as_call
 def schedule(p: Parameters) -> Strategy:
     """Of a matrix; of an array of matrices, under the map over them, as blocks in the third dimension."""
     matrix = seq(
@@ -345,11 +353,13 @@ def schedule(p: Parameters) -> Strategy:
     return choice(matrix, batch)
 
 
+@prints_as_call
 def demands(p: Parameters, checks: tuple[Check, ...]) -> Strategy:
     """Whether a matrix around products, outlined, is one that the schedule can take; see `demands`."""
     return met(constraints.Schedule.of(vars(p)), p.copies if p.stages else None, checks)
 
 
+@prints_as_call
 def in_tiles_of(p: Placed) -> Strategy:
     """The schedule of a matrix that tiles divide, its products outlined."""
     return seq(
@@ -358,6 +368,7 @@ def in_tiles_of(p: Placed) -> Strategy:
     )
 
 
+@prints_as_call
 def without_prologue(p: Placed, computed: list[Expr], columns: Nat) -> Strategy:
     """The schedule of a program in which the operands that are computed are names."""
 
@@ -383,6 +394,7 @@ def _schedule(p: Placed, columns: Nat) -> Strategy:
     return seq(tile_output(p.block[0], p.block[1]), arguments(3, seq(mapped(mapped(in_block)), blocks)))
 
 
+@prints_as_call
 def workers_of_grid(p: Parameters) -> Strategy:
     """The blocks of a map over tiles: in clusters, and fewer than tiles."""
     persist = low.CLUSTERS_PERSIST if p.cluster > 1 else low.BLOCKS_PERSIST
@@ -394,6 +406,7 @@ def workers_of_grid(p: Parameters) -> Strategy:
     return seq(groups, top_down(clusters), staying)
 
 
+@prints_as_call
 def roles_of(p: Parameters) -> Strategy:
     """One warpgroup loads, the others compute."""
     consumers = (p.block[0] // p.warp[0]) * (p.block[1] // p.warp[1])
@@ -401,6 +414,7 @@ def roles_of(p: Parameters) -> Strategy:
     return everywhere(roles) if p.warp_specialised else id_
 
 
+@prints_as_call
 def direct_epilogue(p: Parameters) -> Strategy:
     """A block's tile: what is done with the product is done on its fragments, and stored from there."""
     with_epilogue = seq(
@@ -419,6 +433,7 @@ def direct_epilogue(p: Parameters) -> Strategy:
 kept_shared = s.KEEP_SHARED.with_sizes(p=8)
 
 
+@prints_as_call
 def shared_epilogue(p: Placed) -> Strategy:
     """A block's tile: the product goes through shared memory, so that all threads finish rows of it."""
     of_product = sliced_product(p) if p.slice_k > 1 else seq(product(p), to_workers(p), kept_shared)
@@ -434,6 +449,7 @@ INSTRUCTIONS = (
 )  # fmt: skip
 
 
+@prints_as_call
 def computing(s: Rewrite) -> Strategy:
     return seq(check(computes, "a map that computes"), s)
 
@@ -442,6 +458,7 @@ def computing(s: Rewrite) -> Strategy:
 in_warp = seq(everywhere(computing(low.MAP_SEQ_UNROLL)), everywhere(low.REDUCE_SEQ_UNROLL))
 
 
+@prints_as_call
 def to_level(name: str, rule: Rule) -> Strategy:
     """The outermost maps that compute become maps over a level, and those in what they are applied to."""
     return recursive(
@@ -457,12 +474,14 @@ to_warpgroups = to_level("to_warpgroups", low.MAP_WARP_GROUP)
 by_itself = to_level("by_itself", low.MAP_SEQ_UNROLL)  # there is one tile for each worker
 
 
+@prints_as_call
 def to_workers(p: Parameters) -> Strategy:
     if p.ping_pong > 1:
         return by_itself
     return to_warpgroups if p.uses_wgmma else to_warps
 
 
+@prints_as_call
 def warp_tiles(p: Parameters) -> Strategy:
     """TILE_FLAT in tiles of a warp, views moved inward in the part that is tiled."""
     wm, wn = p.warp
@@ -470,21 +489,25 @@ def warp_tiles(p: Parameters) -> Strategy:
     return seq(tile, arguments(4, seq(view_inward, flatten)))
 
 
+@prints_as_call
 def fragment_tiles(p: Parameters) -> Strategy:
     return seq(m.TILE.with_sizes(bm=p.fragment[0], bn=p.fragment[1]), arguments(3, view_inward))
 
 
+@prints_as_call
 def epilogue_tiles(p: Parameters) -> Strategy:
     """The tile of a block by warps and by fragments, the product being left as it is."""
     tiled = seq(warp_tiles(p), arguments(4, mapped(fragment_tiles(p))))
     return with_parts_abstracted(is_product, lambda _: tiled)
 
 
+@prints_as_call
 def product(p: Parameters) -> Strategy:
     """4 and 5: the product of a block: loop over k, warps, loop over fragments' k, instructions."""
     return seq(block_reduction(p.block[2]), sums(p), load_once(p))
 
 
+@prints_as_call
 def sums(p: Parameters) -> Strategy:
     """The sums of a block, held by warps as fragments from the first step to the last."""
     return seq(
@@ -494,6 +517,7 @@ def sums(p: Parameters) -> Strategy:
     )
 
 
+@prints_as_call
 def fragments(p: Parameters) -> Strategy:
     """A warp's part of a step, by instructions."""
     return seq(
@@ -503,6 +527,7 @@ def fragments(p: Parameters) -> Strategy:
     )
 
 
+@prints_as_call
 def load_once(p: Parameters) -> Strategy:
     if p.uses_wgmma:
         return everywhere(LOAD_FIRST) if p.load_once else id_
@@ -511,6 +536,7 @@ def load_once(p: Parameters) -> Strategy:
     return everywhere(t.LOAD_ONCE) if p.load_once else id_
 
 
+@prints_as_call
 def sliced_product(p: Parameters) -> Strategy:
     """The same with the steps of k shared out among `slice_k` times as many warps; their sums are added.
 

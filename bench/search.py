@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from bench.derive import program
 from bench.table import Candidate, Case, Subject, Table
-from rise.check.program import Program, load
 from rise.check.specialise import specialise
 from rise.errors import UsageError
 from rise.expr import Expr
@@ -18,11 +16,8 @@ from strategies.search.hardware import for_target
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
 from strategies.search.space import Point, Ranked, candidates, ranked, varied
-from strategies.search.store import lookup
+from strategies.search.store import Record, lookup, read
 from strategies.search.trials import Trials
-
-if TYPE_CHECKING:
-    from strategies.search.store import Record
 
 
 @dataclass(frozen=True)
@@ -53,8 +48,6 @@ class Search:
 
     def is_news(self, record: Record, path: Path) -> bool:
         """Whether a file does not say that already."""
-        from strategies.search.store import read
-
         return not path.is_file() or record not in read(path)
 
     def ranked(self, count: int) -> list[Ranked]:
@@ -78,12 +71,7 @@ class Search:
 def search(
     file: Path, definition: str, sizes: Mapping[str, int], target: str, strategy: str, store: str
 ) -> Search:
-    return Search(data_flow(specialise(_program(file)[definition], dict(sizes))), target, strategy, store)
-
-
-@cache
-def _program(file: Path) -> Program:
-    return load(file)
+    return Search(data_flow(specialise(program(file)[definition], dict(sizes))), target, strategy, store)
 
 
 def candidate(point: Point) -> Candidate:

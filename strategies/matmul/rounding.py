@@ -26,10 +26,20 @@ from rise.nat import Nat, constant
 from rise.types import Array, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
-from strategies.core import Rewrite, Strategy, choice, depending, id_, normalize, seq, top_down
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    choice,
+    depending,
+    id_,
+    normalize,
+    prints_as_call,
+    seq,
+    top_down,
+)
+from strategies.matmul.products import at_products, is_product, length
+from strategies.matmul.staging import WIDEST, Copies
 from strategies.places import arguments
-from strategies.products import at_products, is_product, length
-from strategies.staging import WIDEST, Copies
 
 LEAST_ASYNCHRONOUS = 4  # bytes
 
@@ -44,6 +54,7 @@ def missing(size: Nat | None, tile: int) -> int:
     return -size.value % tile if size is not None and size.value is not None else 0
 
 
+@prints_as_call
 def rounded_up(
     block: tuple[int, int, int], copies: Copies | None, schedule: Callable[[Nat], Rewrite]
 ) -> Strategy:
@@ -77,6 +88,7 @@ def rounded_up(
     return depending(make)
 
 
+@prints_as_call
 def sums(depth: int) -> Strategy:
     """A product's sums up to the next multiple of the tile."""
 
@@ -87,6 +99,7 @@ def sums(depth: int) -> Strategy:
     return depending(make)
 
 
+@prints_as_call
 def longer_operands(depth: int) -> Strategy:
     """The same, with zeros behind the rows of the two matrices, or behind their columns as they lie."""
     longer = seq(sums(depth), PRODUCT_ROWS, normalize(pad.PAD_COLUMNS))

@@ -13,18 +13,19 @@ from rewrites.split_k import PRODUCT_IN_SLICES
 from rise.expr import Expr, call
 from rise.types import Space
 from strategies.abstraction import outermost_parts, with_parts_abstracted
-from strategies.core import Rewrite, Strategy, argument, check, choice, depending, seq
+from strategies.core import Rewrite, Strategy, argument, check, choice, depending, prints_as_call, seq
 from strategies.default import GRID, LOOP, folds, written
+from strategies.matmul.products import at_parts, at_products, length, outline
+from strategies.matmul.rounding import longer_operands
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
-from strategies.products import at_parts, at_products, length, outline
-from strategies.rounding import longer_operands
 
 NAME = "split_k"
 ARRAY = "the sums of an array of products would be in memory one product at a time"
 GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
 
 
+@prints_as_call
 def over_blocks(slices: int, depth: int, legal: Rewrite, batched: Rewrite, fuse: Rewrite) -> Strategy:
     """The sums of a product in so many slices; `batched` is for the array of their products.
 

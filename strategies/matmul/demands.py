@@ -15,15 +15,15 @@ from rise.expr import Apply, Expr, Identifier, Lambda, call, substitute, subterm
 from rise.instructions import Family, family
 from rise.nat import Nat
 from rise.types import Array, Scalar, shape
-from strategies import constraints
 from strategies.abstraction import outermost_parts
-from strategies.constraints import Schedule
 from strategies.contiguity import Contiguity, Known, contiguity_of
-from strategies.core import Strategy
+from strategies.core import FunctionStrategy, Strategy, prints_as_call
+from strategies.matmul import constraints
+from strategies.matmul.constraints import Schedule
+from strategies.matmul.products import is_product, length, operands
+from strategies.matmul.rounding import row_of
+from strategies.matmul.staging import WIDEST, Copies
 from strategies.places import outermost_part
-from strategies.products import is_product, length, operands
-from strategies.rounding import row_of
-from strategies.staging import WIDEST, Copies
 
 ORDINAL = ("first", "second")
 WMMA_START, WMMA_ROWS = 32, 16  # bytes that tiles start at, and that their rows are apart, multiples of
@@ -68,6 +68,7 @@ class Subject:
         return family(self.schedule.fragment) is Family.WMMA
 
 
+@prints_as_call
 def met(schedule: Schedule, copies: Copies | None, checks: tuple[Check, ...]) -> Strategy:
     """Nothing, where all demands are met; else a failure with the first one that is not."""
 
@@ -78,7 +79,7 @@ def met(schedule: Schedule, copies: Copies | None, checks: tuple[Check, ...]) ->
                 return Failure("tensor_core", term, found.reason, part=found.part, hint=found.hint)
         return Success(term)
 
-    return Strategy("demands", run)
+    return FunctionStrategy("demands", run)
 
 
 # --- which programs ---------------------------------------------------------------------------------------

@@ -5,14 +5,15 @@ from __future__ import annotations
 from rewrites import blocks as b
 from rise.expr import Expr
 from rise.types import Array, Scalar
-from strategies.blocks import power_of_two, refuse
-from strategies.core import Rewrite, Strategy, depending
+from strategies.core import FunctionStrategy, Rewrite, Strategy, depending, prints_as_call
 from strategies.evaluation import is_expression
 from strategies.finished import finished
+from strategies.memory_bound.blocks import power_of_two, refuse
+from strategies.memory_bound.transposition import tiled
 from strategies.places import in_inputs
-from strategies.transposition import tiled
 
 
+@prints_as_call
 def stencil(threads: tuple[int, int] = (8, 32), rows: int = 4, vector: int = 4) -> Strategy:
     """A matrix of independent elements: blocks of threads, by rows and columns; each computes a few rows.
 
@@ -32,4 +33,4 @@ def stencil(threads: tuple[int, int] = (8, 32), rows: int = 4, vector: int = 4) 
             case _:
                 return refuse("stencil", "expected a matrix whose elements are computed each by itself")
 
-    return Strategy("stencil", finished(in_inputs(depending(chosen))))
+    return FunctionStrategy("stencil", finished(in_inputs(depending(chosen))))
