@@ -182,7 +182,7 @@ def _assembled(program: OpenProgram) -> HostProgram:
 
 def over_sizes(type_: Data, sizes: Solution) -> Data:
     """A type over the sizes that the caller knows."""
-    return substitute_type(type_, sizes)  # type: ignore[return-value]  # data stays data
+    return substitute_type(type_, sizes)
 
 
 def result_of(program: Expr) -> Data:

@@ -70,13 +70,13 @@ class HostProgram:
         solution: dict[Atom, Nat] = {NatVariable(n): constant(v) for n, v in values.items()}
 
         def concrete(variable: i.Variable) -> i.Variable:
-            return replace(variable, type=substitute_type(variable.type, solution))  # type: ignore[arg-type]  # data
+            return replace(variable, type=substitute_type(variable.type, solution))
 
         launches = tuple(_launch(kernel, values, concrete) for kernel in self.kernels)
         temporaries = [replace(t, variable=concrete(t.variable)) for t in self.temporaries]
         return HostCall(
-            tuple((name, substitute_type(type_, solution)) for name, type_ in self.inputs),  # type: ignore[misc]  # data
-            substitute_type(self.output, solution),  # type: ignore[arg-type]  # data
+            tuple((name, substitute_type(type_, solution)) for name, type_ in self.inputs),
+            substitute_type(self.output, solution),
             tuple(map(concrete, self.outputs)),
             tuple(map(concrete, self.parameters)),
             launches,

@@ -11,23 +11,25 @@ from rise.check.difference import shown
 from rise.check.inference import Inference
 from rise.check.scope import CONSTANTS, INFIX, UNARY, Scope, annotation, to_kind, unknown_value
 from rise.errors import ScopeError, TypeMismatch
-from rise.expr import (
-    Apply,
-    DependentLambda,
-    Expr,
-    Identifier,
-    Lambda,
-    Literal,
-    Primitive,
-    apply,
-)
+from rise.expr import Apply, DependentLambda, Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.primitives.declare import lookup
 from rise.primitives.declare import primitive as declared
 from rise.source import Span
 from rise.syntax import surface as s
 from rise.syntax.foreign_idioms import element_hint
 from rise.syntax.resolve import APPLICATIONS
-from rise.types import BOOL, SCALARS, Dependent, Function, Kind, Pair, Parameter, Type, substitute_type
+from rise.types import (
+    BOOL,
+    SCALARS,
+    Dependent,
+    Function,
+    Kind,
+    Pair,
+    Parameter,
+    Type,
+    as_data,
+    substitute_type,
+)
 
 
 class Elaborator(Inference):
@@ -45,7 +47,7 @@ class Elaborator(Inference):
             return dependent_arguments.primitive(self, node.name, (), scope, node.span)[0]
         if node.name in SCALARS:
             cast = dependent_arguments.primitive(self, "cast", (), scope, node.span)[0]
-            self.unifier.unify(cast.arguments[1], SCALARS[node.name], node.span)  # type: ignore[union-attr, arg-type]
+            self.unifier.unify(as_data(cast.arguments[1]), SCALARS[node.name], node.span)
             return cast
         if self.pattern_variables is not None:
             return replace(self._pattern_variable(node, self.pattern_variables), origin=node.span)
