@@ -106,7 +106,7 @@ def check_natural(name: str, value: int) -> None:
     """A size is a natural number, and no absurd one."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
         shown = written(value) if isinstance(value, int) else value
-        raise UsageError("R0407", f"the size {name}={shown} is no natural number up to 2^40")
+        raise UsageError("R0407", f"the size {name}={shown} is not a natural number up to 2^40")
 
 
 def check_constraint(name: str, constraint: Constraint, sizes: Mapping[str, int]) -> None:
