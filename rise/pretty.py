@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isinf, isnan
 
-from rise.document import Document, concat, render
+from rise.document import SPACE, Document, concat, group, indented, render
 from rise.expr import (
     Apply,
     Definition,
@@ -100,10 +100,10 @@ def _definition(definition: Definition, annotated: frozenset[int], width: int) -
     body, start = definition.body, f"def {definition.name}"
     printer = Printer(_names(body), annotated)
     if not definition.parameters and isinstance(_below_dependent(body), Lambda):
-        document = layout.definition(start, printer.expression(body, annotate=True), None)
+        document = group(start, " = ", printer.expression(body, annotate=True))
     else:
         start = f"{start}: {show_scheme(definition.scheme)}"
-        document = layout.definition(start, printer.expression(body))
+        document = group(start, " =", indented(SPACE, printer.expression(body)))
     return render(document, width)
 
 
@@ -195,7 +195,7 @@ class Printer:
         # a list in parentheses may be taken for a pair, except outermost
         grouped = shows and (annotate or len(parameters) == 1)
         together = layout.parameters(parameters) if grouped else ", ".join(parameters)
-        return layout.abstraction("fun(", together, self.expression(body))
+        return group("fun(", together, " =>", indented(SPACE, self.expression(body)), ")")
 
     def _dependent_function(self, expr: DependentLambda, annotate: bool) -> Document:
         parameters: list[str] = []
@@ -204,7 +204,7 @@ class Printer:
             parameters.append(f"{body.name}: {body.kind.value}")
             body = body.body
         start = layout.parameters(parameters)
-        return layout.abstraction("depFun(", start, self.expression(body, annotate=annotate))
+        return group("depFun(", start, " =>", indented(SPACE, self.expression(body, annotate=annotate)), ")")
 
     # --- applications ---
 
