@@ -57,12 +57,12 @@ def call_arguments(documents: Sequence[Document], in_place: bool) -> Document:
     return group("(", indented(NOTHING, join(concat(",", SPACE), documents)), ")")
 
 
-def chain(start: Document, stages: Sequence[Document], in_place: Sequence[bool]) -> Document:
-    """`x |> f |> g`, on one line or a line each; `in_place` says which have a function in them.
+def chain(start: Document, stages: Sequence[Document], hugged: bool) -> Document:
+    """`x |> f |> g`, on one line or a line each.
 
-    A short chain that ends in a function written in place is broken inside that one only.
+    A short chain that ends in a function written in place may be broken inside that one only: `hugged`.
     """
-    if in_place[-1] and not any(in_place[:-1]) and len(stages) <= 2:
+    if hugged:
         return concat(join(" ", [start, *stages]))
     return group(join(SPACE, [start, *stages]))
 

@@ -230,7 +230,9 @@ class Printer(TypePrinter):
         for stage in stages:
             before = in_front(self.comments.before(start_of(stage.span)))
             documents.append(concat(*before, operator, self.expression(stage, level)))
-        return layout.chain(start, documents, [_is_in_place(stage) for stage in stages])
+        *others, last = stages
+        hugged = len(stages) <= 2 and _is_in_place(last) and not any(map(_has_function, others))
+        return layout.chain(start, documents, hugged)
 
 
 def _spells(written: str, value: float) -> bool:
@@ -246,6 +248,15 @@ def _in_place(arguments: Sequence[s.Surface]) -> bool:
     """Whether the last argument is a function, and nothing else may need two lines."""
     *others, last = arguments
     return isinstance(last, FUNCTIONS) and all(isinstance(a, s.Name | s.Number | s.Operator) for a in others)
+
+
+def _has_function(stage: s.Surface) -> bool:
+    """Whether a function is written in place among the arguments of a stage of a chain, or is the stage."""
+    while isinstance(stage, s.Call):
+        if any(isinstance(argument, FUNCTIONS) for argument in stage.arguments):
+            return True
+        stage = stage.function
+    return isinstance(stage, FUNCTIONS)
 
 
 def _is_in_place(stage: s.Surface) -> bool:

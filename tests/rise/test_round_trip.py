@@ -214,8 +214,8 @@ def test_a_short_form_is_the_program_of_the_paper(short, paper):
 
 def test_types_are_shown_only_where_they_are_needed():
     shown = show_definition(check_text(PROGRAMS["an index whose size nothing else says"])["it"])
-    assert shown == "def it: 7.i32 = generate(fun(i => indexToInt(i)))"
-    text = "def it = fun((xs: 4.f32) => generate(fun((i: Idx[4]) => xs |> idx(i))))"
+    assert shown == "def it: 7.i32 = generate(i => indexToInt(i))"
+    text = "def it(xs: 4.f32) = generate((i: Idx[4]) => xs |> idx(i))"
     assert show_definition(check_text(text)["it"]) == text.replace("(i: Idx[4])", "i")
     fragment = check_text(PROGRAMS["a fragment"])["it"]
     assert "Fragment[16, 16, 8, f32, Accum]" in show_definition(fragment)
