@@ -37,6 +37,7 @@ from rise.expr import Primitive, inline, subterms  # noqa: E402
 from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
+from rise.syntax.format import format_expression  # noqa: E402
 from strategies.tensor_core import tensor_core  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
@@ -232,7 +233,7 @@ def _meanings(result: Success, other: Success) -> str:
 def _meaning(rule: Rule | Computed) -> str:
     if rule.meaning or isinstance(rule, Computed):
         return rule.meaning
-    return f"`{rule.left}` is `{rule.right}`.".replace("|", "\\|")
+    return f"`{format_expression(rule.left)}` is `{format_expression(rule.right)}`.".replace("|", "\\|")
 
 
 # of an instruction with very many registers: those between the first and the last

@@ -170,7 +170,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0724": "A vector, or an asynchronous copy, moves 4, 8 or 16 bytes at once, side by side and from an "
     "aligned place on. Choose width and layout so that rows are multiples of it.",
     "R0725": "The load of `reducePipelined` is a function written in place, which says what is copied into "
-    "Shared memory, as `fun(x => copyAsync(x))` does.",
+    "Shared memory, as `x => copyAsync(x)` does.",
     "R0726": "An intermediate result that is too large for each thread to keep has to be computed by the "
     "whole grid, before any of it is read: by a kernel of its own. `toMem(Global)` outside of all maps and "
     "folds makes one; inside of them each turn would need its own kernel.",
