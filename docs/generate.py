@@ -138,7 +138,7 @@ def block(text: str, language: str = "") -> str:
 def source(file: str, name: str) -> str:
     """A definition as it stands in its file, with the comment before it."""
     parts = (ROOT / "examples" / file).read_text(encoding="utf-8").split("\n\n")
-    return next(part for part in parts if f"def {name} " in part or f"def {name}:" in part)
+    return next(part for part in parts if re.search(rf"def {name}\b", part))
 
 
 # --- pages ------------------------------------------------------------------------------------------
