@@ -39,6 +39,7 @@ from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
 from strategies.matmul.tensor_core import tensor_core  # noqa: E402
+from rise.syntax.format import format_expression  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
 LARGE = {"m": 4096, "n": 4096, "k": 4096}
@@ -138,7 +139,7 @@ def block(text: str, language: str = "") -> str:
 def source(file: str, name: str) -> str:
     """The text of a definition in its file, with the comment before it."""
     parts = (ROOT / "examples" / file).read_text(encoding="utf-8").split("\n\n")
-    return next(part for part in parts if f"def {name} " in part or f"def {name}:" in part)
+    return next(part for part in parts if re.search(rf"def {name}\b", part))
 
 
 # --- pages ------------------------------------------------------------------------------------------
@@ -232,7 +233,7 @@ def _meanings(result: Success, other: Success) -> str:
 def _meaning(rule: Rule | Computed) -> str:
     if rule.meaning or isinstance(rule, Computed):
         return rule.meaning
-    return f"`{rule.left}` is `{rule.right}`.".replace("|", "\\|")
+    return f"`{format_expression(rule.left)}` is `{format_expression(rule.right)}`.".replace("|", "\\|")
 
 
 # of an instruction with very many registers: those between the first and the last

@@ -80,7 +80,7 @@ COMPILE = [
 ]
 INCLUDE = ["-isystem", str(HEADERS), "-x", "c++", "-"]
 LINK = ["-shared", "-fPIC"]
-# A launch with few threads spends its time in the compiler, which is several times faster without optimising;
+# A launch with few threads spends its time in the compiler, which is faster without optimising;
 # the kernel takes two to three times as long.
 FEW, FAST, SLOW = 4096, "-O1", "-O0"
 

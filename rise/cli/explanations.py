@@ -79,7 +79,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "`iterate` repeat.",
     "R0214": "A size is divided by zero.",
     "R0301": "Two types have to be equal and are not: what the context expects, and what stands there.",
-    "R0302": "A type would have to contain itself, as in `fun(x => x(x))`.",
+    "R0302": "A type would have to contain itself, as in `x => x(x)`.",
     "R0303": "Arrays and pairs hold data, not functions.",
     "R0304": "Something that is not a function is applied, or a function is given too many arguments.",
     "R0305": "A number stands where the context needs another type than a number.",
@@ -88,7 +88,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0308": "`+`, `<`, `exp` … are for single numbers. `map` applies them to the elements of an array. A "
     "definition that uses them on a type variable asks that the type be one of numbers.",
     "R0309": "A function written in place has more or fewer parameters than its place wants. A list of "
-    "parameters in parentheses, `fun((x, y) => …)`, takes a pair apart where one argument is wanted.",
+    "parameters in parentheses, `(x, y) => …`, takes a pair apart where one argument is wanted.",
     "R0310": "A pattern `(x, y)` takes a pair apart, and its value is not a pair.",
     "R0311": "The type of something outside of a function depends on a size that only the function knows, as "
     "in `iterate(k)(depFun((l: Nat) => …))`, where elements may not depend on l.",
@@ -170,7 +170,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0724": "A vector, or an asynchronous copy, moves 4, 8 or 16 bytes at once, side by side and from an "
     "aligned place on. Choose width and layout so that rows are multiples of it.",
     "R0725": "The load of `reducePipelined` is a function written in place, which says what is copied into "
-    "Shared memory, as `fun(x => copyAsync(x))` does.",
+    "Shared memory, as `x => copyAsync(x)` does.",
     "R0726": "An intermediate result that is too large for each thread to keep has to be computed by the "
     "whole grid, before any of it is read: by a kernel of its own. `toMem(Global)` outside of all maps and "
     "folds makes one; inside of them each turn would need its own kernel.",

@@ -141,7 +141,7 @@ class _Pipeline:
     def _body(self) -> Lambda:
         if not isinstance(self.load, Lambda):
             message = "the load of a pipeline is to be written as a function"
-            raise TranslationError("R0725", message, self.call.origin, "`fun(x => copyAsync(x))`")
+            raise TranslationError("R0725", message, self.call.origin, "`x => copyAsync(x)`")
         return self.load
 
     def _loaded(self, load: Lambda, stages: Nat) -> Loaded:
