@@ -1,4 +1,4 @@
-"""How often a part of a kernel was executed before: a number, of the loops around it."""
+"""How often a part of a kernel was executed before, in terms of the indices of the loops around it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Use = Callable[[i.Command, Nat], i.Command]
 
 
 def with_turns(command: i.Command, launch: Launch, use: Use, turn: Nat = constant(0)) -> i.Command:
-    """`use` of each command, outermost first, and of how often it was executed before by the same worker."""
+    """Applies `use` to each command, outermost first, with its number of earlier executions by its worker."""
     command, inside = use(command, turn), turn
     match command:
         case i.For(index, count) if count != constant(1):
