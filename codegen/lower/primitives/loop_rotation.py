@@ -1,12 +1,11 @@
-"""A pipeline into registers inside of a pipeline into shared memory: its first load is carried over.
+"""Loop rotation, for a pipeline into registers inside a pipeline into shared memory.
 
-The inner pipeline's step k begins with loads of its first element, and ends with a computation that needs
-no memory any more. As one loop that is
+Step k of the outer pipeline begins with the inner pipeline's first load, and ends with its last computation,
+which needs no memory. Rotating the outer loop overlaps that computation with the first load of the next step:
 
     for k < n. (first k ; middle k ; last k)   =   first 0 ; for k < n. (middle k ; first (k+1) ; last k)
 
-so registers are filled for the next step of the outer pipeline while the last element of this one is
-computed with. The slots that `first` fills must not be those that `last` reads.
+The slots that `first` fills must not be those that `last` reads.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Carried:
 
 
 def carried(translator: Translator, step: i.Command) -> Carried | None:
-    """The parts of a step that is a pipeline into registers; None where it is anything else."""
+    """The parts of a step that is a pipeline into registers; None for any other step."""
     match step:
         case i.ParallelFor(level, _, index, workers) if level is i.Level.WARP:
             inner = carried(translator, step.body)
@@ -65,7 +64,7 @@ def _split(first: i.For, loop: i.For) -> Carried | None:
 def _for_all(
     translator: Translator, loop: i.ParallelFor, inner: Carried, index: str, workers: Nat
 ) -> Carried:
-    """Each part by all workers of a level, registers being arrays of what each of them has."""
+    """Each part, executed by all workers of a level, each with its own share of the registers."""
     registers = tuple(replace(new, type=Array(workers, new.type)) for new in inner.registers)
     types = {new.name: new.type for new in inner.registers}
 
@@ -78,7 +77,7 @@ def _for_all(
 
 
 def at_index(command: i.Command, name: str, value: Nat) -> i.Command:
-    """A part of the step for another value of the index."""
+    """The part of a step at another value of the index."""
     return _substituted(command, {NatVariable(name): value})
 
 
