@@ -182,7 +182,7 @@ def test_a_ring_does_not_keep_warps_apart(slots: int, ahead: int) -> None:
     with pytest.raises(TranslationError) as refused:
         inserted(i.ParallelFor(Level.WARP, 0, "w", constant(2), inner), Launch(block=(64, 1, 1)))
     assert refused.value.code == "R0718"
-    assert refused.value.message == "warps would have to wait for each other inside of mapWarp, for `tile`"
+    assert refused.value.message == "warps would have to synchronise inside mapWarp because of `tile`"
     alone = i.ParallelFor(Level.WARP, 0, "w", constant(1), inner)
     assert of_scope(inserted(alone, Launch(block=(32, 1, 1))), Scope.BLOCK) == 0
 

@@ -90,7 +90,7 @@ WRONG = {
         i.sequence(shared(i.Skip()), loop(i.Assign(at("tile", "k"), ZERO))),
         "`tile` is not in scope",
     ),
-    "an index that hides another": (loop(loop(i.Assign(at("ys", "k"), ZERO))), "hides another `k`"),
+    "an index that hides another": (loop(loop(i.Assign(at("ys", "k"), ZERO))), "shadows another `k`"),
     "a buffer that hides another": (shared(shared(i.Skip())), "hides another `tile`"),
     "too many indices": (loop(loop(i.Assign(at("ys", "k", "j"), ZERO), "j")), "has 2 indices"),
     "another element type": (
