@@ -37,7 +37,7 @@ Builds = Callable[[Expr, str], int]
 
 
 @runtime_checkable
-class Choosing(Protocol):
+class CandidateStrategy(Protocol):
     """A strategy with several candidates, which takes the first that builds."""
 
     def first_that(self, builds: Builds) -> Strategy: ...
@@ -87,7 +87,7 @@ def compile(
                 resources_of(made, target, spills)
             return made.shared_bytes
 
-        which = strategy.first_that(builds) if isinstance(strategy, Choosing) else strategy
+        which = strategy.first_that(builds) if isinstance(strategy, CandidateStrategy) else strategy
         return assembled(_lowered(term, which))
 
     made = _host_program(program, lowered, sizes or {}, runtime, name)

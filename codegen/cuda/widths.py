@@ -175,16 +175,16 @@ def _combined(operator: str, a: Interval, b: Interval) -> Interval:
 def widened(value: Nat, ranges: Ranges, indices: Scalar) -> Tree:
     """A size, with registers converted to the index type wherever C would use too few bits, or would compare
     or divide a negative number as unsigned."""
-    return _Typing(ranges, indices).typed(tree(value))[0]
+    return _Typer(ranges, indices).typed(tree(value))[0]
 
 
 def comparison(value: Nat, bound: Nat, ranges: Ranges, indices: Scalar) -> Tree:
     """value < bound, in the same way."""
-    return _Typing(ranges, indices).typed(Binary("<", tree(value), tree(bound)))[0]
+    return _Typer(ranges, indices).typed(Binary("<", tree(value), tree(bound)))[0]
 
 
 @dataclass(frozen=True)
-class _Typing:
+class _Typer:
     """Expressions with their C types `int`, `unsigned` or `long long`."""
 
     ranges: Ranges

@@ -14,7 +14,7 @@ from codegen.cuda.widths import C_NAMES, HOLDS, spans
 from codegen.ir import imperative as i
 from codegen.ir.launch import Launch, check_grid, number
 from codegen.ir.runtime_sizes import LARGEST_COUNT, counts, index_type
-from codegen.passes.allocate import Region, first_gap
+from codegen.passes.allocate import Region, first_fit
 from codegen.passes.split_kernels import Temporary
 from rise.check.specialise import Shape, check_constraint, check_natural, sizes_from_shapes
 from rise.check.symbolic import RuntimeSize
@@ -229,7 +229,7 @@ def _placed(temporaries: Sequence[Temporary]) -> Iterator[Placed]:
         others = [p for p in done if live.overlaps(Region(p.temporary.first, p.temporary.last + 1))]
         size = bytes_of(temporary.variable.type)
         taken = sorted((p.bytes.start, p.bytes.end) for p in others)
-        start = first_gap(taken, size, ALIGNMENT)
+        start = first_fit(taken, size, ALIGNMENT)
         done.append(Placed(temporary, Region(start, start + size)))
     yield from done
 

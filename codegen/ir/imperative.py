@@ -367,7 +367,7 @@ class WarpSpecialise:
     consume: Command
     producers: int
     consumers: int
-    turn: str = ""
+    execution: str = ""
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
@@ -381,7 +381,7 @@ class Ring:
 
     setup: Command
     body: Command
-    turn: str
+    execution: str
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
@@ -501,7 +501,7 @@ class ParallelFor:
     body: Command
     origin: Origin = field(default=None, compare=False, repr=False)
     most: int = 0
-    turn: str = ""
+    execution: str = ""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ PARTIAL = frozenset({"div", "mod", "pow"})
 
 
 @dataclass(frozen=True)
-class Stored:
+class Definition:
     """A scalar variable and its value."""
 
     name: str
@@ -39,31 +39,31 @@ class ScalarTemporaries:
     """The scalar temporaries of one command. `taken` are the names in use in the kernel.
 
     guards: the conditions under which the current expression is evaluated, outermost first
-    written: pairs (value, bound): the command writes only where value < bound for all of them
+    write_guards: pairs (value, bound): the command writes only where value < bound for all of them
     ranges: the ranges of the scalars that are indices
     """
 
     taken: set[str] = field(default_factory=set)
     guards: tuple[i.Expression, ...] = ()
-    written: list[tuple[Nat, Nat]] = field(default_factory=list)
+    write_guards: list[tuple[Nat, Nat]] = field(default_factory=list)
     ranges: dict[str, tuple[Nat, Nat]] = field(default_factory=dict)
-    pending: list[Stored] = field(default_factory=list)
-    known: dict[tuple[i.Expression, tuple[i.Expression, ...]], i.Access] = field(default_factory=dict)
+    definitions: list[Definition] = field(default_factory=list)
+    cache: dict[tuple[i.Expression, tuple[i.Expression, ...]], i.Access] = field(default_factory=dict)
 
     def scalar(self, stem: str, value: i.Expression) -> i.Access:
         """The variable that holds a value; shared by equal values under equal conditions."""
         guards = () if is_total(value) else self.guards
         key = (value, guards)
-        if key not in self.known:
+        if key not in self.cache:
             type_: Data = value.type
             guarded = value
             for number in reversed(range(len(guards))):
                 condition = self._condition(number)
                 guarded = i.Operator("select", (condition, guarded, i.Number(0, type_)), type_)
             name = self.fresh(stem)
-            self.pending.append(Stored(name, guarded, type_))
-            self.known[key] = i.Access(name, (), type_)
-        return self.known[key]
+            self.definitions.append(Definition(name, guarded, type_))
+            self.cache[key] = i.Access(name, (), type_)
+        return self.cache[key]
 
     def _condition(self, number: int) -> i.Expression:
         """A guard, by name unless it is a comparison of indices."""
@@ -102,20 +102,20 @@ class ScalarTemporaries:
         """The facts, extended by the ranges of the indices."""
         return Facts({**facts.ranges, **self.ranges}, facts.divisible) if self.ranges else facts
 
-    def only(self, value: Nat, bound: Nat) -> None:
+    def restrict(self, value: Nat, bound: Nat) -> None:
         """Restricts the command's writes to value < bound."""
-        if (value, bound) not in self.written:
-            self.written.append((value, bound))
+        if (value, bound) not in self.write_guards:
+            self.write_guards.append((value, bound))
 
-    def implied(self, value: Nat, bound: Nat) -> bool:
+    def write_implies(self, value: Nat, bound: Nat) -> bool:
         """Whether the command has effects only where value < bound, so that scalars may assume it, too."""
-        return (value, bound) in self.written and value.variables.isdisjoint(self.ranges)
+        return (value, bound) in self.write_guards and value.variables.isdisjoint(self.ranges)
 
-    def partly_written(self, names: set[str]) -> bool:
+    def write_depends_on(self, names: set[str]) -> bool:
         """Whether a condition of the write depends on one of these indices."""
-        return any(not value.variables.isdisjoint(names) for value, _ in self.written)
+        return any(not value.variables.isdisjoint(names) for value, _ in self.write_guards)
 
-    def mentions(self, names: set[str]) -> bool:
+    def depends_on(self, names: set[str]) -> bool:
         """Whether a scalar is computed from one of these indices."""
         found: set[str] = set()
 
@@ -123,8 +123,8 @@ class ScalarTemporaries:
             found.update(value.variables)
             return value
 
-        for stored in self.pending:
-            i.rebuild(stored.value, Nat, see)
+        for definition in self.definitions:
+            i.rebuild(definition.value, Nat, see)
         return not found.isdisjoint(names)
 
     @contextmanager
@@ -134,16 +134,16 @@ class ScalarTemporaries:
         yield
         self.guards = outer
 
-    def before(self, make: Callable[[], i.Command]) -> i.Command:
+    def enclose(self, make: Callable[[], i.Command]) -> i.Command:
         """The command, inside the declarations of the temporaries that its construction required."""
         command = make()
-        data = [guard for guard in self.written if not guard[0].variables.isdisjoint(self.ranges)]
+        data = [guard for guard in self.write_guards if not guard[0].variables.isdisjoint(self.ranges)]
         command = _when(data, command)
-        for stored in reversed(self.pending):
-            assigned = i.Assign(i.Access(stored.name, (), stored.type), stored.value)
-            command = i.New(Space.LOCAL, stored.name, stored.type, i.sequence(assigned, command))
-        command = _when([guard for guard in self.written if guard not in data], command)
-        for part in (self.pending, self.known, self.ranges, self.written):
+        for definition in reversed(self.definitions):
+            assigned = i.Assign(i.Access(definition.name, (), definition.type), definition.value)
+            command = i.New(Space.LOCAL, definition.name, definition.type, i.sequence(assigned, command))
+        command = _when([guard for guard in self.write_guards if guard not in data], command)
+        for part in (self.definitions, self.cache, self.ranges, self.write_guards):
             part.clear()
         return command
 

@@ -62,7 +62,7 @@ def _lines(command: i.Command) -> Iterator[str]:
                 yield f"counter({counter.name} = ({start} + {counted}) mod {modulus})"
             yield from _block(f"for({index} < {show_nat(count)}{', unroll' if unroll else ''})", body)
         case i.ParallelFor(level, dimension, index, count, body):
-            one = ", ping-pong" if command.turn else ""
+            one = ", ping-pong" if command.execution else ""
             head = f"parFor({level.value} {dimension}, {index} < {show_nat(count)}{one})"
             yield from _block(head, body)
         case i.New(space, name, type_, body):

@@ -64,7 +64,7 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
     for buffer in sorted(buffers, key=lambda b: b.live.start):
         others = [b for b in buffers if b.name in offsets and b.live.overlaps(buffer.live)]
         taken = sorted((offsets[b.name], offsets[b.name] + b.bytes) for b in others)
-        offsets[buffer.name] = first_gap(taken, buffer.bytes, buffer.alignment)
+        offsets[buffer.name] = first_fit(taken, buffer.bytes, buffer.alignment)
     used = max((offsets[b.name] + b.bytes for b in buffers), default=0)
     if used > SHARED_LIMIT:
         raise TranslationError(
@@ -81,7 +81,7 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
     return replace(function, body=place(function.body)), replace(launch, shared_bytes=used)
 
 
-def first_gap(taken: list[tuple[int, int]], size: int, alignment: int) -> int:
+def first_fit(taken: list[tuple[int, int]], size: int, alignment: int) -> int:
     """The lowest aligned start of `size` bytes that do not overlap a taken range."""
     start = 0
     for lower, upper in taken:
@@ -141,10 +141,10 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
                 live = everything
             elif _stored_in_bulk(command):
                 # bulk stores read the buffer until their wait, which is at the end or before the next write
-                again = next((extent(c) for c in around if goes_around(c, launch)), live)
+                again = next((extent(c) for c in around if is_repeated(c, launch)), live)
                 live = Region(min(live.start, again.start), everything.end)
             copies = _copies(owner, launch) if owner else 1
-            worker = _number(owner, launch) if owner else constant(0)
+            worker = _worker_number(owner, launch) if owner else constant(0)
             alignment = _alignment(command.layout)
             size = -(-bytes_of(command.type, command.origin) // alignment) * alignment
             yield Buffer(command.name, size, copies, worker, live, alignment)
@@ -161,7 +161,7 @@ def _stored_in_bulk(new: i.New) -> bool:
     )
 
 
-def goes_around(command: i.Command, launch: Launch) -> bool:
+def is_repeated(command: i.Command, launch: Launch) -> bool:
     """Whether the loop executes several iterations one after the other."""
     match command:
         case i.For(_, count):
@@ -180,11 +180,11 @@ def _copies(loop: i.ParallelFor, launch: Launch) -> int:
     return loop.count.value
 
 
-def _number(loop: i.ParallelFor, launch: Launch) -> Nat:
+def _worker_number(loop: i.ParallelFor, launch: Launch) -> Nat:
     """The worker that runs an iteration: its index, modulo the number of workers if it is cyclic."""
     index = variable(loop.index)
-    in_turn = launch.sharing(loop) is Sharing.STRIDED
-    return remainder(index, nat(launch.workers(loop.level, loop.dimension))) if in_turn else index
+    cyclic = launch.sharing(loop) is Sharing.STRIDED
+    return remainder(index, nat(launch.workers(loop.level, loop.dimension))) if cyclic else index
 
 
 def _alignment(layout: Layout) -> int:

@@ -18,16 +18,16 @@ from functools import reduce
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS
 from codegen.ir.launch import GRIDS, Launch, Sharing
-from codegen.passes.allocate import Region, goes_around
+from codegen.passes.allocate import Region, is_repeated
 from codegen.passes.analysis.dependences import (
     EARLIER,
-    GROUPS,
+    WARPGROUPS,
     WARPS,
     Loop,
     Use,
     loop_of,
-    meeting,
-    meeting_in_group,
+    sync_scope,
+    sync_scope_in_group,
     target_of,
     uses,
 )
@@ -67,23 +67,24 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
     news = (c for c in i.commands(function.body) if isinstance(c, i.New))
     rings = _rings_of_roles(function.body)
     sync = frozenset(new.name for new in news if new.layout == BARRIERS) | rings
-    inserting = _Inserting(
+    inserting = _BarrierInserter(
         regions,
         launch,
         max(waits, default=0) + 2,
-        groups=_of_groups(function.body),
-        unit=_read_by_units(function.body) | _filled_later(function.body, regions, launch),
+        groups=_per_warpgroup(function.body),
+        asynchronous=_read_asynchronously(function.body)
+        | _overwritten_by_copies(function.body, regions, launch),
         products=_read_by_products(function.body),
         stores=_scopes_of_stores(function.body),
         sync=sync,
         rings=rings,
     )
     body, after = inserting.go(function.body, NOTHING)
-    waiting, _ = inserting.waited_for(frozenset(use for use in after if use.storing), after)
+    waiting, _ = inserting.bulk_waits(frozenset(use for use in after if use.storing), after)
     return replace(function, body=i.sequence(body, *waiting))
 
 
-def _of_groups(body: i.Command) -> frozenset[str]:
+def _per_warpgroup(body: i.Command) -> frozenset[str]:
     """The buffers of which each warpgroup has its own copy."""
     loops = (c for c in i.commands(body) if isinstance(c, i.ParallelFor) and c.level is i.Level.WARPGROUP)
     return frozenset(new.name for loop in loops for new in _shared(loop))
@@ -94,7 +95,7 @@ def _shared(command: i.Command) -> list[i.New]:
     return [c for c in i.commands(command) if isinstance(c, i.New) and c.space is Space.SHARED]
 
 
-def _read_by_units(body: i.Command) -> frozenset[str]:
+def _read_asynchronously(body: i.Command) -> frozenset[str]:
     """The buffers that the copy engine or wgmma instructions read."""
     stores = (c.value for c in i.commands(body) if isinstance(c, i.BulkStore))
     return _read_by_products(body) | frozenset(a.buffer for tile in stores for a in i.accesses(tile))
@@ -105,7 +106,7 @@ def _read_by_products(body: i.Command) -> frozenset[str]:
     return frozenset(a.buffer for c in products for a in (c.a, c.b) if isinstance(a, i.Tile))
 
 
-def _filled_later(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
+def _overwritten_by_copies(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
     """The buffers written by threads whose bytes a later bulk copy to another buffer overwrites."""
     order = [
         (command, around) for command, around in _with_loops(body, launch) if target_of(command) is not None
@@ -130,7 +131,7 @@ def _with_loops(
     yield command, around
     if isinstance(command, i.WarpSpecialise):
         return  # producers do not wait for threads that write
-    if goes_around(command, launch):
+    if is_repeated(command, launch):
         around |= {id(command)}
     for part in i.inner(command):
         yield from _with_loops(part, launch, around)
@@ -147,19 +148,19 @@ def _scopes_of_stores(body: i.Command) -> dict[str, i.Scope]:
 
 
 @dataclass(frozen=True)
-class _Inserting:
+class _BarrierInserter:
     """The state of the traversal. regions: byte ranges of buffers; around: the loops around a command
 
-    own:  the buffers of which each warp has its own copy
+    own: the buffers of which each warp has its own copy
     groups: the buffers of which each warpgroup has its own copy
-    unit: the buffers that are read or overwritten asynchronously, so that writes to them need a proxy fence
+    asynchronous: the buffers that are read or overwritten asynchronously: writes to them need a proxy fence
     products: those of them that wgmma instructions read
     stores: for each buffer that bulk stores read, the scope that elects the thread that starts them
     here: the buffers that are allocated outside the innermost loop
     most: any wait completes a copy that is at least this number of commits minus one old
     found: a cache of the uses of each command
     sync: the buffers of mbarriers, with which threads synchronise, and those that they guard, the `rings`
-    met:  a cache of the scope that must synchronise between two uses
+    scopes: a cache of the scope that must synchronise between two uses
     """
 
     regions: Mapping[str, Region]
@@ -168,7 +169,7 @@ class _Inserting:
     around: tuple[Loop, ...] = ()
     own: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
-    unit: frozenset[str] = frozenset()
+    asynchronous: frozenset[str] = frozenset()
     products: frozenset[str] = frozenset()
     stores: Mapping[str, i.Scope] = field(default_factory=dict)
     sync: frozenset[str] = frozenset()
@@ -177,7 +178,7 @@ class _Inserting:
     found: dict[tuple[int, tuple[Loop, ...]], tuple[i.Command, Uses]] = field(
         default_factory=dict, compare=False
     )
-    met: dict[tuple[Use, Use], i.Scope | None] = field(default_factory=dict, compare=False)
+    scopes: dict[tuple[Use, Use], i.Scope | None] = field(default_factory=dict, compare=False)
 
     @property
     def in_warp(self) -> bool:
@@ -185,9 +186,9 @@ class _Inserting:
 
     @property
     def in_group(self) -> bool:
-        return any(loop.workers == GROUPS for loop in self.around)
+        return any(loop.workers == WARPGROUPS for loop in self.around)
 
-    def inside(self, loop: Loop) -> _Inserting:
+    def inside(self, loop: Loop) -> _BarrierInserter:
         return replace(self, around=(*self.around, loop))
 
     def go(self, command: i.Command, before: Uses) -> tuple[i.Command, Uses]:
@@ -211,16 +212,18 @@ class _Inserting:
                 return replace(command, body=body), before | after
             case i.WarpSpecialise():
                 consume, after = self.go(command.consume, before)
-                waiting, after = self.waited_for(frozenset(use for use in after if use.storing), after)
-                consume = i.rebuild(i.sequence(consume, *waiting), i.Barrier, _of_consumers)
-                if self._reads_itself(consume):
-                    consume = _arriving_together(consume)
+                waiting, after = self.bulk_waits(frozenset(use for use in after if use.storing), after)
+                consume = i.rebuild(i.sequence(consume, *waiting), i.Barrier, _for_consumers)
+                if self._threads_read_rings(consume):
+                    consume = _arrive_once_per_warpgroup(consume)
                 return replace(command, consume=consume), after
             case i.Commit():
                 return command, committed(before, self.most)
             case i.Wait(groups):
                 return command, waited(before, groups)
-            case i.For() | i.ParallelFor() if (passed := self._only_read(command, before)) is not None:
+            case i.For() | i.ParallelFor() if (
+                passed := self._skip_reading_loop(command, before)
+            ) is not None:
                 return command, passed
             case i.For():
                 return self._for(command, before)
@@ -231,7 +234,7 @@ class _Inserting:
             case _:
                 return self._command(command, before)
 
-    def _only_read(self, loop: i.For | i.ParallelFor, before: Uses) -> Uses | None:
+    def _skip_reading_loop(self, loop: i.For | i.ParallelFor, before: Uses) -> Uses | None:
         """The pending uses after a loop that neither writes to shared memory nor needs a barrier."""
         if any(isinstance(c, i.Commit | i.Wait) for c in i.commands(loop)):
             return None
@@ -243,7 +246,7 @@ class _Inserting:
             reduce(lambda over, around: over.after(around.index), use.around[inside:], use) for use in later
         )
 
-    def _reads_itself(self, consume: i.Command) -> bool:
+    def _threads_read_rings(self, consume: i.Command) -> bool:
         """Whether threads read what producers load: the completion of a wgmma does not cover such reads."""
         ordinary = (
             c
@@ -257,16 +260,16 @@ class _Inserting:
     def _for(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
         """Places a barrier before the loop if that saves one in every iteration."""
         if self.in_group and loop.count == ONE:
-            return self._iterations_of_one(loop, before)
+            return self._single_iteration(loop, before)
         new, after = self._loop(loop, before, ONE)
         if self.in_warp or self.in_group or not _barriers(new):
             return new, after
         bare, then = self._loop(loop, after_barrier(before), ONE)
         if _barriers(bare) < _barriers(new):
-            return i.sequence(*self._meet(self._scope_of_block, before), bare), then
+            return i.sequence(*self._barrier(self._scope_of_block, before), bare), then
         return new, after
 
-    def _iterations_of_one(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
+    def _single_iteration(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
         """A loop of a single iteration has no loop-carried conflicts."""
         body, after = self.inside(_as_loop(loop)).go(loop.body, before)
         return replace(loop, body=body), after
@@ -280,7 +283,7 @@ class _Inserting:
         _, once = inner.go(loop.body, NOTHING)
         if isinstance(loop, i.ParallelFor) or loop.role is i.Role.MAP:
             once = frozenset(replace(u, mapped=u.written and u.buffer in self.here) for u in once)
-        once |= self._still_copying(inner, loop, once, by)
+        once |= self._copies_in_flight(inner, loop, once, by)
         body, after = inner.go(loop.body, before | _earlier(once, loop.index, by))
         if not _barriers(body):
             # no barrier separates an iteration from any earlier one, however far back
@@ -294,7 +297,9 @@ class _Inserting:
             body, after = fewer, end
         return replace(loop, body=body), _any_iteration(after, loop.index)
 
-    def _still_copying(self, inner: _Inserting, loop: i.For | i.ParallelFor, once: Uses, by: Nat) -> Uses:
+    def _copies_in_flight(
+        self, inner: _BarrierInserter, loop: i.For | i.ParallelFor, once: Uses, by: Nat
+    ) -> Uses:
         """Copies in flight after an iteration that earlier iterations started and did not wait for."""
         found: Uses = NOTHING
         started = frozenset(use for use in once if use.copying)
@@ -309,9 +314,9 @@ class _Inserting:
             waits = self._conflicts(before, self._uses(loop)).values()
             if i.Scope.BLOCK in waits:
                 # a barrier of the whole block must be outside the loop over warps
-                waiting, before = self.waited_for(self._uses(loop), before)
+                waiting, before = self.bulk_waits(self._uses(loop), before)
                 new, after = self._iterations(loop, after_barrier(before))
-                return i.sequence(*waiting, *self._meet(i.Scope.BLOCK, before), new), after
+                return i.sequence(*waiting, *self._barrier(i.Scope.BLOCK, before), new), after
         return self._iterations(loop, before)
 
     def _iterations(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
@@ -341,8 +346,10 @@ class _Inserting:
                 f"warps would have to synchronise inside mapWarp because of `{name}`",
                 hint="end the mapWarp, store its result in Shared memory, and start another mapWarp",
             )
-        waiting, before = self.waited_for(later, before)
-        return i.sequence(*waiting, *self._meet(scope, before), command), later | self._after(scope, before)
+        waiting, before = self.bulk_waits(later, before)
+        return i.sequence(*waiting, *self._barrier(scope, before), command), later | self._after(
+            scope, before
+        )
 
     def _after(self, scope: i.Scope, before: Uses) -> Uses:
         """The uses that are still pending after a barrier."""
@@ -353,7 +360,7 @@ class _Inserting:
         own = frozenset(use for use in before if use.buffer in self.groups)
         return (before - own) | after_barrier(own)
 
-    def waited_for(self, later: Uses, before: Uses) -> tuple[list[i.Command], Uses]:
+    def bulk_waits(self, later: Uses, before: Uses) -> tuple[list[i.Command], Uses]:
         """The waits for bulk stores that read what `later` writes, or that are among `later` themselves, and
         the uses pending after them. All threads execute the wait, though only one has stored: it returns at
         once in the others, and under a condition it would keep the GPU's compiler from overlapping wgmmas."""
@@ -365,9 +372,9 @@ class _Inserting:
         waits: list[i.Command] = [i.BulkWait(0)] if scopes else []
         return waits, frozenset(u for u in before if not (u.storing and self.stores[u.buffer] in scopes))
 
-    def _meet(self, scope: i.Scope, before: Uses) -> tuple[i.Command, ...]:
+    def _barrier(self, scope: i.Scope, before: Uses) -> tuple[i.Command, ...]:
         """The barrier, with a proxy fence before it if threads wrote what an asynchronous unit reads."""
-        fenced = any(use.written and not use.copying and use.buffer in self.unit for use in before)
+        fenced = any(use.written and not use.copying and use.buffer in self.asynchronous for use in before)
         return (i.FenceAsync(), i.Barrier(scope)) if fenced else (i.Barrier(scope),)
 
     def _conflicts(self, before: Uses, later: Uses) -> dict[Use, i.Scope]:
@@ -378,21 +385,21 @@ class _Inserting:
                 if earlier.copying:
                     # the use has been waited for, so its copy is among the complete ones
                     continue
-                scope = self._meeting(earlier, use)
+                scope = self._sync_scope(earlier, use)
                 if scope is not None and found.get(use) is not i.Scope.BLOCK:
                     found[use] = scope
         return found
 
-    def _meeting(self, earlier: Use, later: Use) -> i.Scope | None:
-        if (earlier, later) not in self.met:
-            self.met[earlier, later] = self._who_meets(earlier, later)
-        return self.met[earlier, later]
+    def _sync_scope(self, earlier: Use, later: Use) -> i.Scope | None:
+        if (earlier, later) not in self.scopes:
+            self.scopes[earlier, later] = self._compute_sync_scope(earlier, later)
+        return self.scopes[earlier, later]
 
-    def _who_meets(self, earlier: Use, later: Use) -> i.Scope | None:
+    def _compute_sync_scope(self, earlier: Use, later: Use) -> i.Scope | None:
         if earlier.buffer == later.buffer and later.buffer in self.groups:
-            return meeting_in_group(earlier, later)
+            return sync_scope_in_group(earlier, later)
         if earlier.buffer == later.buffer:
-            return meeting(earlier, later, later.buffer in self.own, self.launch)
+            return sync_scope(earlier, later, later.buffer in self.own, self.launch)
         overlap = self.regions[earlier.buffer].overlaps(self.regions[later.buffer])
         # other warps may have used another buffer at the same address
         return self._scope_of_block if overlap and (earlier.written or later.written) else None
@@ -420,14 +427,14 @@ def _rings_of_roles(body: i.Command) -> frozenset[str]:
     )
 
 
-def _arriving_together(command: i.Command) -> i.Command:
+def _arrive_once_per_warpgroup(command: i.Command) -> i.Command:
     """One thread arrives for its warpgroup, after all of its threads have read."""
     if isinstance(command, i.Arrive) and command.release:
         return i.sequence(i.Barrier(i.Scope.WARPGROUP), command)
-    return i.with_inner(command, tuple(_arriving_together(part) for part in i.inner(command)))
+    return i.with_inner(command, tuple(_arrive_once_per_warpgroup(part) for part in i.inner(command)))
 
 
-def _of_consumers(barrier: i.Barrier) -> i.Barrier:
+def _for_consumers(barrier: i.Barrier) -> i.Barrier:
     """A barrier of the block waits for the consumers only, not for the producers."""
     return i.Barrier(i.Scope.CONSUMERS) if barrier.scope is i.Scope.BLOCK else barrier
 

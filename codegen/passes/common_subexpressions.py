@@ -22,7 +22,7 @@ from rise.types import Space
 Key = tuple[int, Nat]
 
 
-def name_operations(function: i.Function, _: Launch) -> i.Function:
+def common_subexpressions(function: i.Function, _: Launch) -> i.Function:
     """The pass for quotients, remainders, minima and maxima."""
     naming = _Operations(names_of(function))
     Walk(naming.counted).program(function.body)
@@ -129,7 +129,7 @@ def _operations(value: Nat) -> list[Operation]:
 # --- row starts -----------------------------------------------------------------------------------------
 
 
-def name_starts(function: i.Function, _: Launch) -> i.Function:
+def row_starts(function: i.Function, _: Launch) -> i.Function:
     """The pass for addresses. Indices into registers stay: they must be constants after unrolling."""
     own = {c.name for c in i.commands(function.body) if isinstance(c, i.New) and c.space is Space.LOCAL}
     naming = _Starts(names_of(function), frozenset(own))

@@ -17,7 +17,7 @@ SCOPES = {
 }
 
 
-def elect_in_groups(function: i.Function) -> i.Function:
+def elect_bulk_stores(function: i.Function) -> i.Function:
     """The pass. Raises TranslationError R0735 for a store in a map over threads."""
     return replace(function, body=_elect(function.body, i.Scope.BLOCK))
 

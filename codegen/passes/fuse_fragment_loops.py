@@ -27,10 +27,10 @@ from rise.types import Data, Fragment, Space, Vector
 ORDINARY = (i.Skip, i.Sequence, i.Assign, i.For, i.New, i.When, i.Define, i.LoadMatrices, i.StoreMatrices)
 
 
-def fuse_elements(function: i.Function, launch: Launch) -> i.Function:
+def fuse_fragment_loops(function: i.Function, launch: Launch) -> i.Function:
     """The pass; it runs after the pass `workers`, which turns parallel loops into worker numbers."""
     fragments = {c.name: c.type for c in i.commands(function.body) if _is_fragment(c)}  # type: ignore[union-attr]
-    return replace(function, body=_Fusing(fragments, names_of(function)).go(function.body))
+    return replace(function, body=_Fuser(fragments, names_of(function)).go(function.body))
 
 
 def _is_fragment(command: i.Command) -> bool:
@@ -54,7 +54,7 @@ class Run:
 
 
 @dataclass
-class _Fusing:
+class _Fuser:
     """fragments: the types of all fragment buffers"""
 
     fragments: dict[str, Data]

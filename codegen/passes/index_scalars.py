@@ -14,7 +14,7 @@ from rise.nat import Nat, constant, maximum, minimum
 from rise.types import Space
 
 
-def define_indices(function: i.Function, _: Launch) -> i.Function:
+def index_scalars(function: i.Function, _: Launch) -> i.Function:
     """The pass."""
     return replace(function, body=_command(function.body))
 

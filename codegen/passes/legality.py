@@ -10,7 +10,7 @@ from codegen.ir import imperative as i
 from codegen.ir.identifiers import shown
 from codegen.ir.launch import Launch
 from codegen.passes.analysis.dependences import target_of
-from codegen.passes.analysis.race_check import check_writers
+from codegen.passes.analysis.race_check import check_races
 from rise.errors import TranslationError
 from rise.nat import Nat
 from rise.source import Origin
@@ -35,7 +35,7 @@ ABOVE: dict[i.Level, frozenset[i.Level]] = {
 def check(function: i.Function, launch: Launch) -> None:
     """Raises TranslationError for the first violation."""
     check_levels(function.body, fragments=True)
-    check_writers(function.body, launch)
+    check_races(function.body, launch)
 
 
 def check_levels(command: i.Command, around: tuple[i.ParallelFor, ...] = (), fragments: bool = False) -> None:

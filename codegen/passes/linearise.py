@@ -17,7 +17,7 @@ from rise.nat import constant
 from rise.types import Data
 
 
-def linear_indices(function: i.Function, launch: Launch) -> i.Function:
+def linearise(function: i.Function, launch: Launch) -> i.Function:
     """The pass."""
     types = {v.name: v.type for v in (*function.outputs, *function.inputs)}
     types |= {c.name: c.type for c in i.commands(function.body) if isinstance(c, i.New)}

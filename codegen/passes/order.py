@@ -13,24 +13,24 @@ from codegen.ir import imperative as i
 from codegen.ir.launch import Launch, check_grid, derive
 from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
-from codegen.passes.common_subexpressions import name_operations, name_starts
+from codegen.passes.common_subexpressions import common_subexpressions, row_starts
 from codegen.passes.distribute import distribute
-from codegen.passes.elect_bulk_stores import elect_in_groups
-from codegen.passes.fuse_fragment_loops import fuse_elements
-from codegen.passes.index_scalars import define_indices
+from codegen.passes.elect_bulk_stores import elect_bulk_stores
+from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
+from codegen.passes.index_scalars import index_scalars
 from codegen.passes.legality import check, check_accumulators
-from codegen.passes.linearise import linear_indices
+from codegen.passes.linearise import linearise
 from codegen.passes.multicast import multicast
-from codegen.passes.rings import carry_rings
+from codegen.passes.rings import hoist_ring_setup
 from codegen.passes.roles import split_roles
 from codegen.passes.split_loops import split_loops
-from codegen.passes.strength_reduction import count_remainders
-from codegen.passes.tile_alignment import check_tiles
+from codegen.passes.strength_reduction import strength_reduction
+from codegen.passes.tile_alignment import check_tile_alignment
 from codegen.passes.unit_loops import unit_loops
 from codegen.passes.vectorise import vectorise
-from codegen.passes.wgmma_sync import group_products
+from codegen.passes.wgmma_sync import wgmma_sync
 from codegen.passes.workers import name_workers
-from codegen.passes.zero_init import first_products
+from codegen.passes.zero_init import zero_init
 
 Run = Callable[[i.Function, Launch], tuple[i.Function, Launch]]
 
@@ -66,7 +66,7 @@ def _derived(function: i.Function, _: Launch) -> tuple[i.Function, Launch]:
 
 def _checked(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
     check(function, launch)
-    check_tiles(function.body)
+    check_tile_alignment(function.body)
     check_accumulators(function.body)
     return function, launch
 
@@ -85,7 +85,7 @@ STRUCTURE = (
     Pass(
         "rings",
         "A pipeline of bulk copies inside a loop initialises its mbarriers only once.",
-        _function(carry_rings),
+        _function(hoist_ring_setup),
     ),
     Pass(
         "roles",
@@ -96,13 +96,13 @@ STRUCTURE = (
     Pass(
         "zero init",
         "The first product of a sum overwrites its accumulator, which then need not be cleared.",
-        _function(first_products),
+        _function(zero_init),
         {"roles": "the loop of a consumer is separate from that of its producer"},
     ),
     Pass(
         "wgmma sync",
         "Fences, commit groups and waits for wgmma instructions, with the waits as late as possible.",
-        _function(group_products),
+        _function(wgmma_sync),
         {
             "roles": "a slot is released after the wait for the products that read it",
             "zero init": "a fence orders the accumulator registers, whether or not they are cleared",
@@ -111,7 +111,7 @@ STRUCTURE = (
     Pass(
         "elect bulk stores",
         "One elected thread starts a bulk store, commits it and waits for it.",
-        _function(elect_in_groups),
+        _function(elect_bulk_stores),
         {"roles": "the elected thread belongs to a warpgroup that computes"},
     ),
     Pass(
@@ -182,18 +182,18 @@ INDICES = (
     Pass(
         "fuse fragment loops",
         "Successive loops over the elements of fragments are fused.",
-        _with_launch(fuse_elements),
+        _with_launch(fuse_fragment_loops),
         {"vectorise": "a vector is one step of such a loop", "workers": "lane loops are replaced by then"},
     ),
     Pass(
         "index scalars",
         "A scalar that holds an index becomes a definition, so that its range is known.",
-        _with_launch(define_indices),
+        _with_launch(index_scalars),
     ),
     Pass(
         "linearise",
         "The indices of an access become one index, in its simplest form.",
-        _with_launch(linear_indices),
+        _with_launch(linearise),
         {"index scalars": "known ranges simplify other indices"},
     ),
     Pass(
@@ -205,19 +205,19 @@ INDICES = (
     Pass(
         "strength reduction",
         "A remainder of a loop index becomes a counter that wraps around to 0.",
-        _with_launch(count_remainders),
+        _with_launch(strength_reduction),
         {"split loops": "counters replace only the divisions that splitting leaves"},
     ),
     Pass(
         "common subexpressions",
         "A quotient, remainder or bound is computed once, and hoisted as far as possible.",
-        _with_launch(name_operations),
+        _with_launch(common_subexpressions),
         {"strength reduction": "a counter replaces a division, which then need not be hoisted"},
     ),
     Pass(
         "row starts",
         "The loop-invariant part of an index is computed before the loop.",
-        _with_launch(name_starts),
+        _with_launch(row_starts),
         {"common subexpressions": "a row start is a sum of named values"},
     ),
 )

@@ -12,25 +12,25 @@ from dataclasses import replace
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import derive
-from codegen.passes.analysis.executions import with_turns
+from codegen.passes.analysis.executions import with_executions
 from rise.nat import Atom, Nat, NatVariable, constant
 
 
-def carry_rings(function: i.Function) -> i.Function:
+def hoist_ring_setup(function: i.Function) -> i.Function:
     """The pass."""
     setups: list[i.Command] = []
 
-    def use(command: i.Command, turn: Nat) -> i.Command:
+    def use(command: i.Command, before: Nat) -> i.Command:
         if not isinstance(command, i.Ring):
             return command
-        number: dict[Atom, Nat] = {NatVariable(command.turn): turn}
+        number: dict[Atom, Nat] = {NatVariable(command.execution): before}
         body = i.rebuild(command.body, Nat, lambda n: n.substitute(number))
-        if turn == constant(0):
+        if before == constant(0):
             return _behind(command.setup, body)
         setups.append(command.setup)
         return body
 
-    body = with_turns(function.body, derive(function.body), use)
+    body = with_executions(function.body, derive(function.body), use)
     if not setups:
         return replace(function, body=body)
     names = {access.buffer for setup in setups for access in i.accesses(setup)}

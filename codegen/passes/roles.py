@@ -25,7 +25,7 @@ from typing import TypeGuard
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS
 from codegen.ir.launch import WARP, WARPGROUP, Launch, derive
-from codegen.passes.analysis.executions import with_turns
+from codegen.passes.analysis.executions import with_executions
 from codegen.passes.analysis.fresh import names_of
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, quotient, remainder, variable
@@ -36,17 +36,17 @@ BARRIER = Scalar("u64")  # the size of an mbarrier in memory
 
 def split_roles(function: i.Function) -> i.Function:
     """The pass."""
-    _check_turns(function.body)
+    _check_ping_pong(function.body)
     found = [c for c in i.commands(function.body) if isinstance(c, i.WarpSpecialise)]
     if not found:
         return function
-    launch, turns = derive(function.body), _taking_turns(function.body)
+    launch, alternating = derive(function.body), _alternating(function.body)
     first = found[0]
     for roles in found:
-        _check(roles, first, launch, turns)
+        _check(roles, first, launch, alternating)
     consumers = launch.warps // (WARPGROUP // WARP)
-    body = _passing_on(function, turns)
-    body = _counting_turns(body, launch)
+    body = _order_ping_pong(function, alternating)
+    body = _pass_executions(body, launch)
     shared = list(_shared(body))
     names = {new.name for new in shared}
     produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names)
@@ -55,19 +55,21 @@ def split_roles(function: i.Function) -> i.Function:
         i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), thread=WARPGROUP * consumers
     )
     setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.WarpSpecialise)), maps)
-    common = frozenset(name for roles in found for name in _emptied_by_all(roles))
+    common = frozenset(name for roles in found for name in _released_by_all_blocks(roles))
     meet = i.Scope.CLUSTER if launch.cluster > 1 else i.Scope.BLOCK
     whole: i.Command = replace(
         first,
         consumers=consumers,
-        setup=i.sequence(_counting_all(setup, common, launch.cluster), i.Barrier(meet), i.GridDependency()),
+        setup=i.sequence(
+            _count_all_blocks(setup, common, launch.cluster), i.Barrier(meet), i.GridDependency()
+        ),
         produce=produce,
         consume=i.rebuild(
             consume,
             i.Arrive,
             lambda a: replace(a, blocks=launch.cluster if _buffer(a.barrier) in common else 1),
         ),
-        turn="",
+        execution="",
     )
     if launch.cluster > 1:
         # a block must not exit while another block may still write to its shared memory
@@ -77,24 +79,24 @@ def split_roles(function: i.Function) -> i.Function:
     return replace(function, body=whole)
 
 
-def _taking_turns(command: i.Command) -> int:
+def _alternating(command: i.Command) -> int:
     """How many warpgroups take the tiles alternately; 1 without ping-pong."""
-    return max((c.count.value or 1 for c in i.commands(command) if _in_turn(c)), default=1)
+    return max((c.count.value or 1 for c in i.commands(command) if _is_ping_pong(c)), default=1)
 
 
-def _in_turn(command: i.Command) -> TypeGuard[i.ParallelFor]:
-    return isinstance(command, i.ParallelFor) and bool(command.turn)
+def _is_ping_pong(command: i.Command) -> TypeGuard[i.ParallelFor]:
+    return isinstance(command, i.ParallelFor) and bool(command.execution)
 
 
-def _check_turns(command: i.Command) -> None:
+def _check_ping_pong(command: i.Command) -> None:
     """Either all warp-specialised pipelines are in ping-pong, with equally many warpgroups, or none is."""
-    dealt = [c for c in i.commands(command) if _in_turn(c)]
-    outside = sum(map(_pipelines, dealt)) < _pipelines(command)
-    for part in dealt:
+    loops = [c for c in i.commands(command) if _is_ping_pong(c)]
+    outside = sum(map(_pipelines, loops)) < _pipelines(command)
+    for part in loops:
         message = ""
         if not _has_roles(part):
             message = "this ping-pong has no warp-specialised pipeline that warpgroups could alternate in"
-        elif outside or part.count != dealt[0].count:
+        elif outside or part.count != loops[0].count:
             message = f"{part.count} warpgroups alternate here, but not in all warp-specialised pipelines"
         if message:
             hint = "in `pingPong` use `reduceRoleSplit` for all pipelines, or for none"
@@ -105,8 +107,8 @@ def _pipelines(command: i.Command) -> int:
     return sum(isinstance(c, i.WarpSpecialise) for c in i.commands(command))
 
 
-def _check(roles: i.WarpSpecialise, first: i.WarpSpecialise, launch: Launch, taking_turns: int) -> None:
-    together = launch.warps // 4 // taking_turns
+def _check(roles: i.WarpSpecialise, first: i.WarpSpecialise, launch: Launch, alternating: int) -> None:
+    together = launch.warps // 4 // alternating
     if together != roles.consumers or launch.block[1:] != (1, 1):
         message = f"{together} warpgroups compute together, and the pipeline says {roles.consumers}"
         raise TranslationError("R0734", message, roles.origin, "`consumers` is the extent of mapWarpGroup")
@@ -115,7 +117,7 @@ def _check(roles: i.WarpSpecialise, first: i.WarpSpecialise, launch: Launch, tak
         raise TranslationError("R0734", message, roles.origin)
 
 
-def _passing_on(function: i.Function, groups: int) -> i.Command:
+def _order_ping_pong(function: i.Function, groups: int) -> i.Command:
     """Orders the ping-pong warpgroups: each starts once the previous one has waited for its last element.
 
     An mbarrier phase is identified by its parity only, so a waiting thread must not be two phases ahead.
@@ -128,7 +130,7 @@ def _passing_on(function: i.Function, groups: int) -> i.Command:
     def go(command: i.Command) -> i.Command:
         if not isinstance(command, i.WarpSpecialise):
             return i.with_inner(command, tuple(go(part) for part in i.inner(command)))
-        name, p = names.fresh("baton"), variable(command.turn)
+        name, p = names.fresh("baton"), variable(command.execution)
         mine, next_ = (i.Access(name, (remainder(p + ahead, groups),), BARRIER) for ahead in (0, 1))
         phase = quotient(p + groups - 1, groups)
         consume = i.sequence(
@@ -158,22 +160,22 @@ def _when_last(consume: i.Command, then: i.Command) -> i.Command:
             raise TranslationError("R0799", "internal: a warp-specialised pipeline is not a loop that waits")
 
 
-def _counting_turns(body: i.Command, launch: Launch) -> i.Command:
+def _pass_executions(body: i.Command, launch: Launch) -> i.Command:
     """Passes its execution count to each pipeline; ping-pong warpgroups execute only every w-th tile."""
 
-    def use(command: i.Command, turn: Nat) -> i.Command:
+    def use(command: i.Command, before: Nat) -> i.Command:
         match command:
-            case i.WarpSpecialise(turn=name):
-                number: dict[Atom, Nat] = {NatVariable(name): turn}
+            case i.WarpSpecialise(execution=name):
+                number: dict[Atom, Nat] = {NatVariable(name): before}
                 return i.rebuild(command, Nat, lambda n: n.substitute(number))
-            case i.ParallelFor(_, _, index, count) if _in_turn(command):
+            case i.ParallelFor(_, _, index, count) if _is_ping_pong(command):
                 # 0 for the warpgroup that computes this tile
-                late = remainder(variable(index) + turn * (count - 1), count)
+                late = remainder(variable(index) + before * (count - 1), count)
                 return replace(command, body=i.When(late, constant(1), command.body))
             case _:
                 return command
 
-    return with_turns(body, launch, use)
+    return with_executions(body, launch, use)
 
 
 def _shared(command: i.Command) -> Iterator[i.New]:
@@ -200,7 +202,7 @@ def _project(
         return command if everything else i.Skip()
     if isinstance(command, i.New) and (command.name in shared or not everything):
         return _project(command.body, role, everything, shared)
-    if _in_turn(command) and isinstance(command.body, i.When) and not everything:
+    if _is_ping_pong(command) and isinstance(command.body, i.When) and not everything:
         return _project(command.body.body, role, everything, shared)  # whichever warpgroup it is loaded for
     inside = tuple(_project(c, role, everything, shared) for c in i.inner(command))
     return i.with_inner(command, inside)
@@ -211,7 +213,7 @@ def _elected(produce: i.Command, consumers: int) -> i.Command:
     return i.Elected(produce, thread=WARPGROUP * consumers)
 
 
-def _emptied_by_all(roles: i.WarpSpecialise) -> set[str]:
+def _released_by_all_blocks(roles: i.WarpSpecialise) -> set[str]:
     """The "empty" mbarriers of slots that consumers in all blocks of the cluster must release.
 
     They belong to the rings that are filled by multicast. Where each block loads only for itself, nothing
@@ -222,7 +224,7 @@ def _emptied_by_all(roles: i.WarpSpecialise) -> set[str]:
     return {_buffer(c.barrier) for c in i.commands(roles.consume) if isinstance(c, i.Arrive) and c.release}
 
 
-def _counting_all(setup: i.Command, common: frozenset[str], blocks: int) -> i.Command:
+def _count_all_blocks(setup: i.Command, common: frozenset[str], blocks: int) -> i.Command:
     """Sets the arrival counts of these mbarriers to the arrivals of all blocks."""
 
     def init(command: i.InitBarriers) -> i.InitBarriers:

@@ -20,12 +20,12 @@ from rise.nat import Atom, Facts, Nat, NatVariable, constant, variable
 
 def split_loops(function: i.Function, launch: Launch) -> i.Function:
     """The pass."""
-    splitting = _Splitting(launch, names_of(function))
+    splitting = _LoopSplitter(launch, names_of(function))
     return replace(function, body=splitting.go(function.body, facts_of_workers(launch)))
 
 
 @dataclass(frozen=True)
-class _Splitting:
+class _LoopSplitter:
     launch: Launch
     names: Names
 
@@ -34,7 +34,7 @@ class _Splitting:
             case i.For():
                 command = self._split(command, facts)
             case i.ParallelFor():
-                command = self._by_turns(command, facts)
+                command = self._cyclic(command, facts)
         within = inside(command, facts)
         return i.with_inner(command, tuple(self.go(part, within) for part in i.inner(command)))
 
@@ -52,17 +52,17 @@ class _Splitting:
                 return replace(loop, index=outer, count=constant(total // size), body=second)
         return loop
 
-    def _by_turns(self, loop: i.ParallelFor, facts: Facts) -> i.For | i.ParallelFor:
+    def _cyclic(self, loop: i.ParallelFor, facts: Facts) -> i.For | i.ParallelFor:
         """A sequential loop over the rounds of a worker, if that leaves fewer divisions."""
         workers, total = self.launch.workers(loop.level, loop.dimension), loop.count.value
         if total is None or not isinstance(workers, int) or total % workers:
             return loop
         if not divisions(loop.body, {loop.index}):
             return loop
-        turn, number = self.names.fresh("turn"), worker(loop.level, loop.dimension, self.launch)
-        turns = constant(total // workers)
-        body = _at(loop, workers * variable(turn) + number, facts.with_range(turn, 0, turns))
-        return loop if divisions(body, {turn}) else i.For(turn, turns, body, label="by turns")
+        round_, number = self.names.fresh("round"), worker(loop.level, loop.dimension, self.launch)
+        rounds = constant(total // workers)
+        body = _at(loop, workers * variable(round_) + number, facts.with_range(round_, 0, rounds))
+        return loop if divisions(body, {round_}) else i.For(round_, rounds, body, label="cyclic")
 
 
 def _at(loop: i.For | i.ParallelFor, index: Nat, facts: Facts) -> i.Command:

@@ -16,7 +16,7 @@ from rise.types import Fragment, Scalar
 START, DISTANCE = 32, 16  # bytes
 
 
-def check_tiles(command: i.Command) -> None:
+def check_tile_alignment(command: i.Command) -> None:
     """Raises TranslationError R0737 for the first tile that may be misaligned."""
     for part in i.commands(command):
         match part:

@@ -40,12 +40,12 @@ def vectorise(function: i.Function) -> i.Function:
             own |= {command.name} if command.space is Space.LOCAL else set()
     return replace(
         function,
-        body=_Vectorising(types, frozenset(own), names_of(function).taken).go(function.body, Facts()),
+        body=_Vectoriser(types, frozenset(own), names_of(function).taken).go(function.body, Facts()),
     )
 
 
 @dataclass
-class _Vectorising:
+class _Vectoriser:
     """types: of all buffers; own: the buffers in registers; taken: the names in use"""
 
     types: dict[str, Data]
@@ -84,9 +84,9 @@ class _Vectorising:
         if isinstance(body.value, i.Access):
             source = self._vector(body.value, loop, facts)
             if whole is not None and source is not None:
-                at_once = _at_once(whole.type) or isinstance(body, i.Assign)
+                at_once = _is_copy_width(whole.type) or isinstance(body, i.Assign)
                 return replace(body, target=whole, value=source) if at_once else None
-        if isinstance(body, i.CopyAsync) and whole is not None and _at_once(whole.type):
+        if isinstance(body, i.CopyAsync) and whole is not None and _is_copy_width(whole.type):
             return self._or_zeros(loop, body, whole, facts)
         return None if isinstance(body, i.CopyAsync) else self._by_lanes(loop, body, facts)
 
@@ -158,7 +158,7 @@ class _Vectorising:
         whole = i.sequence(*made, i.rebuild(by_lane, i.Access, in_registers), *stored)
         for name, type_ in types.items():
             whole = i.New(Space.LOCAL, name, type_, whole, assigned.origin)
-        return lanes.after_the_same(whole)
+        return lanes.after_uniform(whole)
 
     def _inside(self, vector: i.Access, loop: i.For, facts: Facts) -> bool:
         """Whether all lanes are certain to be within the array, whatever the conditions are."""
@@ -256,7 +256,7 @@ class _Lanes:
         """The computation that remains for each lane."""
         return _scalars(self.other, self.assigned)
 
-    def after_the_same(self, command: i.Command) -> i.Command:
+    def after_uniform(self, command: i.Command) -> i.Command:
         return _scalars(self.same, command)
 
 
@@ -315,7 +315,7 @@ def _comparison(condition: i.Expression) -> tuple[Guard | None, Guard | None]:
 def _single(copy: i.CopyAsync, target: i.Access) -> i.CopyAsync:
     """The asynchronous copy of one element, which may be zero-filled."""
     conditions, value = or_zero(copy.value)
-    if not isinstance(value, i.Access) or not _at_once(target.type):
+    if not isinstance(value, i.Access) or not _is_copy_width(target.type):
         raise _refused(copy.origin, "an asynchronous copy")
     return replace(copy, value=_if_all(conditions, value))
 
@@ -335,7 +335,7 @@ def _depends(value: i.Expression, index: str) -> bool:
     return index in _variables(i.Assign(i.Access("", (), BOOL), value))
 
 
-def _at_once(type_: Data) -> bool:
+def _is_copy_width(type_: Data) -> bool:
     """Whether one asynchronous copy can move a value of this type."""
     match type_:
         case Vector(Nat(value=int() as width), Scalar() as element):

@@ -94,11 +94,11 @@ def _around(command: i.Command, scope: Scope) -> Scope:
             counters = (counter.name for counter in command.counters)
             return _fresh(command, scope, index).with_index(*counters)
         case i.ParallelFor(_, _, index):
-            return _fresh(command, scope, index).with_index(command.turn)
+            return _fresh(command, scope, index).with_index(command.execution)
         case i.ForFragment(_, index) | i.Define(index):
             return _fresh(command, scope, index)
         case i.Ring() | i.WarpSpecialise():
-            return scope.with_index(command.turn)
+            return scope.with_index(command.execution)
         case i.New(space, name, type_):
             new = Buffer(type_, space, command.layout == BARRIERS)
             return replace(_fresh(command, scope, name), buffers={**scope.buffers, name: new})

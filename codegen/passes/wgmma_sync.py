@@ -22,7 +22,7 @@ from rise.types import Scalar
 IN_FLIGHT = 1  # commit groups that may be pending when the next one starts
 
 
-def group_products(function: i.Function) -> i.Function:
+def wgmma_sync(function: i.Function) -> i.Function:
     """The pass."""
     news = {c.name: c for c in i.commands(function.body) if isinstance(c, i.New)}
     for command in i.commands(function.body):
@@ -57,8 +57,8 @@ def _check_operand(tile: i.Tile, new: i.New, along_k: bool, origin: Origin) -> N
 def _loops(command: i.Command) -> i.Command:
     if _is_pipeline(command):
         return _pipeline(command)
-    if _of_warpgroups(command) and _products(command) and not any(map(_is_pipeline, i.commands(command))):
-        return _around(command, _at_once)
+    if _is_warpgroup_loop(command) and _products(command) and not any(map(_is_pipeline, i.commands(command))):
+        return _around(command, _synchronous)
     return i.with_inner(command, tuple(_loops(c) for c in i.inner(command)))
 
 
@@ -66,7 +66,7 @@ def _is_pipeline(command: i.Command) -> TypeGuard[i.For]:
     return isinstance(command, i.For) and command.role is i.Role.PIPELINE and _products(command)
 
 
-def _of_warpgroups(command: i.Command) -> bool:
+def _is_warpgroup_loop(command: i.Command) -> bool:
     return isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP
 
 
@@ -107,7 +107,7 @@ def _fenced(command: i.Command, again: bool = False) -> i.Command:
 def _pipeline(loop: i.For) -> i.Command:
     """fence ; for k < n. (products ; commit ; wait for those of k - 1) ; wait"""
     found: list[i.Command] = []
-    shared_out = any(map(_of_warpgroups, i.commands(loop)))
+    shared_out = any(map(_is_warpgroup_loop, i.commands(loop)))
 
     def started(products: i.Command) -> i.Command:
         # the next step overwrites operands in registers
@@ -115,7 +115,7 @@ def _pipeline(loop: i.For) -> i.Command:
         return i.sequence(i.WgmmaFence(), _fenced(products), i.WgmmaCommit(), i.WgmmaWait(pending))
 
     def step(command: i.Command) -> i.Command:
-        one = _of_warpgroups(command) if shared_out else not isinstance(command, i.Sequence)
+        one = _is_warpgroup_loop(command) if shared_out else not isinstance(command, i.Sequence)
         if one and _products(command):
             found.append(command)
             return _around(command, started)
@@ -123,13 +123,13 @@ def _pipeline(loop: i.For) -> i.Command:
 
     body, released = step(loop.body), i.sequence()
     if not _registers(loop):
-        body, released = _released_late(body, loop)
+        body, released = _release_late(body, loop)
     before = [_around(c, lambda b: _for_each(b, _fence)) for c in found]
     after = [_around(c, lambda b: _for_each(b, _wait)) for c in found]
     return i.sequence(*before, replace(loop, body=body), *after, released)
 
 
-def _released_late(step: i.Command, loop: i.For) -> tuple[i.Command, i.Command]:
+def _release_late(step: i.Command, loop: i.For) -> tuple[i.Command, i.Command]:
     """Releases the slot of step k when its products are complete: after step k + 1 starts, or at the end."""
     k = NatVariable(loop.index)
     last: list[i.Command] = []
@@ -147,7 +147,7 @@ def _at(command: i.Command, values: dict[Atom, Nat]) -> i.Command:
     return i.rebuild(command, Nat, lambda n: n.substitute(values))
 
 
-def _at_once(products: i.Command) -> i.Command:
+def _synchronous(products: i.Command) -> i.Command:
     fence, wait = (_for_each(products, make) for make in (_fence, _wait))
     return i.sequence(fence, _fenced(products), i.WgmmaCommit(), wait)
 

@@ -13,7 +13,7 @@ from codegen.ir import imperative as i
 from rise.nat import Nat, at_least, constant, variable
 
 
-def first_products(function: i.Function) -> i.Function:
+def zero_init(function: i.Function) -> i.Function:
     """The pass."""
     return replace(function, body=_command(function.body))
 

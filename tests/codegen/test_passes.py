@@ -90,8 +90,8 @@ WRONG = {
         i.sequence(shared(i.Skip()), loop(i.Assign(at("tile", "k"), ZERO))),
         "`tile` is not in scope",
     ),
-    "an index that hides another": (loop(loop(i.Assign(at("ys", "k"), ZERO))), "shadows another `k`"),
-    "a buffer that hides another": (shared(shared(i.Skip())), "hides another `tile`"),
+    "an index that shadows another": (loop(loop(i.Assign(at("ys", "k"), ZERO))), "shadows another `k`"),
+    "a buffer that shadows another": (shared(shared(i.Skip())), "shadows another `tile`"),
     "too many indices": (loop(loop(i.Assign(at("ys", "k", "j"), ZERO), "j")), "has 2 indices"),
     "another element type": (
         loop(i.Assign(i.Access("ys", (variable("k"),), I32), ZERO)),

@@ -416,7 +416,7 @@ def bound_result(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
 # --- iterating ------------------------------------------------------------------------------------------
 
 # at most this many iterations of equal size are unrolled; more become a loop
-FEW_TURNS = 2
+MOST_UNROLLED = 2
 
 
 @accepting("iterate")
@@ -426,7 +426,7 @@ def write_iterated(translator: Translator, call: Call, target: i.Acceptor) -> i.
         return translator.continue_with(
             call.arguments[1], lambda value: translator.copy(target, value, call.origin), call.environment
         )
-    return _turns(translator, call, lambda last, environment: translator.accept(last, target, environment))
+    return _iterate(translator, call, lambda last, environment: translator.accept(last, target, environment))
 
 
 @continuing("iterate")
@@ -438,23 +438,23 @@ def read_iterated(translator: Translator, call: Call, then: Continuation) -> i.C
     def stored(last: Expr, environment: Environment) -> i.Command:
         return translator.store(Space.LOCAL, last, environment, then, "turn")
 
-    return _turns(translator, call, stored)
+    return _iterate(translator, call, stored)
 
 
-def _turns(translator: Translator, call: Call, last: Callable[[Expr, Environment], i.Command]) -> i.Command:
+def _iterate(translator: Translator, call: Call, last: Callable[[Expr, Environment], i.Command]) -> i.Command:
     """con xs λx. new b1. acc(f x)(b1) ; new b2. acc(f b1)(b2) ; …: double buffering."""
     function, xs = call.arguments
     shorter, length = call.nat("n"), call.nat("m")
-    turns = number(call.nat("k"), "the number of iterations of an `iterate`")
+    iterations = number(call.nat("k"), "the number of iterations of an `iterate`")
 
-    def turn(left: int, value: i.Expression) -> tuple[Expr, Environment]:
+    def iteration(left: int, value: i.Expression) -> tuple[Expr, Environment]:
         size = length
         for _ in range(left):
             size = size * shorter
         return translator.apply(at_size(function, size, call), (value,), call.environment)
 
     def unrolled(left: int, value: i.Expression) -> i.Command:
-        expr, environment = turn(left, value)
+        expr, environment = iteration(left, value)
         if left == 0:
             return last(expr, environment)
         return translator.store(Space.LOCAL, expr, environment, lambda v: unrolled(left - 1, v), "turn")
@@ -464,20 +464,20 @@ def _turns(translator: Translator, call: Call, last: Callable[[Expr, Environment
         names = [translator.name("turn", call.type) for _ in range(2)]
         here, there = (i.Variable(name, call.type) for name in names)
         target, replaced = (i.AcceptVariable(name, call.type) for name in reversed(names))
-        expr, environment = turn(0, here)
+        expr, environment = iteration(0, here)
         step = translator.accept(expr, target, environment)
         replace_ = translator.copy(replaced, there, call.origin)
         index = translator.name("turn_number")
-        loop = i.For(index, constant(turns - 1), i.sequence(step, replace_), label=call.name)
+        loop = i.For(index, constant(iterations - 1), i.sequence(step, replace_), label=call.name)
         start = translator.copy(replaced, value, call.origin)
-        body = i.sequence(start, loop, last(*turn(0, here)))
+        body = i.sequence(start, loop, last(*iteration(0, here)))
         return i.New(
             Space.LOCAL, here.name, call.type, i.New(Space.LOCAL, there.name, call.type, body), call.origin
         )
 
-    many = shorter == constant(1) and turns > FEW_TURNS
+    many = shorter == constant(1) and iterations > MOST_UNROLLED
     return translator.continue_with(
-        xs, lambda value: looped(value) if many else unrolled(turns - 1, value), call.environment
+        xs, lambda value: looped(value) if many else unrolled(iterations - 1, value), call.environment
     )
 
 

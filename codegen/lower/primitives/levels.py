@@ -131,12 +131,12 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
 
 
 @accepting("pingPong")
-def dealt(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+def ping_pong(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """parFor(warpgroup) g < w, ping-pong. acc(e)(A)"""
     (value,) = call.arguments
-    index, turn = translator.name(Level.WARPGROUP.value), translator.name("turn")
+    index, execution = translator.name(Level.WARPGROUP.value), translator.name("turn")
     written = translator.accept(value, target, call.environment)
-    return i.ParallelFor(Level.WARPGROUP, 0, index, call.nat("w"), written, call.origin, turn=turn)
+    return i.ParallelFor(Level.WARPGROUP, 0, index, call.nat("w"), written, call.origin, execution=execution)
 
 
 def start_of(translator: Translator, call: Call, initial: Expr, target: i.Acceptor) -> i.Command:
@@ -179,7 +179,7 @@ def in_place(
     """The update of a target that holds the initial value; None if it does not."""
     if is_view(initial):
         start = translator.pure(initial, call.environment, call.origin)
-        if same_place(start, target, call.type) and not _reads_initial(translator, call, target, update):
+        if same_location(start, target, call.type) and not _reads_initial(translator, call, target, update):
             return update(translator, call, start, target)
     return None
 
@@ -253,7 +253,7 @@ def _reads_initial(translator: Translator, call: Call, target: i.Acceptor, updat
     return any(access.buffer == buffer for part in i.commands(resolved(loop_)) for access in i.accesses(part))
 
 
-def same_place(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:
+def same_location(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:
     """Whether every element is read from the very location to which it is written."""
     path: list[Nat] = []
     while isinstance(type_, Array):

@@ -20,7 +20,7 @@ from rise.types import Array, Data, Space
 
 
 @dataclass(frozen=True)
-class Carried:
+class RotatedStep:
     """The parts of a step, and the registers that are filled in one step and read in the next."""
 
     registers: tuple[i.New, ...]
@@ -34,16 +34,16 @@ class Carried:
         return body
 
 
-def carried(translator: Translator, step: i.Command) -> Carried | None:
+def rotated(translator: Translator, step: i.Command) -> RotatedStep | None:
     """The parts of a step that is a pipeline into registers; None for any other step."""
     match step:
         case i.ParallelFor(level, _, index, workers) if level is i.Level.WARP:
-            inner = carried(translator, step.body)
+            inner = rotated(translator, step.body)
             if inner is None:
                 return None
             return _for_all(translator, step, inner, index, workers)
         case i.New(Space.LOCAL, _, _, body):
-            inner = carried(translator, body)
+            inner = rotated(translator, body)
             return None if inner is None else replace(inner, registers=(step, *inner.registers))
         case i.Sequence((i.For(role=i.Role.PRELOAD) as first, i.For() as loop)):
             return _split(first, loop)
@@ -51,19 +51,19 @@ def carried(translator: Translator, step: i.Command) -> Carried | None:
             return None
 
 
-def _split(first: i.For, loop: i.For) -> Carried | None:
+def _split(first: i.For, loop: i.For) -> RotatedStep | None:
     count = loop.count.value
     if count is None or count < 2 or count % 2 or not isinstance(loop.body, i.Sequence):
         return None
     _, *computation = loop.body.commands  # the load of the next element comes first
     end: dict[Atom, Nat] = {NatVariable(loop.index): constant(count - 1)}
     last = _substituted(i.sequence(*computation), end)
-    return Carried((), first, replace(loop, count=constant(count - 1)), last)
+    return RotatedStep((), first, replace(loop, count=constant(count - 1)), last)
 
 
 def _for_all(
-    translator: Translator, loop: i.ParallelFor, inner: Carried, index: str, workers: Nat
-) -> Carried:
+    translator: Translator, loop: i.ParallelFor, inner: RotatedStep, index: str, workers: Nat
+) -> RotatedStep:
     """Each part, executed by all workers of a level, each with its own share of the registers."""
     registers = tuple(replace(new, type=Array(workers, new.type)) for new in inner.registers)
     types = {new.name: new.type for new in inner.registers}
@@ -73,7 +73,7 @@ def _for_all(
         moved = _substituted(body, {NatVariable(index): variable(fresh)})
         return replace(loop, index=fresh, body=_of_worker(moved, types, variable(fresh), workers))
 
-    return Carried(registers, part(inner.first), part(inner.middle), part(inner.last))
+    return RotatedStep(registers, part(inner.first), part(inner.middle), part(inner.last))
 
 
 def at_index(command: i.Command, name: str, value: Nat) -> i.Command:

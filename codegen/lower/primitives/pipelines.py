@@ -17,7 +17,7 @@ from codegen.ir.buffers import BARRIERS, bytes_of
 from codegen.ir.data import data
 from codegen.ir.launch import number
 from codegen.lower.primitives.levels import Element, elements, in_place, start_of, step_of
-from codegen.lower.primitives.loop_rotation import at_index, carried
+from codegen.lower.primitives.loop_rotation import at_index, rotated
 from codegen.lower.primitives.memory import asynchronously, layout_of, stem
 from codegen.lower.primitives.prefetch import Halves, halves
 from codegen.lower.translate import (
@@ -121,7 +121,7 @@ class _Pipeline:
             hint = "say what to store with `copyAsync`, `copyThreads` or `toMem(Local)`"
             raise TranslationError("R0725", message, self.call.origin, hint)
         if self.call.name == "reduceRoleSplit":
-            return self._roles(loaded, rings, stages, count, step)
+            return self._warp_specialised(loaded, rings, stages, count, step)
         if any(ring.bulk for ring in rings):
             return self._bulk(loaded, rings, stages, count, step)
         ahead = self._ahead(stages.value, rings)
@@ -170,7 +170,7 @@ class _Pipeline:
             return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL)
         return None
 
-    def _with(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
+    def _at_element(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
         """Applies `use` in the environment that binds load's parameter to the element at an index."""
         load = self._body()
         return self.element(index, lambda x: use({**self.call.environment, load.parameter.name: x}))
@@ -187,7 +187,7 @@ class _Pipeline:
         def fill(environment: Environment) -> i.Command:
             return i.sequence(*(ring.fill(self.translator, slot, environment) for ring in rings))
 
-        return self._with(index, fill)
+        return self._at_element(index, fill)
 
     def _commit(self, rings: list[Ring]) -> i.Command:
         return i.Commit() if any(ring.asynchronous for ring in rings) else i.Skip()
@@ -221,8 +221,10 @@ class _Pipeline:
             early, late = i.When(following, count, early), _unless_empty(i.When(following, count, late))
         # the copies of element k are in the oldest group, followed by ahead - 1 others
         wait: i.Command = i.Wait(max(ahead - 1, 0)) if any(ring.asynchronous for ring in rings) else i.Skip()
-        use = self._with(k, lambda environment: step(self._value(loaded, remainder(k, stages), environment)))
-        parts = carried(self.translator, use) if ahead and not split else None
+        use = self._at_element(
+            k, lambda environment: step(self._value(loaded, remainder(k, stages), environment))
+        )
+        parts = rotated(self.translator, use) if ahead and not split else None
         if parts is not None:
             after = _unless_empty(i.When(k + 1, count, at_index(parts.first, name, k + 1)))
             body = i.sequence(early, self._commit(rings), parts.middle, wait, after, parts.last)
@@ -258,14 +260,14 @@ class _Pipeline:
         type_ = Array(stages, MBARRIER)
         full = i.AcceptVariable(self.translator.name("full"), type_)
         name = self.translator.name("k")
-        prologue, turn = self.translator.name("k"), self.translator.name("turn")
+        prologue, execution = self.translator.name("k"), self.translator.name("turn")
         k, filled, ahead = variable(name), variable(prologue), number - 1
-        place = _Place(count * variable(turn), stages)
+        place = _RingPosition(count * variable(execution), stages)
         first = self._start(rings, full, filled, place.slot(filled))
         following = self._start(rings, full, k + ahead, place.slot(k + ahead))
-        use = self._with(k, lambda environment: step(self._value(loaded, place.slot(k), environment)))
+        use = self._at_element(k, lambda environment: step(self._value(loaded, place.slot(k), environment)))
         body = i.sequence(
-            i.WaitBarrier(accept_at(full, place.slot(k)), remainder(place.lap(k), constant(2))),
+            i.WaitBarrier(accept_at(full, place.slot(k)), remainder(place.phase(k), constant(2))),
             use,
             i.Elected(i.When(k + ahead, count, following)),
         )
@@ -275,12 +277,12 @@ class _Pipeline:
             ),
             i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name),
         )
-        whole: i.Command = i.Ring(i.InitBarriers(full, stages), pipeline, turn, self.call.origin)
+        whole: i.Command = i.Ring(i.InitBarriers(full, stages), pipeline, execution, self.call.origin)
         for ring in reversed(rings):
             whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
         return i.New(Space.SHARED, full.name, type_, whole, self.call.origin, BARRIERS)
 
-    def _roles(
+    def _warp_specialised(
         self,
         loaded: Loaded,
         rings: list[Ring],
@@ -307,17 +309,17 @@ class _Pipeline:
         )
         type_ = Array(stages, MBARRIER)
         full, empty = (i.AcceptVariable(self.translator.name(name), type_) for name in ("full", "empty"))
-        turn, k, filled = (self.translator.name(name) for name in ("turn", "k", "k"))
+        execution, k, filled = (self.translator.name(name) for name in ("turn", "k", "k"))
 
-        place = _Place(count * variable(turn), stages)
+        place = _RingPosition(count * variable(execution), stages)
         next_, this = place.slot(variable(filled)), place.slot(variable(k))
         load = i.sequence(
-            i.WaitBarrier(accept_at(empty, next_), remainder(place.lap(variable(filled)) + 1, constant(2))),
+            i.WaitBarrier(accept_at(empty, next_), remainder(place.phase(variable(filled)) + 1, constant(2))),
             self._start(rings, full, variable(filled), next_),
         )
-        use = self._with(variable(k), lambda e: step(self._value(loaded, this, e)))
+        use = self._at_element(variable(k), lambda e: step(self._value(loaded, this, e)))
         compute = i.sequence(
-            i.WaitBarrier(accept_at(full, this), remainder(place.lap(variable(k)), constant(2))),
+            i.WaitBarrier(accept_at(full, this), remainder(place.phase(variable(k)), constant(2))),
             use,
             i.Arrive(accept_at(empty, this), release=True),
         )
@@ -328,7 +330,7 @@ class _Pipeline:
             i.For(k, count, compute, role=i.Role.PIPELINE, label=self.call.name),
             producers,
             consumers,
-            turn,
+            execution,
             self.call.origin,
         )
         for barriers in (empty, full):
@@ -357,7 +359,7 @@ class _Pipeline:
             total = sum(bytes_of(data(ring.value)) for ring in rings)
             return i.sequence(i.Expect(barrier, total), *copies)
 
-        return self._with(index, start)
+        return self._at_element(index, start)
 
     def _halves(self, rings: list[Ring], index: Nat, slot: Nat) -> dict[str, Halves]:
         """For each ring that is filled through registers, the two halves of the copy, if it can be split."""
@@ -376,7 +378,7 @@ class _Pipeline:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _RingPosition:
     """The slots of a pipeline's elements in its ring, after `before` elements of earlier executions."""
 
     before: Nat
@@ -385,7 +387,7 @@ class _Place:
     def slot(self, index: Nat) -> Nat:
         return remainder(self.before + index, self.stages)
 
-    def lap(self, index: Nat) -> Nat:
+    def phase(self, index: Nat) -> Nat:
         return quotient(self.before + index, self.stages)
 
 

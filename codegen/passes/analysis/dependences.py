@@ -40,7 +40,7 @@ OTHER = "other "
 Workers = tuple[i.Level, int]
 OUTSIDE = (i.Level.CLUSTER, i.Level.BLOCK)
 WARPS, LANES = (i.Level.WARP, 0), (i.Level.LANE, 0)
-GROUPS, MEMBERS = (i.Level.WARPGROUP, 0), (i.Level.WARPGROUP_THREAD, 0)
+WARPGROUPS, WARPGROUP_THREADS = (i.Level.WARPGROUP, 0), (i.Level.WARPGROUP_THREAD, 0)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def loop_of(command: i.Command) -> Loop | None:
         case i.For(index, count):
             return Loop(index, count)
         case i.ParallelFor(level, dimension, index, count):
-            return Loop(index, count, (level, dimension), bool(command.turn))
+            return Loop(index, count, (level, dimension), bool(command.execution))
         case _:
             return None
 
@@ -184,7 +184,7 @@ def target_of(command: i.Command) -> object:
 # --- scopes of synchronisation --------------------------------------------------------------------------
 
 
-def meeting(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope | None:
+def sync_scope(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope | None:
     """The scope that must synchronise between two uses of a buffer: block, warp, or None for no scope.
 
     own: each warp has its own copy of the buffer
@@ -206,13 +206,13 @@ def meeting(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope | No
     return scope
 
 
-def meeting_in_group(earlier: Use, later: Use) -> i.Scope | None:
+def sync_scope_in_group(earlier: Use, later: Use) -> i.Scope | None:
     """The same for a buffer of which each warpgroup has its own copy: warpgroup, or None."""
     if not (earlier.written or later.written):
         return None
     storing = earlier.storing or later.storing
     same = same_workers(earlier, later, frozenset())
-    return None if MEMBERS in same and not storing else i.Scope.WARPGROUP
+    return None if WARPGROUP_THREADS in same and not storing else i.Scope.WARPGROUP
 
 
 def _common(left: Use, right: Use, scope: i.Scope) -> frozenset[str]:

@@ -28,7 +28,7 @@ MOST = 2**20
 Numbers = NDArray[np.int64]
 
 
-def same_place(
+def same_location(
     use: Use, workers: Collection[Workers], uniform: frozenset[str], views: bool
 ) -> Workers | None:
     """Workers, among several, that write the same location; None if there are none.

@@ -15,8 +15,8 @@ from codegen.ir import imperative as i
 from codegen.ir.identifiers import shown
 from codegen.ir.launch import Extent, Launch
 from codegen.passes.analysis.dependences import (
-    MEMBERS,
     OUTSIDE,
+    WARPGROUP_THREADS,
     Loop,
     Use,
     Workers,
@@ -24,7 +24,7 @@ from codegen.passes.analysis.dependences import (
     loop_of,
     target_of,
 )
-from codegen.passes.analysis.injectivity import natural, same_place
+from codegen.passes.analysis.injectivity import natural, same_location
 from rise.errors import TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable
 from rise.types import Space
@@ -65,7 +65,7 @@ class Around:
         return facts
 
 
-def check_writers(body: i.Command, launch: Launch) -> None:
+def check_races(body: i.Command, launch: Launch) -> None:
     """Raises TranslationError R0707 for the first write that races with itself."""
     targets = Counter(t.buffer for c in i.commands(body) if isinstance(t := target_of(c), i.Access))
     once = frozenset(name for name, times in targets.items() if times == 1)
@@ -119,7 +119,7 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
     several -= {loop.workers for loop in use.around if loop.workers and (loop.one or loop.count.value == 1)}
     if isinstance(command, i.StoreMatrices):
         # a warp stores collectively, and only one lane per row supplies an address
-        several -= {MEMBERS}
+        several -= {WARPGROUP_THREADS}
     mentioned = {name for n in use.indices for name in n.variables}
     for level, dimension in sorted(several, key=str):
         if use.workers()[level, dimension] not in mentioned:
@@ -128,7 +128,7 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
             raise TranslationError("R0707", message, origin)
     uniform = use.uniform(i.Scope.BLOCK) if target.buffer in around.own else frozenset()
     computed = around.known.keys() & {name for n in target.indices for name in n.variables}
-    same = same_place(use, several, uniform, views=not computed)
+    same = same_location(use, several, uniform, views=not computed)
     if same is not None:
         raise TranslationError(
             "R0707",
