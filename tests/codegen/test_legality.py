@@ -175,7 +175,7 @@ CASES = {
         " t |> asFragment |> toMem(Shared) |> asMatrix))))",
     ),
     "too much shared memory": (
-        *("R0716", "240000 bytes of shared memory are needed; at most 232448 exist"),
+        *("R0716", "240000 bytes of shared memory are needed; the limit is 232448"),
         "fun((xs: 2.60000.f32) => xs |> mapBlock(fun(r => r |> split(1000)"
         " |> mapThreads(mapSeq(fun(x => x))) |> toMem(Shared) |> mapThreads(mapSeq(fun(x => x))))))",
     ),
