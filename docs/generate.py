@@ -371,7 +371,7 @@ def passes() -> str:
         " then goes through these passes. `rise compile … --stage imperative --pass NAME` prints the program"
         " after one of them. `--verify` checks it after each: scopes, types, memory spaces, levels, and that"
         " no input is written (`codegen/passes/verify.py`). The tests run with it.",
-        *_table("## What a kernel does, and who does it", STRUCTURE),
+        *_table("## The structure of the kernel", STRUCTURE),
         *_table("## How indices are computed", INDICES),
     ]
     return "\n\n".join(lines) + "\n"

@@ -166,7 +166,7 @@ def test_a_function_that_is_defined_nowhere_is_named(rise: Any, folder: Path) ->
     Path("p.rise").write_text(TWICE.replace(', "return x1 + x1;"', "").replace("twice", "defined_nowhere"))
     called = rise("run", "p.rise", "f", "--backend", "emulate")
     assert called.status == 1
-    assert "`defined_nowhere` is called and defined nowhere" in called.err or "R0802" in called.err
+    assert "`defined_nowhere` is called, but not defined" in called.err or "R0802" in called.err
 
 
 # --- the working directory ------------------------------------------------------------------------------
