@@ -40,8 +40,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0034": "The cost model ranks products of matrices whose sizes are numbers, of elements that the tensor "
     "cores of the target multiply, and this program is none.",
     "R0035": "No candidate became a correct kernel: the reasons are listed with their parameters.",
-    "R0050": "Python finds another project's package under the name of one of ours: `rewrites`, `strategies` "
-    "or `codegen`. Install rise-lang into an environment of its own.",
+    "R0050": "Python finds another project's package under the name of one of ours: `rewrites`, "
+    "`strategies`, `codegen` or `bench`. Install rise-lang into an environment of its own.",
     "R0101": "The text is not a program: something else is expected where the caret stands.",
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",
     "R0103": "A character that no program contains.",
