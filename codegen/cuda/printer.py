@@ -398,7 +398,7 @@ class Printer:
                 self.line(f"{self._declared(new, None)} {new.name};")
                 self.command(body)
 
-    def _fragment(self, name: str, type_: Fragment, lies: Layout) -> str:
+    def _fragment(self, name: str, type_: Fragment, memory: Layout) -> str:
         m, n, k = known_shape(type_)
         kind = KINDS[type_.kind]  # type: ignore[index]  # kinds are known by now
         if family_of(type_) is Family.WGMMA:
@@ -407,7 +407,7 @@ class Printer:
         if distribution(type_) is not None:
             library = _library(type_)
             layout = {"rowMajor": f", {library}::row_major", "columnMajor": f", {library}::col_major"}[
-                lies.name
+                memory.name
             ]
             typed = layout if library == "volta" and type_.kind is not FragmentKind.ACCUMULATOR else ""
             return f"{library}::fragment<{library}::{kind}, {m}, {n}, {k}, {base(type_.element)}{typed}>"

@@ -208,7 +208,7 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
     size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 0
     kind, (m, n, k) = fragment.kind, shape
     if kind is not FragmentKind.ACCUMULATOR and not takes(shape, str(fragment.element)):
-        raise TranslationError("R0715", f"there are no fragments `{fragment}`")
+        raise TranslationError("R0715", f"the hardware does not have the fragment `{fragment}`")
     for key, general in TABLE.items():
         sizes = key.size in (0, size) and key.k in (0, k)
         if key.family is found and key.kind is kind and sizes and key.row_major in (None, row_major):
@@ -216,7 +216,7 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
             return general.for_shape(m // rows, n // columns, HOLDERS.get(found, LANES))
     if found is Family.WGMMA:
         return None  # B stays in shared memory
-    raise TranslationError("R0715", f"there are no fragments `{fragment}`")
+    raise TranslationError("R0715", f"the hardware does not have the fragment `{fragment}`")
 
 
 def extents(type_: Data) -> tuple[Nat, ...]:

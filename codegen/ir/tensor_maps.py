@@ -119,7 +119,7 @@ def check_box(described: TensorMap) -> None:
             raise LaunchError("R0881", f"a box has 1 to 256 elements in a dimension, not {size}")
     row = described.box[0] * described.element_bytes
     if row % 16:
-        raise LaunchError("R0881", f"a row of a box is a multiple of 16 bytes long, not {row} bytes")
+        raise LaunchError("R0881", f"a row of a box has a multiple of 16 bytes, not {row}")
     if described.swizzle and row > described.swizzle:
         raise LaunchError(
             "R0881", f"a box's row of {row} bytes is longer than its swizzle, {described.swizzle}"

@@ -26,7 +26,7 @@ RISE_CODE void check_barrier_pointer(const Pointer<Barrier>& bar, const char* op
   Access access = bar.at(0, machine.current, line);
   if (!access.memory || !access.memory->shared || access.byte() < 0 ||
       access.byte() + access.size > access.memory->bytes)
-    RISE_FAULT(WriteOutOfBounds, line, "%s: %s uses an mbarrier outside of shared memory", operation,
+    RISE_FAULT(WriteOutOfBounds, line, "%s: %s uses an mbarrier outside shared memory", operation,
                place_name(machine.current).characters);
 }
 

@@ -130,7 +130,7 @@ RISE_CODE void hold_operand(const Operand& operand, int rows, int size, const ch
   Actor actor = tensor_cores(line);
   for_chunks(operand, rows, size, [&](int64_t address, int row, int k) {
     if (address + 16 > shared_bytes.bytes)
-      RISE_FAULT(ReadOutOfBounds, line, "wgmma reads %s, row %d, k %d at byte %lld, outside of shared memory",
+      RISE_FAULT(ReadOutOfBounds, line, "wgmma reads %s, row %d, k %d at byte %lld, outside shared memory",
                  name, row, k, static_cast<long long>(address));
     for_bytes(address, 16, shared_bytes, [&](int64_t byte, Cell& cell) {
       check_written(actor, shared_bytes, byte, cell);
