@@ -76,7 +76,7 @@ def show(expr: Expr, width: int = 100, annotate: bool = False) -> str:
         shown = _annotated(Definition("it", (), expr), width)
     if annotate:
         return print_expression(Unelaboration(_names(expr), shown).outermost(expr), width)
-    return print_expression(Unelaboration(_names(expr), shown).expression(expr), width)
+    return print_expression(Unelaboration(_names(expr), shown).expression(expr, curried=True), width)
 
 
 def _has_fragment(term: Expr) -> bool:
