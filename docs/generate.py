@@ -38,6 +38,7 @@ from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
 from strategies.matmul.tensor_core import tensor_core  # noqa: E402
+from strategy_reference import page as strategies  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
 LARGE = {"m": 4096, "n": 4096, "k": 4096}
@@ -361,7 +362,7 @@ def printed(command: str) -> str:
     return out.getvalue()
 
 
-PAGES = {"gemm.md": gemm, "hopper-gemm.md": hopper_gemm, "tensor-cores.md": tensor_cores, "codegen.md": tour}
+PAGES = {"gemm.md": gemm, "hopper-gemm.md": hopper_gemm, "tensor-cores.md": tensor_cores, "codegen.md": tour, "strategies.md": strategies}
 
 if __name__ == "__main__":
     for file, page in PAGES.items():

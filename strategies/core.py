@@ -366,7 +366,7 @@ def skip(n: int, s: Rewrite) -> Strategy:
 
 @prints_as_call
 def body(s: Rewrite) -> Strategy:
-    """Under a lambda."""
+    """s in the body of a lambda."""
     return FunctionStrategy(
         "body",
         lambda t: at_child(0, s, t) if isinstance(t, Lambda) else Failure("body", t, "expected a function"),
@@ -375,6 +375,7 @@ def body(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def function(s: Rewrite) -> Strategy:
+    """s at the function of an application."""
     return FunctionStrategy(
         "function",
         lambda t: (
@@ -385,6 +386,7 @@ def function(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def argument(s: Rewrite) -> Strategy:
+    """s at the argument of an application; of `x |> f` that is x."""
     return FunctionStrategy(
         "argument",
         lambda t: (
@@ -395,7 +397,7 @@ def argument(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def argument_of(name: str, s: Rewrite) -> Strategy:
-    """The last argument of an application of the primitive."""
+    """s at the last argument of an application of the primitive."""
 
     def run(term: Expr) -> Result:
         head, applications = spine(term)

@@ -286,6 +286,7 @@ def _moves(order: Sequence[int]) -> Iterator[Strategy]:
 
 # --- what is done with one loop ---------------------------------------------------------------------------
 
+# one loop without a loop: its body, once for each element
 unroll: Strategy = choice(low.UNROLL_MAP, low.REDUCE_SEQ_UNROLL, low.MAP_SEQ_UNROLL, low.REDUCE_UNROLL)
 
 
