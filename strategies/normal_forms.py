@@ -1,4 +1,4 @@
-"""Normal forms as strategies. Each ends, and changes nothing that has its form.
+"""Normal forms as strategies. Each terminates, and is idempotent.
 
 The four of ELEVATE: `benf` by β and η, `dfnf` as rules are matched, `rnf` with a map for each function,
 `cnf` with these fused again. Those of the schedules: views inward, forms outward.
@@ -32,7 +32,7 @@ def _used_once(function: Lambda) -> bool:
 
 # β-η normal form: no function is applied in place, none only applies another
 benf: Strategy = normalize(choice(maps.ETA, maps.BETA))
-# β that keeps what is computed once computed once
+# β where it does not duplicate work
 gentle_beta: Strategy = seq(check(repeats_no_work, "gentle_beta", "work would be repeated"), maps.BETA)
 # a function that is passed or returned, as a lambda
 expand: Strategy = choice(argument(maps.ETA_ABSTRACTION), body(maps.ETA_ABSTRACTION))
@@ -76,7 +76,7 @@ fuse_components: Strategy = repeat(fuse_once)
 def step_computes(term: Expr) -> bool:
     """Whether the step of a fold does more than change the form of its accumulator.
 
-    Where it does not, what is taken out of the step comes back in with the accumulator, without end.
+    Where it does not, the rule would apply to its own result for ever.
     """
     applied = call(term)
     if applied is None or not applied[2]:
