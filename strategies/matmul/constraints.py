@@ -52,10 +52,7 @@ HOPPER = Limits()
 
 @dataclass(frozen=True)
 class Schedule:
-    """The parameters of `tensor_core` that decide what it costs; see there.
-
-    A parameter that the strategy does not have is at its default here, which does nothing.
-    """
+    """The parameters of `tensor_core` that decide what it costs; see there."""
 
     block: tuple[int, int, int] = (128, 128, 64)
     warp: tuple[int, int] = (64, 64)
@@ -74,11 +71,13 @@ class Schedule:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:
+        """The schedule of a strategy with these parameters; other parameters do not change its cost."""
         known = {f.name for f in fields(cls)}
         return cls(**{name: value for name, value in parameters.items() if name in known})
 
     @property
     def uses_wgmma(self) -> bool:
+        """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
         return family(self.fragment) is Family.WGMMA
 
     @property

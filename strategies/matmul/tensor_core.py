@@ -61,6 +61,7 @@ from strategies.core import (
 from strategies.default import lowered
 from strategies.matmul import constraints
 from strategies.matmul.bulk import stored_in_bulk
+from strategies.matmul.constraints import Schedule
 from strategies.matmul.kernels import each_product_kernel
 from strategies.matmul.products import (
     NO_PRODUCT,
@@ -94,32 +95,13 @@ NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """See `tensor_core`."""
+class Parameters(Schedule):
+    """See `tensor_core`; those that do not change what a schedule needs of a GPU are declared here."""
 
-    block: tuple[int, int, int] = (128, 128, 64)
-    warp: tuple[int, int] = (64, 64)
-    fragment: tuple[int, int, int] = (16, 16, 16)
     load_once: bool = True
-    stages: int = 3
-    padding: int = 8
     vector: int = 8
-    raster_group: int = 0
-    epilogue: str = "shared"
     cp_async: bool = True
-    slice_k: int = 1
-    swizzled: bool = False
     prefetch_fragments: bool = False
-    split_k: int = 1
-    warp_specialised: bool = False
-    persistent_blocks: int = 0
-    cluster: int = 1
-    ping_pong: int = 1
-
-    @property
-    def uses_wgmma(self) -> bool:
-        """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
-        return family(self.fragment) is Family.WGMMA
 
     @property
     def copies(self) -> TileCopy:
@@ -327,7 +309,7 @@ def validate(p: Parameters) -> None:
     if p.epilogue not in EPILOGUES:
         known = ", ".join(f"`{name}`" for name in EPILOGUES[:-1]) + f" or `{EPILOGUES[-1]}`"
         raise StrategyError("R0609", f"tensor_core: epilogue is `{p.epilogue}`; it can be {known}")
-    constraints.check(constraints.Schedule.of(vars(p)), operand_bytes=1 if p.fragment[2] == 32 else 2)
+    constraints.check(p, operand_bytes=1 if p.fragment[2] == 32 else 2)
 
 
 @prints_as_call
@@ -362,7 +344,7 @@ def schedule(p: Parameters) -> Strategy:
 @prints_as_call
 def requirements(p: Parameters, checks: tuple[Check, ...]) -> Strategy:
     """Whether a matrix around products, outlined, is one that the schedule can lower; see `requirements`."""
-    return fulfils(constraints.Schedule.of(vars(p)), p.copies if p.stages else None, checks)
+    return fulfils(p, p.copies if p.stages else None, checks)
 
 
 @prints_as_call
