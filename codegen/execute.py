@@ -45,6 +45,13 @@ def available_backend() -> str | None:
     return "emulate" if emulator.compiler() is not None else None
 
 
+def present_target() -> str | None:
+    """The target of this machine's GPU; None where there is none."""
+    from codegen import runtime
+
+    return runtime.device_target() if runtime.available() else None
+
+
 def execute(
     program: Kernel | HostProgram,
     inputs: Sequence[Any],

@@ -25,6 +25,7 @@ from rise.source import Note
 from rise.suggest import suggestion
 from rise.syntax.parser import parse_scheme
 from rise.types import SCALARS, Index
+from rise.verify import verify
 
 FORMAT, VERSION = "rise derivation", 1
 NAT_FUNCTIONS = frozenset({"min", "max", "ceildiv"})
@@ -153,6 +154,16 @@ def programs(start: Expr, success: Success) -> Iterator[Expr]:
             raise StrategyError("R0607", f"`{step.rule}`: the program has no part at {show_path(step.path)}")
         whole = replaced(whole, step.path, step.after)
         yield whole
+
+
+def verify_steps(start: Expr, success: Success) -> None:
+    """Raises R0699, an internal error that names the rule, where a step leaves an ill-typed term."""
+    for step, whole in zip(success.steps, programs(start, success), strict=True):
+        try:
+            verify(whole)
+        except RiseError as error:
+            error.message = f"after `{step.rule}`, {error.message}"
+            raise
 
 
 # --- replaying ------------------------------------------------------------------------------------------

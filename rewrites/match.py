@@ -119,7 +119,7 @@ class Match:
     # --- sizes and types ----------------------------------------------------------------------------
 
     def size(self, pattern: Nat, actual: Nat) -> None:
-        wanted = pattern.substitute(self.types)  # type: ignore[arg-type]  # unknown sizes stand for sizes
+        wanted = pattern.substitute(self.types)  # type: ignore[arg-type, type-var]  # unknown sizes stand for sizes
         if not wanted.unknowns:
             if wanted != actual:
                 raise Mismatch(f"the size {actual} is not {wanted}", self.part)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rise.declaration import Declaration
 from rise.errors import RiseError
 from rise.expr import Expr, Primitive
-from rise.primitives.declare import Declaration, primitive
+from rise.primitives.declare import primitive
 from rise.source import Origin
 from rise.types import Argument, Array, Dependent, Function, Type
 

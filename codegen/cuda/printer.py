@@ -72,7 +72,7 @@ class Printer:
             if isinstance(command, i.LoadFragment):
                 self._layout(command)
         hopper = bool(self.function.maps) or any(
-            isinstance(c, i.WaitBarrier | i.GroupFence | i.FenceAsync) for c in i.commands(self.function.body)
+            isinstance(c, i.WaitBarrier | i.WgmmaFence | i.FenceAsync) for c in i.commands(self.function.body)
         )
         self.line(f'#include "{"hopper" if hopper else "rise"}.cuh"')
         includes = len(self.lines)
@@ -99,15 +99,15 @@ class Printer:
         found: dict[tuple[str, tuple[str, ...]], i.ForeignCall] = {}
 
         def see(foreign: i.ForeignCall) -> i.ForeignCall:
-            found[foreign.name, tuple(str(o.type) for o in foreign.operands)] = foreign  # type: ignore[union-attr]
+            found[foreign.name, tuple(str(o.type) for o in foreign.operands)] = foreign
             for operand in foreign.operands:
-                i.rebuild(operand, i.ForeignCall, see)  # type: ignore[arg-type]  # it rebuilds expressions, too
+                i.rebuild(operand, i.ForeignCall, see)
             return foreign
 
         i.rebuild(self.function.body, i.ForeignCall, see)
         for foreign in found.values():
             if foreign.text:
-                types = [base(o.type) for o in foreign.operands]  # type: ignore[union-attr]
+                types = [base(o.type) for o in foreign.operands]
                 given = ", ".join(f"{type_} x{n}" for n, type_ in enumerate(types, 1))
                 head = f"{base(foreign.type)} {of_function(foreign.name)}({given})"
                 self.line(f"__device__ {head} {{ {foreign.text} }}")
@@ -265,14 +265,14 @@ class Printer:
                 self.line(f"{how}({self._pointer(target)}, {places});")
             case i.WaitBarrier(barrier, parity):
                 self.line(f"barrier_wait({self._pointer_to(barrier)}, {self.nat(parity)});")
-            case i.GroupFence(fragments):
+            case i.WgmmaFence(fragments):
                 self.line(f"wgmma_fence({self._registers(fragments)});")
-            case i.GroupCommit():
+            case i.WgmmaCommit():
                 self.line("wgmma_commit();")
-            case i.GroupWait(pending, fragments):
+            case i.WgmmaWait(pending, fragments):
                 self.line(f"wgmma_wait<{pending}>({self._registers(fragments)});")
-            case i.MmaFragment(target, a, i.Tile() as b):
-                self.line(self._group_product(target, a, b, command.before))
+            case i.Wgmma():
+                self.line(self._wgmma(command))
             case i.LoadMatrices(target, source, count, transposed):
                 how = "load_matrices_transposed" if transposed else "load_matrices"
                 places = f"&{self.expression(_read(target))}, &{self.expression(source)}"
@@ -336,7 +336,7 @@ class Printer:
         elif self.loading:  # copies of a loop's body keep more indices than those who load have registers
             self.line("#pragma unroll 1")
         name, count = loop.index, self.nat(loop.count)
-        self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.pattern}")
+        self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.label}")
         outside = self.unrolled
         self.unrolled = (*outside, name) if loop.unroll else outside
         with self.inside(loop):
@@ -419,7 +419,7 @@ class Printer:
     def _of_warpgroups(self, name: str) -> bool:
         """Whether copying unit and warpgroups, which know the pattern, are all that use a buffer."""
         using = [c for c in i.commands(self.function.body) if any(a.buffer == name for a in i.accesses(c))]
-        return all(isinstance(c, i.BulkCopy | i.BulkStore | i.MmaFragment) for c in using)
+        return all(isinstance(c, i.BulkCopy | i.BulkStore | i.Wgmma) for c in using)
 
     def _pointer_to(self, barrier: i.Acceptor) -> str:
         """The address of an mbarrier."""
@@ -432,9 +432,10 @@ class Printer:
     def _registers(self, fragments: tuple[i.Acceptor, ...]) -> str:
         return ", ".join(f"{self.expression(_read(f))}.x" for f in fragments)
 
-    def _group_product(self, target: i.Acceptor, a: i.Expression, b: i.Tile, before: Nat | None) -> str:
+    def _wgmma(self, product: i.Wgmma) -> str:
         """Operands are swizzled rows as long as their pattern; or, the first, registers."""
-        fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
+        target, a, b = product.target, product.a, product.b
+        fragment = inner_element(self.types[_read(target).buffer])
         if not isinstance(fragment, Fragment):
             raise TranslationError("R0799", "internal: a product has no fragment")
         operand, n = base(self.types[b.buffer]), known_shape(fragment)[1]
@@ -446,7 +447,7 @@ class Printer:
         operands = f"{self.expression(_read(target))}.x, {first}, {self._descriptor(b, majors[1])}"
         said = majors[1:] if in_registers else majors
         flags = "".join(f", Major::{major}" for major in said) if "MN" in said else ""
-        scale = f", {self.nat(before)} > 0" if before is not None else ""
+        scale = f", {self.nat(product.clear)} > 0" if product.clear is not None else ""
         return f"wgmma<{n}, {operand}{flags}>({operands}{scale});"
 
     def _descriptor(self, tile: i.Tile, major: str) -> str:
@@ -461,7 +462,7 @@ class Printer:
         return made if rest == constant(0) else f"further({made}, {self.nat(rest)})"
 
     def _library_of(self, target: i.Acceptor) -> str:
-        fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
+        fragment = inner_element(self.types[_read(target).buffer])
         return _library(fragment) if isinstance(fragment, Fragment) else "wmma"
 
     def _elements(self, index: str, body: i.Command) -> None:
@@ -518,7 +519,7 @@ class Printer:
         return operation(expr, [self.expression(o) for o in expr.operands])
 
 
-def _read(target: object) -> i.Expression:
+def _read(target: object) -> i.Access:
     """A resolved acceptor is an access, and printed as one."""
     if not isinstance(target, i.Access):
         raise TranslationError("R0799", f"internal: {type(target).__name__} is left in a program")

@@ -59,7 +59,7 @@ def operation(expr: i.Operator, operands: list[str]) -> str:
     """An operation on operands that are printed."""
     match expr.name, operands:
         case "cast", [a]:
-            return converted(a, expr.operands[0].type, expr.type)  # type: ignore[union-attr]  # no tile
+            return converted(a, expr.operands[0].type, expr.type)
         case "indexToInt" | "natAsIndex", [a]:
             return f"(int)({a})"
         case "select", [c, a, b]:

@@ -119,9 +119,9 @@ struct LocalElement;
 // they were written at, where instructions ask for that (hopper/wgmma.hpp).
 using Mark = uint16_t;
 constexpr Mark unwritten = 0, settled = 1, held = 2, first_mark = 3;
-static Mark written_mark = settled;
+RISE_STATE Mark written_mark RISE_INITIALLY(settled);
 
-__attribute__((noinline, cold)) static void element_is_held(const char* verb, int index, int line) {
+__attribute__((noinline, cold)) RISE_CODE void element_is_held(const char* verb, int index, int line) {
   RISE_FAULT(RegistersInUse, line, "%s %s element %d of an array that a wgmma under way works on",
              place_name(machine.current).characters, verb, index);
 }
@@ -177,7 +177,7 @@ struct LocalElement : Element<LocalElement<T, uninitialised>, T> {
   LocalPointer<T, uninitialised> operator&() const { return {place, written, index, length}; }
 };
 
-static inline void check_local(const Index& index, int length) {
+RISE_CODE void check_local(const Index& index, int length) {
   machine.threads[machine.current].line = index.line;
   if (index.value < 0 || index.value >= length)
     RISE_FAULT(WriteOutOfBounds, index.line, "%s uses element %lld of a local array of %d",

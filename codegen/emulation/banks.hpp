@@ -41,9 +41,9 @@ struct Banks {
   bool muted;  // while a vector is accessed element by element
 };
 
-static Banks shared_banks;
+RISE_STATE Banks shared_banks;
 
-static inline void add_phase(const uint32_t* places, int count, uint32_t bytes, int line) {
+RISE_CODE void add_phase(const uint32_t* places, int count, uint32_t bytes, int line) {
   uint32_t words[banks][lanes_per_warp];
   int distinct[banks] = {}, most = 1;
   for (int lane = 0; lane < count; lane++) {
@@ -60,7 +60,7 @@ static inline void add_phase(const uint32_t* places, int count, uint32_t bytes, 
   shared_banks.lines[line].wavefronts += most;
 }
 
-static inline void finish(const Request& request) {
+RISE_CODE void finish(const Request& request) {
   int together = request.bytes <= 4 ? 32 : request.bytes <= 8 ? 16 : 8;
   for (int first = 0; first < lanes_per_warp; first += together) {
     uint32_t places[lanes_per_warp];
@@ -72,13 +72,13 @@ static inline void finish(const Request& request) {
   }
 }
 
-static inline void empty_table() {
+RISE_CODE void empty_table() {
   shared_banks.generation++;
   shared_banks.used = shared_banks.incomplete = 0;
 }
 
 // Also the instructions that only some lanes make.
-static inline void finish_all() {
+RISE_CODE void finish_all() {
   Banks& b = shared_banks;
   for (unsigned place = 0; b.incomplete && place < most_requests; place++)
     if (b.requests[place].generation == b.generation && b.requests[place].lanes != ~0u)
@@ -94,7 +94,7 @@ static T* lasting_pages(size_t count) {
 }
 
 // False where there is no memory to count in.
-static inline bool counting() {
+RISE_CODE bool counting() {
   Banks& b = shared_banks;
   if (!b.requests) b.requests = lasting_pages<Request>(most_requests);
   if (!b.times) b.times = lasting_pages<Times>(size_t{most_threads} * most_lines);
@@ -106,7 +106,7 @@ static inline bool counting() {
   return b.requests && b.times;
 }
 
-static inline Request& request_of(uint64_t block_and_time, uint64_t line_and_warp) {
+RISE_CODE Request& request_of(uint64_t block_and_time, uint64_t line_and_warp) {
   Banks& b = shared_banks;
   if (b.used > most_requests / 2) finish_all();
   uint64_t hash = (block_and_time * 0x9e3779b97f4a7c15u) ^ (line_and_warp * 0xbf58476d1ce4e5b9u);
@@ -126,7 +126,7 @@ static inline Request& request_of(uint64_t block_and_time, uint64_t line_and_war
 }
 
 // The running thread accesses `bytes` bytes of shared memory from `place` on.
-static inline void count_access(int64_t place, int64_t bytes, int line) {
+RISE_CODE void count_access(int64_t place, int64_t bytes, int line) {
   Banks& b = shared_banks;
   if (b.muted || line <= 0 || line >= most_lines || !counting()) return;
   int thread = machine.current, warp = thread / lanes_per_warp;
@@ -145,12 +145,13 @@ static inline void count_access(int64_t place, int64_t bytes, int line) {
 }
 
 // A phase of eight rows of 16 bytes, as ldmatrix reads them: where each starts in shared memory.
-static inline void count_conflicts(const uint32_t* rows, int line) {
+RISE_CODE void count_conflicts(const uint32_t* rows, int line) {
   if (line > 0 && line < most_lines && counting()) add_phase(rows, 8, 16, line);
 }
 
 }  // namespace rise_emulation
 
+#ifndef RISE_DECLARED
 // Phases and wavefronts of each line of the last launch, from line 0 on; how many lines there are.
 extern "C" __attribute__((visibility("default"))) int rise_emulation_wavefronts(int64_t* numbers,
                                                                                 int count) {
@@ -163,3 +164,4 @@ extern "C" __attribute__((visibility("default"))) int rise_emulation_wavefronts(
   }
   return counted ? most_lines : 0;
 }
+#endif

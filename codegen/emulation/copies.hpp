@@ -17,7 +17,7 @@ static inline LocalElement<T, uninitialised> element(const LocalPointer<T, unini
   return pointer.at(offset, line);
 }
 
-static inline void check_alignment(const Access& access, int64_t bytes, const char* operation) {
+RISE_CODE void check_alignment(const Access& access, int64_t bytes, const char* operation) {
   if (access.memory && access.byte() % bytes != 0)
     RISE_FAULT(Misaligned, access.line, "%s at %s, not aligned to %lld bytes", operation,
                access.name().characters, static_cast<long long>(bytes));
@@ -39,7 +39,7 @@ static inline void check_vector(const LocalPointer<T, uninitialised>& pointer, i
 }
 
 // The instructions for a vector that starts at a place, if it is in shared memory: 16 bytes each.
-static inline void count_vector(const Access& access, int64_t bytes) {
+RISE_CODE void count_vector(const Access& access, int64_t bytes) {
   if (!access.memory || !access.memory->shared) return;
   for (int64_t done = 0; done < bytes; done += 16)
     count_access(access.byte() + done, bytes < 16 ? bytes : 16, access.line);
@@ -83,9 +83,9 @@ struct Copies {
   Copy queue[most_copies];
 };
 
-static Copies copies[most_threads];
+RISE_STATE Copies copies[most_threads];
 
-static inline Copies& copies_of_thread() {
+RISE_CODE Copies& copies_of_thread() {
   Copies& own = copies[machine.current];
   if (own.block != machine.block_start) {
     own.block = machine.block_start;
@@ -95,14 +95,14 @@ static inline Copies& copies_of_thread() {
   return own;
 }
 
-static inline void mark_under_way(const Access& target, int64_t bytes, uint8_t value) {
+RISE_CODE void mark_under_way(const Access& target, int64_t bytes, uint8_t value) {
   Memory& memory = *target.memory;
   for (int64_t byte = target.byte(); byte < target.byte() + bytes; byte += memory.granule)
     memory.shadow[byte / memory.granule].write.under_way = value;
 }
 
 // An access to each of the elements that a copy moves.
-static inline Access part(Access access, int64_t number) {
+RISE_CODE Access part(Access access, int64_t number) {
   access.index += number;
   return access;
 }
@@ -142,9 +142,9 @@ static inline void copy_async_or_zero(const Pointer<T>& target,
 }
 
 // Puts the copies started since the last commit into a group.
-static inline void commit_copies() { copies_of_thread().committed++; }
+RISE_CODE void commit_copies() { copies_of_thread().committed++; }
 
-static inline void complete(const Copy& copy) {
+RISE_CODE void complete(const Copy& copy) {
   mark_under_way(copy.target, copy.bytes, 0);
   int64_t count = copy.bytes / copy.target.size;
   for (int64_t i = 0; i < count; i++) {

@@ -78,9 +78,10 @@ COMPILE = [
     "-Werror=uninitialized",
     "-Werror=frame-larger-than=200000",  # stacks in `emulation/fiber.hpp` have 256 KiB
 ]
+INCLUDE = ["-isystem", str(HEADERS), "-x", "c++", "-"]
 LINK = ["-shared", "-fPIC"]
-# of a launch with few threads the compiler is what takes time: without optimising it takes a third as long,
-# and the kernel twice
+# A launch with few threads spends its time in the compiler, which is faster without optimising;
+# the kernel takes two to three times as long.
 FEW, FAST, SLOW = 4096, "-O1", "-O0"
 
 STEPS = "RISE_EMULATION_STEPS"  # the environment variable for how many steps of loops a thread may make
@@ -279,19 +280,36 @@ def compile_kernel(source: str, kernel: str, level: str = FAST) -> Path:
             "emulation needs a C++ compiler, and there is none",
             hint="install g++ or clang++, or name one in the environment variable CXX",
         )
-    version = compiler_version(command)
     options = [*COMPILE, level]
-    key = ["emulate", source, kernel, emulated(), header_text(), version, platform.machine(), *options, *LINK]
+    key = ["emulate", source, kernel, *_environment(command), *options, *LINK]
 
     def build(path: Path) -> None:
         obj = path.with_suffix(".o")
         try:
             _compile([str(command), *options], source, kernel, obj)
-            _run([str(command), *LINK, str(obj), "-o", str(path)], "", source, kernel)
+            objects = [obj] if level != SLOW else [obj, _runtime(command, source)]
+            _run([str(command), *LINK, *map(str, objects), "-o", str(path)], "", source, kernel)
         finally:
             obj.unlink(missing_ok=True)
 
     return cached(key, ".so", build)
+
+
+def _runtime(command: Path, source: str) -> Path:
+    """The emulator itself, optimised and compiled once: what a text only declares (`emulation/once.hpp`)."""
+    header = "hopper.cuh" if '"hopper.cuh"' in source else "rise.cuh"
+    options = [*COMPILE, FAST, "-DRISE_RUNTIME"]
+
+    def build(path: Path) -> None:
+        text = f'{emulated()}#include "{header}"\n'
+        _run([str(command), *options, *INCLUDE, "-o", str(path)], text, text, header)
+
+    return cached(["runtime", header, *_environment(command), *options], ".o", build)
+
+
+def _environment(command: Path) -> list[str]:
+    """What a library depends on besides the text."""
+    return [emulated(), header_text(), compiler_version(command), platform.machine()]
 
 
 def line_span(source: Source, number: int) -> Span | None:
@@ -320,7 +338,7 @@ def header_text() -> str:
 def _compile(command: list[str], source: str, kernel: str, obj: Path) -> None:
     """Compiles the text, under its own line numbers, and the entry point for the kernel."""
     text = f"{emulated()}{_with_counted_loops(source, kernel)}\nRISE_EMULATE({kernel})\n"
-    _run([*command, "-isystem", str(HEADERS), "-x", "c++", "-", "-o", str(obj)], text, source, kernel)
+    _run([*command, *INCLUDE, "-o", str(obj)], text, source, kernel)
 
 
 def _with_counted_loops(source: str, kernel: str) -> str:

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
+#include "once.hpp"
+
 #if defined(__x86_64__) && defined(__linux__) && !defined(RISE_UCONTEXT)
 
 namespace rise_emulation {
@@ -16,9 +18,11 @@ struct Context {
 extern "C" __attribute__((visibility("hidden"))) void rise_switch(
     rise_emulation::Context* from, const rise_emulation::Context* to);
 
+#ifndef RISE_DECLARED
 // Keeps the registers that a call preserves on the stack left, and takes them from the other.
 asm(R"(
   .text
+  .globl rise_switch
   .hidden rise_switch
   .type rise_switch, @function
 rise_switch:
@@ -39,12 +43,13 @@ rise_switch:
   ret
   .size rise_switch, .-rise_switch
 )");
+#endif
 
 namespace rise_emulation {
 
-static inline void switch_context(Context& from, const Context& to) { rise_switch(&from, &to); }
+RISE_CODE void switch_context(Context& from, const Context& to) { rise_switch(&from, &to); }
 
-static inline void prepare(Context& context, char* stack, size_t bytes, void (*entry)()) {
+RISE_CODE void prepare(Context& context, char* stack, size_t bytes, void (*entry)()) {
   void** top = reinterpret_cast<void**>(stack + bytes);
   *--top = nullptr;  // where `entry` would return to: it never does; and it aligns the stack
   *--top = reinterpret_cast<void*>(entry);
@@ -67,11 +72,11 @@ struct Context {
   ucontext_t state;
 };
 
-static inline void switch_context(Context& from, const Context& to) {
+RISE_CODE void switch_context(Context& from, const Context& to) {
   swapcontext(&from.state, &to.state);
 }
 
-static inline void prepare(Context& context, char* stack, size_t bytes, void (*entry)()) {
+RISE_CODE void prepare(Context& context, char* stack, size_t bytes, void (*entry)()) {
   getcontext(&context.state);
   context.state.uc_stack.ss_sp = stack;
   context.state.uc_stack.ss_size = bytes;

@@ -114,7 +114,7 @@ struct Distribution {
 template <class F>
 using Type = typename F::element_type;
 
-static inline int first_lane() { return machine.current / lanes_per_warp * lanes_per_warp; }
+RISE_CODE int first_lane() { return machine.current / lanes_per_warp * lanes_per_warp; }
 
 // The matrix that the lanes hold together.
 template <class F>

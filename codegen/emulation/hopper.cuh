@@ -30,28 +30,28 @@ using rise_emulation::wgmma_wait;
 
 #define RISE_LINE int line = __builtin_LINE()
 
-static inline void barrier_init(Shared<Barrier> bar, int count, RISE_LINE) {
+RISE_CODE void barrier_init(Shared<Barrier> bar, int count, RISE_LINE) {
   rise_emulation::barrier_init(bar, count, line);
 }
-static inline void barrier_expect(Shared<Barrier> bar, int bytes, RISE_LINE) {
+RISE_CODE void barrier_expect(Shared<Barrier> bar, int bytes, RISE_LINE) {
   rise_emulation::barrier_expect(bar, bytes, line);
 }
-static inline void barrier_arrive(Shared<Barrier> bar, RISE_LINE) { rise_emulation::barrier_arrive(bar, line); }
-static inline void barrier_arrive_remote(Shared<Barrier> bar, int rank, RISE_LINE) {
+RISE_CODE void barrier_arrive(Shared<Barrier> bar, RISE_LINE) { rise_emulation::barrier_arrive(bar, line); }
+RISE_CODE void barrier_arrive_remote(Shared<Barrier> bar, int rank, RISE_LINE) {
   rise_emulation::barrier_arrive_remote(bar, rank, line);
 }
-static inline void barrier_wait(Shared<Barrier> bar, int parity, RISE_LINE) {
+RISE_CODE void barrier_wait(Shared<Barrier> bar, int parity, RISE_LINE) {
   rise_emulation::barrier_wait(bar, parity, line);
 }
-static inline void fence_barrier_init(RISE_LINE) { rise_emulation::fence_barrier_init(line); }
-static inline void fence_async_shared(RISE_LINE) {
+RISE_CODE void fence_barrier_init(RISE_LINE) { rise_emulation::fence_barrier_init(line); }
+RISE_CODE void fence_async_shared(RISE_LINE) {
   rise_emulation::fence_barrier_init(line);
   rise_emulation::fence_clocks(rise_emulation::running_agent());
 }
-static inline void named_barrier(int number, int threads, RISE_LINE) {
+RISE_CODE void named_barrier(int number, int threads, RISE_LINE) {
   rise_emulation::named_barrier(number, threads, line);
 }
-static inline void prefetch_map(const TensorMap&) {}
+RISE_CODE void prefetch_map(const TensorMap&) {}
 
 // The line of a call; no number of coordinates is taken for one.
 struct CallLine {

@@ -12,8 +12,8 @@ struct dim3 {
   unsigned x, y, z;
 };
 
-static uint3 threadIdx, blockIdx;
-static dim3 blockDim, gridDim;
+RISE_STATE uint3 threadIdx, blockIdx;
+RISE_STATE dim3 blockDim, gridDim;
 static const int warpSize = 32;
 
 namespace rise_emulation {
@@ -88,32 +88,32 @@ struct Machine {
   uint64_t most_called;
 };
 
-static Machine machine;
+RISE_STATE Machine machine;
 
 // Told of each meeting that orders threads of the running block: the threads from `first` on. Null
 // where epochs alone tell order.
-static void (*threads_met)(int first, int count);
+RISE_STATE void (*threads_met)(int first, int count);
 
-static inline uint3 position(unsigned number, const dim3& extent) {
+RISE_CODE uint3 position(unsigned number, const dim3& extent) {
   return {number % extent.x, number / extent.x % extent.y, number / extent.x / extent.y};
 }
 
-static inline Text thread_name(int thread) {
+RISE_CODE Text thread_name(int thread) {
   uint3 at = position(static_cast<unsigned>(thread), blockDim);
   return text("thread (%u, %u, %u)", at.x, at.y, at.z);
 }
 
-static inline Text block_name(unsigned block) {
+RISE_CODE Text block_name(unsigned block) {
   uint3 at = position(block, gridDim);
   return text("block (%u, %u, %u)", at.x, at.y, at.z);
 }
 
-static inline Text place_name(int thread) {
+RISE_CODE Text place_name(int thread) {
   return text("%s of block (%u, %u, %u)", thread_name(thread).characters, blockIdx.x, blockIdx.y,
               blockIdx.z);
 }
 
-__attribute__((format(printf, 3, 4))) static inline void complain(Fault fault, int line,
+__attribute__((format(printf, 3, 4))) RISE_CODE void complain(Fault fault, int line,
                                                                   const char* format, ...) {
   Report& report = *machine.report;
   if (report.code) return;
@@ -126,7 +126,7 @@ __attribute__((format(printf, 3, 4))) static inline void complain(Fault fault, i
 }
 
 // Leaves the running fiber. Returns when it is resumed, never if the kernel has been reported.
-static inline void leave() {
+RISE_CODE void leave() {
   Thread& me = machine.threads[machine.current];
   switch_context(me.context, machine.scheduler);
 }
@@ -138,19 +138,19 @@ static inline void leave() {
     for (;;) ::rise_emulation::leave();           \
   } while (false)
 
-static inline void count_step(int line) {
+RISE_CODE void count_step(int line) {
   Thread& me = machine.threads[machine.current];
   me.line = line ? line : me.line;
 }
 
-__attribute__((noinline, cold)) static void endless(int line, uint64_t steps, const char* what) {
+__attribute__((noinline, cold)) RISE_CODE void endless(int line, uint64_t steps, const char* what) {
   RISE_FAULT(Endless, line, "%s does not finish: it made %llu steps of loops%s", place_name(machine.current).characters,
              static_cast<unsigned long long>(steps), what);
 }
 
 // A step of a loop in the text. What the kernel's own may make is known; of functions that it calls nothing
 // is, but that they do not do it all for one step of the kernel.
-static inline bool loop_step(const char* function, int line) {
+RISE_CODE bool loop_step(const char* function, int line) {
   Thread& me = machine.threads[machine.current];
   if (__builtin_strcmp(function, machine.name) != 0) {
     if (++me.called > machine.most_called) endless(line, me.called, " in functions that it calls");

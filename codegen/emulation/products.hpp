@@ -7,14 +7,14 @@
 
 namespace rise_emulation {
 
-static inline void check_whole_warp(const char* operation, int line) {
+RISE_CODE void check_whole_warp(const char* operation, int line) {
   int lanes = machine.warps[machine.current / lanes_per_warp].lanes;
   if (lanes != lanes_per_warp)
     RISE_FAULT(DivergentCollective, line, "%s calls %s (line %d) in a warp of only %d threads",
                place_name(machine.current).characters, operation, line, lanes);
 }
 
-__attribute__((noinline, cold)) static void not_uniform(const char* what, int lane, int line) {
+__attribute__((noinline, cold)) RISE_CODE void not_uniform(const char* what, int lane, int line) {
   RISE_FAULT(DivergentCollective, line,
              "divergent collective: %s passes another %s than %s of its warp",
              place_name(first_lane() + lane).characters, what,
@@ -22,7 +22,7 @@ __attribute__((noinline, cold)) static void not_uniform(const char* what, int la
 }
 
 // All lanes pass the same variable: it is at the same place in the stacks of all.
-static inline void check_same_variable(int lane, const void* first, const void* other, int line) {
+RISE_CODE void check_same_variable(int lane, const void* first, const void* other, int line) {
   size_t thread = static_cast<size_t>(first_lane());
   ptrdiff_t expected = static_cast<const char*>(first) - machine.stacks[thread];
   ptrdiff_t found = static_cast<const char*>(other) -

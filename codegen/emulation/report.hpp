@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdint.h>
 
+#include "once.hpp"
+
 namespace rise_emulation {
 
 enum Fault : int {
@@ -49,7 +51,7 @@ struct Text {
   char characters[200];
 };
 
-__attribute__((format(printf, 1, 2))) static inline Text text(const char* format, ...) {
+__attribute__((format(printf, 1, 2))) RISE_CODE Text text(const char* format, ...) {
   Text result;
   va_list arguments;
   va_start(arguments, format);

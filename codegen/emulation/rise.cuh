@@ -43,10 +43,10 @@ using rise_emulation::Swizzled;
 using rise_emulation::swizzled_memory;
 using rise_emulation::wait_copies;
 
-static inline void __syncthreads(int line = __builtin_LINE()) {
+RISE_CODE void __syncthreads(int line = __builtin_LINE()) {
   rise_emulation::block_barrier(line);
 }
 
-static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
+RISE_CODE void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
   rise_emulation::warp_barrier(mask, line);
 }

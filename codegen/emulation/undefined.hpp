@@ -12,16 +12,17 @@ struct CheckedPlace {  // the start of the record that each check passes
   uint32_t line, column;
 };
 
-__attribute__((noinline, cold)) static void undefined_at(int line, const char* what) {
+__attribute__((noinline, cold)) RISE_CODE void undefined_at(int line, const char* what) {
   RISE_FAULT(Undefined, line, "%s: %s", place_name(machine.current).characters, what);
 }
 
-static inline void undefined(const void* record, const char* what) {
+RISE_CODE void undefined(const void* record, const char* what) {
   undefined_at(static_cast<int>(static_cast<const CheckedPlace*>(record)->line), what);
 }
 
 }  // namespace rise_emulation
 
+#ifndef RISE_DECLARED
 #define RISE_CHECK(name, what)                                           \
   extern "C" void __ubsan_handle_##name(void* record, void*, void*) {    \
     rise_emulation::undefined(record, what);                             \
@@ -35,3 +36,4 @@ RISE_CHECK(divrem_overflow, "division by zero, or overflow of a division")
 RISE_CHECK(shift_out_of_bounds, "a shift by more bits than the number has")
 RISE_CHECK(out_of_bounds, "an index outside of an array of the kernel")
 #undef RISE_CHECK
+#endif

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from codegen.cuda.widths import C_NAMES, HOLDS, spans
 from codegen.ir import imperative as i
-from codegen.ir.launch import Launch, number
+from codegen.ir.launch import Launch, check_grid, number
 from codegen.ir.runtime_sizes import LARGEST_COUNT, counts, index_type
 from codegen.passes.allocate import Region, first_gap
 from codegen.passes.split_kernels import Temporary
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 Concrete = Callable[[i.Variable], i.Variable]
 ALIGNMENT = 256
-LARGEST_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 
 
 @dataclass(frozen=True)
@@ -71,13 +70,13 @@ class HostProgram:
         solution: dict[Atom, Nat] = {NatVariable(n): constant(v) for n, v in values.items()}
 
         def concrete(variable: i.Variable) -> i.Variable:
-            return replace(variable, type=substitute_type(variable.type, solution))  # type: ignore[arg-type]  # data
+            return replace(variable, type=substitute_type(variable.type, solution))
 
         launches = tuple(_launch(kernel, values, concrete) for kernel in self.kernels)
         temporaries = [replace(t, variable=concrete(t.variable)) for t in self.temporaries]
         return HostCall(
-            tuple((name, substitute_type(type_, solution)) for name, type_ in self.inputs),  # type: ignore[misc]  # data
-            substitute_type(self.output, solution),  # type: ignore[arg-type]  # data
+            tuple((name, substitute_type(type_, solution)) for name, type_ in self.inputs),
+            substitute_type(self.output, solution),
             tuple(map(concrete, self.outputs)),
             tuple(map(concrete, self.parameters)),
             launches,
@@ -186,13 +185,6 @@ def _launch(kernel: Kernel, values: Mapping[str, int], concrete: Concrete) -> La
     function = kernel.function
     outputs, inputs = (tuple(map(concrete, vs)) for vs in (function.outputs, function.inputs))
     return replace(made, kernel=replace(kernel, function=replace(function, outputs=outputs, inputs=inputs)))
-
-
-def check_grid(name: str, launch: Launch, at: str = "") -> None:
-    """LaunchError R0841 for more blocks than a grid has; those that are not known yet are passed over."""
-    for axis, found, most in zip("xyz", launch.grid, LARGEST_GRID, strict=True):
-        if isinstance(found, int) and found > most:
-            raise LaunchError("R0841", f"`{name}` needs {found} blocks in {axis}{at}; {most} are possible")
 
 
 def _check_counts(kernel: Kernel, launch: Launch, values: Mapping[str, int]) -> None:

@@ -40,16 +40,16 @@ class Distribution:
 
     def at(self, lane: Nat, register: Nat) -> tuple[Nat, Nat]:
         places = {NatVariable("lane"): lane, NatVariable("r"): register}
-        return self.row.substitute(places), self.column.substitute(places)  # type: ignore[arg-type]  # variables are atoms
+        return self.row.substitute(places), self.column.substitute(places)
 
     def for_shape(self, rows: int, columns: int, holders: int = LANES) -> Distribution:
         """Of a fragment with so many rows and columns of tiles, held by so many threads."""
         sizes = {NatVariable("m"): constant(rows), NatVariable("n"): constant(columns)}
-        registers = self.registers.substitute(sizes)  # type: ignore[arg-type]  # variables are atoms
+        registers = self.registers.substitute(sizes)
         facts = Facts().with_range("lane", 0, holders).with_range("r", 0, registers)
 
         def known(value: Nat) -> Nat:
-            return simplify(value.substitute(sizes), facts)  # type: ignore[arg-type]  # variables are atoms
+            return simplify(value.substitute(sizes), facts)
 
         return Distribution(registers, known(self.row), known(self.column), self.run, self.along_row)
 

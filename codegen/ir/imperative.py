@@ -19,6 +19,7 @@ from rise.source import Origin
 from rise.types import ROW_MAJOR, Argument, Data, Fragment, Layout, Space
 
 N = TypeVar("N")
+T = TypeVar("T")
 # what holds no part of a program
 LEAVES = frozenset({"origin", "type", "fragment"})
 
@@ -34,6 +35,18 @@ class Level(Enum):
     WARPGROUP_THREAD = "member"  # a thread of a warpgroup
     WARP = "warp"
     LANE = "lane"
+
+
+class Role(Enum):
+    """What the iterations of a sequential loop are to each other: passes decide by it."""
+
+    SEQUENCE = "an iteration may use what those before it left"
+    MAP = "iterations are independent"
+    REDUCTION = "iterations add to one accumulator"
+    PIPELINE = "a reduction whose operands are loaded some iterations ahead"
+    PRELOAD = "loads the first elements of a pipeline into registers"
+    VECTOR = "the elements of a vector, which one access can move"
+    ALIGNED_VECTOR = "the elements of a vector that the program says is aligned: one access must move them"
 
 
 class Scope(Enum):
@@ -161,6 +174,7 @@ class Tile:
     offset: Nat
     leading: Nat
     row_major: bool
+    type: Data
     indices: tuple[Nat, ...] = ()
     extents: tuple[tuple[str, Nat], ...] = ()
     panel: Nat | None = None
@@ -403,19 +417,19 @@ class FenceAsync:
 
 
 @dataclass(frozen=True)
-class GroupFence:
-    """A warpgroup's accumulators, written before, are ready for products."""
+class WgmmaFence:
+    """A warpgroup's accumulators, written before, are ready for its products."""
 
     fragments: tuple[Acceptor, ...] = ()
 
 
 @dataclass(frozen=True)
-class GroupCommit:
+class WgmmaCommit:
     """The products that a warpgroup started since the last commit become a group."""
 
 
 @dataclass(frozen=True)
-class GroupWait:
+class WgmmaWait:
     """Until at most `pending` groups of products are under way; then the fragments can be used."""
 
     pending: int
@@ -455,14 +469,19 @@ class Counter:
 
 @dataclass(frozen=True)
 class For:
-    """A sequential loop. `owner`: each thread runs the iterations whose elements it owns."""
+    """A sequential loop.
+
+    owner: each thread runs the iterations whose elements it owns
+    label: where the loop comes from, for readers of the kernel
+    """
 
     index: str
     count: Nat
     body: Command
     unroll: bool = False
     owner: bool = False
-    pattern: str = ""
+    role: Role = Role.SEQUENCE
+    label: str = ""
     counters: tuple[Counter, ...] = ()
 
 
@@ -564,17 +583,27 @@ class FillFragment:
 
 @dataclass(frozen=True)
 class MmaFragment:
-    """target = a * b + c, by all threads of a warp together.
-
-    before: where it is 0, c counts as zeros
-    """
+    """target = a * b + c, by all threads of a warp together, on fragments in registers."""
 
     target: Acceptor
     a: Expression
     b: Expression
     c: Expression
     origin: Origin = field(default=None, compare=False, repr=False)
-    before: Nat | None = None
+
+
+@dataclass(frozen=True)
+class Wgmma:
+    """target += a * b, started by a warpgroup: b is in shared memory, and a is there or in registers.
+
+    clear: where it is 0, the product replaces the target
+    """
+
+    target: Acceptor
+    a: Expression
+    b: Tile
+    origin: Origin = field(default=None, compare=False, repr=False)
+    clear: Nat | None = None
 
 
 @dataclass(frozen=True)
@@ -607,9 +636,9 @@ Command = (
     | BulkCommit
     | BulkWait
     | FenceAsync
-    | GroupFence
-    | GroupCommit
-    | GroupWait
+    | WgmmaFence
+    | WgmmaCommit
+    | WgmmaWait
     | When
     | Define
     | For
@@ -622,6 +651,7 @@ Command = (
     | StoreFragment
     | FillFragment
     | MmaFragment
+    | Wgmma
     | ForFragment
 )
 
@@ -629,8 +659,8 @@ Command = (
 # what has expressions and acceptors as its parts
 READING = (
     Operator, ForeignCall, Assign, CopyAsync, LoadFragment, LoadMatrices, StoreFragment, FillFragment,
-    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, Arrive, GroupFence, GroupWait, BulkStore,
-    StoreMatrices,
+    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, Arrive, WgmmaFence, WgmmaWait, BulkStore,
+    StoreMatrices, Wgmma,
 )  # fmt: skip
 
 
@@ -643,6 +673,13 @@ def sequence(*commands: Command) -> Command:
         elif not isinstance(command, Skip):
             flat.append(command)
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat)) if flat else Skip()
+
+
+def vector_loop(lane: str, size: Nat, body: Command, aligned: bool = False) -> For:
+    """The loop over the elements of a vector."""
+    if aligned:
+        return For(lane, size, body, unroll=True, role=Role.ALIGNED_VECTOR, label="aligned vector")
+    return For(lane, size, body, unroll=True, role=Role.VECTOR, label="vector")
 
 
 def inner(command: Command) -> tuple[Command, ...]:
@@ -700,8 +737,11 @@ def accesses_in(command: Command) -> Iterator[Access | Tile]:
         yield from accesses(part)
 
 
-def rebuild(node: Command, kind: type[N], change: Callable[[N], N]) -> Command:
-    """The command with every node of a kind changed, however deep it is."""
+def rebuild(node: T, kind: type[N], change: Callable[[N], object]) -> T:
+    """A command or expression with every node of a kind changed, however deep it is.
+
+    What stands in place of a node has to fit there: this is not checked.
+    """
 
     def go(value: object) -> object:
         if isinstance(value, kind):
@@ -713,7 +753,7 @@ def rebuild(node: Command, kind: type[N], change: Callable[[N], N]) -> Command:
             return replace(value, **parts)
         return value
 
-    return cast(Command, go(node))
+    return cast(T, go(node))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from enum import Enum
 from math import ceil
 
 from codegen.ir import imperative as i
-from rise.errors import TranslationError
+from rise.errors import LaunchError, TranslationError
 from rise.nat import Nat, ceiling_quotient, constant, evaluate, maximum, minimum, nat, quotient
 from rise.source import Origin
 
@@ -26,6 +26,7 @@ PRODUCER = 40  # registers of a thread that loads: with 24, indices of tiles are
 SOME_WARPS = 4
 REGISTERS = 65536  # of a multiprocessor
 GRIDS = (i.Level.CLUSTER, i.Level.BLOCK, i.Level.GRID)
+LARGEST_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 # a number, or the size that it is where that is known at launch
 Extent = int | Nat
 
@@ -204,3 +205,10 @@ def _largest(loops: Sequence[i.ParallelFor], level: i.Level, dimension: int) -> 
 
 def _extent(size: Nat) -> Extent:
     return size if size.value is None else size.value
+
+
+def check_grid(name: str, launch: Launch, at: str = "") -> None:
+    """LaunchError R0841 for more blocks than a grid has; those that are not known yet are passed over."""
+    for axis, found, most in zip("xyz", launch.grid, LARGEST_GRID, strict=True):
+        if isinstance(found, int) and found > most:
+            raise LaunchError("R0841", f"`{name}` needs {found} blocks in {axis}{at}; {most} are possible")

@@ -54,7 +54,7 @@ class ScalarTemporaries:
         guards = () if is_total(value) else self.guards
         key = (value, guards)
         if key not in self.known:
-            type_: Data = value.type  # type: ignore[union-attr]  # no tile is a scalar
+            type_: Data = value.type
             guarded = value
             for number in reversed(range(len(guards))):
                 condition = self._condition(number)
@@ -89,7 +89,7 @@ class ScalarTemporaries:
                 return known
             case i.Number(int() as known, _):
                 return nat(known)
-        type_ = value.type  # type: ignore[union-attr]
+        type_ = value.type
         bound = size if size is not None else type_.size if isinstance(type_, Index) else None
         if bound is None:
             raise TranslationError("R0799", f"internal: `{type_}` is no index")
@@ -123,7 +123,7 @@ class ScalarTemporaries:
             return value
 
         for stored in self.pending:
-            i.rebuild(stored.value, Nat, see)  # type: ignore[arg-type]  # it rebuilds expressions as well
+            i.rebuild(stored.value, Nat, see)
         return not found.isdisjoint(names)
 
     @contextmanager

@@ -129,12 +129,12 @@ def _statement(command: i.Command) -> str:
             return "fenceAsync"
         case i.WaitBarrier(barrier, parity):
             return f"waitBarrier({show_acceptor(barrier)}, {show_nat(parity)})"
-        case i.GroupFence(fragments):
-            return f"groupFence({', '.join(map(show_acceptor, fragments))})"
-        case i.GroupCommit():
-            return "groupCommit"
-        case i.GroupWait(pending, fragments):
-            return f"groupWait({', '.join([str(pending), *map(show_acceptor, fragments)])})"
+        case i.WgmmaFence(fragments):
+            return f"wgmmaFence({', '.join(map(show_acceptor, fragments))})"
+        case i.WgmmaCommit():
+            return "wgmmaCommit"
+        case i.WgmmaWait(pending, fragments):
+            return f"wgmmaWait({', '.join([str(pending), *map(show_acceptor, fragments)])})"
         case i.LoadMatrices(target, source, count, transposed):
             how = f"loadMatrices{'Transposed' if transposed else ''}<{count}>"
             return f"{how}({show_acceptor(target)}, {show_expression(source)})"
@@ -148,6 +148,8 @@ def _statement(command: i.Command) -> str:
         case i.MmaFragment(target, a, b, c):
             operands = ", ".join(show_expression(e) for e in (a, b, c))
             return f"mmaFragment({show_acceptor(target)}, {operands})"
+        case i.Wgmma(target, a, b):
+            return f"wgmma({show_acceptor(target)}, {show_expression(a)}, {show_expression(b)})"
         case _:
             return f"{type(command).__name__}(…)"
 

@@ -20,13 +20,13 @@ from codegen.lower.views import Path
 from rise.errors import LaunchError, TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable, constant, divides, quotient, simplify, variable
 from rise.source import Origin
-from rise.types import Fragment, Scalar, shape
+from rise.types import Array, Data, Fragment, Scalar, shape
 
 
 def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Command:
     """The copy, its map and the corner of its box; of a tile in panels, a copy for each of them."""
-    sizes, _ = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
-    pattern = "bulkCopy" if isinstance(command, i.BulkCopy) else "bulkStore"
+    sizes, _ = shape(command.value.type)
+    label = "bulkCopy" if isinstance(command, i.BulkCopy) else "bulkStore"
     for outer in range(len(sizes)):
         panels = [r.named.fresh("panel") for _ in range(outer)]
         try:
@@ -36,7 +36,7 @@ def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Co
                 raise
             continue
         for panel, size in zip(reversed(panels), reversed(sizes[:outer]), strict=True):
-            body = i.For(panel, size, body, unroll=True, pattern=pattern)
+            body = i.For(panel, size, body, unroll=True, label=label)
         return body
     raise _refused("it has no dimensions", command.origin)
 
@@ -45,7 +45,7 @@ def _box(
     r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], facts: Facts
 ) -> i.BulkCopy | i.BulkStore:
     """The copy of one box: what is left of the tile when the indices of its panels are given."""
-    sizes, element = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
+    sizes, element = shape(command.value.type)
     names = [f"box_{d}" for d in range(len(sizes) - len(panels))]
     inside = facts
     for name, size in zip([*panels, *names], sizes, strict=True):
@@ -69,7 +69,7 @@ def _box(
         barrier = r.write(command.barrier, (), facts)
         return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], origin=command.origin)
     start = simplify(r.linear(array).substitute(zero), inside)
-    written = i.Tile(array.buffer, start, constant(0), True, array.indices, tuple(extents.items()))
+    written = i.Tile(array.buffer, start, constant(0), True, tile.type, array.indices, tuple(extents.items()))
     return i.BulkStore(written, tile, name, corner[::-1], command.origin)
 
 
@@ -86,7 +86,10 @@ def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts,
     element = access.type.bytes if isinstance(access.type, Scalar) else 1
     if pattern and not divides(pattern // element, start, facts):
         raise _refused(f"in shared memory it does not start at a multiple of {pattern} bytes", origin)
-    return i.Tile(access.buffer, start, constant(0), True, access.indices, tuple(extents.items()))
+    type_: Data = access.type
+    for extent in reversed(extents.values()):
+        type_ = Array(extent, type_)
+    return i.Tile(access.buffer, start, constant(0), True, type_, access.indices, tuple(extents.items()))
 
 
 def _clipped(r: Resolver, target: i.Access, facts: Facts, origin: Origin) -> i.Access:

@@ -15,7 +15,6 @@ from codegen.ir import imperative as i
 from codegen.ir.fragments import HOLDERS, LANES, Distribution, distribution, family_of
 from codegen.ir.identifiers import shown
 from codegen.lower.paths import Resolver
-from codegen.lower.translate import VECTOR
 from codegen.lower.views import Path
 from rise.errors import TranslationError
 from rise.instructions import Family
@@ -77,7 +76,7 @@ def _each_element(
     places: Distribution,
     make: Callable[[Nat, Nat, Nat, Facts], i.Command],
     facts: Facts,
-    pattern: str,
+    label: str,
     fragment: Fragment,
 ) -> i.Command:
     """make(register, row, column, facts) for every register of every lane, neighbours together."""
@@ -88,8 +87,8 @@ def _each_element(
     register = places.run * variable(group) + variable(neighbour)
     row, column = (simplify(n, inside) for n in places.at(variable(lane), register))
     body = r.named.before(lambda: make(register, row, column, inside))
-    neighbours = i.For(neighbour, run, body, unroll=True, pattern=VECTOR)
-    return _by_holders(i.For(group, groups, neighbours, unroll=True, pattern=pattern), fragment)
+    neighbours = i.vector_loop(neighbour, run, body)
+    return _by_holders(i.For(group, groups, neighbours, unroll=True, label=label), fragment)
 
 
 def _holders(fragment: Fragment) -> tuple[str, int]:
@@ -147,7 +146,7 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
 
     body = r.named.before(make)
     groups = constant(matrices // count)
-    loop = i.For(group, groups, body, unroll=True, pattern="asFragment")
+    loop = i.For(group, groups, body, unroll=True, label="asFragment")
     return _by_holders(loop, command.fragment)
 
 
@@ -212,7 +211,7 @@ def _matrices_out(
 
     body = r.named.before(make)
     groups = constant(matrices // count)
-    loop = i.For(group, groups, body, unroll=True, pattern="asMatrix")
+    loop = i.For(group, groups, body, unroll=True, label="asMatrix")
     return i.ParallelFor(i.Level.WARPGROUP_THREAD, 0, MEMBER, constant(HOLDERS[Family.WGMMA]), loop)
 
 

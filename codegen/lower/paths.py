@@ -13,6 +13,7 @@ from itertools import count
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions, flatten, members
+from codegen.ir.data import element_type
 from codegen.ir.identifiers import derived
 from codegen.ir.scalar_temporaries import (
     INT,
@@ -24,9 +25,9 @@ from codegen.ir.scalar_temporaries import (
     negated,
     whole_blocks,
 )
-from codegen.lower.views import READING, WRITING, Choice, Path, Reading, Sizes, fed
+from codegen.lower.views import READING, WRITING, Choice, Path, Reading, Sizes, fed, index_of
 from rise.errors import RiseError, TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, nat, simplify, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, simplify, variable
 from rise.primitives.declare import primitive
 from rise.source import Origin
 from rise.types import Argument, Array, Data, Fragment, Layout, Pair, Scalar, Vector
@@ -40,7 +41,7 @@ class Bindings:
     sizes: Mapping[NatVariable, Nat] = field(default_factory=dict)
 
     def index(self, value: Nat) -> Nat:
-        return value.substitute(self.sizes)  # type: ignore[arg-type]  # variables are atoms
+        return value.substitute(self.sizes)
 
     def with_term(self, name: str, term: i.Expression, outer: Bindings) -> Bindings:
         return replace(self, terms={**self.terms, name: (term, outer)})
@@ -98,10 +99,10 @@ class Resolver:
                 return self._mapped(expr, path, facts, bound)
             case i.GenerateExpression(parameter, body, _):
                 part, *rest = path
-                sizes = {**bound.sizes, NatVariable(parameter): nat(part)}  # type: ignore[arg-type]
+                sizes = {**bound.sizes, NatVariable(parameter): index_of(part)}
                 return self.read(body, tuple(rest), facts, replace(bound, sizes=sizes))
             case i.LetExpression(parameter, value, body, _):
-                is_pair = isinstance(value.type, Pair)  # type: ignore[union-attr]  # no tile has a name
+                is_pair = isinstance(value.type, Pair)
                 # variables are scalars: what is read of a pair is a part of it
                 known = value if is_pair else self._stored(parameter, value, facts, bound)
                 return self.read(body, path, facts, bound.with_term(parameter, known, bound))
@@ -112,7 +113,7 @@ class Resolver:
         """Of vectors, the operation on the elements that the path selects."""
 
         def operand(o: i.Expression) -> i.Expression:
-            return self.read(o, path if isinstance(o.type, Vector) else (), facts, bound)  # type: ignore[union-attr]
+            return self.read(o, path if isinstance(o.type, Vector) else (), facts, bound)
 
         type_ = expr.type.element if isinstance(expr.type, Vector) and path else expr.type
         return replace(expr, operands=tuple(map(operand, expr.operands)), type=type_)
@@ -121,10 +122,10 @@ class Resolver:
         """The body for one element. What is computed, and used more than once, is computed once."""
         part, *rest = path
         array, parameter = expr.array, expr.parameter
-        element: i.Expression = i.At(nat(part), array, array.type.element)  # type: ignore[arg-type, union-attr]
-        if isinstance(element.type, Scalar) and occurrences(expr.body, parameter) > 1:  # type: ignore[union-attr]
-            element = self._stored(parameter, element, facts, bound)
-        return self.read(expr.body, tuple(rest), facts, bound.with_term(parameter, element, bound))
+        found: i.Expression = i.At(index_of(part), array, element_type(array.type))
+        if isinstance(found.type, Scalar) and occurrences(expr.body, parameter) > 1:
+            found = self._stored(parameter, found, facts, bound)
+        return self.read(expr.body, tuple(rest), facts, bound.with_term(parameter, found, bound))
 
     def _stored(self, stem: str, value: i.Expression, facts: Facts, bound: Bindings) -> i.Expression:
         """A scalar as what is there to be read: in memory, a number, or a variable it is stored in."""
@@ -166,7 +167,7 @@ class Resolver:
             one = first(assuming_less(facts, value, limit))
         with self.named.under(negated(condition)):
             other = second(assuming_not_less(facts, value, limit))
-        return one if one == other else i.Operator("select", (condition, one, other), one.type)  # type: ignore[union-attr]
+        return one if one == other else i.Operator("select", (condition, one, other), one.type)
 
     def _select(
         self,
@@ -183,7 +184,7 @@ class Resolver:
             one = self.read(first, path, facts, bound)
         with self.named.under(negated(chosen)):
             other = self.read(second, path, facts, bound)
-        return i.Operator("select", (chosen, one, other), one.type)  # type: ignore[union-attr]
+        return i.Operator("select", (chosen, one, other), one.type)
 
     # --- writing --------------------------------------------------------------------------------------
 
@@ -205,7 +206,7 @@ class Resolver:
                 return self.write(acceptor, inner, self.named.facts(facts))
             case i.AcceptMap(parameter, body, acceptor, _):
                 part, *rest = path
-                at = i.AcceptAt(nat(part), acceptor, acceptor.type.element)  # type: ignore[arg-type, union-attr]
+                at = i.AcceptAt(index_of(part), acceptor, element_type(acceptor.type))
                 return self.write(fed(body, parameter, at), tuple(rest), facts)
             case i.Access():
                 return target
@@ -312,6 +313,7 @@ class Resolver:
         corner: dict[Atom, Nat] = {NatVariable(row): constant(0), NatVariable(column): constant(0)}
         offset = linear.substitute(corner)
         extents = ((row, fragment.rows), (column, fragment.columns))
+        type_ = Array(fragment.rows, Array(fragment.columns, access.type))
         affine = offset + by_row * variable(row) + by_column * variable(column)
         if simplify(linear - affine, inside) != constant(0) or constant(1) not in (
             by_row,
@@ -324,8 +326,8 @@ class Resolver:
                 "a tile has to be a rectangle of one array",
             )
         if by_column == constant(1):
-            return i.Tile(access.buffer, offset, by_row, True, access.indices, extents)
-        return i.Tile(access.buffer, offset, by_column, False, access.indices, extents)
+            return i.Tile(access.buffer, offset, by_row, True, type_, access.indices, extents)
+        return i.Tile(access.buffer, offset, by_column, False, type_, access.indices, extents)
 
     def linear(self, access: i.Access) -> Nat:
         """The index into the memory of a buffer, row-major."""

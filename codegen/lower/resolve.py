@@ -117,9 +117,8 @@ def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return i.StoreFragment(fragment, found, r.read(value, (), facts), origin)
         case i.FillFragment(fragment, target, value):
             return i.FillFragment(fragment, r.write(target, (), facts), r.read(value, (), facts))
-        case i.MmaFragment(target, a, b, c, origin):
-            left, right = (_operand(r, x, facts) for x in (a, b))
-            return i.MmaFragment(r.write(target, (), facts), left, right, r.read(c, (), facts), origin)
+        case i.MmaFragment():
+            return _product(r, command, facts)
         case i.InitBarriers(barriers):
             return replace(command, barriers=r.write(barriers, (constant(0),), facts))
         case i.Arrive(barrier):
@@ -141,6 +140,22 @@ def _check_rows(r: Resolver, tile: i.Tile, origin: Origin) -> None:
             origin,
             "use padded rows, or fragments of `mma.sync` (16×8×16)",
         )
+
+
+def _product(r: Resolver, product: i.MmaFragment, facts: Facts) -> i.MmaFragment | i.Wgmma:
+    """A product whose second operand stays in shared memory is a warpgroup's."""
+    target, added = r.write(product.target, (), facts), r.read(product.c, (), facts)
+    left, right = (_operand(r, x, facts) for x in (product.a, product.b))
+    if not isinstance(right, i.Tile):
+        return i.MmaFragment(target, left, right, added, product.origin)
+    if added != target:
+        raise TranslationError(
+            "R0732",
+            "a warpgroup adds its product to the accumulator that holds the sum",
+            product.origin,
+            "use the accumulator of the reduction as the third operand",
+        )
+    return i.Wgmma(target, left, right, product.origin)
 
 
 def _operand(r: Resolver, operand: i.Expression, facts: Facts) -> i.Expression:

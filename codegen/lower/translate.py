@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import members
+from codegen.ir.data import data, element_type
 from codegen.ir.identifiers import derived, of_user
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
@@ -19,10 +20,18 @@ from rise.nat import Nat, variable
 from rise.normal import occurrences
 from rise.primitives.declare import REGISTRY
 from rise.source import Origin
-from rise.types import ROW_MAJOR, Argument, Array, Data, Function, Layout, Pair, Space, Vector
+from rise.types import (
+    ROW_MAJOR,
+    Argument,
+    Array,
+    Data,
+    Function,
+    Layout,
+    Pair,
+    Space,
+    Vector,
+)
 
-# the pattern of a loop over the elements of a vector: one access, if the pass `vectorise` finds it can be
-VECTOR, ALIGNED = "vector", "aligned vector"
 Environment = Mapping[str, i.Expression]
 Continuation = Callable[[i.Expression], i.Command]
 
@@ -139,8 +148,8 @@ class Translator:
         match expr:
             case Identifier(name):
                 return continuation(environment[name])
-            case Literal(value, type_):
-                return continuation(i.Number(value, type_))  # type: ignore[arg-type]  # literals are data
+            case Literal(value):
+                return continuation(i.Number(value, data(expr)))
             case _:
                 pass
         call = as_call(expr, environment)
@@ -193,7 +202,7 @@ class Translator:
             )
         result = found[0]
         for name, value in reversed(named):
-            result = i.LetExpression(name, value, result, result.type)  # type: ignore[union-attr]
+            result = i.LetExpression(name, value, result, result.type)
         return result
 
     def all(
@@ -235,7 +244,7 @@ class Translator:
         """`body` gets that of the function, whose parameter stands for the value, computed once."""
         if not is_computed(value):
             return body(*self.apply(function, (value,), environment))
-        type_: Data = value.type  # type: ignore[union-attr]  # what is computed has a type
+        type_ = value.type
         name = self.parameter(function, "value", type_)
         variable = i.Variable(name, type_)
         if self.inlining:
@@ -282,22 +291,21 @@ class Translator:
 
     def assign(self, target: i.Acceptor, value: i.Expression, origin: Origin) -> i.Command:
         """target = value, member by member for pairs, element by element for vectors."""
-        if isinstance(value.type, Vector):  # type: ignore[union-attr]
+        if isinstance(value.type, Vector):
             lane = self.name("lane")
             inner = self.assign(accept_at(target, lane), at(value, lane), origin)
-            pattern = ALIGNED if _called_aligned(value) else VECTOR
-            return i.For(lane, value.type.size, inner, unroll=True, pattern=pattern)  # type: ignore[union-attr]
-        if isinstance(value.type, Pair):  # type: ignore[union-attr]
-            return self._each_member(self.assign, target, value, value.type, origin)  # type: ignore[union-attr]
+            return i.vector_loop(lane, value.type.size, inner, _called_aligned(value))
+        if isinstance(value.type, Pair):
+            return self._each_member(self.assign, target, value, value.type, origin)
         return i.Assign(target, value, origin)
 
     def copy(self, target: i.Acceptor, value: i.Expression, origin: Origin) -> i.Command:
         """target := value; an array is copied element by element by whoever owns the element."""
-        match value.type:  # type: ignore[union-attr]
+        match value.type:
             case Array(size):
                 index = self.name("i")
                 inner = self.copy(accept_at(target, index), at(value, index), origin)
-                return i.For(index, size, inner, unroll=True, owner=True, pattern="copy")
+                return i.For(index, size, inner, unroll=True, owner=True, label="copy")
             case Pair() as pair:
                 return self._each_member(self.copy, target, value, pair, origin)
             case _:
@@ -332,7 +340,7 @@ class Translator:
         how: Callable[[i.Command], i.Command] = lambda written: written,
     ) -> i.Command:
         """A new buffer, expr written into it (`how` may change the way), and what follows reads it."""
-        type_: Data = expr.type  # type: ignore[assignment]  # only data is stored
+        type_ = data(expr)
         name = self.name(stem, type_)
         written = how(self.accept(expr, i.AcceptVariable(name, type_), environment))
         body = i.sequence(written, then(i.Variable(name, type_)))
@@ -385,17 +393,12 @@ def contains_array(type_: object) -> bool:
             return False
 
 
-def element(type_: Data) -> Data:
-    """The element type of an array or a fragment."""
-    return type_.element  # type: ignore[union-attr]
-
-
 def at(array: i.Expression, index: str | Nat) -> i.At:
-    return i.At(_index(index), array, element(array.type))  # type: ignore[union-attr]
+    return i.At(_index(index), array, element_type(array.type))
 
 
 def accept_at(array: i.Acceptor, index: str | Nat) -> i.AcceptAt:
-    return i.AcceptAt(_index(index), array, element(array.type))  # type: ignore[union-attr]
+    return i.AcceptAt(_index(index), array, element_type(array.type))
 
 
 def _index(index: str | Nat) -> Nat:

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from codegen.ir import imperative as i
-from rise.expr import Expr, Identifier, Lambda, Primitive, spine
+from codegen.ir.data import data
+from rise.errors import TranslationError
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, spine
 from rise.nat import Facts, Nat, quotient, remainder
 from rise.types import Argument, NatFunction
 
@@ -123,13 +125,15 @@ def fed(body: Expr, parameter: str, target: i.Acceptor) -> i.Acceptor:
     if isinstance(body, Identifier) and body.name == parameter:
         return target
     head, applications = spine(body)
-    if isinstance(head, Primitive) and head.name == "map" and len(applications) == 2:
-        function, xs = applications[0].argument, applications[1].argument
-        inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[union-attr, arg-type]  # see `rearranges`
-        return fed(xs, parameter, inner)
+    if not isinstance(head, Primitive):
+        raise TranslationError("R0799", "internal: a function that does not only rearrange", body.origin)
     operand = applications[-1].argument
-    view = i.AcceptView(head.name, head.arguments, target, operand.type)  # type: ignore[union-attr, arg-type]  # likewise
-    return fed(operand, parameter, view)
+    match applications:
+        case (Apply(argument=Lambda() as function), _) if head.name == "map":
+            inner: i.Acceptor = i.AcceptMap(function.parameter.name, function.body, target, data(operand))
+        case _:
+            inner = i.AcceptView(head.name, head.arguments, target, data(operand))
+    return fed(operand, parameter, inner)
 
 
 def rearranges(body: Expr, parameter: str) -> bool:

@@ -101,8 +101,8 @@ def _read_by_units(body: i.Command) -> frozenset[str]:
 
 
 def _read_by_products(body: i.Command) -> frozenset[str]:
-    products = (c for c in i.commands(body) if isinstance(c, i.MmaFragment))
-    return frozenset(a.buffer for c in products for a in i.accesses(c) if isinstance(a, i.Tile))
+    products = (c for c in i.commands(body) if isinstance(c, i.Wgmma))
+    return frozenset(a.buffer for c in products for a in (c.a, c.b) if isinstance(a, i.Tile))
 
 
 def _filled_later(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
@@ -246,7 +246,9 @@ class _Inserting:
     def _reads_itself(self, consume: i.Command) -> bool:
         """Whether threads read what others load: when products are over says nothing of that."""
         ordinary = (
-            c for c in i.commands(consume) if not isinstance(c, i.MmaFragment | i.Arrive | i.WaitBarrier)
+            c
+            for c in i.commands(consume)
+            if not isinstance(c, i.MmaFragment | i.Wgmma | i.Arrive | i.WaitBarrier)
         )
         return any(a.buffer in self.rings for c in ordinary for a in i.accesses(c))
 
@@ -276,7 +278,7 @@ class _Inserting:
         """
         inner = self.inside(_as_loop(loop))
         _, once = inner.go(loop.body, NOTHING)
-        if isinstance(loop, i.ParallelFor) or loop.pattern.startswith("map"):
+        if isinstance(loop, i.ParallelFor) or loop.role is i.Role.MAP:
             once = frozenset(replace(u, mapped=u.written and u.buffer in self.here) for u in once)
         once |= self._still_copying(inner, loop, once, by)
         body, after = inner.go(loop.body, before | _earlier(once, loop.index, by))
@@ -400,7 +402,7 @@ class _Inserting:
         if key not in self.found:
             seen = uses(command, self.around)
             found = frozenset(u for u in seen if u.buffer in self.regions and u.buffer not in self.sync)
-            if any(isinstance(c, i.GroupWait) and not c.pending for c in i.commands(command)):
+            if any(isinstance(c, i.WgmmaWait) and not c.pending for c in i.commands(command)):
                 found |= frozenset(Use(name, (), (), False) for name in self.products)
             # the command is kept, so that no other gets its number
             self.found[key] = (command, found)

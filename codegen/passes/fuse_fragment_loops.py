@@ -94,7 +94,7 @@ class _Fusing:
             return None
         body = i.sequence(one, other)
         for loop in reversed(loops):
-            body = replace(loop, body=body, pattern="elements")
+            body = replace(loop, body=body, label="elements")
         return body
 
     def _run(self, loops: Sequence[i.For]) -> Run:
@@ -114,7 +114,7 @@ class _Fusing:
                 return None
             within = self.names.fresh("h")
             body = substituted(command.body, {NatVariable(command.index): run.first + variable(within)})
-            return i.For(within, constant(run.width), body, unroll=True, pattern="mapFragment")
+            return i.For(within, constant(run.width), body, unroll=True, label="mapFragment")
         own = _loops(command)
         if [loop.count for loop in own[: len(loops)]] != [loop.count for loop in loops]:
             return None

@@ -15,6 +15,10 @@ from rise.errors import TranslationError
 from rise.nat import Nat
 from rise.source import Origin
 
+# what a warp, or warpgroup, executes together
+COLLECTIVE = (
+    i.LoadFragment, i.StoreFragment, i.FillFragment, i.ForFragment, i.MmaFragment, i.Wgmma,
+)  # fmt: skip
 BLOCKS = frozenset({i.Level.CLUSTER, i.Level.BLOCK})
 ABOVE: dict[i.Level, frozenset[i.Level]] = {
     i.Level.GRID: frozenset({i.Level.GRID}),
@@ -30,21 +34,19 @@ ABOVE: dict[i.Level, frozenset[i.Level]] = {
 
 def check(function: i.Function, launch: Launch) -> None:
     """Raises for the first thing that is illegal."""
-    _check(function.body, ())
+    check_levels(function.body, fragments=True)
     check_writers(function.body, launch)
 
 
-def _check(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
-    match command:
-        case i.ParallelFor():
-            _nesting(command, around)
-            around = (*around, command)
-        case i.LoadFragment() | i.MmaFragment() | i.FillFragment() | i.ForFragment() | i.StoreFragment():
-            _in_warp(command, around)
-        case _:
-            pass
+def check_levels(command: i.Command, around: tuple[i.ParallelFor, ...] = (), fragments: bool = False) -> None:
+    """Levels nest as in the hardware; and, if asked, a warp or warpgroup uses its fragments as a whole."""
+    if isinstance(command, i.ParallelFor):
+        _nesting(command, around)
+        around = (*around, command)
+    elif fragments and isinstance(command, COLLECTIVE):
+        _in_warp(command, around)
     for part in i.inner(command):
-        _check(part, around)
+        check_levels(part, around, fragments)
 
 
 def _nesting(loop: i.ParallelFor, around: tuple[i.ParallelFor, ...]) -> None:
@@ -73,7 +75,7 @@ def _in_warp(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
 
 def check_accumulators(command: i.Command) -> None:
     """In a loop that updates a buffer, it is read only where it is written (see `fold`)."""
-    if isinstance(command, i.For) and command.pattern.startswith("reduceSeq"):
+    if isinstance(command, i.For) and command.role is i.Role.REDUCTION:
         for name in _updated(command.body):
             _elementwise(command.body, name)
     for part in i.inner(command):

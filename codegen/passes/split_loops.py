@@ -62,7 +62,7 @@ class _Splitting:
         turn, number = self.names.fresh("turn"), worker(loop.level, loop.dimension, self.launch)
         turns = constant(total // workers)
         body = _at(loop, workers * variable(turn) + number, facts.with_range(turn, 0, turns))
-        return loop if divisions(body, {turn}) else i.For(turn, turns, body, pattern="by turns")
+        return loop if divisions(body, {turn}) else i.For(turn, turns, body, label="by turns")
 
 
 def _at(loop: i.For | i.ParallelFor, index: Nat, facts: Facts) -> i.Command:

@@ -21,7 +21,6 @@ from codegen.ir.fragments import extents
 from codegen.ir.identifiers import derived
 from codegen.ir.scalar_temporaries import BOOL, or_zero
 from codegen.lower.paths import flatten
-from codegen.lower.translate import ALIGNED, VECTOR
 from codegen.passes.analysis.fresh import names_of
 from rise.errors import TranslationError
 from rise.nat import Facts, Nat, NatVariable, at_least, constant, divides, less_than, simplify
@@ -55,7 +54,7 @@ class _Vectorising:
     numbers: count[int] = field(default_factory=count)
 
     def go(self, command: i.Command, facts: Facts) -> i.Command:
-        if isinstance(command, i.For) and command.pattern in (VECTOR, ALIGNED):
+        if isinstance(command, i.For) and command.role in (i.Role.VECTOR, i.Role.ALIGNED_VECTOR):
             return self._loop(command, facts)
         if isinstance(command, i.CopyAsync) and isinstance(command.target, i.Access):
             return _single(command, command.target)
@@ -74,7 +73,7 @@ class _Vectorising:
             made = self._by_lanes(loop, body, facts)
         if made is None and isinstance(body, i.CopyAsync):
             raise _refused(body.origin, "an asynchronous copy")
-        if made is None and loop.pattern == ALIGNED:
+        if made is None and loop.role is i.Role.ALIGNED_VECTOR:
             raise _refused(getattr(body, "origin", None), "a vector that is called aligned")
         return made or loop
 
@@ -112,7 +111,7 @@ class _Vectorising:
         loaded = self._loaded(loop, lanes, facts)
         complete = whole is not None and all(load is not None for load in loaded.values())
         if not complete:
-            if loop.pattern == ALIGNED:
+            if loop.role is i.Role.ALIGNED_VECTOR:
                 return None
             whole = whole if place.buffer not in self.own else None  # type: ignore[union-attr]  # resolved
             loaded = {access: v for access, v in loaded.items() if access.buffer not in self.own}
@@ -155,7 +154,7 @@ class _Vectorising:
         def in_registers(access: i.Access) -> i.Access:
             return i.Access(registers[access], (lane,), access.type) if access in registers else access
 
-        by_lane = replace(loop, body=lanes.each(), pattern="lanes")
+        by_lane = replace(loop, body=lanes.each(), label="lanes")
         whole = i.sequence(*made, i.rebuild(by_lane, i.Access, in_registers), *stored)
         for name, type_ in types.items():
             whole = i.New(Space.LOCAL, name, type_, whole, assigned.origin)

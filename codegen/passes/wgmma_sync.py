@@ -19,7 +19,6 @@ from rise.nat import Atom, Nat, NatVariable, constant, variable
 from rise.source import Origin
 from rise.types import Scalar
 
-PIPELINES = ("reducePipelined", "reduceRoleSplit")
 IN_FLIGHT = 1  # groups of products under way while the next is started
 
 
@@ -27,7 +26,7 @@ def group_products(function: i.Function) -> i.Function:
     """The pass."""
     news = {c.name: c for c in i.commands(function.body) if isinstance(c, i.New)}
     for command in i.commands(function.body):
-        if isinstance(command, i.MmaFragment):
+        if isinstance(command, i.Wgmma):
             for operand in (command.a, command.b):
                 if isinstance(operand, i.Tile) and (new := news.get(operand.buffer)) is not None:
                     along_k = operand.row_major == (operand is command.a)
@@ -64,7 +63,7 @@ def _loops(command: i.Command) -> i.Command:
 
 
 def _is_pipeline(command: i.Command) -> TypeGuard[i.For]:
-    return isinstance(command, i.For) and command.pattern in PIPELINES and _products(command)
+    return isinstance(command, i.For) and command.role is i.Role.PIPELINE and _products(command)
 
 
 def _of_warpgroups(command: i.Command) -> bool:
@@ -79,12 +78,12 @@ def _around(command: i.Command, change: Callable[[i.Command], i.Command]) -> i.C
 
 
 def _products(command: i.Command) -> bool:
-    return any(isinstance(c, i.MmaFragment) and isinstance(c.b, i.Tile) for c in i.commands(command))
+    return any(isinstance(c, i.Wgmma) for c in i.commands(command))
 
 
 def _registers(command: i.Command) -> set[str]:
     """The buffers from which products take their first operand, if that is in registers."""
-    products = (c for c in i.commands(command) if isinstance(c, i.MmaFragment))
+    products = (c for c in i.commands(command) if isinstance(c, i.Wgmma))
     return {product.a.buffer for product in products if isinstance(product.a, i.Access)}
 
 
@@ -99,7 +98,7 @@ def _fenced(command: i.Command, again: bool = False) -> i.Command:
         written = {getattr(target_of(c), "buffer", "") for part in parts[:first] for c in i.commands(part)}
         if _registers(command) & written:
             fence = _for_each(i.sequence(*parts[first:]), _ready)
-            over = (i.GroupCommit(), i.GroupWait(0)) if again else ()
+            over = (i.WgmmaCommit(), i.WgmmaWait(0)) if again else ()
             return i.sequence(*parts[:first], fence, *parts[first:], *over)
     again = again or isinstance(command, i.For)
     return i.with_inner(command, tuple(_fenced(c, again) for c in i.inner(command)))
@@ -113,7 +112,7 @@ def _pipeline(loop: i.For) -> i.Command:
     def started(products: i.Command) -> i.Command:
         # operands in registers are written again in the next step
         pending = 0 if _registers(products) else IN_FLIGHT
-        return i.sequence(i.GroupFence(), _fenced(products), i.GroupCommit(), i.GroupWait(pending))
+        return i.sequence(i.WgmmaFence(), _fenced(products), i.WgmmaCommit(), i.WgmmaWait(pending))
 
     def step(command: i.Command) -> i.Command:
         one = _of_warpgroups(command) if shared_out else not isinstance(command, i.Sequence)
@@ -150,31 +149,31 @@ def _at(command: i.Command, values: dict[Atom, Nat]) -> i.Command:
 
 def _at_once(products: i.Command) -> i.Command:
     fence, wait = (_for_each(products, make) for make in (_fence, _wait))
-    return i.sequence(fence, _fenced(products), i.GroupCommit(), wait)
+    return i.sequence(fence, _fenced(products), i.WgmmaCommit(), wait)
 
 
-def _fence(product: i.MmaFragment) -> i.Command:
-    return i.GroupFence((product.target,))
+def _fence(product: i.Wgmma) -> i.Command:
+    return i.WgmmaFence((product.target,))
 
 
-def _ready(product: i.MmaFragment) -> i.Command:
-    return i.GroupFence((product.a,)) if isinstance(product.a, i.Access) else i.Skip()
+def _ready(product: i.Wgmma) -> i.Command:
+    return i.WgmmaFence((product.a,)) if isinstance(product.a, i.Access) else i.Skip()
 
 
-def _wait(product: i.MmaFragment) -> i.Command:
-    return i.GroupWait(0, (product.target,))
+def _wait(product: i.Wgmma) -> i.Command:
+    return i.WgmmaWait(0, (product.target,))
 
 
-def _for_each(command: i.Command, make: Callable[[i.MmaFragment], i.Command]) -> i.Command:
+def _for_each(command: i.Command, make: Callable[[i.Wgmma], i.Command]) -> i.Command:
     """make(product) for the products of a command, in the loops that tell what it names apart."""
     match command:
-        case i.MmaFragment(_, _, i.Tile()):
+        case i.Wgmma():
             return make(command)
         case i.For(index, _, body):
             inner = _for_each(body, make)
             used = {name for a in i.accesses_in(inner) for n in a.indices for name in n.variables}
-            return (
-                replace(command, body=inner, unroll=True, pattern="accumulators") if index in used else inner
-            )
+            if index not in used:
+                return inner
+            return replace(command, body=inner, unroll=True, role=i.Role.SEQUENCE, label="accumulators")
         case _:
             return i.sequence(*(_for_each(c, make) for c in i.inner(command)))

@@ -60,7 +60,7 @@ def _product_loop(command: i.Command, name: str) -> i.For | None:
             return None
         command = users[0]
     used = [c for c in i.commands(command) if any(a.buffer == name for a in i.accesses(c))]
-    products = all(isinstance(c, i.MmaFragment) and isinstance(c.b, i.Tile) and c.c == c.target for c in used)
+    products = all(isinstance(c, i.Wgmma) for c in used)
     return command if products and at_least(command.count, 1) else None
 
 
@@ -75,12 +75,12 @@ def _replacing(loop: i.For, name: str) -> i.For:
 
     def go(command: i.Command, sums: tuple[str, ...]) -> i.Command:
         match command:
-            case i.MmaFragment(i.Access(buffer, indices)) if buffer == name:
+            case i.Wgmma(i.Access(buffer, indices)) if buffer == name:
                 places = {variable_ for n in indices for variable_ in n.variables}
                 before: Nat = constant(0)
                 for index in sums:
                     before += variable(index) if index not in places else 0
-                return replace(command, before=before)
+                return replace(command, clear=before)
             case i.For(index):
                 sums = (*sums, index)
             case _:

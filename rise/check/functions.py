@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rise.check.context import NOWHERE, Context, Notes, counted, plainly
 from rise.check.difference import shown
+from rise.check.inference import Inference
 from rise.check.scope import Scope, annotation
 from rise.errors import TypeMismatch
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive
@@ -17,22 +17,21 @@ from rise.source import Note, Span
 from rise.syntax import surface as s
 from rise.types import Composite, Dependent, Function, Pair, Type, Unknown
 
-if TYPE_CHECKING:
-    from rise.check.elaborate import Elaborator
-
 
 def function(
-    e: Elaborator, node: s.Function, expected: Type, scope: Scope, context: Context = NOWHERE
+    e: Inference, node: s.Function, expected: Type, scope: Scope, context: Context = NOWHERE
 ) -> Expr:
     """Curried, or taking a pair apart: the expected type decides (`map` wants one argument)."""
     wanted = _as_function(e, expected, node)
-    patterns = node.parameters
-    if node.grouped and len(patterns) > 1 and isinstance(wanted, Function) and _takes_pair(e, wanted):
+    patterns, body = node.parameters, node.body
+    if len(patterns) > 1 and isinstance(wanted, Function) and _takes_pair(e, wanted):
         patterns = (_nest(patterns),)
-    return _Curried(e, node, expected, context, len(patterns)).rest(patterns, wanted, scope)
+    while len(node.parameters) == 1 and isinstance(body, s.Function) and len(body.parameters) == 1:
+        patterns, body = (*patterns, *body.parameters), body.body
+    return _Curried(e, node, body, expected, context, len(patterns)).rest(patterns, wanted, scope)
 
 
-def _as_function(e: Elaborator, wanted: Type, node: s.Function) -> Type:
+def _as_function(e: Inference, wanted: Type, node: s.Function) -> Type:
     """The type wanted; a function's where nothing is known of it."""
     wanted = e.unifier.shallow(wanted)
     if isinstance(wanted, Unknown) and wanted not in e.unifier.data_only:
@@ -42,7 +41,7 @@ def _as_function(e: Elaborator, wanted: Type, node: s.Function) -> Type:
     return wanted
 
 
-def _takes_pair(e: Elaborator, wanted: Function) -> bool:
+def _takes_pair(e: Inference, wanted: Function) -> bool:
     result = e.unifier.shallow(wanted.result)
     if isinstance(result, Function):
         return False
@@ -53,10 +52,11 @@ def _takes_pair(e: Elaborator, wanted: Function) -> bool:
 
 @dataclass(frozen=True)
 class _Curried:
-    """One function literal, its parameters one after the other."""
+    """`x => y => body`, or one list of parameters: one after the other."""
 
-    e: Elaborator
+    e: Inference
     node: s.Function
+    inside: s.Surface
     expected: Type
     context: Context
     parameters: int
@@ -72,13 +72,13 @@ class _Curried:
 
     def body(self, wanted: Type, scope: Scope) -> Expr:
         result = self.e.unifier.shallow(wanted)
-        if isinstance(result, Function) and not isinstance(self.node.body, s.Function):
-            found = self.e.infer(self.node.body, scope)
+        if isinstance(result, Function) and not isinstance(self.inside, s.Function):
+            found = self.e.infer(self.inside, scope)
             if not isinstance(self.e.unifier.shallow(found.type), Function | Unknown):
                 raise self.arity(self.parameters + _arity(self.e, result))
-            self.e.unifier.unify(wanted, found.type, self.node.body.span, self.result)
+            self.e.unifier.unify(wanted, found.type, self.inside.span, self.result)
             return found
-        return self.e.check(self.node.body, wanted, scope, self.result)
+        return self.e.check(self.inside, wanted, scope, self.result)
 
     @property
     def result(self) -> Context:
@@ -102,9 +102,9 @@ class _Curried:
                 self.node.span,
                 notes=self.context.notes(),
             )
-        hint = f"write `fun({_parameters(wanted)} => …)`"
+        hint = f"write `{_parameters(wanted)} => …`"
         if wanted == 1 and found > 1:
-            hint = f"`fun(({', '.join('xyzuvw'[:found])}) => …)` takes a pair apart"
+            hint = f"`({', '.join('xyzuvw'[:found])}) => …` takes a pair apart"
         return TypeMismatch(
             "R0309",
             f"this function has {counted(found, 'parameter')}, where {wanted} "
@@ -120,7 +120,7 @@ def _parameters(number: int) -> str:
     return names if number == 1 else f"({names})"
 
 
-def _arity(e: Elaborator, type_: Type) -> int:
+def _arity(e: Inference, type_: Type) -> int:
     number = 0
     while isinstance(type_, Function):
         number, type_ = number + 1, e.unifier.shallow(type_.result)
@@ -131,7 +131,7 @@ def _arity(e: Elaborator, type_: Type) -> int:
 
 
 def pattern(
-    e: Elaborator, node: s.Pattern, type_: Type, scope: Scope, notes: Notes = tuple
+    e: Inference, node: s.Pattern, type_: Type, scope: Scope, notes: Notes = tuple
 ) -> tuple[Identifier, Scope]:
     """The identifier that a pattern binds, and the scope in which its names mean parts of it."""
     require_natural(e, type_, node)
@@ -144,7 +144,7 @@ def pattern(
     return identifier, _project(e, node, identifier, inner, notes)
 
 
-def require_natural(e: Elaborator, type_: Type, node: s.Pattern) -> None:
+def require_natural(e: Inference, type_: Type, node: s.Pattern) -> None:
     """The sizes of a parameter are natural numbers, however they are written."""
     for size in _sizes(type_):
         e.unifier.obligations.written(size, f"the type of `{_shown(node)}`", node.span)
@@ -162,7 +162,7 @@ def _sizes(type_: Type) -> Iterator[Nat]:
             waiting += reversed([inner for inner in part.parts if not isinstance(inner, Nat)])
 
 
-def _annotate(e: Elaborator, node: s.NamePattern, type_: Type, scope: Scope) -> None:
+def _annotate(e: Inference, node: s.NamePattern, type_: Type, scope: Scope) -> None:
     if node.annotation is not None:
         wanted = annotation(node.annotation, scope)
         require_natural(e, wanted, node)
@@ -173,7 +173,7 @@ def _shown(node: s.Pattern) -> str:
     return node.name if isinstance(node, s.NamePattern) else node.span.text
 
 
-def _project(e: Elaborator, node: s.Pattern, value: Expr, scope: Scope, notes: Notes) -> Scope:
+def _project(e: Inference, node: s.Pattern, value: Expr, scope: Scope, notes: Notes) -> Scope:
     if isinstance(node, s.NamePattern):
         _annotate(e, node, value.type, scope)
         return scope.with_value(node.name, value)
@@ -183,7 +183,7 @@ def _project(e: Elaborator, node: s.Pattern, value: Expr, scope: Scope, notes: N
             "R0310",
             f"a pair is taken apart here, but what stands for it is `{shown(e.unifier.resolve(found))}`",
             node.span,
-            "write one name, `fun(x => …)`",
+            "write one name, `x => …`",
             notes=notes(),
         )
     first, second = e.unifier.data(), e.unifier.data()

@@ -12,9 +12,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0003": "The command line has an unknown command or option, or an option a value it does not take.",
     "R0004": "An output file cannot be written.",
     "R0005": "`--size` and `--set` take NAME=VALUE, each name once: `--size m=128 n=64`.",
-    "R0006": "Inputs, results or what lies between them do not fit into memory. Choose smaller sizes.",
-    "R0007": "The file of `--inputs` is no npz file of plain arrays. `numpy.savez` writes one.",
-    "R0008": "An array of `--inputs` has a name that is no parameter of the program. The two parts of a "
+    "R0006": "Inputs, results or temporaries do not fit into memory. Choose smaller sizes.",
+    "R0007": "The file of `--inputs` is not an npz file of plain arrays. `numpy.savez` writes one.",
+    "R0008": "An array of `--inputs` has a name that is not a parameter of the program. The two parts of a "
     "pair `p` are called `p_0` and `p_1`.",
     "R0009": "A cubin is binary. Write it to a file with `-o`.",
     "R0010": "`--strategy` names no strategy. `rise strategies` lists them.",
@@ -23,26 +23,26 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0013": "A kernel runs on the backend `cuda` or `emulate`.",
     "R0014": "Expressions are nested too deeply, by some hundreds of levels. Define parts of the program "
     "under names of their own.",
-    "R0015": "What is read is a regular file, or the standard input as `/dev/stdin`, and no larger than a "
-    "program is: 16 MiB.",
+    "R0015": "A program is read from a regular file, or from the standard input as `/dev/stdin`, of at most "
+    "16 MiB.",
     "R0016": "An import leads out of the folder of the program that was named. It may lead to that folder "
     "and below, to the library, and to the folders that `--import-path DIR` names.",
-    "R0017": "`--target` names no GPU architecture. The message has those that there are.",
-    "R0018": "The program calls C functions, which can do whatever its user can, and it is not below the "
+    "R0017": "`--target` names no GPU architecture. The message lists them.",
+    "R0018": "The program calls C functions, which have all permissions of the user, and it is not below the "
     "working directory. Read it, and run it with `--allow-foreign`; or run it where it is.",
-    "R0019": "The program calls C functions, and `--no-foreign` says that it must not. `--backend interpret` "
-    "runs such programs by what their functions mean, without C.",
+    "R0019": "The program calls C functions, which `--no-foreign` forbids. `--backend interpret` "
+    "runs such programs by the denotations of their functions, without C.",
     "R0031": "The cost model has no figures of a GPU for this target.",
-    "R0032": "Nothing says which parameters of this strategy are worth trying. `rise tune` searches those of "
+    "R0032": "The search space has no parameters of this strategy. `rise tune` searches those of "
     "`tensor_core`.",
     "R0033": "A line of a file of remembered parameters is damaged, or of another version. Each line is an "
     "object of JSON, written by `rise tune`.",
     "R0034": "The cost model ranks products of matrices whose sizes are numbers, of elements that the tensor "
     "cores of the target multiply, and this program is none.",
-    "R0035": "No candidate became a kernel that is right: the reasons are listed with their parameters.",
+    "R0035": "No candidate became a correct kernel: the reasons are listed with their parameters.",
     "R0050": "Python finds another project's package under the name of one of ours: `rewrites`, `strategies` "
     "or `codegen`. Install rise-lang into an environment of its own.",
-    "R0101": "The text is no program: something else is expected where the caret stands.",
+    "R0101": "The text is not a program: something else is expected where the caret stands.",
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",
     "R0103": "A character that no program contains.",
     "R0104": "A bracket or a comment is opened and not closed.",
@@ -79,17 +79,17 @@ EXPLANATIONS: Mapping[str, str] = {
     "`iterate` repeat.",
     "R0214": "A size is divided by zero.",
     "R0301": "Two types have to be equal and are not: what the context expects, and what stands there.",
-    "R0302": "A type would have to contain itself, as in `fun(x => x(x))`.",
+    "R0302": "A type would have to contain itself, as in `x => x(x)`.",
     "R0303": "Arrays and pairs hold data, not functions.",
-    "R0304": "Something that is no function is applied, or a function is given too many arguments.",
+    "R0304": "Something that is not a function is applied, or a function is given too many arguments.",
     "R0305": "A number stands where the context needs another type than a number.",
     "R0306": "A number with a fraction stands where an integer or an index is needed.",
     "R0307": "A number is beyond the range of its type.",
     "R0308": "`+`, `<`, `exp` … are for single numbers. `map` applies them to the elements of an array. A "
     "definition that uses them on a type variable asks that the type be one of numbers.",
     "R0309": "A function written in place has more or fewer parameters than its place wants. A list of "
-    "parameters in parentheses, `fun((x, y) => …)`, takes a pair apart where one argument is wanted.",
-    "R0310": "A pattern `(x, y)` takes a pair apart, and what stands for it is no pair.",
+    "parameters in parentheses, `(x, y) => …`, takes a pair apart where one argument is wanted.",
+    "R0310": "A pattern `(x, y)` takes a pair apart, and its value is not a pair.",
     "R0311": "The type of something outside of a function depends on a size that only the function knows, as "
     "in `iterate(k)(depFun((l: Nat) => …))`, where elements may not depend on l.",
     "R0401": "A size is not a multiple of what it is divided by: `split(32)` needs 32 | n.",
@@ -98,7 +98,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0404": "A size would be negative, as that of `drop(5)` on 3 elements, or an index is beyond the end.",
     "R0405": "The sizes that a definition abstracts over must be known in order to run or to compile it: "
     "by `--size m=128`, or by inputs.",
-    "R0406": "`--size` names something that is no size of the definition.",
+    "R0406": "`--size` names something that is not a size of the definition.",
     "R0407": "A size is a natural number.",
     "R0408": "The definition abstracts over a type or a memory, for which nothing can be given on the "
     "command line. Define a function in which it is fixed.",
@@ -116,7 +116,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0504": "A number cannot be converted to the wanted type.",
     "R0505": "A program is given more or fewer inputs than it has parameters.",
     "R0506": "A program is evaluated before its sizes and types are known.",
-    "R0507": "An input is no data: a function, a list, a pair in place of an array.",
+    "R0507": "An input is not data: a function, a list, or a pair instead of an array.",
     "R0508": "A free identifier has no value.",
     "R0509": "An operation is not defined on a type, as a remainder on floats may be.",
     "R0510": "Two elements are put at one place: an index of `scatter` repeats, or the functions of "
@@ -134,7 +134,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "reason, and the place in the source.",
     "R0607": "A step of a saved derivation does not apply to the program, which has changed, or the rule "
     "has. The message says at which step, and why; derive the program anew.",
-    "R0608": "The file of `--replay` is no derivation. `rise derive --save` writes one.",
+    "R0608": "The file of `--replay` is not a derivation. `rise derive --save` writes one.",
     "R0609": "A parameter of a strategy has a value that it cannot have. `rise strategies` says what it is.",
     "R0610": "Two rules are declared under one name: a derivation could not say which one it means.",
     "R0621": "A schedule needs more threads, registers or shared memory than a block has. The message names "
@@ -170,7 +170,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0724": "A vector, or an asynchronous copy, moves 4, 8 or 16 bytes at once, side by side and from an "
     "aligned place on. Choose width and layout so that rows are multiples of it.",
     "R0725": "The load of `reducePipelined` is a function written in place, which says what is copied into "
-    "Shared memory, as `fun(x => copyAsync(x))` does.",
+    "Shared memory, as `x => copyAsync(x)` does.",
     "R0726": "An intermediate result that is too large for each thread to keep has to be computed by the "
     "whole grid, before any of it is read: by a kernel of its own. `toMem(Global)` outside of all maps and "
     "folds makes one; inside of them each turn would need its own kernel.",
@@ -210,7 +210,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0807": "Data of this type cannot be passed to a kernel.",
     "R0808": "A kernel is given more or fewer inputs than it has.",
     "R0809": "Of an input of pairs only one of the two arrays is given.",
-    "R0810": "The command that is called as compiler reports success, and has made no file. Nothing of it is "
+    "R0810": "The command that is called as compiler reports success, but has written no file. Nothing is "
     "kept. The variables CXX and CUDA_HOME say which compilers are called.",
     "R0811": "What the C++ compiler made of a kernel cannot be loaded: mostly a foreign function that is "
     "called and has no body. A function that only GPUs have is not there in the emulator.",

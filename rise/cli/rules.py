@@ -19,6 +19,7 @@ from rewrites.library import modules, places, rules
 from rewrites.rule import Computed, Rule
 from rise.interpret.evaluate import free_identifiers
 from rise.nat import NatUnknown, variable
+from rise.syntax.format import format_expression
 from rise.types import Type, Variable, substitute_type, unknowns
 
 Item = dict[str, Any]
@@ -94,7 +95,7 @@ def equation(rule: Rule | Computed) -> str:
     """left → right, on one line."""
     if isinstance(rule, Computed):
         return rule.equation
-    return f"{' '.join(rule.left.split())} → {' '.join(rule.right.split())}"
+    return f"{format_expression(rule.left)} → {format_expression(rule.right)}"
 
 
 def _title(item: Item) -> str:
@@ -107,8 +108,8 @@ def _about(rule: Rule | Computed, item: Item) -> Iterator[str]:
     if isinstance(rule, Computed):
         yield rule.equation
     else:
-        yield " ".join(rule.left.split())
-        yield f"→ {' '.join(rule.right.split())}"
+        yield format_expression(rule.left)
+        yield f"→ {format_expression(rule.right)}"
     if item["meaning"]:
         yield item["meaning"]
     if full["types"]:

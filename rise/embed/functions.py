@@ -17,6 +17,7 @@ from rise.embed.operators import BINARY
 from rise.embed.places import Callable_, Place, extent_of, here, python_file
 from rise.embed.traced import Traced, bound, lift, uses_of
 from rise.embed.types import written_types
+from rise.primitives.declare import lookup
 from rise.source import Span
 from rise.suggest import suggestion
 from rise.syntax import surface as s
@@ -126,8 +127,6 @@ def _parameters(function: Callable[..., Any], place: Place, constant: bool) -> t
 
 def _python_function(function: object, name: str, place: Place) -> TracingError:
     """A class, or a function of C: `map(max)` with Python's own `max`."""
-    from rise.primitives.declare import lookup
-
     message = f"Python's own `{name}` is no function of a program"
     hint = f"use `rise.ops.{name}`" if lookup(name) else "write a `lambda`"
     return TracingError(errors.PARAMETERS, message, place.span, hint)
@@ -147,7 +146,7 @@ def traced_function(
 
 
 def abstraction(python: PythonFunction, types: Mapping[str, Traced], grouped: bool) -> Traced:
-    """`fun((a, b) => body)`, with the types that annotations give."""
+    """`(a, b) => body`, with the types that annotations give."""
     patterns: list[s.Pattern] = []
     arguments: list[Traced] = []
     annotations = {**written_types(python.function, python.node, python.place.file), **types}
@@ -162,10 +161,12 @@ def abstraction(python: PythonFunction, types: Mapping[str, Traced], grouped: bo
     node = body.expression
     if result is not None:
         node = s.Annotated(node, result.type_node, node.span)
-    several = grouped and len(patterns) > 1
-    whole = s.Function(tuple(patterns), several, node, python.place.span) if patterns else node
+    lists = [tuple(patterns)] if grouped else [(pattern,) for pattern in patterns]
+    for parameters in reversed(lists):
+        if parameters:
+            node = s.Function(parameters, node, python.place.span)
     used = [annotations[p] for p in (*python.parameters, "return") if p in annotations]
-    return Traced(whole, uses_of(*used, *arguments, body))
+    return Traced(node, uses_of(*used, *arguments, body))
 
 
 def fun(function: Callable[..., Any], **types: Any) -> Traced:

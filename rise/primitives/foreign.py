@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from rise.declaration import HostParameter
 from rise.errors import ScopeError
 from rise.interpret import patterns
 from rise.primitives import declare as declaring
 from rise.primitives.c_text import objection
-from rise.primitives.declare import HostParameter
 from rise.type_classes import TypeClass
 
 declare = partial(declaring.declare, group="foreign")
@@ -39,7 +39,7 @@ declare(
     "Calls a C function of n numbers, which exists or has the body given (its parameters are x1, x2, …);"
     " it means what the RISE function says.",
     patterns.foreign,
-    example=('foreignFunction("__expf", 1)(fun((x: f32) => exp(x)))(0)', "1.0"),
+    example=('foreignFunction("__expf", 1)((x: f32) => exp(x))(0)', "1.0"),
     host=(HostParameter("name", str), HostParameter("n", int), HostParameter("body", str, "")),
     member_signature=_signature,
     elementwise=True,

@@ -320,10 +320,10 @@ def ranked(strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SP
 
 
 def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
-    """The first `count`, but of each tile `each` at most, as long as there are others: a model is no clock.
+    """The best `count`, with at most `each` of one tile while there are others: the model is approximate.
 
-    Of points that cost the same to the last digit, one tile, the first stands for all. Of tiles that
-    warpgroups share, and of those that they have in turn, one at least is among them, if it is not slow.
+    One of several points with the same tile and the same cost is enough. At least one candidate whose
+    warpgroups share a tile and one with ping-pong are among them, unless they are slow.
     """
     seen: Counter[tuple[Any, ...]] = Counter()
     first: list[Ranked] = []

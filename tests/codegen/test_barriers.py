@@ -134,9 +134,7 @@ def test_a_product_has_no_more_barriers_than_one_by_hand(stages: str) -> None:
     parameters, wanted = STAGES[stages]
     _, made = derive("columns", matrices(64, 64, 256), **parameters)
     (loop,) = (
-        c
-        for c in i.commands(made.function.body)
-        if isinstance(c, i.For) and c.pattern.startswith("reducePipelined")
+        c for c in i.commands(made.function.body) if isinstance(c, i.For) and c.role is i.Role.PIPELINE
     )
     assert of_scope(loop, Scope.BLOCK) == wanted
     assert of_scope(made.function.body, Scope.BLOCK) == wanted, "and none before or behind the loop"
@@ -194,7 +192,7 @@ def test_rows_of_a_tile_are_all_of_its_rows() -> None:
     row, column = variable("row"), variable("column")
     extents = (("row", constant(16)), ("column", constant(16)))
     k = variable("k")
-    tile = i.Tile("tile", k * 16 * 64, constant(64), True, (k * 16 + row, column), extents)
+    tile = i.Tile("tile", k * 16 * 64, constant(64), True, F32, (k * 16 + row, column), extents)
     stored = i.StoreFragment(None, tile, i.Access("own", (), F32))  # type: ignore[arg-type]  # of no interest
     warp = i.ParallelFor(Level.WARP, 0, "w", constant(1), stored)
     others = i.ParallelFor(Level.THREAD, 0, "t", constant(64), read("tile", k * 16 + 1, variable("t")))

@@ -37,7 +37,7 @@ def test_programs_around_a_product_are_exact(name: str, text: str) -> None:
 def test_the_ring_goes_on_from_tile_to_tile(stages: int, tiles: int, blocks: int) -> None:
     """Five tiles of the result on three blocks; of k fewer tiles than slots, as many, and more."""
     text = product(64 * tiles, 640, 64)
-    made = derived(text, stages, **ROLES, blocks=blocks)
+    made = derived(text, stages, **ROLES, persistent_blocks=blocks)
     assert made.launch.grid[0] == (blocks or 5)
     for seed in range(3):  # copies arrive late, at once, at random
         assert agrees(text, made, seed)
@@ -49,7 +49,7 @@ def test_blocks_of_a_cluster_load_for_each_other(cluster: int, blocks: int, grou
     """By rows of tiles they have those of A in common, by columns those of B."""
     text = product(192, 256, 384) if group == 1 else product(192, 768, 128)  # 2 × 6 tiles, 6 × 2
     for seed in range(3):
-        made = derived(text, 3, **{**ROLES, "raster_group": group}, cluster=cluster, blocks=blocks)
+        made = derived(text, 3, **{**ROLES, "raster_group": group}, cluster=cluster, persistent_blocks=blocks)
         assert made.launch.cluster == cluster
         shared = re.findall(r"bulk_load_multicast\((\w+)", made.source)
         # 64 rows of B are no three parts of whole patterns

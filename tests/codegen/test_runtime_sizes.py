@@ -148,7 +148,7 @@ def test_what_a_strategy_asks_of_an_open_size_is_a_constraint_of_the_kernel() ->
         ),
         ("sum", {}, "R0405", "`f` needs a number for `n`"),
         ("sum", {"n": 3, "m": 1}, "R0406", "`f` has no run-time size `m`"),
-        ("sum", {"n": -3}, "R0407", "the size n=-3 is no natural number up to 2^40"),
+        ("sum", {"n": -3}, "R0407", "the size n=-3 is not a natural number up to 2^40"),
         (
             *("sum", {"n": 2**31 - 2**16}, "R0840"),
             "in `f_kernel` `xs` has 2147418112 elements at n = 2147418112, more than int indices count",

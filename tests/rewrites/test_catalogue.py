@@ -44,7 +44,7 @@ def test_all_rules_are_listed_with_their_equations_by_file(capsys: pytest.Captur
         (
             "splitJoin",
             (
-                "→ xs |> split(n) |> map(fun(b => b |> map(f))) |> join",
+                "→ xs |> split(n) |> map(b => b |> map(f)) |> join",
                 "of type (m*n).s, where f: t -> s, xs: (m*n).t",
                 "splitJoin  (parameters: n)",
             ),

@@ -11,18 +11,18 @@ import pytest
 from rise.check.program import check_expression, check_text
 from rise.check.specialise import specialise
 from rise.cli.main import main
+from rise.declaration import Declaration
 from rise.errors import EvaluationError, RiseError
 from rise.expr import DependentLambda, Identifier, Primitive, alpha_equal, substitute_sizes, subterms
 from rise.interpret import call, evaluate
 from rise.interpret.notation import notation
 from rise.nat import NatVariable, constant, variable
 from rise.pretty import show
-from rise.primitives.declare import REGISTRY, Declaration, declare, lookup, primitive
+from rise.primitives.declare import REGISTRY, declare, primitive
 from rise.primitives.reference import markdown
 from rise.types import F32, Dependent, Kind, Layout, array, is_data, substitute_type
 from rise.verify import verify
 
-lookup("map")  # imports every module that declares
 DOCUMENT = Path(__file__).parents[2] / "docs" / "primitives.md"
 
 each = pytest.mark.parametrize("declaration", REGISTRY.values(), ids=lambda d: d.name)
@@ -194,16 +194,16 @@ def test_a_member_is_one_object() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "fun(x => makeArray(3)(x, x, 1))",
-        'fun(x => foreignFunction("f", 1)(fun(y => y + 1.0), x))',
-        'fun(x => foreignFunction("f", 2, "return x1 * x2;")(fun(y, z => y * z), x, 1.0))',
-        "fun(x => x |> toMem(Shared, padded(8)))",
-        "fun(x => x |> toMem(Shared))",
-        "fun(x => x |> copyAsync(swizzled(128)))",
-        "fun(x => x |> copyAsync)",
-        "depFun((p: Nat) => fun(x => x |> toMem(Shared, padded(2*p))))",
-        "depFun((l: Layout) => fun(x => x |> toMem(Shared, l)))",
-        "depFun((a: AddressSpace) => fun(x => x |> reduceSeq(a)(+, 0)))",
+        "x => makeArray(3)(x, x, 1)",
+        'x => foreignFunction("f", 1)(y => y + 1.0, x)',
+        'x => foreignFunction("f", 2, "return x1 * x2;")((y, z) => y * z, x, 1.0)',
+        "x => x |> toMem(Shared, padded(8))",
+        "x => x |> toMem(Shared)",
+        "x => x |> copyAsync(swizzled(128))",
+        "x => x |> copyAsync",
+        "(p: Nat) => x => x |> toMem(Shared, padded(2*p))",
+        "(l: Layout) => x => x |> toMem(Shared, l)",
+        "(a: AddressSpace) => x => x |> reduceSeq(a)(+, 0)",
     ],
 )
 def test_it_prints_as_it_is_written(text: str) -> None:

@@ -201,7 +201,7 @@ def test_modules_that_lie_in_the_working_directory_are_not_run(folder: Path, mod
         ("run --size n=4 n=5 p.rise f", ("R0005", "twice")),
         ("run --size n 4 p.rise f", ("R0005",)),
         ("demo --size 0", ("R0003",)),
-        ("demo --size four", ("R0003", "four is no number")),
+        ("demo --size four", ("R0003", "four is not a number")),
         ("run p.rise", ("R0003", "NAME")),
     ],
 )

@@ -24,18 +24,18 @@ struct Store {
 };
 
 constexpr int most_loads = 4096, most_stores = 1024;
-static Load loads[most_loads];
-static int loads_under_way;
-static Store stores[most_stores];
-static int stores_under_way;
-static unsigned store_groups[most_cluster][most_threads];
+RISE_STATE Load loads[most_loads];
+RISE_STATE int loads_under_way;
+RISE_STATE Store stores[most_stores];
+RISE_STATE int stores_under_way;
+RISE_STATE unsigned store_groups[most_cluster][most_threads];
 
 enum class Arrival { Late, AtOnce, Random };
 
-static inline Arrival arrival() { return static_cast<Arrival>(machine.seed % 3); }
+RISE_CODE Arrival arrival() { return static_cast<Arrival>(machine.seed % 3); }
 
 // The copying unit, for an mbarrier's block and on behalf of the running thread.
-static inline Actor copying_unit(int rank, const Mbarrier& barrier, int line) {
+RISE_CODE Actor copying_unit(int rank, const Mbarrier& barrier, int line) {
   int issuer = running_agent(), agent = clocks.barrier(rank, number_of(rank, barrier));
   return {clocks.row(issuer), clocks.fenced(issuer), static_cast<uint16_t>(agent), barrier.phases + 1, line,
           issuer};
@@ -58,7 +58,7 @@ static inline void for_elements(const Box& box, Check check) {
   }
 }
 
-static inline void start_arrival(const Actor& unit, int64_t target, int64_t bytes, Memory& memory) {
+RISE_CODE void start_arrival(const Actor& unit, int64_t target, int64_t bytes, Memory& memory) {
   for_bytes(target, bytes, memory, [&](int64_t byte, Cell& cell) {
     check_no_barrier(unit, memory, byte, cell);
     check_write_before(unit, memory, byte, cell, "copies into");
@@ -69,7 +69,7 @@ static inline void start_arrival(const Actor& unit, int64_t target, int64_t byte
 }
 
 // Puts the bytes of a load into one block's shared memory.
-static inline void arrive_in(const Load& load, int rank) {
+RISE_CODE void arrive_in(const Load& load, int rank) {
   Memory& shared = shared_of(rank);
   const Mbarrier& barrier = blocks[rank].barriers[find_barrier(rank, load.barrier)];
   size_t size = static_cast<size_t>(load.box.element_size());
@@ -89,14 +89,14 @@ static inline void arrive_in(const Load& load, int rank) {
   bytes_arrive(rank, load.barrier, load.box.bytes(), load.phases[rank], load.line);
 }
 
-static inline void complete_load(int number) {
+RISE_CODE void complete_load(int number) {
   Load load = loads[number];
   loads[number] = loads[--loads_under_way];
   for (int rank = 0; rank < block_count; rank++)
     if (load.blocks >> rank & 1) arrive_in(load, rank);
 }
 
-static inline bool complete_some_load() {
+RISE_CODE bool complete_some_load() {
   if (!loads_under_way) return false;
   complete_load(static_cast<int>(machine.random.next() >> 33) % loads_under_way);
   return true;
@@ -140,14 +140,14 @@ static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank,
 
 // --- stores -----------------------------------------------------------------------------------
 
-static inline Actor storing_unit(int line) {
+RISE_CODE Actor storing_unit(int line) {
   int issuer = running_agent();
   return {clocks.row(issuer), clocks.fenced(issuer), static_cast<uint16_t>(issuer), clocks.now(issuer), line,
           issuer};
 }
 
 // The store has read its box: what it writes is not yet to be seen by anyone.
-static inline void read_box(Store& store, const Actor& actor) {
+RISE_CODE void read_box(Store& store, const Actor& actor) {
   if (store.read) return;
   store.read = true;
   Memory& shared = shared_of(store.rank);
@@ -164,7 +164,7 @@ static inline void read_box(Store& store, const Actor& actor) {
   }
 }
 
-static inline void complete_store(const Store& store, const Actor& actor) {
+RISE_CODE void complete_store(const Store& store, const Actor& actor) {
   for_elements(store.box, [&](int64_t, Cell& cell) {
     cell.arriving = false;
     cell.write.clock = actor.clock;
@@ -206,10 +206,10 @@ static inline void bulk_store(const Box& box, int rank, const Pointer<T>& source
 }
 
 // Puts the stores that the thread issued since the last commit into a group.
-static inline void bulk_commit() { store_groups[block_rank][machine.current]++; }
+RISE_CODE void bulk_commit() { store_groups[block_rank][machine.current]++; }
 
 // Waits until all but the last groups of the thread have read their boxes or, if `whole`, are done.
-static inline void wait_for_stores(unsigned pending, bool whole, int line) {
+RISE_CODE void wait_for_stores(unsigned pending, bool whole, int line) {
   count_step(line);
   Actor actor = storing_unit(line);
   unsigned committed = store_groups[block_rank][machine.current];
@@ -228,7 +228,7 @@ static inline void wait_for_stores(unsigned pending, bool whole, int line) {
 }
 
 // A block's shared memory has to last until its stores have read it.
-static inline void check_stores_at_end() {
+RISE_CODE void check_stores_at_end() {
   for (int i = 0; i < stores_under_way; i++)
     if (!stores[i].read)
       return complain(EarlyExit, stores[i].line,

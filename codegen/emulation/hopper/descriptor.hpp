@@ -51,12 +51,12 @@ static inline void for_chunks(const Operand& operand, int rows, int element_size
   }
 }
 
-static inline void check_descriptor(Descriptor bits, int line) {
+RISE_CODE void check_descriptor(Descriptor bits, int line) {
   if (bits >> 46 & 7 || bits >> 49 & 7 || bits >> 52 & 0x3ff || bits >> 30 & 3 || bits >> 14 & 3)
     RISE_FAULT(IllegalOperand, line, "%#llx is no descriptor of shared memory", bits);
 }
 
-static inline int64_t field_of(int64_t bytes, const char* name, int line) {
+RISE_CODE int64_t field_of(int64_t bytes, const char* name, int line) {
   if (bytes < 0 || bytes % 16 || bytes >> 18)
     RISE_FAULT(IllegalOperand, line, "shared_descriptor with a %s of %lld bytes; a multiple of 16 below 2^18",
                name, static_cast<long long>(bytes));
@@ -76,7 +76,7 @@ static inline Descriptor shared_descriptor(Pointer<T> pointer, int leading, int 
 }
 
 // The same so many bytes further on: within the 2^18 bytes that a descriptor can name.
-static inline Descriptor further(Descriptor made, int bytes, int line = __builtin_LINE()) {
+RISE_CODE Descriptor further(Descriptor made, int bytes, int line = __builtin_LINE()) {
   int64_t start = (static_cast<int64_t>(made & 0x3fff) << 4) + bytes;
   return (made & ~0x3fffull) | static_cast<Descriptor>(field_of(start, "start", line));
 }
@@ -84,4 +84,4 @@ static inline Descriptor further(Descriptor made, int bytes, int line = __builti
 }  // namespace rise_emulation
 
 // All threads of a warp are to have the same; here each has its own.
-static inline int uniform(int value) { return value; }
+RISE_CODE int uniform(int value) { return value; }

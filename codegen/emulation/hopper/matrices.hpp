@@ -5,10 +5,10 @@
 
 namespace rise_emulation {
 
-static inline void nothing(void**, int) {}
+RISE_CODE void nothing(void**, int) {}
 
 // True for one thread of the warp: always the same one, but none that may be relied upon.
-static inline bool elect_one(int line = __builtin_LINE()) {
+RISE_CODE bool elect_one(int line = __builtin_LINE()) {
   check_whole_warp("elect_one", line);
   meet("elect_one", line, nothing, nullptr);
   return machine.current % lanes_per_warp == static_cast<int>((machine.seed * 0x9e3779b97f4a7c15u) >> 59);

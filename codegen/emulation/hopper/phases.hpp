@@ -22,7 +22,7 @@ struct WaitNote {
   unsigned issued;  // wgmma that its warpgroup had issued
 };
 
-static WaitNote wait_notes[most_cluster][most_barriers][most_threads];
+RISE_STATE WaitNote wait_notes[most_cluster][most_barriers][most_threads];
 
 // That a wgmma is over says that all threads of its warpgroup have come to it: of the last ones, the clock
 // of the warpgroup when they were waited for.
@@ -33,25 +33,25 @@ struct Products {
   int32_t clock[products_kept];
 };
 
-static Products products[most_cluster][most_groups];
+RISE_STATE Products products[most_cluster][most_groups];
 
-static inline void start_phases(int rank) {
+RISE_CODE void start_phases(int rank) {
   for (Products& own : products[rank]) own.issued = own.over = 0;
 }
 
-static inline void forget_waits(int rank, int number) {
+RISE_CODE void forget_waits(int rank, int number) {
   for (WaitNote& note : wait_notes[rank][number]) note.phase = -1;
 }
 
-static inline void note_products_over(Products& own, unsigned count, int32_t clock) {
+RISE_CODE void note_products_over(Products& own, unsigned count, int32_t clock) {
   for (; count > 0; count--) own.clock[++own.over % products_kept] = clock;
 }
 
-static inline int ended_phases_known(int rank, int number) {
+RISE_CODE int ended_phases_known(int rank, int number) {
   return clocks.row(running_agent())[clocks.barrier(rank, number)];
 }
 
-static inline void check_phase_known(int rank, int number, const char* operation, int line) {
+RISE_CODE void check_phase_known(int rank, int number, const char* operation, int line) {
   const Mbarrier& barrier = blocks[rank].barriers[number];
   int known = ended_phases_known(rank, number);
   if (known < barrier.phases)
@@ -63,12 +63,12 @@ static inline void check_phase_known(int rank, int number, const char* operation
 }
 
 // The phase that a wait for a parity is for: one that the thread knows to have ended, or the next.
-static inline int awaited_phase(int rank, int number, int parity) {
+RISE_CODE int awaited_phase(int rank, int number, int parity) {
   int known = ended_phases_known(rank, number);
   return (known & 1) == parity ? known + 1 : known;
 }
 
-static inline void check_wait_in_time(const Mbarrier& barrier, int phase, int line) {
+RISE_CODE void check_wait_in_time(const Mbarrier& barrier, int phase, int line) {
   if (barrier.phases > phase)
     RISE_FAULT(PhaseUnknown, line,
                "%s waits for the end of phase %d of the mbarrier at byte %lld, when phase %d may have ended: by "
@@ -76,13 +76,13 @@ static inline void check_wait_in_time(const Mbarrier& barrier, int phase, int li
                static_cast<long long>(barrier.byte), barrier.phases);
 }
 
-static inline void note_wait(int number, int phase) {
+RISE_CODE void note_wait(int number, int phase) {
   const Products& own = products[block_rank][machine.current / threads_per_group];
   wait_notes[block_rank][number][machine.current] = {phase, clocks.now(running_agent()), own.issued};
 }
 
 // Whether a thread's wait is over for whoever knows what the row says.
-static inline bool has_waited(int rank, int thread, const WaitNote& note, const int32_t* row) {
+RISE_CODE bool has_waited(int rank, int thread, const WaitNote& note, const int32_t* row) {
   if (row[clocks.thread(rank, thread)] >= note.clock) return true;
   int group = thread / threads_per_group;
   const Products& own = products[rank][group];
@@ -92,7 +92,7 @@ static inline bool has_waited(int rank, int thread, const WaitNote& note, const 
 }
 
 // A phase has ended: nobody may still wait for the one before.
-static inline void check_waits_over(int rank, int number, int line) {
+RISE_CODE void check_waits_over(int rank, int number, int line) {
   const Mbarrier& barrier = blocks[rank].barriers[number];
   for (int thread = 0; thread < machine.count; thread++) {
     const WaitNote& note = wait_notes[rank][number][thread];
@@ -106,7 +106,7 @@ static inline void check_waits_over(int rank, int number, int line) {
 }
 
 // Arrivals or bytes after the last phase are none that anybody can wait for.
-static inline void check_phases_finished(int rank) {
+RISE_CODE void check_phases_finished(int rank) {
   for (int number = 0; number < blocks[rank].barrier_count; number++) {
     const Mbarrier& barrier = blocks[rank].barriers[number];
     if (barrier.missing == barrier.count && barrier.bytes == 0) continue;

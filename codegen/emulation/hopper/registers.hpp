@@ -6,12 +6,12 @@
 namespace rise_emulation {
 
 // What each thread has at launch: its share, in eights.
-static inline int registers_at_launch(int threads) {
+RISE_CODE int registers_at_launch(int threads) {
   int share = 65536 / threads / 8 * 8;
   return share < 248 ? share : 248;
 }
 
-static inline void prepare_registers(Block& block, int threads) {
+RISE_CODE void prepare_registers(Block& block, int threads) {
   for (int group = 0; group < most_groups; group++) {
     block.registers[group] = registers_at_launch(threads);
     block.wanted[group] = 0;
@@ -19,7 +19,7 @@ static inline void prepare_registers(Block& block, int threads) {
   block.free_registers = 0;
 }
 
-static inline void decrease_registers(void** operands, int line) {
+RISE_CODE void decrease_registers(void** operands, int line) {
   Block& block = running_block();
   int count = *static_cast<int*>(operands[0]), group = machine.current / threads_per_group;
   if (count > block.registers[group])
@@ -29,7 +29,7 @@ static inline void decrease_registers(void** operands, int line) {
   block.registers[group] = count;
 }
 
-static inline void want_registers(void** operands, int line) {
+RISE_CODE void want_registers(void** operands, int line) {
   Block& block = running_block();
   int count = *static_cast<int*>(operands[0]), group = machine.current / threads_per_group;
   if (count < block.registers[group])
@@ -39,7 +39,7 @@ static inline void want_registers(void** operands, int line) {
 }
 
 // Gives waiting warpgroups what is free by now.
-static inline bool grant_registers(int rank) {
+RISE_CODE bool grant_registers(int rank) {
   Block& block = blocks[rank];
   bool granted = false;
   for (int group = 0; group < most_groups; group++) {

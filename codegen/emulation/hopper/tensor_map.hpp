@@ -27,12 +27,12 @@ struct TensorMap {
   const MapDescription* description;
 };
 
-static Memory map_memories[most_arguments];
-static Pages map_pages[most_arguments];
-static int maps_used;
+RISE_STATE Memory map_memories[most_arguments];
+RISE_STATE Pages map_pages[most_arguments];
+RISE_STATE int maps_used;
 
 // Maps of one array, and the array itself, share one memory.
-static inline Memory* memory_of(const Argument& argument, const MapDescription& description) {
+RISE_CODE Memory* memory_of(const Argument& argument, const MapDescription& description) {
   for (Memory& memory : memories)
     if (memory.data == description.data && memory.bytes) return &memory;
   for (int number = 0; number < maps_used; number++)
@@ -65,7 +65,7 @@ struct Parameter<TensorMap> {
   }
 };
 
-static inline int64_t swizzled(int64_t address, int span) {
+RISE_CODE int64_t swizzled(int64_t address, int span) {
   return address ^ ((address >> 7 & (span / 16 - 1)) << 4);
 }
 

@@ -73,12 +73,12 @@ struct Flights {
   uint64_t version;  // of the clocks, when what all threads know was found
 };
 
-static Flights flights[most_cluster][most_groups];
+RISE_STATE Flights flights[most_cluster][most_groups];
 
-static inline int running_group() { return machine.current / threads_per_group; }
-static inline Flights& own_flights() { return flights[block_rank][running_group()]; }
+RISE_CODE int running_group() { return machine.current / threads_per_group; }
+RISE_CODE Flights& own_flights() { return flights[block_rank][running_group()]; }
 
-static inline ptrdiff_t place_in_stack(const void* variable, int thread) {
+RISE_CODE ptrdiff_t place_in_stack(const void* variable, int thread) {
   return static_cast<const char*>(variable) - machine.stacks[static_cast<size_t>(thread)];
 }
 
@@ -87,14 +87,14 @@ static inline Array& in_stack(ptrdiff_t place, int thread) {
   return *reinterpret_cast<Array*>(machine.stacks[static_cast<size_t>(thread)] + place);
 }
 
-static inline bool in_flight(const Flights& own, ptrdiff_t place) {
+RISE_CODE bool in_flight(const Flights& own, ptrdiff_t place) {
   for (int i = 0; i < own.count; i++)
     if (own.queue[i].d == place || own.queue[i].registers == place) return true;
   return false;
 }
 
 // Whether a wgmma under way works on any of the bytes.
-static inline bool works_on(const Flights& own, ptrdiff_t place, size_t bytes) {
+RISE_CODE bool works_on(const Flights& own, ptrdiff_t place, size_t bytes) {
   ptrdiff_t end = place + static_cast<ptrdiff_t>(bytes);
   for (int i = 0; i < own.count; i++) {
     const Flight& flight = own.queue[i];
@@ -107,7 +107,7 @@ static inline bool works_on(const Flights& own, ptrdiff_t place, size_t bytes) {
 // --- operands in shared memory ----------------------------------------------------------------
 
 // What every thread of the running warpgroup knows.
-static inline int32_t* common_knowledge() {
+RISE_CODE int32_t* common_knowledge() {
   Flights& own = own_flights();
   int32_t* row = common_row(block_rank, running_group());
   if (own.version == clocks.version) return row;
@@ -119,14 +119,14 @@ static inline int32_t* common_knowledge() {
   return row;
 }
 
-static inline Actor tensor_cores(int line) {
+RISE_CODE Actor tensor_cores(int line) {
   int32_t* known = common_knowledge();
   Flights& own = own_flights();
   return {known, known + clocks.agents, static_cast<uint16_t>(clocks.group(block_rank, running_group())),
           own.done + 1, line, running_agent()};
 }
 
-static inline void hold_operand(const Operand& operand, int rows, int size, const char* name, int line) {
+RISE_CODE void hold_operand(const Operand& operand, int rows, int size, const char* name, int line) {
   Actor actor = tensor_cores(line);
   for_chunks(operand, rows, size, [&](int64_t address, int row, int k) {
     if (address + 16 > shared_bytes.bytes)
@@ -147,7 +147,7 @@ static inline void hold_operand(const Operand& operand, int rows, int size, cons
   });
 }
 
-static inline void release_operand(const Operand& operand, int rows, int size, int line) {
+RISE_CODE void release_operand(const Operand& operand, int rows, int size, int line) {
   Actor actor = tensor_cores(line);
   for_chunks(operand, rows, size, [&](int64_t address, int, int) {
     for_bytes(address, 16, shared_bytes, [&](int64_t, Cell& cell) {
@@ -174,7 +174,7 @@ static inline void read_operand(const Operand& operand, int rows, typename Tenso
 
 // --- operands in registers --------------------------------------------------------------------
 
-__attribute__((noinline, cold)) static void wgmma_fence_missing(const char* what, int thread, int line) {
+__attribute__((noinline, cold)) RISE_CODE void wgmma_fence_missing(const char* what, int thread, int line) {
   RISE_FAULT(FenceMissing, line, "wgmma_fence is missing: %s %s since the last one",
              place_name(thread).characters, what);
 }
@@ -201,10 +201,10 @@ static inline void hold_registers(ptrdiff_t place, int count, bool is_read, bool
     for (int i = 0; i < count; i++) in_stack<Array>(place, thread).written[i] = held;
 }
 
-static inline int accumulator_row(int thread, int i) {
+RISE_CODE int accumulator_row(int thread, int i) {
   return thread / 32 * 16 + thread % 32 / 4 + (i >> 1 & 1) * 8;
 }
-static inline int accumulator_column(int thread, int i) { return (i >> 2) * 8 + thread % 4 * 2 + (i & 1); }
+RISE_CODE int accumulator_column(int thread, int i) { return (i >> 2) * 8 + thread % 4 * 2 + (i & 1); }
 
 // A in registers: `together` elements of a row in each of four registers.
 template <class T, class Array>
@@ -256,7 +256,7 @@ struct Issue {
   bool scale;
 };
 
-static inline const Issue& common_issue(void** operands, int line) {
+RISE_CODE const Issue& common_issue(void** operands, int line) {
   const Issue& first = *static_cast<const Issue*>(operands[0]);
   for (int i = 1; i < threads_per_group; i++) {
     const Issue& own = *static_cast<const Issue*>(operands[i]);
@@ -325,7 +325,7 @@ static inline void wgmma(LocalArray<D, count, fault>& d, LocalArray<R, length, o
 
 // --- fence, commit, wait ----------------------------------------------------------------------
 
-static inline void fence_group(void**, int) {
+RISE_CODE void fence_group(void**, int) {
   int first = first_of_group();
   for (int thread = first; thread < first + threads_per_group; thread++) {
     Mark& mark = running_block().marks[thread];
@@ -333,7 +333,7 @@ static inline void fence_group(void**, int) {
   }
 }
 
-static inline void commit_group(void**, int) { own_flights().committed++; }
+RISE_CODE void commit_group(void**, int) { own_flights().committed++; }
 
 template <int pending>
 static void complete_flights(void**, int line) {
@@ -384,7 +384,7 @@ static inline void wgmma_wait_of(int line, Arrays&... arrays) {
   (hand_back(arrays), ...);
 }
 
-static inline void wgmma_fence(int line = __builtin_LINE()) { wgmma_fence_of(line); }
+RISE_CODE void wgmma_fence(int line = __builtin_LINE()) { wgmma_fence_of(line); }
 template <class A>
 static inline void wgmma_fence(A& a, int line = __builtin_LINE()) {
   wgmma_fence_of(line, a);
@@ -423,11 +423,11 @@ static inline void wgmma_wait(A& a, B& b, C& c, D& d, int line = __builtin_LINE(
   wgmma_wait_of<pending>(line, a, b, c, d);
 }
 
-static inline void wgmma_commit(int line = __builtin_LINE()) {
+RISE_CODE void wgmma_commit(int line = __builtin_LINE()) {
   meet_group("wgmma_commit", line, commit_group, nullptr);
 }
 
-static inline void check_flights_at_end() {
+RISE_CODE void check_flights_at_end() {
   for (int rank = 0; rank < block_count; rank++)
     for (int group = 0; group < clocks.groups; group++)
       if (flights[rank][group].count)

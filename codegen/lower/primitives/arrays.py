@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codegen.ir import imperative as i
+from codegen.ir.data import data, element_type
 from codegen.ir.launch import number
 from codegen.lower.translate import (
     ACCEPTING,
@@ -63,8 +64,8 @@ def map_read(translator: Translator, call: Call, then: Continuation) -> i.Comman
 
     def body(array: i.Expression) -> i.Command:
         name = translator.name("element")
-        element = i.Variable(name, array.type.element)  # type: ignore[union-attr]
-        expr, inner = translator.apply(function, (element,), call.environment)
+        parameter = i.Variable(name, element_type(array.type))
+        expr, inner = translator.apply(function, (parameter,), call.environment)
         return then(i.MapExpression(name, translator.pure(expr, inner, call.origin), array, call.type))
 
     return translator.continue_with(xs, body, call.environment)
@@ -142,7 +143,7 @@ def member_read(translator: Translator, call: Call, then: Continuation) -> i.Com
 
 
 def members_of(pair: i.Expression) -> tuple[i.Expression, i.Expression]:
-    type_ = pair.type  # type: ignore[union-attr]
+    type_ = pair.type
     if not isinstance(type_, Pair):
         raise TranslationError("R0799", f"internal: members of `{type_}`")
     return i.View("fst", (), (pair,), type_.first), i.View("snd", (), (pair,), type_.second)
@@ -281,7 +282,7 @@ def read_reorder(sizes: Sizes, path: Path) -> tuple[int, Path]:
 def write_view(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """acc xs (ViewAcc A)"""
     (xs,) = call.arguments
-    inner = i.AcceptView(call.name, call.primitive.arguments, target, xs.type)  # type: ignore[arg-type]
+    inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xs))
     return translator.accept(xs, inner, call.environment)
 
 
@@ -298,7 +299,7 @@ def write_each(translator: Translator, call: Call, target: i.Acceptor) -> i.Comm
         *(
             translator.accept(
                 expr,
-                i.AcceptView(call.name, call.primitive.arguments, target, expr.type, number),  # type: ignore[arg-type]
+                i.AcceptView(call.name, call.primitive.arguments, target, data(expr), number),
                 call.environment,
             )
             for number, expr in enumerate(call.arguments)
@@ -313,7 +314,7 @@ def write_only_element(translator: Translator, call: Call, target: i.Acceptor) -
     if call.nat("n") != constant(1) or not _is_written(xs):
         element = apply(call.primitive, *call.arguments, origin=call.origin)
         return translator.accept_value(element, target, call.environment)
-    whole = i.AcceptView("idx", call.primitive.arguments, target, xs.type)  # type: ignore[arg-type]  # data
+    whole = i.AcceptView("idx", call.primitive.arguments, target, data(xs))
     return translator.accept(xs, whole, call.environment)
 
 
@@ -336,7 +337,7 @@ def write_scattered(translator: Translator, call: Call, target: i.Acceptor) -> i
     indices, xs = call.arguments
 
     def body(places: i.Expression) -> i.Command:
-        inner = i.AcceptView(call.name, call.primitive.arguments, target, xs.type, indices=places)  # type: ignore[arg-type]
+        inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xs), indices=places)
         return translator.accept(xs, inner, call.environment)
 
     return translator.continue_with(indices, body, call.environment)
@@ -352,10 +353,10 @@ def write_member(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
         for member, (name, part) in enumerate(zip(("mapFst", "mapSnd"), members_of(value), strict=True)):
             if name == call.name:
                 expr, inner = translator.apply(function, (part,), call.environment)
-                place = i.AcceptView("pair", (), target, expr.type, member)  # type: ignore[arg-type]  # data
+                place = i.AcceptView("pair", (), target, data(expr), member)
                 parts.append(translator.accept(expr, place, inner))
             else:
-                place = i.AcceptView("pair", (), target, part.type, member)  # type: ignore[union-attr]  # a member
+                place = i.AcceptView("pair", (), target, part.type, member)
                 parts.append(translator.copy(place, part, call.origin))
         return i.sequence(*parts)
 
@@ -373,7 +374,7 @@ def write_map(translator: Translator, call: Call, target: i.Acceptor) -> i.Comma
             call.origin,
             "use a level (mapBlock, mapWarp, mapSeq, …) for the map that computes it",
         )
-    inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[arg-type]
+    inner = i.AcceptMap(function.parameter.name, function.body, target, data(xs))
     return translator.accept(xs, inner, call.environment)
 
 
@@ -385,7 +386,7 @@ def write_generate(translator: Translator, call: Call, target: i.Acceptor) -> i.
     natural = i.Natural(variable(index), index_type(function))
     expr, inner = translator.apply(function, (natural,), call.environment)
     written = translator.accept(expr, accept_at(target, index), inner)
-    return i.For(index, call.nat("n"), written, unroll=True, owner=True, pattern="generate")
+    return i.For(index, call.nat("n"), written, unroll=True, owner=True, label="generate")
 
 
 # --- naming -------------------------------------------------------------------------------------------------
@@ -467,7 +468,7 @@ def _turns(translator: Translator, call: Call, last: Callable[[Expr, Environment
         step = translator.accept(expr, target, environment)
         replace_ = translator.copy(replaced, there, call.origin)
         index = translator.name("turn_number")
-        loop = i.For(index, constant(turns - 1), i.sequence(step, replace_), pattern=call.name)
+        loop = i.For(index, constant(turns - 1), i.sequence(step, replace_), label=call.name)
         start = translator.copy(replaced, value, call.origin)
         body = i.sequence(start, loop, last(*turn(0, here)))
         return i.New(
@@ -512,13 +513,13 @@ def write_transpose(_: Sizes, path: Path, __: int) -> Path:
 def write_reorder(sizes: Sizes, path: Path, _: int) -> Path:
     """The operand's i is f⁻¹(i) of the result."""
     index, *rest = path
-    return (sizes.function("finv")(index), *rest)  # type: ignore[arg-type]
+    return (sizes.function("finv")(index_of(index)), *rest)
 
 
 @writing("take")
 def write_taken(sizes: Sizes, path: Path, _: int) -> Path:
     """i is i, where there is such an element"""
-    sizes.only(nat(path[0]), sizes["n"])  # type: ignore[arg-type]
+    sizes.only(index_of(path[0]), sizes["n"])
     return path
 
 

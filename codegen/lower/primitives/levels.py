@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions
+from codegen.ir.data import data
 from codegen.ir.imperative import Level
 from codegen.ir.launch import number
 from codegen.lower.paths import Resolver
@@ -85,7 +86,9 @@ def loop(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
         written = element(
             index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
         )
-        return i.For(index, call.nat("n"), written, call.name == "mapSeqUnroll", pattern=call.name)
+        return i.For(
+            index, call.nat("n"), written, call.name == "mapSeqUnroll", role=i.Role.MAP, label=call.name
+        )
 
     return elements(translator, xs, call.environment, body)
 
@@ -188,7 +191,9 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
     def body(element: Element) -> i.Command:
         index = translator.name("k")
         step = element(index, lambda x: step_of(translator, call, function, (value, x), target))
-        return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
+        return i.For(
+            index, call.nat("n"), step, call.name == "reduceSeqUnroll", role=i.Role.REDUCTION, label=call.name
+        )
 
     return elements(translator, xs, call.environment, body)
 
@@ -213,7 +218,7 @@ def step_of(
 def scan(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """con xs λX. new acc. acc(z)(acc) ; for k < n. (acc(f X[k] acc)(acc) ; A[k] := acc)"""
     function, initial, xs = call.arguments
-    type_: Data = initial.type  # type: ignore[assignment]  # what is scanned is data
+    type_ = data(initial)
     name = translator.name("acc", type_)
     accumulator, place = i.Variable(name, type_), i.AcceptVariable(name, type_)
     start = translator.accept(initial, place, call.environment)
@@ -227,7 +232,7 @@ def scan(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
             kept = translator.copy(accept_at(target, index), accumulator, call.origin)
             return i.sequence(update, kept)
 
-        return i.For(index, call.nat("n"), element(index, step), pattern=call.name)
+        return i.For(index, call.nat("n"), element(index, step), label=call.name)
 
     scanned = elements(translator, xs, call.environment, body)
     return i.New(Space.LOCAL, name, type_, i.sequence(start, scanned), call.origin)

@@ -19,8 +19,6 @@ from codegen.lower.translate import Translator
 from rise.nat import Atom, Nat, NatVariable, constant, variable
 from rise.types import Array, Data, Space
 
-FETCH = "fetch"  # the pattern of the loop that loads the first elements of a pipeline into registers
-
 
 @dataclass(frozen=True)
 class Carried:
@@ -48,7 +46,7 @@ def carried(translator: Translator, step: i.Command) -> Carried | None:
         case i.New(Space.LOCAL, _, _, body):
             inner = carried(translator, body)
             return None if inner is None else replace(inner, registers=(step, *inner.registers))
-        case i.Sequence((i.For(pattern="fetch") as first, i.For() as loop)):
+        case i.Sequence((i.For(role=i.Role.PRELOAD) as first, i.For() as loop)):
             return _split(first, loop)
         case _:
             return None
@@ -101,5 +99,5 @@ def _of_worker(command: i.Command, types: Mapping[str, Data], worker: Nat, worke
         whole = i.AcceptVariable(acceptor.name, Array(workers, types[acceptor.name]))
         return i.AcceptAt(worker, whole, acceptor.type)
 
-    command = i.rebuild(command, i.Variable, read)  # type: ignore[arg-type]  # another kind of expression
-    return i.rebuild(command, i.AcceptVariable, write)  # type: ignore[arg-type]  # or acceptor
+    command = i.rebuild(command, i.Variable, read)
+    return i.rebuild(command, i.AcceptVariable, write)

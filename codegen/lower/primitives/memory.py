@@ -64,10 +64,10 @@ def asynchronously(written: i.Command) -> i.Command:
     """What is written into memory is copied asynchronously; values of a thread's own are not."""
     own = {c.name for c in i.commands(written) if isinstance(c, i.New)}
 
-    def change(assign: i.Assign) -> i.Assign:
+    def change(assign: i.Assign) -> i.Assign | i.CopyAsync:
         if root(assign.target) in own:
             return assign
-        return i.CopyAsync(assign.target, assign.value, assign.origin)  # type: ignore[return-value]
+        return i.CopyAsync(assign.target, assign.value, assign.origin)
 
     return i.rebuild(written, i.Assign, change)
 

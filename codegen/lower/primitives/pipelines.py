@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, bytes_of
+from codegen.ir.data import data
 from codegen.ir.launch import number
 from codegen.lower.primitives.levels import Element, elements, in_place, start_of, step_of
-from codegen.lower.primitives.loop_rotation import FETCH, at_index, carried
+from codegen.lower.primitives.loop_rotation import at_index, carried
 from codegen.lower.primitives.memory import asynchronously, layout_of, stem
 from codegen.lower.primitives.prefetch import Halves, halves
 from codegen.lower.translate import (
@@ -53,7 +54,7 @@ class Ring:
 
     @property
     def type(self) -> Data:
-        return Array(self.stages, self.value.type)  # type: ignore[arg-type]  # only data is stored
+        return Array(self.stages, data(self.value))
 
     def fill(self, translator: Translator, slot: Nat, environment: Environment) -> i.Command:
         target = accept_at(i.AcceptVariable(self.name, self.type), slot)
@@ -140,7 +141,7 @@ class _Pipeline:
     def _body(self) -> Lambda:
         if not isinstance(self.load, Lambda):
             message = "the load of a pipeline is to be written as a function"
-            raise TranslationError("R0725", message, self.call.origin, "`fun(x => copyAsync(x))`")
+            raise TranslationError("R0725", message, self.call.origin, "`x => copyAsync(x)`")
         return self.load
 
     def _loaded(self, load: Lambda, stages: Nat) -> Loaded:
@@ -195,8 +196,8 @@ class _Pipeline:
         index = self.translator.name("k")
         fill = _when(variable(index), count, self._fill(rings, variable(index), variable(index)), ahead)
         loop = i.sequence(fill, self._commit(rings))
-        pattern = FETCH if _in_registers(rings) else "prologue"
-        return i.For(index, constant(ahead), loop, True, pattern=pattern) if ahead else i.Skip()
+        role, label = (i.Role.PRELOAD, "fetch") if _in_registers(rings) else (i.Role.SEQUENCE, "prologue")
+        return i.For(index, constant(ahead), loop, True, role=role, label=label) if ahead else i.Skip()
 
     def _steady(
         self,
@@ -225,7 +226,7 @@ class _Pipeline:
         if parts is not None:
             after = _unless_empty(i.When(k + 1, count, at_index(parts.first, name, k + 1)))
             body = i.sequence(early, self._commit(rings), parts.middle, wait, after, parts.last)
-            loop = i.For(name, count, body, pattern=self.call.name)
+            loop = i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name)
             return parts.around(i.sequence(wait, at_index(parts.first, name, constant(0)), loop))
         begin = (wait, early, self._commit(rings)) if ahead else (early, self._commit(rings), wait)
         body = i.sequence(*begin, use, late)
@@ -233,7 +234,7 @@ class _Pipeline:
             registers = half.registers
             body = i.New(Space.LOCAL, registers.name, registers.type, body, self.call.origin)
         # registers have no run-time index
-        return i.For(name, count, body, _in_registers(rings), pattern=self.call.name)
+        return i.For(name, count, body, _in_registers(rings), role=i.Role.PIPELINE, label=self.call.name)
 
     # --- bulk copies ----------------------------------------------------------------------------------
 
@@ -270,9 +271,9 @@ class _Pipeline:
         )
         pipeline = i.sequence(
             i.Elected(
-                i.For(prologue, constant(ahead), _when(filled, count, first, ahead), True, pattern="prologue")
+                i.For(prologue, constant(ahead), _when(filled, count, first, ahead), True, label="prologue")
             ),
-            i.For(name, count, body, pattern=self.call.name),
+            i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name),
         )
         whole: i.Command = i.Ring(i.InitBarriers(full, stages), pipeline, turn, self.call.origin)
         for ring in reversed(rings):
@@ -323,8 +324,8 @@ class _Pipeline:
         setup = i.sequence(i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers))
         whole: i.Command = i.WarpSpecialise(
             i.Elected(setup),
-            i.For(filled, count, load, pattern="load"),
-            i.For(k, count, compute, pattern=self.call.name),
+            i.For(filled, count, load, label="load"),
+            i.For(k, count, compute, role=i.Role.PIPELINE, label=self.call.name),
             producers,
             consumers,
             turn,
@@ -353,7 +354,7 @@ class _Pipeline:
                 )
                 for ring in rings
             ]
-            total = sum(bytes_of(ring.value.type) for ring in rings)  # type: ignore[arg-type, misc]
+            total = sum(bytes_of(data(ring.value)) for ring in rings)
             return i.sequence(i.Expect(barrier, total), *copies)
 
         return self._with(index, start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codegen.ir import imperative as i
+from codegen.ir.data import element_type
 from rise.nat import Nat, variable
 from rise.types import Array, Data
 
@@ -24,7 +25,7 @@ def halves(name: str, first: i.Command, second: i.Command) -> Halves | None:
     leaf = _leaf(first)
     if sizes is None or leaf is None:
         return None
-    type_: Data = leaf.value.type  # type: ignore[union-attr]  # what is assigned has a type
+    type_: Data = leaf.value.type
     for size in reversed(sizes):
         type_ = Array(size, type_)
     registers = i.Variable(name, type_)
@@ -55,7 +56,7 @@ def _into(command: i.Command, name: str, type_: Data, indices: tuple[str, ...]) 
     if isinstance(command, i.Assign):
         target: i.Acceptor = i.AcceptVariable(name, type_)
         for index in indices:
-            target = i.AcceptAt(variable(index), target, target.type.element)  # type: ignore[union-attr]  # an array
+            target = i.AcceptAt(variable(index), target, element_type(target.type))
         return i.Assign(target, command.value, command.origin)
     inner = _below(command, indices)
     return i.with_inner(command, tuple(_into(c, name, type_, inner) for c in i.inner(command)))
@@ -65,7 +66,7 @@ def _out_of(command: i.Command, name: str, type_: Data, indices: tuple[str, ...]
     if isinstance(command, i.Assign):
         value: i.Expression = i.Variable(name, type_)
         for index in indices:
-            value = i.At(variable(index), value, value.type.element)  # type: ignore[union-attr]  # an array
+            value = i.At(variable(index), value, element_type(value.type))
         return i.Assign(command.target, value, command.origin)
     inner = _below(command, indices)
     return i.with_inner(command, tuple(_out_of(c, name, type_, inner) for c in i.inner(command)))

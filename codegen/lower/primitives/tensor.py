@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codegen.ir import imperative as i
+from codegen.ir.data import data
 from codegen.ir.fragments import family_of
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
 from codegen.lower.views import Path, Sizes, reading, zip_path
@@ -49,7 +50,7 @@ def seen(translator: Translator, call: Call, then: Continuation) -> i.Command:
 
 @accepting("asMatrix")
 def store(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    fragment = fragment_of(call.arguments[0].type)  # type: ignore[arg-type]
+    fragment = fragment_of(data(call.arguments[0]))
     return translator.all(
         call.arguments,
         call.environment,

@@ -163,7 +163,13 @@ def loop_of(command: i.Command) -> Loop | None:
 def target_of(command: i.Command) -> object:
     """What a command writes."""
     match command:
-        case i.Assign(target) | i.CopyAsync(target) | i.MmaFragment(target) | i.LoadMatrices(target):
+        case (
+            i.Assign(target)
+            | i.CopyAsync(target)
+            | i.MmaFragment(target)
+            | i.Wgmma(target)
+            | i.LoadMatrices(target)
+        ):
             return target
         case i.BulkCopy(target) | i.BulkStore(target) | i.StoreMatrices(target):
             return target
@@ -341,7 +347,7 @@ def _forms(mine: str, yours: str, pair: Pair, uniform: frozenset[str]) -> Iterat
         form = _form(base, mine)
         part = Nat.build({monomial: coefficient})
         rest = a - part
-        if form and rest.variables <= uniform and b - part.substitute(other) == rest:  # type: ignore[arg-type]
+        if form and rest.variables <= uniform and b - part.substitute(other) == rest:
             yield form
 
 

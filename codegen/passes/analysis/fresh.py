@@ -31,7 +31,7 @@ def names_of(function: i.Function) -> Names:
     def see(call: i.ForeignCall) -> i.ForeignCall:
         names.taken.add(call.name)
         for operand in call.operands:
-            i.rebuild(operand, i.ForeignCall, see)  # type: ignore[arg-type]  # it rebuilds expressions, too
+            i.rebuild(operand, i.ForeignCall, see)
         return call
 
     i.rebuild(function.body, i.ForeignCall, see)

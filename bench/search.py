@@ -1,15 +1,13 @@
-"""Candidates for programs, by what is remembered and by the cost model, as the benchmarks take them."""
+"""Candidates of tables: remembered ones, and those that the cost model ranks first."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from bench.derive import program
 from bench.table import Candidate, Case, Subject, Table
-from rise.check.program import Program, load
 from rise.check.specialise import specialise
 from rise.errors import UsageError
 from rise.expr import Expr
@@ -18,16 +16,13 @@ from strategies.search.hardware import for_target
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
 from strategies.search.space import Point, Ranked, candidates, ranked, varied
-from strategies.search.store import lookup
+from strategies.search.store import Record, lookup, read
 from strategies.search.trials import Trials
-
-if TYPE_CHECKING:
-    from strategies.search.store import Record
 
 
 @dataclass(frozen=True)
 class Search:
-    """A program at its sizes, on a target: what is remembered of it, and how the model ranks schedules."""
+    """The search for a schedule of a program at its sizes on a target."""
 
     program: Expr
     target: str
@@ -52,13 +47,11 @@ class Search:
         return lookup(self.identity, self.target, self.store)
 
     def is_news(self, record: Record, path: Path) -> bool:
-        """Whether a file does not say that already."""
-        from strategies.search.store import read
-
+        """Whether the file lacks this record."""
         return not path.is_file() or record not in read(path)
 
     def ranked(self, count: int) -> list[Ranked]:
-        """The best by the model. UsageError R0034 where the program is nothing that it ranks."""
+        """The best by the model. UsageError R0034 where the model cannot rank the program."""
         return varied(ranked(self.strategy, self._product, for_target(self.target)), count)
 
     def trials(self, count: int) -> Trials:
@@ -70,20 +63,15 @@ class Search:
     def _product(self) -> Problem:
         if (problem := self.problem) is not None:
             return problem
-        message = "the program is no product of matrices of known sizes, which is what the model ranks"
-        hint = "give all sizes; `--strategy tuned` of `rise run` takes `default` for what is no product"
+        message = "the program is not a product of matrices of known sizes, which the model could rank"
+        hint = "give all sizes; `--strategy tuned` of `rise run` uses `default` for other programs"
         raise UsageError("R0034", message, hint=hint)
 
 
 def search(
     file: Path, definition: str, sizes: Mapping[str, int], target: str, strategy: str, store: str
 ) -> Search:
-    return Search(data_flow(specialise(_program(file)[definition], dict(sizes))), target, strategy, store)
-
-
-@cache
-def _program(file: Path) -> Program:
-    return load(file)
+    return Search(data_flow(specialise(program(file)[definition], dict(sizes))), target, strategy, store)
 
 
 def candidate(point: Point) -> Candidate:
@@ -91,9 +79,9 @@ def candidate(point: Point) -> Candidate:
 
 
 def searched(table: Table, how: str, count: int, target: str, store: str = "") -> Table:
-    """The table with candidates by `how`, for each case its own; programs that no model ranks keep theirs.
+    """The table with candidates by `how` for each case; programs that the model cannot rank keep theirs.
 
-    tuned: what is remembered, else the first `count` of the model; model: always these; table: its own
+    tuned: remembered ones, else the first `count` of the model; model: always these; table: its own
     """
     if how == "table":
         return table
