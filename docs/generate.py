@@ -40,6 +40,7 @@ from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
 from strategies.matmul.tensor_core import tensor_core  # noqa: E402
 from rise.syntax.format import format_expression  # noqa: E402
+from strategy_reference import page as strategies  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
 LARGE = {"m": 4096, "n": 4096, "k": 4096}
@@ -393,6 +394,7 @@ PAGES = {
     "hopper-gemm.md": hopper_gemm,
     "tensor-cores.md": tensor_cores,
     "codegen.md": tour,
+    "strategies.md": strategies,
 }
 
 if __name__ == "__main__":

@@ -154,7 +154,8 @@ def lines() -> Iterator[str]:
 
 
 def section(title: str, function: Callable[..., object], low_level: Expr) -> Iterator[str]:
-    yield f"\n{title}\n\n```python\n{dedent(inspect.getsource(function)).rstrip()}\n```\n"
+    code = dedent(inspect.getsource(function)).rstrip().removeprefix("@prints_as_call\n")
+    yield f"\n{title}\n\n```python\n{code}\n```\n"
     yield f"```\n{show_nest(low_level)}\n```\n\n```\n{show(low_level)}\n```"
 
 

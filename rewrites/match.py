@@ -320,7 +320,7 @@ def project(name: str, whole: Expr) -> Expr:
     """fst(whole) or snd(whole)."""
     type_ = whole.type
     if not isinstance(type_, Pair):
-        raise Mismatch(f"`{type_}` is no pair")
+        raise Mismatch(f"`{type_}` is not a pair")
     return Apply(Primitive(primitive(name), (type_.first, type_.second), whole.origin), whole, whole.origin)
 
 

@@ -20,7 +20,9 @@ DOCS = ROOT / "docs"
 needs_backend = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
 
 
-@pytest.mark.parametrize("page", ["passes.md", "gemm.md", "hopper-gemm.md", "tensor-cores.md", "codegen.md"])
+@pytest.mark.parametrize(
+    "page", ["passes.md", "gemm.md", "hopper-gemm.md", "tensor-cores.md", "codegen.md", "strategies.md"]
+)
 def test_a_page_is_up_to_date(page: str) -> None:
     sys.path.insert(0, str(DOCS))
     try:
