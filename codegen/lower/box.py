@@ -28,9 +28,9 @@ def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Co
     sizes, _ = shape(command.value.type)
     label = "bulkCopy" if isinstance(command, i.BulkCopy) else "bulkStore"
     for outer in range(len(sizes)):
-        panels = [r.temporaries.fresh("panel") for _ in range(outer)]
+        panels = [r.scalars.fresh("panel") for _ in range(outer)]
         try:
-            body = r.temporaries.enclose(lambda panels=panels: _box(r, command, panels, facts))  # type: ignore[misc]  # by value
+            body = r.scalars.enclose(lambda panels=panels: _box(r, command, panels, facts))  # type: ignore[misc]  # by value
         except TranslationError:
             if outer == len(sizes) - 1 or len(sizes) == 2:
                 raise
@@ -54,7 +54,7 @@ def _box(
     value = _without_zeros(r, r.read(command.value, path, inside), inside, command.origin)
     target = _clipped(r, r.write(command.target, path, inside), inside, command.origin)
     shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
-    if not isinstance(array, i.Access) or array.buffer in r.shared or r.temporaries.definitions:
+    if not isinstance(array, i.Access) or array.buffer in r.shared or r.scalars.definitions:
         raise _refused("it is computed, or not in global memory", command.origin)
     if not isinstance(shared, i.Access) or shared.buffer not in r.shared:
         raise _refused("it is copied from or to a buffer that is not in shared memory", command.origin)
@@ -94,8 +94,8 @@ def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts,
 
 def _clipped(r: Resolver, target: i.Access, facts: Facts, origin: Origin) -> i.Access:
     """The target of a bulk store without its bounds checks, since the copy engine clips at the bounds."""
-    guards, limits = list(r.temporaries.write_guards), list[tuple[Nat, Nat]]()
-    r.temporaries.write_guards.clear()
+    guards, limits = list(r.scalars.write_guards), list[tuple[Nat, Nat]]()
+    r.scalars.write_guards.clear()
     if guards:
         ends = zip(target.indices, dimensions(r.buffers[target.buffer]), strict=True)
         limits = [(whole_blocks(index, size, facts), size) for index, size in ends]
@@ -202,10 +202,8 @@ def _map(
                 "R0731", f"this tile cannot be bulk-copied: {error.message}", origin
             ) from None
         name = derived(buffer, "map")
-        r.maps[key] = i.MapParameter(
-            r.temporaries.fresh(name) if name in r.temporaries.taken else name, buffer, made
-        )
-        r.temporaries.taken.add(name)
+        r.maps[key] = i.MapParameter(r.scalars.fresh(name) if name in r.scalars.taken else name, buffer, made)
+        r.scalars.taken.add(name)
     return r.maps[key].name
 
 

@@ -80,13 +80,13 @@ def _each_element(
     fragment: Fragment,
 ) -> i.Command:
     """make(register, row, column, facts) for every register of every lane, adjacent elements together."""
-    group, neighbour = r.temporaries.fresh("g"), r.temporaries.fresh("h")
+    group, neighbour = r.scalars.fresh("g"), r.scalars.fresh("h")
     groups, run = quotient(places.registers, constant(places.run)), constant(places.run)
     lane, holders = _holders(fragment)
     inside = facts.with_range(lane, 0, holders).with_range(group, 0, groups).with_range(neighbour, 0, run)
     register = places.run * variable(group) + variable(neighbour)
     row, column = (simplify(n, inside) for n in places.at(variable(lane), register))
-    body = r.temporaries.enclose(lambda: make(register, row, column, inside))
+    body = r.scalars.enclose(lambda: make(register, row, column, inside))
     neighbours = i.vector_loop(neighbour, run, body)
     return _by_holders(i.For(group, groups, neighbours, unroll=True, label=label), fragment)
 
@@ -126,7 +126,7 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
         return None
     matrices = quotient(places.registers, constant(places.run)).value or 0
     count = next(c for c in (4, 2, 1) if matrices % c == 0)
-    group = r.temporaries.fresh("g")
+    group = r.scalars.fresh("g")
     holder, holders = _holders(command.fragment)
     inside = facts.with_range(holder, 0, holders).with_range(group, 0, matrices // count)
     lane = simplify(remainder(variable(holder), constant(LANES)), inside)
@@ -144,7 +144,7 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
         transposed = stored.are_rows != places.along_row
         return i.LoadMatrices(target, source, count, transposed, command.origin)
 
-    body = r.temporaries.enclose(make)
+    body = r.scalars.enclose(make)
     groups = constant(matrices // count)
     loop = i.For(group, groups, body, unroll=True, label="asFragment")
     return _by_holders(loop, command.fragment)
@@ -171,7 +171,7 @@ def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:
         return i.Skip()
 
     try:
-        made = r.temporaries.enclose(probe)
+        made = r.scalars.enclose(probe)
     except TranslationError:
         return None
     return found[0] if isinstance(made, i.Skip) else None
@@ -190,7 +190,7 @@ def _matrices_out(
         return None
     matrices = quotient(places.registers, constant(places.run)).value or 0
     count = next(c for c in (4, 2, 1) if matrices % c == 0)
-    group, inside = r.temporaries.fresh("g"), facts.with_range(MEMBER, 0, HOLDERS[Family.WGMMA])
+    group, inside = r.scalars.fresh("g"), facts.with_range(MEMBER, 0, HOLDERS[Family.WGMMA])
     inside = inside.with_range(group, 0, matrices // count)
     member = variable(MEMBER)
     matrix = count * variable(group) + remainder(quotient(member, constant(ROWS)), constant(count))
@@ -209,7 +209,7 @@ def _matrices_out(
         transposed = stored.are_rows != places.along_row
         return i.StoreMatrices(target, value, count, transposed, command.origin)
 
-    body = r.temporaries.enclose(make)
+    body = r.scalars.enclose(make)
     groups = constant(matrices // count)
     loop = i.For(group, groups, body, unroll=True, label="asMatrix")
     return i.ParallelFor(i.Level.WARPGROUP_THREAD, 0, MEMBER, constant(HOLDERS[Family.WGMMA]), loop)
@@ -229,7 +229,7 @@ def _rows_at(r: Resolver, tile: i.Acceptor, row: Nat, column: Nat, facts: Facts)
         found.append(r.write(tile, path, inside))
         return i.Skip()
 
-    alone = isinstance(r.temporaries.enclose(probe), i.Skip)
+    alone = isinstance(r.scalars.enclose(probe), i.Skip)
     access = found[0]
     if not alone or access.buffer not in r.shared:
         return None

@@ -55,7 +55,7 @@ class Resolver:
     shared:  the layouts of the buffers in shared memory
     maps:    the tensor maps that bulk copies need, by array and box
     operands: the layouts of the tiles from which fragments of Volta are loaded
-    temporaries: the scalar temporaries that the accesses need
+    scalars: the scalar temporaries that the accesses need
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Resolver:
     operands: dict[str, Layout] = field(default_factory=dict)
     maps: dict[object, i.MapParameter] = field(default_factory=dict)
     probes: count[int] = field(default_factory=count)
-    temporaries: ScalarTemporaries = field(default_factory=ScalarTemporaries)
+    scalars: ScalarTemporaries = field(default_factory=ScalarTemporaries)
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -91,10 +91,10 @@ class Resolver:
                     raise untranslated(name, origin)
 
                 def element(number: int, place: Path) -> Nat:
-                    return self.temporaries.index(self.read(operands[number], place, facts, bound))
+                    return self.scalars.index(self.read(operands[number], place, facts, bound))
 
                 found = READING[name](self.sizes(name, arguments, len(operands), facts, element), path)
-                return self._operand(found, operands, self.temporaries.facts(facts), bound)
+                return self._operand(found, operands, self.scalars.facts(facts), bound)
             case i.MapExpression():
                 return self._mapped(expr, path, facts, bound)
             case i.GenerateExpression(parameter, body, _):
@@ -130,9 +130,7 @@ class Resolver:
     def _stored(self, stem: str, value: i.Expression, facts: Facts, bound: Bindings) -> i.Expression:
         """A scalar in a form that can be read again: an access, a number, or a variable that stores it."""
         found = self.read(value, (), facts, bound)
-        return (
-            self.temporaries.scalar(stem, found) if isinstance(found, i.Operator | i.ForeignCall) else found
-        )
+        return self.scalars.scalar(stem, found) if isinstance(found, i.Operator | i.ForeignCall) else found
 
     def _operand(
         self, found: Reading, operands: tuple[i.Expression, ...], facts: Facts, bound: Bindings
@@ -162,12 +160,12 @@ class Resolver:
         if answer is not None:
             return first(facts) if answer else second(facts)
         blocks = whole_blocks(value, limit, facts)
-        if self.temporaries.write_implies(blocks, limit):
+        if self.scalars.write_implies(blocks, limit):
             return first(assuming_less(facts, value, limit))
         condition = less(blocks, limit)
-        with self.temporaries.under(condition):
+        with self.scalars.under(condition):
             one = first(assuming_less(facts, value, limit))
-        with self.temporaries.under(negated(condition)):
+        with self.scalars.under(negated(condition)):
             other = second(assuming_not_less(facts, value, limit))
         return one if one == other else i.Operator("select", (condition, one, other), one.type)
 
@@ -182,9 +180,9 @@ class Resolver:
     ) -> i.Expression:
         """A select of arrays or pairs is pushed down to the elements that the path leads to."""
         chosen = self.read(condition, (), facts, bound)
-        with self.temporaries.under(chosen):
+        with self.scalars.under(chosen):
             one = self.read(first, path, facts, bound)
-        with self.temporaries.under(negated(chosen)):
+        with self.scalars.under(negated(chosen)):
             other = self.read(second, path, facts, bound)
         return i.Operator("select", (chosen, one, other), one.type)
 
@@ -201,11 +199,11 @@ class Resolver:
                 def element(_: int, place: Path) -> Nat:
                     if indices is None:
                         raise RiseError("R0799", f"internal: `{name}` has no indices")
-                    return self.temporaries.index(self.read(indices, place, facts))
+                    return self.scalars.index(self.read(indices, place, facts))
 
                 sizes = self.sizes(name, arguments, 1, facts, element)
                 inner = WRITING[name](sizes, path, operand)
-                return self.write(acceptor, inner, self.temporaries.facts(facts))
+                return self.write(acceptor, inner, self.scalars.facts(facts))
             case i.AcceptMap(parameter, body, acceptor, _):
                 part, *rest = path
                 at = i.AcceptAt(index_of(part), acceptor, element_type(acceptor.type))
@@ -239,7 +237,7 @@ class Resolver:
         """Restricts the current write to index < size."""
         index = simplify(index, facts)
         if decided(index, size, facts) is not True:
-            self.temporaries.restrict(whole_blocks(index, size, facts), size)
+            self.scalars.restrict(whole_blocks(index, size, facts), size)
 
     def _clamped(self, index: Nat, size: Nat, facts: Facts) -> Nat:
         """The index clamped to the bounds."""
@@ -252,7 +250,7 @@ class Resolver:
             value = i.Operator("max", (value, i.Number(0, INT)), INT)
         if not inside:
             value = i.Operator("min", (value, i.Natural(size - 1, INT)), INT)
-        return self.temporaries.index(value, size)
+        return self.scalars.index(value, size)
 
     # --- buffers --------------------------------------------------------------------------------------
 
@@ -296,14 +294,14 @@ class Resolver:
         row, column = f"row_{number}", f"column_{number}"
         inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, fragment.columns)
         access = probe((variable(row), variable(column)), inside)
-        if not isinstance(access, i.Access) or self.temporaries.depends_on({row, column}):
+        if not isinstance(access, i.Access) or self.scalars.depends_on({row, column}):
             raise TranslationError(
                 "R0710",
                 "the tile is computed: a fragment is loaded from memory",
                 origin,
                 "store the tile with `toMem` before `asFragment`",
             )
-        if self.temporaries.write_depends_on({row, column}):
+        if self.scalars.write_depends_on({row, column}):
             raise TranslationError(
                 "R0711",
                 f"a part of the tile may be outside `{access.buffer}`: this fragment is stored as a whole",

@@ -20,7 +20,7 @@ from rise.types import ROW_MAJOR, Fragment, Space
 
 def resolve(function: i.Function, facts: Facts = Facts()) -> i.Function:
     """The pass: no view remains, and every array of pairs is a pair of arrays. `facts` are about sizes."""
-    resolver = Resolver(temporaries=ScalarTemporaries(set(_names(function))))
+    resolver = Resolver(scalars=ScalarTemporaries(set(_names(function))))
     outputs = tuple(i.Variable(n, t) for v in function.outputs for n, t in members(v.name, v.type))
     inputs = tuple(i.Variable(n, t) for v in function.inputs for n, t in members(v.name, v.type))
     resolver.buffers.update({v.name: v.type for v in outputs + inputs})
@@ -97,7 +97,7 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.Sequence():
             return i.sequence(*(_command(r, part, facts) for part in command.commands))
         case _:
-            return r.temporaries.enclose(lambda: _statement(r, command, facts))
+            return r.scalars.enclose(lambda: _statement(r, command, facts))
 
 
 def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:

@@ -67,13 +67,12 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
     news = (c for c in i.commands(function.body) if isinstance(c, i.New))
     rings = _rings_of_roles(function.body)
     sync = frozenset(new.name for new in news if new.layout == BARRIERS) | rings
-    inserting = _BarrierInserter(
+    inserting = _Inserter(
         regions,
         launch,
         max(waits, default=0) + 2,
         groups=_per_warpgroup(function.body),
-        asynchronous=_read_asynchronously(function.body)
-        | _overwritten_by_copies(function.body, regions, launch),
+        asynchronous=_read_asynchronously(function.body) | _overwritten(function.body, regions, launch),
         products=_read_by_products(function.body),
         stores=_scopes_of_stores(function.body),
         sync=sync,
@@ -106,7 +105,7 @@ def _read_by_products(body: i.Command) -> frozenset[str]:
     return frozenset(a.buffer for c in products for a in (c.a, c.b) if isinstance(a, i.Tile))
 
 
-def _overwritten_by_copies(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
+def _overwritten(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
     """The buffers written by threads whose bytes a later bulk copy to another buffer overwrites."""
     order = [
         (command, around) for command, around in _with_loops(body, launch) if target_of(command) is not None
@@ -148,7 +147,7 @@ def _scopes_of_stores(body: i.Command) -> dict[str, i.Scope]:
 
 
 @dataclass(frozen=True)
-class _BarrierInserter:
+class _Inserter:
     """The state of the traversal. regions: byte ranges of buffers; around: the loops around a command
 
     own: the buffers of which each warp has its own copy
@@ -188,7 +187,7 @@ class _BarrierInserter:
     def in_group(self) -> bool:
         return any(loop.workers == WARPGROUPS for loop in self.around)
 
-    def inside(self, loop: Loop) -> _BarrierInserter:
+    def inside(self, loop: Loop) -> _Inserter:
         return replace(self, around=(*self.around, loop))
 
     def go(self, command: i.Command, before: Uses) -> tuple[i.Command, Uses]:
@@ -214,16 +213,14 @@ class _BarrierInserter:
                 consume, after = self.go(command.consume, before)
                 waiting, after = self.bulk_waits(frozenset(use for use in after if use.storing), after)
                 consume = i.rebuild(i.sequence(consume, *waiting), i.Barrier, _for_consumers)
-                if self._threads_read_rings(consume):
-                    consume = _arrive_once_per_warpgroup(consume)
+                if self._reads_rings(consume):
+                    consume = _arrive_once(consume)
                 return replace(command, consume=consume), after
             case i.Commit():
                 return command, committed(before, self.most)
             case i.Wait(groups):
                 return command, waited(before, groups)
-            case i.For() | i.ParallelFor() if (
-                passed := self._skip_reading_loop(command, before)
-            ) is not None:
+            case i.For() | i.ParallelFor() if (passed := self._pass_over(command, before)) is not None:
                 return command, passed
             case i.For():
                 return self._for(command, before)
@@ -234,7 +231,7 @@ class _BarrierInserter:
             case _:
                 return self._command(command, before)
 
-    def _skip_reading_loop(self, loop: i.For | i.ParallelFor, before: Uses) -> Uses | None:
+    def _pass_over(self, loop: i.For | i.ParallelFor, before: Uses) -> Uses | None:
         """The pending uses after a loop that neither writes to shared memory nor needs a barrier."""
         if any(isinstance(c, i.Commit | i.Wait) for c in i.commands(loop)):
             return None
@@ -246,7 +243,7 @@ class _BarrierInserter:
             reduce(lambda over, around: over.after(around.index), use.around[inside:], use) for use in later
         )
 
-    def _threads_read_rings(self, consume: i.Command) -> bool:
+    def _reads_rings(self, consume: i.Command) -> bool:
         """Whether threads read what producers load: the completion of a wgmma does not cover such reads."""
         ordinary = (
             c
@@ -266,7 +263,7 @@ class _BarrierInserter:
             return new, after
         bare, then = self._loop(loop, after_barrier(before), ONE)
         if _barriers(bare) < _barriers(new):
-            return i.sequence(*self._barrier(self._scope_of_block, before), bare), then
+            return i.sequence(*self._sync(self._scope_of_block, before), bare), then
         return new, after
 
     def _single_iteration(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
@@ -283,7 +280,7 @@ class _BarrierInserter:
         _, once = inner.go(loop.body, NOTHING)
         if isinstance(loop, i.ParallelFor) or loop.role is i.Role.MAP:
             once = frozenset(replace(u, mapped=u.written and u.buffer in self.here) for u in once)
-        once |= self._copies_in_flight(inner, loop, once, by)
+        once |= self._in_flight(inner, loop, once, by)
         body, after = inner.go(loop.body, before | _earlier(once, loop.index, by))
         if not _barriers(body):
             # no barrier separates an iteration from any earlier one, however far back
@@ -297,9 +294,7 @@ class _BarrierInserter:
             body, after = fewer, end
         return replace(loop, body=body), _any_iteration(after, loop.index)
 
-    def _copies_in_flight(
-        self, inner: _BarrierInserter, loop: i.For | i.ParallelFor, once: Uses, by: Nat
-    ) -> Uses:
+    def _in_flight(self, inner: _Inserter, loop: i.For | i.ParallelFor, once: Uses, by: Nat) -> Uses:
         """Copies in flight after an iteration that earlier iterations started and did not wait for."""
         found: Uses = NOTHING
         started = frozenset(use for use in once if use.copying)
@@ -316,7 +311,7 @@ class _BarrierInserter:
                 # a barrier of the whole block must be outside the loop over warps
                 waiting, before = self.bulk_waits(self._uses(loop), before)
                 new, after = self._iterations(loop, after_barrier(before))
-                return i.sequence(*waiting, *self._barrier(i.Scope.BLOCK, before), new), after
+                return i.sequence(*waiting, *self._sync(i.Scope.BLOCK, before), new), after
         return self._iterations(loop, before)
 
     def _iterations(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
@@ -347,9 +342,7 @@ class _BarrierInserter:
                 hint="end the mapWarp, store its result in Shared memory, and start another mapWarp",
             )
         waiting, before = self.bulk_waits(later, before)
-        return i.sequence(*waiting, *self._barrier(scope, before), command), later | self._after(
-            scope, before
-        )
+        return i.sequence(*waiting, *self._sync(scope, before), command), later | self._after(scope, before)
 
     def _after(self, scope: i.Scope, before: Uses) -> Uses:
         """The uses that are still pending after a barrier."""
@@ -372,7 +365,7 @@ class _BarrierInserter:
         waits: list[i.Command] = [i.BulkWait(0)] if scopes else []
         return waits, frozenset(u for u in before if not (u.storing and self.stores[u.buffer] in scopes))
 
-    def _barrier(self, scope: i.Scope, before: Uses) -> tuple[i.Command, ...]:
+    def _sync(self, scope: i.Scope, before: Uses) -> tuple[i.Command, ...]:
         """The barrier, with a proxy fence before it if threads wrote what an asynchronous unit reads."""
         fenced = any(use.written and not use.copying and use.buffer in self.asynchronous for use in before)
         return (i.FenceAsync(), i.Barrier(scope)) if fenced else (i.Barrier(scope),)
@@ -427,11 +420,11 @@ def _rings_of_roles(body: i.Command) -> frozenset[str]:
     )
 
 
-def _arrive_once_per_warpgroup(command: i.Command) -> i.Command:
+def _arrive_once(command: i.Command) -> i.Command:
     """One thread arrives for its warpgroup, after all of its threads have read."""
     if isinstance(command, i.Arrive) and command.release:
         return i.sequence(i.Barrier(i.Scope.WARPGROUP), command)
-    return i.with_inner(command, tuple(_arrive_once_per_warpgroup(part) for part in i.inner(command)))
+    return i.with_inner(command, tuple(_arrive_once(part) for part in i.inner(command)))
 
 
 def _for_consumers(barrier: i.Barrier) -> i.Barrier:
@@ -442,7 +435,7 @@ def _for_consumers(barrier: i.Barrier) -> i.Barrier:
 def _as_loop(loop: i.For | i.ParallelFor) -> Loop:
     made = loop_of(loop)
     if made is None:
-        raise TranslationError("R0799", "internal: a loop is not a loop")
+        raise TranslationError("R0799", "internal: a command is not a loop")
     return made
 
 

@@ -60,9 +60,7 @@ def split_roles(function: i.Function) -> i.Function:
     whole: i.Command = replace(
         first,
         consumers=consumers,
-        setup=i.sequence(
-            _count_all_blocks(setup, common, launch.cluster), i.Barrier(meet), i.GridDependency()
-        ),
+        setup=i.sequence(_count_blocks(setup, common, launch.cluster), i.Barrier(meet), i.GridDependency()),
         produce=produce,
         consume=i.rebuild(
             consume,
@@ -224,7 +222,7 @@ def _released_by_all_blocks(roles: i.WarpSpecialise) -> set[str]:
     return {_buffer(c.barrier) for c in i.commands(roles.consume) if isinstance(c, i.Arrive) and c.release}
 
 
-def _count_all_blocks(setup: i.Command, common: frozenset[str], blocks: int) -> i.Command:
+def _count_blocks(setup: i.Command, common: frozenset[str], blocks: int) -> i.Command:
     """Sets the arrival counts of these mbarriers to the arrivals of all blocks."""
 
     def init(command: i.InitBarriers) -> i.InitBarriers:
