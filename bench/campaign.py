@@ -1,4 +1,4 @@
-"""A table from its first case to its last: what is done, what there is time for, what is written down."""
+"""The cases of a table: which are done, which there is time for, and their records on disk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bench.table import Case, Table
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device can do: tensor operations (TFLOP/s) and copies (GB/s); None where that is not known."""
+    """Peak rates: tensor operations (TFLOP/s) and copies (GB/s); None where they are unknown."""
 
     tflops: float | None
     gb_s: float | None
@@ -30,14 +30,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class State:
-    """How a device is while it works."""
+    """Clock and power of a device under load."""
 
     sm_mhz: int = 0
     watts: float = 0.0
 
 
 class Device(Protocol):
-    """What a table is measured on."""
+    """The device that a table is measured on."""
 
     name: str
     limits: Limits
@@ -51,7 +51,7 @@ class Device(Protocol):
 
 
 class Progress(Protocol):
-    """Is told how far it is."""
+    """Is called as the measurement proceeds."""
 
     def case(self, case: Case, position: int, count: int) -> None: ...
 
@@ -66,8 +66,8 @@ class Progress(Protocol):
 class Campaign:
     """folder: where the results are. deadline: on the clock; code: a digest of the compiler.
 
-    What became of each candidate is written down as soon as it is known: a case that is interrupted goes on
-    with what was timed already.
+    The outcome of each candidate is recorded as soon as it is known, so an interrupted case resumes with the
+    times that it has.
     """
 
     table: Table
@@ -95,7 +95,7 @@ class Campaign:
         return Journal(self.folder / f"{self.table.name}.running.json")
 
     def run(self) -> None:
-        """Every case that is not done and that there is time for. The others are in `left`."""
+        """Measures every case that is not done, while there is time. The others are in `left`."""
         finished = done(read_rows(self.rows_path), self.code, self.device.name)
         attempts = read_attempts(self.attempts_path)
         waiting = [case for case in self.table.cases if case.key not in finished]
@@ -108,7 +108,7 @@ class Campaign:
                 self.left = waiting[position:]
                 break
             if any(key == case.key and name == ROTATION for key, _, name in barred):
-                self.progress.skipped(case, "the finalists took the process with them before")
+                self.progress.skipped(case, "its finalists crashed the process before")
                 continue
             start = self.clock.now()
             self.progress.case(case, position, len(waiting))
@@ -126,7 +126,7 @@ class Campaign:
         builds = self.builds.of(case, waited)
         try:
             runner = self.device.runner(case)
-        except Exception as error:  # noqa: BLE001  # too large for the device, say: it is named
+        except Exception as error:  # noqa: BLE001  # it may be too large for the device
             self.progress.skipped(case, str(error))
             return
         note = partial(self._write_down, case)
@@ -149,7 +149,7 @@ class Campaign:
 
         return report
 
-    # --- what is written down
+    # --- records
 
     def _write_down(self, case: Case, tried: Tried) -> None:
         append(self.attempts_path, [self._attempt(case, tried)])

@@ -1,4 +1,4 @@
-"""The GPU as a device to measure on: operands in memory, kernels and libraries on them, checks, timings."""
+"""The GPU as a device: operands in its memory, kernels and libraries that use them, checks, times."""
 
 from __future__ import annotations
 
@@ -331,5 +331,5 @@ def _wrong(data: str, found: Any, wanted: Any) -> LaunchError:
         )
     worst = np.unravel_index(int(np.argmax(np.abs(found - wanted))), found.shape)
     off = int((found != wanted).sum())
-    example = f"{found[worst]} in place of {wanted[worst]}"
+    example = f"{found[worst]} instead of {wanted[worst]}"
     return LaunchError("R0830", f"wrong {data}: up to {off} of {found.size} sampled elements; {example}")

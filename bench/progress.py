@@ -1,4 +1,4 @@
-"""Says how far a run is: a bar on a terminal, a line for each case elsewhere."""
+"""Progress of a run: a bar on a terminal, a line for each case elsewhere."""
 
 from __future__ import annotations
 

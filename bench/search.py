@@ -1,4 +1,4 @@
-"""Candidates for programs, by what is remembered and by the cost model, as the benchmarks take them."""
+"""Candidates of tables: remembered ones, and those that the cost model ranks first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from strategies.search.trials import Trials
 
 @dataclass(frozen=True)
 class Search:
-    """A program at its sizes, on a target: what is remembered of it, and how the model ranks schedules."""
+    """The search for a schedule of a program at its sizes on a target."""
 
     program: Expr
     target: str
@@ -47,11 +47,11 @@ class Search:
         return lookup(self.identity, self.target, self.store)
 
     def is_news(self, record: Record, path: Path) -> bool:
-        """Whether a file does not say that already."""
+        """Whether the file lacks this record."""
         return not path.is_file() or record not in read(path)
 
     def ranked(self, count: int) -> list[Ranked]:
-        """The best by the model. UsageError R0034 where the program is nothing that it ranks."""
+        """The best by the model. UsageError R0034 where the model cannot rank the program."""
         return varied(ranked(self.strategy, self._product, for_target(self.target)), count)
 
     def trials(self, count: int) -> Trials:
@@ -63,8 +63,8 @@ class Search:
     def _product(self) -> Problem:
         if (problem := self.problem) is not None:
             return problem
-        message = "the program is no product of matrices of known sizes, which is what the model ranks"
-        hint = "give all sizes; `--strategy tuned` of `rise run` takes `default` for what is no product"
+        message = "the program is not a product of matrices of known sizes, which the model could rank"
+        hint = "give all sizes; `--strategy tuned` of `rise run` uses `default` for other programs"
         raise UsageError("R0034", message, hint=hint)
 
 
@@ -79,9 +79,9 @@ def candidate(point: Point) -> Candidate:
 
 
 def searched(table: Table, how: str, count: int, target: str, store: str = "") -> Table:
-    """The table with candidates by `how`, for each case its own; programs that no model ranks keep theirs.
+    """The table with candidates by `how` for each case; programs that the model cannot rank keep theirs.
 
-    tuned: what is remembered, else the first `count` of the model; model: always these; table: its own
+    tuned: remembered ones, else the first `count` of the model; model: always these; table: its own
     """
     if how == "table":
         return table

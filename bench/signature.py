@@ -1,4 +1,4 @@
-"""The arrays of a case: what its program takes and gives, at its sizes."""
+"""The arrays of a case: inputs and result of its program at its sizes."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def _part(name: str, type_: Type, scalars: Any) -> Part:
     shape = shape_of(type_)
     if not shape and name not in scalars:
         hint = f"scalars = {{{name} = 1}}"
-        raise UsageError("R0861", f"the table does not say what `{name}` is", hint=hint)
+        raise UsageError("R0861", f"the table has no value for `{name}`", hint=hint)
     return Part(name, shape, dtype_of(element), 0.0 if shape else scalars[name])

@@ -1,4 +1,4 @@
-"""From a low-level functional program to CUDA: a list of named passes, each result printable."""
+"""From a low-level functional program to CUDA: translation, passes, printing; each result is printable."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rise.generator import register
 from rise.nat import NatVariable, constant
 from rise.types import I32, Array, Data, Dependent, Function, Scalar, Solution, substitute_type
 
-UNNAMED = "unnamed__kernel"  # no identifier of a program has two underscores side by side
-REMEMBERED = 4  # programs for which kernels were made last
+UNNAMED = "unnamed__kernel"  # identifiers of programs have no two adjacent underscores
+REMEMBERED = 4  # the number of programs whose kernels are cached
 
 
 def translate(
@@ -61,7 +61,7 @@ def translate(
 
 
 def generate(program: Expr | OpenProgram, name: str) -> Kernel:
-    """The kernel for a low-level program, whose free sizes it is given when it is launched.
+    """The kernel for a low-level program; free sizes become parameters that are passed at launch.
 
     Raises TranslationError with the place; R0726 for a program of several kernels (see `assemble`).
     """
@@ -88,9 +88,9 @@ def assemble(program: Expr | OpenProgram, name: str) -> HostProgram:
 
 
 def refusal(program: Expr) -> RiseError | None:
-    """Why no kernels can be made of a closed program; nothing is said of one with open sizes.
+    """Why a closed program cannot be compiled, if so; programs with free sizes are not checked.
 
-    Raises what is a fault of this compiler: an error whose code ends in 99.
+    Raises internal errors, whose codes end in 99.
     """
     given = open_program(program)
     if given.sizes:
@@ -109,7 +109,7 @@ register(refusal)
 
 
 def named(program: HostProgram, name: str) -> HostProgram:
-    """The program under a name of its own, which its kernels' texts have."""
+    """The program under another name, which appears in the texts of its kernels."""
     kernels = tuple(_renamed(kernel, of_kernel(name)) for kernel in program.kernels)
     return replace(program, name=name, kernels=kernels)
 
@@ -131,7 +131,7 @@ _LATEST: list[tuple[OpenProgram, HostProgram]] = []
 
 
 def _remembered(program: OpenProgram) -> HostProgram:
-    """Who asks whether a program is accepted often asks for its kernels next."""
+    """The assembled program, cached: whoever checks a program often asks for its kernels next."""
     for given, made in _LATEST:
         same = given.program is program.program
         if same and (given.sizes, given.constraints) == (program.sizes, program.constraints):
@@ -181,8 +181,8 @@ def _assembled(program: OpenProgram) -> HostProgram:
 
 
 def over_sizes(type_: Data, sizes: Solution) -> Data:
-    """A type over the sizes that the caller knows."""
-    return substitute_type(type_, sizes)  # type: ignore[return-value]  # data stays data
+    """A type in terms of the caller's sizes."""
+    return substitute_type(type_, sizes)
 
 
 def result_of(program: Expr) -> Data:
@@ -192,7 +192,7 @@ def result_of(program: Expr) -> Data:
 
 
 def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
-    """The passes over one kernel, and its text, which counts in `int` where that holds all that it counts."""
+    """Runs the passes over a kernel and prints it, with `int` indices if they are wide enough."""
     stages = list(kernel.stages)
     if index_type(kernel.function) == I64:
         indices = I64
@@ -201,7 +201,7 @@ def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
     if verify.is_on():
         verify.check(function, "resolve")
     function, launch = _through(STRUCTURE, function, Launch(), stages)
-    # what comes now is for readers: the kernel's structure is that of before
+    # the remaining passes are for readability; the recorded kernel is the one before them
     printed, _ = _through(INDICES, function, launch, stages)
     if not kernel.sizes and not all(span.within(HOLDS[indices]) for span in spans(printed, launch)):
         if indices == I64:
@@ -222,7 +222,7 @@ def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
 def _through(
     passes: Sequence[Pass], function: i.Function, launch: Launch, stages: list[tuple[str, i.Function]]
 ) -> tuple[i.Function, Launch]:
-    """The function after passes, and its launch; the stages get what each of them has made."""
+    """Runs passes over a function and its launch, and records each result in `stages`."""
     for each in passes:
         function, launch = each.run(function, launch)
         if not each.checks:
@@ -233,7 +233,7 @@ def _through(
 
 
 def _counting_in(indices: Scalar, kernel: Kernel) -> i.Function:
-    """The sizes that a kernel is given are of the type that it counts with."""
+    """The function with parameters for sizes that have the kernel's index type."""
     numbers = {size.number for size in kernel.sizes}
     inputs = tuple(replace(v, type=indices) if v.name in numbers else v for v in kernel.function.inputs)
     return replace(kernel.function, inputs=inputs)

@@ -46,9 +46,8 @@ def show_and_run(title: str, program: Expr) -> bool:
 
 
 NORMS = """
-def norms = depFun((m: Nat, n: Nat) => fun(xs: m.n.f32 =>
-  xs |> map(fun(row => row |> map(fun(x => x * x)) |> reduce(+, 0)))
-     |> map(fun(s => sqrt(s)))))
+def norms(m: Nat, n: Nat)(xs: m.n.f32) =
+  xs |> map(row => row |> map(x => x * x) |> reduce(+, 0)) |> map(s => sqrt(s))
 """
 
 

@@ -32,27 +32,29 @@ m, n, k = Nat("m n k")
 
 TEXT = """
 // 1. a dot product: f16 products, summed in f32
-def dot: {n: Nat} -> n.f16 -> n.f16 -> f32 = fun(xs, ys =>
-  zip(xs)(ys) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))
+def dot{n: Nat}(xs: n.f16, ys: n.f16): f32 =
+  zip(xs)(ys) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)
 
 // 2. a product of matrices, of dot products
-def matmul = depFun((m: Nat, n: Nat, k: Nat) => fun((a: m.k.f16, b: k.n.f16) =>
-  a |> map(fun(row => b |> transpose |> map(fun(col => dot(row)(col)))))))
+def matmul(m: Nat, n: Nat, k: Nat)(a: m.k.f16, b: k.n.f16) =
+  a |> map(row => b |> transpose |> map(col => dot(row)(col)))
 
 // 3. a stencil: the mean of three neighbours
-def blur: {n: Nat} -> n.f32 -> n.f32 = fun(xs =>
-  xs |> padClamp(1, 1) |> slide(3, 1) |> map(fun(window => reduce(+, 0)(window) / 3)))
+def blur{n: Nat}(xs: n.f32): n.f32 =
+  xs |> padClamp(1, 1) |> slide(3, 1) |> map(window => reduce(+, 0)(window) / 3)
 
 // 4. lengths of complex numbers, summed with compensation for rounding (Kahan)
-def total: {n: Nat} -> n.(f32, f32) -> f32 = fun(zs =>
-  zs |> map(fun(z => sqrt(fst(z) * fst(z) + snd(z) * snd(z))))
-     |> reduceSeq(fun((acc, x) =>
-          let y = x - snd(acc) in let t = fst(acc) + y in (t, t - fst(acc) - y)), (0, 0))
-     |> fst)
+def total{n: Nat}(zs: n.(f32, f32)): f32 =
+  zs
+  |> map(z => sqrt(fst(z) * fst(z) + snd(z) * snd(z)))
+  |> reduceSeq(
+    (acc, x) => let y = x - snd(acc) in let t = fst(acc) + y in (t, t - fst(acc) - y),
+    (0, 0))
+  |> fst
 
 // 5. blocks of eight, reversed
-def backwards: {n: Nat} -> (8 * n).f32 -> (8 * n).f32 = fun(xs =>
-  xs |> split(8) |> reorder(n, natFun(i => n - 1 - i), natFun(i => n - 1 - i)) |> join)
+def backwards{n: Nat}(xs: (8*n).f32): (8*n).f32 =
+  xs |> split(8) |> reorder(n, natFun(i => n - 1 - i), natFun(i => n - 1 - i)) |> join
 """
 
 

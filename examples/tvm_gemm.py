@@ -28,17 +28,15 @@ from strategies.memory_bound.blocks import Block
 from strategies.memory_bound.reduction import reduction
 
 PROGRAMS = """
-def matmul = depFun((m: Nat, n: Nat, k: Nat) =>
-  fun((A: Array[m, Array[k, f32]], B: Array[k, Array[n, f32]]) =>
-    A |> map(fun(row => B |> transpose |> map(fun(col =>
-      zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0)))))))
+def matmul(m: Nat, n: Nat, k: Nat)(A: Array[m, Array[k, f32]], B: Array[k, Array[n, f32]]) =
+  A |> map(row =>
+    B |> transpose |> map(col => zip(row)(col) |> map((x, y) => x * y) |> reduce(+, 0)))
 
-def dots = depFun((m: Nat, k: Nat) =>
-  fun((xs: Array[m, Array[k, f32]], ys: Array[m, Array[k, f32]]) =>
-    zip(xs)(ys) |> map(fun((r, s) => zip(r)(s) |> map(fun((x, y) => x * y)) |> reduce(+, 0)))))
+def dots(m: Nat, k: Nat)(xs: Array[m, Array[k, f32]], ys: Array[m, Array[k, f32]]) =
+  zip(xs)(ys) |> map((r, s) => zip(r)(s) |> map((x, y) => x * y) |> reduce(+, 0))
 
-def dot = depFun((n: Nat) => fun((xs: Array[n, f32], ys: Array[n, f32]) =>
-  zip(xs)(ys) |> map(fun((x, y) => x * y)) |> reduce(+, 0)))
+def dot(n: Nat)(xs: Array[n, f32], ys: Array[n, f32]) =
+  zip(xs)(ys) |> map((x, y) => x * y) |> reduce(+, 0)
 """
 DEFINITIONS = check_text(PROGRAMS)
 TILES = {"x": 32, "y": 32, "k": 4, "vector": 4}
@@ -156,7 +154,8 @@ def lines() -> Iterator[str]:
 
 
 def section(title: str, function: Callable[..., object], low_level: Expr) -> Iterator[str]:
-    yield f"\n{title}\n\n```python\n{dedent(inspect.getsource(function)).rstrip()}\n```\n"
+    code = dedent(inspect.getsource(function)).rstrip().removeprefix("@prints_as_call\n")
+    yield f"\n{title}\n\n```python\n{code}\n```\n"
     yield f"```\n{show_nest(low_level)}\n```\n\n```\n{show(low_level)}\n```"
 
 

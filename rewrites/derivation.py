@@ -46,7 +46,7 @@ class SavedStep:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What applying a saved derivation gave; `changed`: numbers of the steps that met another term."""
+    """The result of applying a saved derivation. `changed`: numbers of the steps that found another term."""
 
     success: Success
     changed: tuple[int, ...]
@@ -100,7 +100,7 @@ def _step(found: Mapping[str, Any]) -> SavedStep:
     parameters, path = _member(found, "parameters", dict), _member(found, "path", list)
     for name, value in parameters.items():
         if not (is_whole(value) or (isinstance(value, str) and len(value) <= LONGEST)):
-            raise ValueError(f"the parameter `{brief(name)}` is {shown(value)}, which is no size")
+            raise ValueError(f"the parameter `{brief(name)}` is {shown(value)}, which is not a size")
     if not all(is_whole(index) for index in path):
         raise ValueError(f"the path is {shown(path)}")
     constraints = _member({"constraints": [], **found}, "constraints", list)
@@ -120,7 +120,7 @@ def _member(found: Mapping[str, Any], name: str, kind: type) -> Any:
 
 def _unreadable(reason: str) -> UsageError:
     return UsageError(
-        "R0608", f"this is no saved derivation: {reason}", None, "`rise derive --save` writes one"
+        "R0608", f"this is not a saved derivation: {reason}", None, "`rise derive --save` writes one"
     )
 
 
@@ -236,9 +236,9 @@ def _size(value: int | str) -> Nat:
     try:
         scheme = parse_scheme("".join(f"{{{name}: Nat}} -> " for name in names) + f"Idx[{value}]", {})
     except RiseError:
-        raise _unreadable(f"{shown(value)} is no size") from None
+        raise _unreadable(f"{shown(value)} is not a size") from None
     if not isinstance(scheme.type, Index):
-        raise _unreadable(f"{shown(value)} is no size")
+        raise _unreadable(f"{shown(value)} is not a size")
     return scheme.type.size
 
 

@@ -84,7 +84,7 @@ class Rule(Strategy):
         return replace(self, given={**self.given, **{n: nat(v) for n, v in sizes.items()}})
 
     def _asked(self, constraint: Constraint, match: Match) -> Constraint | None:
-        """What a rule's types ask of its sizes, for the sizes that were matched."""
+        """A constraint of a rule's types on its sizes, for the sizes that were matched."""
         solution: dict[Atom, Nat] = {NatVariable(n): atom(u) for n, u in self.sizes.items()}
         solution.update(
             {a: v for a, v in match.types.items() if isinstance(v, Nat) and isinstance(a, NatUnknown)}
@@ -147,7 +147,7 @@ def _reason(name: str, objection: object, condition: Condition) -> str:
     if isinstance(objection, str):
         return objection
     hint = "a condition returns the reason why the rule must not apply, or None"
-    message = f"a condition of the rule `{name}` returns {shown(objection)}, which is no text"
+    message = f"a condition of the rule `{name}` returns {shown(objection)}, which is not a text"
     raise StrategyError("R0631", message, place_of_function(condition), hint)
 
 

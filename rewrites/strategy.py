@@ -147,7 +147,9 @@ def _closest(first: Failure | None, second: Failure | None) -> Failure | None:
     return first.closer(second) if first else second
 
 
+# succeeds, and changes nothing
 id_: Strategy = FunctionStrategy("id_", Success)
+# fails for every term
 fail: Strategy = FunctionStrategy("fail", lambda term: Failure("fail", term, "it always fails"))
 
 

@@ -13,7 +13,6 @@ from functools import cached_property, lru_cache
 
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
 from rise.declaration import Declaration
-from rise.nat import NatVariable
 from rise.source import Origin
 from rise.types import (
     Argument,
@@ -24,7 +23,7 @@ from rise.types import (
     Scheme,
     Solution,
     Type,
-    Variable,
+    expect,
     mentioned,
     substitute_type,
     substitution,
@@ -76,8 +75,7 @@ class Apply:
 
     @cached_property
     def type(self) -> Type:
-        function = self.function.type
-        return function.result  # type: ignore[union-attr]  # only functions are applied
+        return expect(Function, self.function.type).result
 
     @cached_property
     def free(self) -> frozenset[str]:
@@ -128,9 +126,9 @@ class DependentApply:
 
     @cached_property
     def type(self) -> Type:
-        function = self.function.type
-        key = NatVariable(function.name) if function.kind is Kind.NAT else Variable(function.name)  # type: ignore[union-attr]
-        return substitute_type(function.result, {key: self.argument})  # type: ignore[union-attr]
+        function = expect(Dependent, self.function.type)
+        bound = Parameter(function.name, function.kind, function.implicit)
+        return substitute_type(function.result, {bound.key: self.argument})
 
     @cached_property
     def free(self) -> frozenset[str]:

@@ -1,4 +1,5 @@
-"""Prints typed expressions as programs that parse back to them.
+"""Prints typed expressions as programs that parse back to them: each becomes the tree that a parser would
+return, which the printer of the language sets.
 
 Data flows through pipes where that reads well, operators are infix, dependent arguments are printed
 where the program has to give them. Binders keep their names, except those that would hide a
@@ -7,12 +8,11 @@ primitive which is used below them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import isinf, isnan
+from math import inf, isnan
 
 from rise.declaration import Declaration
-from rise.document import Document, concat, render
 from rise.expr import (
     Apply,
     Definition,
@@ -32,14 +32,18 @@ from rise.expr import (
     with_children,
 )
 from rise.notation import show_argument, show_nat, show_scheme, show_type
-from rise.syntax import layout
-from rise.syntax.layout import ANNOTATED, ATOM, BINARY, INFINITY, LOOSEST, PIPE, SUM, UNARY
+from rise.source import Source, Span
+from rise.syntax import surface as s
+from rise.syntax.layout import BINARY
+from rise.syntax.printer import print_expression, print_file
 from rise.types import (
     F32,
     I32,
     Argument,
     Array,
+    Dependent,
     Fragment,
+    Function,
     Kind,
     Parameter,
     Scalar,
@@ -53,6 +57,8 @@ from rise.types import (
 ROUNDS = 8
 # operators of one operand, by the name of their primitive
 PREFIX = {"neg": "-", "not": "!"}
+# what is computed has no place in a text
+NOWHERE = Span(Source("", ""), 1, 1, 1, 1)
 
 
 __all__ = ["show", "show_argument", "show_definition", "show_nat", "show_scheme", "show_type"]
@@ -68,7 +74,9 @@ def show(expr: Expr, width: int = 100, annotate: bool = False) -> str:
     if annotate and not expr.free and any(_has_fragment(term) for term in subterms(expr)):
         expr = _unhidden(expr, _names(expr))
         shown = _annotated(Definition("it", (), expr), width)
-    return render(Printer(_names(expr), shown).expression(expr, annotate=annotate), width)
+    if annotate:
+        return print_expression(Unelaboration(_names(expr), shown).outermost(expr), width)
+    return print_expression(Unelaboration(_names(expr), shown).expression(expr, curried=True), width)
 
 
 def _has_fragment(term: Expr) -> bool:
@@ -97,14 +105,19 @@ def _annotated(definition: Definition, width: int) -> frozenset[int]:
 
 
 def _definition(definition: Definition, annotated: frozenset[int], width: int) -> str:
-    body, start = definition.body, f"def {definition.name}"
-    printer = Printer(_names(body), annotated)
-    if not definition.parameters and isinstance(_below_dependent(body), Lambda):
-        document = layout.definition(start, printer.expression(body, annotate=True), None)
-    else:
-        start = f"{start}: {show_scheme(definition.scheme)}"
-        document = layout.definition(start, printer.expression(body))
-    return render(document, width)
+    """A definition with inferred parameters shows its whole type, another one those of its parameters."""
+    body, written = definition.body, Unelaboration(_names(definition.body), annotated)
+    implicit = _kinded((p.name, p.kind) for p in definition.parameters)
+    shows_type = bool(implicit) or not isinstance(_below_dependent(body), Lambda)
+    syntax = s.DefinitionSyntax(
+        definition.name,
+        implicit,
+        _type(body.type) if shows_type else None,
+        written.expression(body) if shows_type else written.outermost(body, curried=True),
+        NOWHERE,
+        NOWHERE,
+    )
+    return print_file(s.FileSyntax((), (syntax,)), width=width).rstrip("\n")
 
 
 def _unhidden(expr: Expr, reserved: frozenset[str]) -> Expr:
@@ -142,6 +155,29 @@ def _names(expr: Expr) -> frozenset[str]:
     return frozenset(names)
 
 
+# --- types -----------------------------------------------------------------------------------------
+
+
+def _type(type_: Type) -> s.SurfaceType:
+    """A type of functions part by part; data as the notation writes it."""
+    match type_:
+        case Function(parameter, result):
+            return s.TypeFunction(_type(parameter), _type(result), NOWHERE)
+        case Dependent(implicit=implicit):
+            names: list[tuple[str, Kind]] = []
+            below: Type = type_
+            while isinstance(below, Dependent) and below.implicit == implicit:
+                names.append((below.name, below.kind))
+                below = below.result
+            return s.TypeDependent(_kinded(names), implicit, _type(below), NOWHERE)
+        case _:
+            return s.TypeName(show_type(type_), NOWHERE)
+
+
+def _kinded(names: Iterable[tuple[str, Kind]]) -> tuple[s.KindedName, ...]:
+    return tuple(s.KindedName(name, kind.value, NOWHERE) for name, kind in names)
+
+
 # --- expressions --------------------------------------------------------------------------------
 
 
@@ -153,62 +189,67 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Printer:
+class Unelaboration:
     """`reserved`: names that no binder may take; `annotated`: terms, by identity, that show their type."""
 
     reserved: frozenset[str]
     annotated: frozenset[int] = frozenset()
 
-    def expression(self, expr: Expr, level: int = LOOSEST, annotate: bool = False) -> Document:
-        """The document of an expression, parenthesised if it binds less tightly than `level`."""
-        own, document = self._expression(expr, annotate)
+    def expression(self, expr: Expr, curried: bool = False) -> s.Surface:
+        """The tree of an expression; `curried`: where several parameters in parentheses are no pair."""
+        node = self._expression(expr, curried)
         if id(expr) in self.annotated and not isinstance(expr, Lambda):
-            atom = document if own >= ATOM else layout.parenthesised(document)
-            own, document = ANNOTATED, concat(atom, f": {show_type(expr.type)}")
-        return document if own >= level else layout.parenthesised(document)
+            return s.Annotated(node, _type(expr.type), NOWHERE)
+        return node
 
-    def _expression(self, expr: Expr, annotate: bool) -> tuple[int, Document]:
+    def _expression(self, expr: Expr, curried: bool) -> s.Surface:
         match expr:
             case Identifier(name):
-                return ATOM, name
+                return _name(name)
             case Literal():
                 return _literal(expr)
             case Lambda():
-                return ATOM, self._function(expr, annotate)
+                return self._function(expr, curried, annotate=False)
             case DependentLambda():
-                return ATOM, self._dependent_function(expr, annotate)
+                return self._dependent_function(expr, self.expression)
             case _:
                 return self._application(expr)
 
     # --- functions ---
 
-    def _function(self, expr: Lambda, annotate: bool) -> Document:
-        """Nested functions of one parameter as one function of several."""
-        parameters: list[str] = []
-        shows = False
+    def outermost(self, expr: Expr, curried: bool = False) -> s.Surface:
+        """As `expression`, and the parameters show their types, each in a list of its own if `curried`."""
+        match expr:
+            case Lambda():
+                return self._function(expr, not curried, annotate=True)
+            case DependentLambda():
+                return self._dependent_function(expr, lambda body: self.outermost(body, curried))
+            case _:
+                return self.expression(expr)
+
+    def _function(self, expr: Lambda, together: bool, annotate: bool) -> s.Surface:
+        """Nested functions, as one of several parameters if `together`."""
+        parameters: list[s.Pattern] = []
         body: Expr = expr
         while isinstance(body, Lambda):
             shown = annotate or id(body) in self.annotated
             parameter, body = _renamed(body, self.reserved)
-            parameters.append(f"{parameter.name}: {show_type(parameter.type)}" if shown else parameter.name)
-            shows = shows or shown
-        # a list in parentheses may be taken for a pair, except outermost
-        grouped = shows and (annotate or len(parameters) == 1)
-        together = layout.parameters(parameters) if grouped else ", ".join(parameters)
-        return layout.abstraction("fun(", together, self.expression(body))
+            parameters.append(_pattern(parameter.name, _type(parameter.type) if shown else None))
+        node = self.expression(body)
+        for names in [parameters] if together else [[p] for p in reversed(parameters)]:
+            node = s.Function(tuple(names), node, NOWHERE)
+        return node
 
-    def _dependent_function(self, expr: DependentLambda, annotate: bool) -> Document:
-        parameters: list[str] = []
-        body: Expr = expr
-        while isinstance(body, DependentLambda):
-            parameters.append(f"{body.name}: {body.kind.value}")
-            body = body.body
-        start = layout.parameters(parameters)
-        return layout.abstraction("depFun(", start, self.expression(body, annotate=annotate))
+    def _dependent_function(self, expr: Expr, below: Callable[[Expr], s.Surface]) -> s.Surface:
+        names: list[tuple[str, Kind]] = []
+        while isinstance(expr, DependentLambda):
+            names.append((expr.name, expr.kind))
+            expr = expr.body
+        return s.DependentFunction(_kinded(names), below(expr), NOWHERE)
 
     # --- applications ---
 
-    def _application(self, expr: Expr) -> tuple[int, Document]:
+    def _application(self, expr: Expr) -> s.Surface:
         head, given = _unfold(expr)
         values = [g for g in given if not isinstance(g, Given)]
         if isinstance(head, Primitive):
@@ -216,123 +257,104 @@ class Printer:
             if special is not None:
                 return special
         if _flows(head, given):
-            return PIPE, self._pipe(expr)
-        return ATOM, self._call(head, given)
+            *others, last = given
+            return s.Call(self._call(head, others), (self._argument(last),), NOWHERE, piped=True)
+        return self._call(head, given)
 
-    def _special(self, head: Primitive, values: list[Expr]) -> tuple[int, Document] | None:
+    def _special(self, head: Primitive, values: list[Expr]) -> s.Surface | None:
         """Primitives that have a notation of their own."""
         match head.name, values:
+            case "let", [value, Lambda() as function]:
+                parameter, body = _renamed(function, self.reserved)
+                pattern = _pattern(parameter.name)
+                return s.Let(pattern, self.expression(value), self.expression(body), NOWHERE)
             case "let", _:
-                return self._let(head, values)
+                return self.expression(_expanded_let(head, values))
             case "pair", [first, second]:
-                return ATOM, self._pair(first, second)
+                return s.Tuple(self.expression(first), self.expression(second), NOWHERE)
             case "cast", [] | [_]:
                 return self._cast(head, values)
             case _, [operand] if head.name in PREFIX:
-                return UNARY, self._prefixed(PREFIX[head.name], operand)
+                return s.Unary(PREFIX[head.name], self.expression(operand), NOWHERE)
             case _, [left, right] if (operator := head.declaration.infix) in BINARY:
-                return self._infix(operator, left, right)
+                return s.Binary(operator, self.expression(left), self.expression(right), NOWHERE)
         return None
 
-    def _let(self, head: Primitive, values: list[Expr]) -> tuple[int, Document]:
-        match values:
-            case [value, Lambda() as function]:
-                parameter, body = _renamed(function, self.reserved)
-                bound = layout.binding(parameter.name, self.expression(value))
-                return LOOSEST, layout.bindings([bound], self.expression(body))
-            case _:
-                return self._expression(_expanded_let(head, values), annotate=False)
-
-    def _pair(self, first: Expr, second: Expr) -> Document:
-        """`(a, b, c)` is `(a, (b, c))`."""
-        parts = [first]
-        while (rest := _components(second)) is not None:
-            parts.append(rest[0])
-            second = rest[1]
-        return layout.pair([self.expression(part) for part in (*parts, second)])
-
-    def _cast(self, head: Primitive, values: list[Expr]) -> tuple[int, Document]:
+    def _cast(self, head: Primitive, values: list[Expr]) -> s.Surface:
         """A cast is named after its target; to other than scalars, it shows its type."""
         target = head.arguments[1]
-        if not isinstance(target, Scalar):
-            shown = head.type if not values else target
-            called = concat("cast(", self.expression(values[0]), ")") if values else "cast"
-            return ANNOTATED, concat(called, f": {show_type(shown)}")  # type: ignore[arg-type]  # a data type
-        if not values:
-            return ATOM, target.name
-        return ATOM, concat(target.name, "(", self._cast_operand(values[0]), ")")
+        operands = tuple(map(self._cast_operand, values))
+        cast = _name(target.name if isinstance(target, Scalar) else "cast")
+        node = s.Call(cast, operands, NOWHERE) if operands else cast
+        if isinstance(target, Scalar):
+            return node
+        return s.Annotated(node, _type(head.type if not values else target), NOWHERE)  # type: ignore[arg-type]  # a data type
 
-    def _cast_operand(self, operand: Expr) -> Document:
-        """Nothing else says of which type a literal is that is cast."""
-        document = self.expression(operand)
+    def _cast_operand(self, operand: Expr) -> s.Surface:
+        """Nothing else says of which type a literal is that is cast to a scalar."""
+        node = self.expression(operand)
         if isinstance(operand, Literal) and not isinstance(operand.value, bool):
             usual = F32 if isinstance(operand.value, float) else I32
             if operand.type != usual:
-                return concat(self.expression(operand, ATOM), f": {show_type(operand.type)}")
-        return document
+                return s.Annotated(node, _type(operand.type), NOWHERE)
+        return node
 
-    def _prefixed(self, operator: str, operand: Expr) -> Document:
-        """`-(1)` is a negation, `-1` a literal."""
-        level = LOOSEST if isinstance(operand, Literal) else UNARY
-        document = self.expression(operand, level)
-        return concat(operator, "(", document, ")") if level == LOOSEST else concat(operator, document)
-
-    def _infix(self, operator: str, left: Expr, right: Expr) -> tuple[int, Document]:
-        levels = layout.operand_levels(operator)
-        before, after = (self.expression(e, n) for e, n in zip((left, right), levels, strict=True))
-        return BINARY[operator], layout.infix(before, operator, after)
-
-    # --- calls and pipes ---
-
-    def _call(self, head: Expr, given: Sequence[Expr | Given]) -> Document:
+    def _call(self, head: Expr, given: Sequence[Expr | Given]) -> s.Surface:
         """`f(32)(x, y)`: dependent arguments and values in parentheses of their own."""
+        node = self._head(head)
+        types = iter(_parameter_types(head))
         explicit = [Given(a) for a in _explicit(head)]
-        document = self._head(head)
-        for arguments_ in _runs([*explicit, *given]):
-            document = concat(document, self._arguments(arguments_))
-        return document
+        for run in _runs([*explicit, *given]):
+            values = tuple(
+                self._argument(g, None if isinstance(g, Given) else next(types, None)) for g in run
+            )
+            node = s.Call(node, values, NOWHERE)
+        return node
 
-    def _head(self, head: Expr) -> Document:
+    def _head(self, head: Expr) -> s.Surface:
         if isinstance(head, Primitive):
-            return head.declaration.written
-        if isinstance(head, Reference):
-            return head.name
-        return self.expression(head, ATOM)
+            return _name(head.declaration.written)
+        return _name(head.name) if isinstance(head, Reference) else self.expression(head)
 
-    def _arguments(self, given: list[Expr | Given]) -> Document:
-        return layout.call_arguments([self._argument(g) for g in given], _in_place(given))
-
-    def _argument(self, given: Expr | Given) -> Document:
+    def _argument(self, given: Expr | Given, wanted: Type | None = None) -> s.Surface:
         match given:
             case Given(argument):
-                return show_argument(argument)
+                return _name(show_argument(argument))
             case Primitive(declaration) if (operator := declaration.infix) in BINARY:
-                return operator
+                return s.Operator(operator, NOWHERE)
             case _:
-                return self.expression(given)
-
-    def _pipe(self, expr: Expr) -> Document:
-        """`x |> f |> g`, on one line or a line each."""
-        stages: list[Document] = []
-        in_place: list[bool] = []
-        head, given = _unfold(expr)
-        while _flows(head, given):
-            stages.insert(0, concat("|> ", self._call(head, given[:-1])))
-            in_place.insert(0, _in_place([head]) or _in_place(given[:-1]))
-            expr = given[-1]  # type: ignore[assignment]  # data flows through values only
-            if id(expr) in self.annotated:
-                break
-            head, given = _unfold(expr)
-        return layout.chain(self.expression(expr, ANNOTATED), stages, in_place)
+                return self.expression(
+                    given, isinstance(wanted, Function) and isinstance(wanted.result, Function)
+                )
 
 
-def _in_place(given: Sequence[Expr | Given]) -> bool:
-    """Whether there is a function among the arguments, and nothing else that may need two lines."""
-    functions = [isinstance(g, Lambda | DependentLambda) for g in given]
-    return any(functions) and all(
-        is_function or isinstance(g, Given | Identifier | Literal | Primitive | Reference)
-        for g, is_function in zip(given, functions, strict=True)
-    )
+def _name(name: str) -> s.Name:
+    return s.Name(name, NOWHERE)
+
+
+def _pattern(name: str, type_: s.SurfaceType | None = None) -> s.NamePattern:
+    return s.NamePattern(name, type_, NOWHERE)
+
+
+def _literal(literal: Literal) -> s.Surface:
+    """Numbers of a floating-point type have a point or an exponent, others have none."""
+    value, type_ = literal.value, literal.type
+    if isinstance(type_, Scalar) and not isinstance(value, bool):
+        value = float(value) if type_.is_float else int(value)
+    if isinstance(value, float) and isnan(value):
+        return s.Binary("-", s.Number(inf, NOWHERE), s.Number(inf, NOWHERE), NOWHERE)
+    return s.Number(value, NOWHERE)
+
+
+def _parameter_types(head: Expr) -> Sequence[Type]:
+    """The types that a program is known to want of arguments before it is checked."""
+    match head:
+        case Primitive(declaration):
+            return arguments(declaration.scheme.type)[0]
+        case Reference(definition):
+            return arguments(definition.scheme.type)[0]
+        case _:
+            return ()
 
 
 def _unfold(expr: Expr) -> tuple[Expr, list[Expr | Given]]:
@@ -367,14 +389,6 @@ def _runs(given: list[Expr | Given]) -> list[list[Expr | Given]]:
         else:
             runs.append([item])
     return runs
-
-
-def _components(expr: Expr) -> tuple[Expr, Expr] | None:
-    match expr:
-        case Apply(Apply(Primitive(declaration), first), second) if declaration.name == "pair":
-            return first, second
-        case _:
-            return None
 
 
 def _expanded_let(head: Primitive, values: list[Expr]) -> Expr:
@@ -425,20 +439,3 @@ def _takes_flow(declaration: Declaration) -> bool:
 
 def _has_extent(type_: Type) -> bool:
     return isinstance(type_, Array | Vector | Fragment)
-
-
-# --- literals -----------------------------------------------------------------------------------
-
-
-def _literal(literal: Literal) -> tuple[int, Document]:
-    """Numbers of a floating-point type have a point or an exponent, others have none."""
-    value, type_ = literal.value, literal.type
-    if isinstance(value, bool):
-        return ATOM, "true" if value else "false"
-    if isinstance(type_, Scalar):
-        value = float(value) if type_.is_float else int(value)
-    if isinstance(value, float) and isnan(value):
-        return SUM, f"{INFINITY} - {INFINITY}"
-    digits = INFINITY if isinstance(value, float) and isinf(value) else repr(abs(value))
-    negative = str(value).startswith("-")
-    return (UNARY, f"-{digits}") if negative else (ATOM, digits)

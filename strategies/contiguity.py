@@ -1,4 +1,4 @@
-"""Which dimension of an array lies contiguously in memory, as far as its views tell."""
+"""Which dimension of an array is contiguous in memory, as far as its views tell."""
 
 from __future__ import annotations
 

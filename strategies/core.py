@@ -51,7 +51,7 @@ def try_(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def repeat(s: Rewrite, limit: int = 10_000) -> Strategy:
-    """repeat s = try (s ; repeat s), as a loop; a strategy that never ends is a failure that says so."""
+    """repeat s = try (s ; repeat s), as a loop; fails where the strategy never ends."""
     s = strategy(s)
 
     def run(term: Expr) -> Result:
@@ -107,7 +107,7 @@ def check(predicate: Predicate, name: str, reason: str = "") -> Strategy:
 def not_(s: Rewrite) -> Strategy:
     """Succeeds unchanged where s fails."""
     name = strategy(s).name
-    return check(lambda t: isinstance(s(t), Failure), "not", f"`{name}` applies, and must not")
+    return check(lambda t: isinstance(s(t), Failure), "not", f"`{name}` applies, but must not")
 
 
 @prints_as_call
@@ -136,13 +136,13 @@ def contains(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def peek(look: Callable[[Expr], object]) -> Strategy:
-    """id, that shows each term it meets: `peek(lambda term: print(show(term)))`."""
+    """id, which first passes the term to a function: `peek(lambda term: print(show(term)))`."""
     return FunctionStrategy("peek", lambda t: (look(t), Success(t))[1])
 
 
 @prints_as_call
 def depending(make: Callable[[Expr], Rewrite]) -> Strategy:
-    """The strategy that a term asks for."""
+    """The strategy that a function chooses for a term."""
     return FunctionStrategy("depending", lambda term: make(term)(term))
 
 
@@ -366,7 +366,7 @@ def skip(n: int, s: Rewrite) -> Strategy:
 
 @prints_as_call
 def body(s: Rewrite) -> Strategy:
-    """Under a lambda."""
+    """s in the body of a lambda."""
     return FunctionStrategy(
         "body",
         lambda t: at_child(0, s, t) if isinstance(t, Lambda) else Failure("body", t, "expected a function"),
@@ -375,6 +375,7 @@ def body(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def function(s: Rewrite) -> Strategy:
+    """s at the function of an application."""
     return FunctionStrategy(
         "function",
         lambda t: (
@@ -385,6 +386,7 @@ def function(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def argument(s: Rewrite) -> Strategy:
+    """s at the argument of an application; of `x |> f` that is x."""
     return FunctionStrategy(
         "argument",
         lambda t: (
@@ -395,7 +397,7 @@ def argument(s: Rewrite) -> Strategy:
 
 @prints_as_call
 def argument_of(name: str, s: Rewrite) -> Strategy:
-    """The last argument of an application of the primitive."""
+    """s at the last argument of an application of the primitive."""
 
     def run(term: Expr) -> Result:
         head, applications = spine(term)

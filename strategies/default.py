@@ -1,4 +1,4 @@
-"""Any high-level program on a GPU: the outermost map over all threads, the rest one after the other.
+"""Any high-level program on a GPU: the outermost map over all threads, the rest in loops.
 
 A result is written by loops. What is read on the way is evaluated where it is read, if that takes no
 loop; otherwise it is stored in the thread's own memory first:
@@ -21,6 +21,7 @@ from rewrites import selection as choose
 from rewrites import storing
 from rewrites.memory import STORED
 from rewrites.result import Failure, Result, Success
+from rewrites.typed import array_type
 from rise.expr import Expr, Lambda, call
 from rise.normal import is_view
 from rise.types import Array, Pair
@@ -139,7 +140,7 @@ def written(level: Rewrite) -> Strategy:
         return seq(storing.PAIR_OF_MEMBERS, run)(term)
 
     def _array(term: Expr, name: str) -> Result:
-        if name == "zip" or name == "concat" or (name == "makeArray" and has_array(term.type.element)):  # type: ignore[union-attr]  # an array
+        if name == "zip" or name == "concat" or (name == "makeArray" and has_array(array_type(term).element)):
             return each_operand(run)(term)
         if name == "makeArray":
             return each_operand(readable)(term)

@@ -1,7 +1,7 @@
-"""Programs of several kernels: what is stored in global memory on the way ends one.
+"""Programs of several kernels: a value that is stored in global memory ends a kernel.
 
-`toMem(Global)` says where. Each value that it stores is a program by itself, for the whole grid, and so is
-what is made of them in the end; a schedule lowers each of these programs as if it stood alone.
+`toMem(Global)` marks such values. Each of them is a program by itself, for the whole grid, and so is
+the program that reads them; a schedule lowers each of these programs by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from strategies.operands import in_function, nth_operand, operand
 def each_kernel(s: Rewrite) -> Strategy:
     """s for the program of each kernel: those whose results are stored in global memory, then the last.
 
-    A result is in global memory anyway: that it is stored there says nothing.
+    A result is in global memory anyway, so storing it there changes nothing.
     """
 
     def run(term: Expr) -> Result:

@@ -1,4 +1,4 @@
-"""Where strategies go in the call of a primitive: into one argument, or the body of a function."""
+"""Traversals of calls: into one argument, or the body of a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where strategies go in RISE programs: under maps, down a pipe, under a definition's inputs."""
+"""Traversals of RISE programs: under maps, along a pipe, under the inputs of a definition."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ from strategies.search.trials import SHARED, Trials, summary
 
 FIRST = 16  # of what the model ranks first, tiles that differ
 TRIED = 24  # until one is a kernel
-NO_PRODUCT = "it is no product of matrices of known sizes, which a model could rank"
+NO_PRODUCT = "it is not a product of matrices of known sizes, which the cost model could rank"
 # of a low-level program, for a target: the bytes of shared memory that a block of its kernels takes. Raises
-# a RiseError where the program is no kernel that should run
+# raises a RiseError where the program does not become a kernel
 Builds = Callable[[Expr, str], int]
 
 
@@ -49,7 +49,7 @@ class Tuned(FunctionStrategy):
 
 @dataclass(frozen=True)
 class _Search:
-    """What `tuned` was asked for, and what it is told of kernels."""
+    """The arguments of `tuned`, and how it builds kernels."""
 
     gpu: Gpu
     target: str
@@ -117,7 +117,7 @@ def _chosen(search: _Search, key: str, term: Expr) -> tuple[Choice, Result]:
         remembered = _remembered(search, record, term)
         if not isinstance(remembered, RiseError):
             return remembered
-        said = [f"what is remembered is no kernel any more, {record}: {reason(remembered)}"]
+        said = [f"the remembered parameters no longer make a kernel, {record}: {reason(remembered)}"]
     problem = _problem(term)
     if problem is None:
         said.append(NO_PRODUCT)

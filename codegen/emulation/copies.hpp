@@ -1,5 +1,5 @@
-// Copies of several elements at once, and copies that go on while the thread does something else.
-// An asynchronous copy completes as late as it may: when its thread waits for it.
+// Copies of several elements at once, and asynchronous copies. An asynchronous copy completes as late as
+// possible: when its thread waits for it.
 #pragma once
 
 #include "memory.hpp"
@@ -38,7 +38,7 @@ static inline void check_vector(const LocalPointer<T, uninitialised>& pointer, i
                operation, pointer.index, together);
 }
 
-// The instructions for a vector that starts at a place, if it is in shared memory: 16 bytes each.
+// Counts the instructions for a vector, 16 bytes each, if it is in shared memory.
 RISE_CODE void count_vector(const Access& access, int64_t bytes) {
   if (!access.memory || !access.memory->shared) return;
   for (int64_t done = 0; done < bytes; done += 16)
@@ -71,13 +71,13 @@ struct Copy {
   Access target, source;
   int64_t bytes;
   unsigned group;
-  bool inside;  // of the source's array; else it brings zeros
+  bool inside;  // of the source's array; otherwise it copies zeros
 };
 
-constexpr int most_copies = 512;  // of a thread, under way at one time
+constexpr int most_copies = 512;  // of a thread that are under way at one time
 
 struct Copies {
-  unsigned block;  // the value of `blocks_started` that the queue belongs to
+  unsigned block;  // the value of `blocks_started` to which the queue belongs
   unsigned committed;
   int count;
   Copy queue[most_copies];
@@ -101,7 +101,7 @@ RISE_CODE void mark_under_way(const Access& target, int64_t bytes, uint8_t value
     memory.shadow[byte / memory.granule].write.under_way = value;
 }
 
-// An access to each of the elements that a copy moves.
+// Accesses each of the elements that a copy moves.
 RISE_CODE Access part(Access access, int64_t number) {
   access.index += number;
   return access;
@@ -112,12 +112,12 @@ static inline void start_copy(const Pointer<T>& target,
                               const typename std::common_type<Pointer<const T>>::type& source, bool inside,
                               int line) {
   constexpr int64_t bytes = count * static_cast<int64_t>(sizeof(T));
-  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "4, 8 or 16 bytes are copied at once");
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "an asynchronous copy moves 4, 8 or 16 bytes");
   check_vector(target, count, "copy_async", line);
   check_vector(source, count, "copy_async", line);
   Access to = target.at(0, machine.current, line), from = source.at(0, machine.current, line);
   if (!to.memory || !to.memory->shared || !from.memory || from.memory->shared)
-    RISE_FAULT(Undefined, line, "copy_async goes from global into shared memory");
+    RISE_FAULT(Undefined, line, "copy_async must copy from global to shared memory");
   for (int i = 0; i < count; i++) checked_write(part(to, i));
   mark_under_way(to, bytes, 1);
   count_vector(to, bytes);
@@ -141,7 +141,7 @@ static inline void copy_async_or_zero(const Pointer<T>& target,
   start_copy<count>(target, source, inside, line);
 }
 
-// Puts the copies started since the last commit into a group.
+// Makes the copies started since the last commit a commit group.
 RISE_CODE void commit_copies() { copies_of_thread().committed++; }
 
 RISE_CODE void complete(const Copy& copy) {
@@ -157,7 +157,7 @@ RISE_CODE void complete(const Copy& copy) {
   }
 }
 
-// Waits until at most `pending` groups of the thread are under way.
+// Waits until at most `pending` of the thread's groups are pending.
 template <int pending>
 static inline void wait_copies() {
   Copies& own = copies_of_thread();

@@ -1,4 +1,4 @@
-// Fibers: stacks to switch between. x86-64 Linux saves six registers; elsewhere ucontext does it.
+// Fibers: stacks to switch between. On x86-64 Linux a switch saves six registers; elsewhere ucontext does it.
 #pragma once
 
 #include <stddef.h>
@@ -19,7 +19,7 @@ extern "C" __attribute__((visibility("hidden"))) void rise_switch(
     rise_emulation::Context* from, const rise_emulation::Context* to);
 
 #ifndef RISE_DECLARED
-// Keeps the registers that a call preserves on the stack left, and takes them from the other.
+// Saves the callee-saved registers on the current stack, and restores those of the other.
 asm(R"(
   .text
   .globl rise_switch
@@ -51,7 +51,7 @@ RISE_CODE void switch_context(Context& from, const Context& to) { rise_switch(&f
 
 RISE_CODE void prepare(Context& context, char* stack, size_t bytes, void (*entry)()) {
   void** top = reinterpret_cast<void**>(stack + bytes);
-  *--top = nullptr;  // where `entry` would return to: it never does; and it aligns the stack
+  *--top = nullptr;  // the return address of `entry`, which never returns; also aligns the stack
   *--top = reinterpret_cast<void*>(entry);
   for (int saved = 0; saved < 6; saved++) *--top = nullptr;
   context.stack_pointer = top;
@@ -90,7 +90,7 @@ RISE_CODE void prepare(Context& context, char* stack, size_t bytes, void (*entry
 
 namespace rise_emulation {
 
-// One stack a thread, with an unmapped page below each, so that an overflow cannot spill.
+// One stack per thread, with an unmapped guard page below each that catches overflows.
 struct Stacks {
   static constexpr size_t usable = 256 * 1024;
   static constexpr size_t guard = 16 * 1024;

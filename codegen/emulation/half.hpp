@@ -1,4 +1,4 @@
-// The two 16-bit number types. As on a GPU each operation rounds to nearest, ties to even;
+// The two 16-bit float types. As on a GPU, each operation rounds to nearest, ties to even;
 // computing in float first is exact enough for that, as float has more than twice the digits.
 #pragma once
 
@@ -53,7 +53,7 @@ RISE_CODE float bfloat16_number(uint16_t bits) {
   return bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-// A double as a float that rounds to 16 bits as the double does: rounded to odd.
+// A double as a float, rounded to odd: rounding the float to 16 bits gives the same as rounding the double.
 RISE_CODE float rounded_to_odd(double number) {
   float near = static_cast<float>(number);
   double back = near;
@@ -63,7 +63,7 @@ RISE_CODE float rounded_to_odd(double number) {
   return bit_cast<float>(bits | 1);
 }
 
-// The sum of two numbers, rounded to odd: what rounding it to fewer digits needs to know (Knuth).
+// The sum of two numbers, rounded to odd, so that it can be rounded again correctly (Knuth).
 RISE_CODE double sum_to_odd(double a, double b) {
   double total = a + b, part = total - a;
   double rest = (a - (total - part)) + (b - part);
@@ -72,7 +72,7 @@ RISE_CODE double sum_to_odd(double a, double b) {
   return bit_cast<double>((rest > 0) == (total > 0) ? bits + 1 : bits - 1);
 }
 
-// Whether an element can become a number of a class: if it is one, or of a type of C++.
+// Whether an element converts to a number of a class: it is one, or of a built-in type.
 template <class A, class Name>
 constexpr bool converts() {
   if constexpr (is_accessor<A>) {
@@ -162,7 +162,7 @@ RISE_CODE bfloat16 __ushort_as_bfloat16(unsigned short bits) {
 }
 RISE_CODE unsigned short __bfloat16_as_ushort(bfloat16 number) { return number.bits; }
 
-// A float with 10 bits of fraction: its low 13 bits are zero. It is converted, and nothing else.
+// A float with 10 bits of fraction: its low 13 bits are zero. It supports only conversions.
 struct tf32 {
   float number;
 
@@ -173,7 +173,7 @@ struct tf32 {
   explicit operator float() const { return number; }
 };
 
-// Rounds to nearest, ties away from zero: magnitudes are ordered as their bits are.
+// Rounds to nearest, ties away from zero: magnitudes are ordered like their bits.
 RISE_CODE tf32 to_tf32(float number) {
   uint32_t bits = rise_emulation::bit_cast<uint32_t>(number);
   bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
@@ -183,8 +183,8 @@ RISE_CODE tf32 to_tf32(float number) {
 }
 RISE_CODE float from_tf32(tf32 number) { return number.number; }
 
-// The largest and smallest ignore a NaN on one side; __hfma rounds once: its product is exact in
-// double, and its sum rounded to odd.
+// Maximum and minimum ignore a NaN on one side; __hfma rounds once: its product is exact in double, and
+// its sum rounded to odd.
 #define RISE_NUMBER_FUNCTIONS(Name)                                                        \
   static inline Name __hadd(Name a, Name b) { return a + b; }                              \
   static inline Name __hsub(Name a, Name b) { return a - b; }                              \

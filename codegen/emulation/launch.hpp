@@ -9,7 +9,7 @@
 
 namespace rise_emulation {
 
-// The layout of these two is repeated in `codegen/emulator.py`.
+// `codegen/emulation/emulator.py` repeats the layout of these two.
 struct Argument {
   const char* name;
   void* data;
@@ -26,8 +26,8 @@ struct Launch {
   int64_t count;
   Argument* arguments;
   uint32_t cluster[3];
-  uint64_t most_steps;   // of the kernel's loops that a thread may make
-  uint64_t most_called;  // of loops in functions that it calls, for each of those
+  uint64_t most_steps;   // the limit on loop iterations of the kernel per thread
+  uint64_t most_called;  // the limit on those in called functions between two of the kernel's
 };
 
 constexpr int flag_initialised = 1;
@@ -54,7 +54,7 @@ RISE_CODE Text type_name(int number) {
   return text("%s%d", word, number % 256 * 8);
 }
 
-// How a parameter of type P takes an argument.
+// Converts an argument for a parameter of type P.
 template <class P>
 struct Parameter {
   static_assert(is_number<P>, "a kernel's parameters are Global arrays and numbers");
@@ -204,7 +204,7 @@ RISE_CODE void run_in_turn(const Launch& launch) {
   for (unsigned turn = 0; turn < count && !m.report->code; turn++) run_block(m.blocks[turn]);
 }
 
-// How the blocks of a grid are run: one after the other, if nothing else is included.
+// Runs the blocks of a grid one after the other, unless another header is included.
 RISE_STATE void (*run_grid)(const Launch& launch) RISE_INITIALLY(run_in_turn);
 
 RISE_CODE void run_blocks(const Launch& launch, void (*kernel)()) {

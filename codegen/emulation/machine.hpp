@@ -49,10 +49,10 @@ struct Thread {
   State state;
   int line;       // the last line known to have run
   uint64_t steps;   // of the kernel's loops so far
-  uint64_t called;  // of loops in functions that it calls, since then
+  uint64_t called;  // of loops in called functions, since the kernel's last step
 };
 
-// What all lanes of a warp do together, once the last of them has arrived.
+// A collective of a warp, executed once its last lane has arrived.
 using Collective = void (*)(void** operands, int line);
 
 struct Warp {
@@ -75,7 +75,7 @@ struct Machine {
   int at_barrier, finished, barrier_line;
   uint32_t epoch;        // counts barriers and starts of blocks: never the same twice
   uint32_t block_start;  // its value when this block started
-  uint32_t* starts;      // by position in the order that blocks run in: their `block_start`
+  uint32_t* starts;      // by position in the execution order of blocks: their `block_start`
   unsigned* blocks;      // by position: the number of the block
   unsigned blocks_started;
   uint64_t seed;
@@ -84,14 +84,14 @@ struct Machine {
   Report* report;
   void (*kernel)();
   const char* name;     // of the kernel
-  uint64_t most_steps;  // of its loops that a thread may make
+  uint64_t most_steps;  // the limit on loop iterations per thread
   uint64_t most_called;
 };
 
 RISE_STATE Machine machine;
 
-// Told of each meeting that orders threads of the running block: the threads from `first` on. Null
-// where epochs alone tell order.
+// Called whenever a barrier orders the `count` threads from `first` of the running block. Null if
+// epochs suffice to decide the order.
 RISE_STATE void (*threads_met)(int first, int count);
 
 RISE_CODE uint3 position(unsigned number, const dim3& extent) {
@@ -148,8 +148,8 @@ __attribute__((noinline, cold)) RISE_CODE void endless(int line, uint64_t steps,
              static_cast<unsigned long long>(steps), what);
 }
 
-// A step of a loop in the text. What the kernel's own may make is known; of functions that it calls nothing
-// is, but that they do not do it all for one step of the kernel.
+// A step of a loop in the text. The program bounds the number of the kernel's own steps; called functions are
+// unknown, but may not take the whole limit within one step of the kernel.
 RISE_CODE bool loop_step(const char* function, int line) {
   Thread& me = machine.threads[machine.current];
   if (__builtin_strcmp(function, machine.name) != 0) {

@@ -1,5 +1,5 @@
-// Arrays in global and shared memory: checked pointers, and for every element a shadow of who
-// touched it last, from which uninitialised reads and races are told.
+// Arrays in global and shared memory: checked pointers, and for every element a shadow of its last
+// accesses, by which uninitialised reads and races are detected.
 #pragma once
 
 #include "access.hpp"
@@ -7,8 +7,8 @@
 
 namespace rise_emulation {
 
-// An access as far as later ones have to know it. Two accesses of a block are ordered if a barrier
-// (epoch) is between them or, in one warp, a __syncwarp (warp_epoch).
+// The part of an access that later checks need. Two accesses of a block are ordered if a barrier (epoch)
+// is between them or, in one warp, a __syncwarp (warp_epoch).
 struct Trace {
   uint32_t epoch;  // 0: never
   uint32_t warp_epoch;
@@ -18,7 +18,7 @@ struct Trace {
   uint32_t line;
 };
 
-// What a trace of reads stands for besides the one read that it describes.
+// The reads that a trace stands for besides the one that it describes.
 constexpr uint8_t many_lanes = 1;    // other lanes of the warp, since its last __syncwarp
 constexpr uint8_t many_warps = 2;    // other warps, since the last barrier
 constexpr uint8_t other_blocks = 4;  // blocks that ran earlier
@@ -37,7 +37,7 @@ struct Memory {
   bool initialised;
   bool shared;
   Shadow* shadow;
-  Cell* cells;  // in place of `shadow` where a watcher checks accesses (hopper/cells.hpp)
+  Cell* cells;  // instead of `shadow` if a watcher checks accesses (hopper/cells.hpp)
 };
 
 constexpr int most_arguments = 64;
@@ -47,10 +47,10 @@ RISE_STATE Memory shared_bytes;
 template <class T>
 struct Pointer;
 
-// Where an access goes to: enough to describe it in a message.
+// The target of an access, for messages.
 struct Access {
   Memory* memory;
-  int64_t origin;  // in bytes: where the array starts in its memory
+  int64_t origin;  // the offset of the array in its memory, in bytes
   int64_t index;
   int64_t size;  // of an element
   int thread, line;
@@ -88,7 +88,7 @@ __attribute__((noinline, cold)) RISE_CODE void race(const Access& access, const 
              same_warp && !(other.many & many_warps) ? "__syncwarp" : "__syncthreads");
 }
 
-// Whether something this launch, or in shared memory this block, did is behind a trace.
+// Whether a trace records an access in this launch, or for shared memory in this block.
 RISE_CODE bool present(const Trace& trace, bool shared) {
   return trace.epoch && !(shared && trace.epoch < machine.block_start);
 }
@@ -175,7 +175,7 @@ RISE_CODE void check_arrived(const Access& access, const Shadow& shadow, const c
                thread_name(write.thread).characters, write.line);
 }
 
-// Who checks accesses in place of epochs: needed where more than barriers orders threads.
+// Checks accesses instead of epochs: needed if more than barriers orders threads.
 struct Watcher {
   void (*read)(const Access& access);
   void (*write)(const Access& access);
@@ -248,8 +248,8 @@ struct Reference : Element<Reference<T>, typename std::remove_const<T>::type> {
   Pointer<T> operator&() const { return {access.memory, access.origin, access.index}; }
 };
 
-// A pointer into an array argument or into shared memory. It may point anywhere; only what it is
-// used to access has to be inside.
+// A pointer into an array argument or into shared memory. It may point anywhere; only the elements that
+// are accessed through it must be in bounds.
 template <class T>
 struct Pointer {
   Memory* memory = nullptr;

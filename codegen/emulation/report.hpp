@@ -1,5 +1,5 @@
-// The first misbehaviour of a kernel: what the caller gets to read. The codes are listed in
-// `codegen/emulator.py`; a fault `n` is error R09nn there.
+// The first fault of a kernel, as reported to the caller. `codegen/emulation/emulator.py` lists the codes;
+// fault `n` is error R09nn there.
 #pragma once
 
 #include <stdarg.h>
@@ -46,7 +46,7 @@ struct Report {
   char message[504];
 };
 
-// Text put together in a fixed buffer: what a message consists of.
+// Text formatted into a fixed buffer: a part of a message.
 struct Text {
   char characters[200];
 };

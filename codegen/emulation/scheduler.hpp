@@ -1,5 +1,5 @@
-// Runs the threads of a block as fibers, in shuffled order, from one barrier or warp collective to
-// the next, and reports any that do not meet.
+// Runs the threads of a block as fibers, in shuffled order, from one barrier or warp collective to the
+// next, and reports divergence.
 #pragma once
 
 #include "machine.hpp"
@@ -123,7 +123,7 @@ RISE_CODE void fiber_entry() {
   for (;;) leave();
 }
 
-// No thread can go on, so some warp waits for a lane that itself waits at the barrier.
+// No thread can proceed, so some warp waits for a lane that itself waits at the barrier.
 RISE_CODE void report_stuck() {
   Machine& m = machine;
   int waiting = some_thread(State::AtCollective, 0, m.count);

@@ -1,4 +1,4 @@
-"""Types of what is stored: data, not functions; and the elements of arrays."""
+"""Types that can be stored: data, as opposed to functions, and the elements of arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints imperative programs, in the style of the paper's Figure 1: to be read, not to be compiled."""
+"""Prints imperative programs for readers, in the style of the paper's Figure 1, not for compilers."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def _lines(command: i.Command) -> Iterator[str]:
         case i.For(index, count, body, unroll):
             for counter in command.counters:
                 start, modulus = show_nat(counter.start), show_nat(counter.modulus)
-                counted = f"rounds of {counter.after}" if counter.after else index
+                counted = f"wraps of {counter.after}" if counter.after else index
                 yield f"counter({counter.name} = ({start} + {counted}) mod {modulus})"
             yield from _block(f"for({index} < {show_nat(count)}{', unroll' if unroll else ''})", body)
         case i.ParallelFor(level, dimension, index, count, body):
-            one = ", one in turn" if command.turn else ""
+            one = ", ping-pong" if command.execution else ""
             head = f"parFor({level.value} {dimension}, {index} < {show_nat(count)}{one})"
             yield from _block(head, body)
         case i.New(space, name, type_, body):
@@ -89,7 +89,7 @@ def _lines(command: i.Command) -> Iterator[str]:
 
 
 def cut(text: str, width: int = 160) -> str:
-    """A line that is read: before paths are resolved an expression can be pages long."""
+    """The line, truncated: before paths are resolved, an expression can be pages long."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

@@ -1,8 +1,8 @@
 """Views as transformations of paths (DPIA's code generation; `split` turns i::j into n*i + j).
 
-Every view of an expression or acceptor rewrites the path; at a buffer it is flat: one index for each
-dimension. Nothing is copied. Arrays of pairs are stored as pairs of arrays, so members become parts of
-the buffer's name.
+Every view of an expression or acceptor rewrites the path, which at a buffer consists of one index for each
+dimension. Nothing is copied. Arrays of pairs are stored as pairs of arrays, so members become part of the
+buffer's name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rise.types import Argument, Array, Data, Fragment, Layout, Pair, Scalar, Ve
 
 @dataclass(frozen=True)
 class Bindings:
-    """What the parameters of maps and generates in read position stand for."""
+    """The values of the parameters of maps and generates in read position."""
 
     terms: Mapping[str, tuple[i.Expression, Bindings]] = field(default_factory=dict)
     sizes: Mapping[NatVariable, Nat] = field(default_factory=dict)
@@ -52,10 +52,10 @@ class Resolver:
     """Turns expressions and acceptors into accesses.
 
     buffers: those in scope
-    shared:  how those of them lie that are in shared memory
+    shared:  the layouts of the buffers in shared memory
     maps:    the tensor maps that bulk copies need, by array and box
-    operands: how the tiles lie that fragments of Volta are loaded from
-    named:   the scalars that have to be stored before the accesses can be made
+    operands: the layouts of the tiles from which fragments of Volta are loaded
+    scalars: the scalar temporaries that the accesses need
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Resolver:
     operands: dict[str, Layout] = field(default_factory=dict)
     maps: dict[object, i.MapParameter] = field(default_factory=dict)
     probes: count[int] = field(default_factory=count)
-    named: ScalarTemporaries = field(default_factory=ScalarTemporaries)
+    scalars: ScalarTemporaries = field(default_factory=ScalarTemporaries)
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -91,10 +91,10 @@ class Resolver:
                     raise untranslated(name, origin)
 
                 def element(number: int, place: Path) -> Nat:
-                    return self.named.index(self.read(operands[number], place, facts, bound))
+                    return self.scalars.index(self.read(operands[number], place, facts, bound))
 
                 found = READING[name](self.sizes(name, arguments, len(operands), facts, element), path)
-                return self._operand(found, operands, self.named.facts(facts), bound)
+                return self._operand(found, operands, self.scalars.facts(facts), bound)
             case i.MapExpression():
                 return self._mapped(expr, path, facts, bound)
             case i.GenerateExpression(parameter, body, _):
@@ -103,14 +103,14 @@ class Resolver:
                 return self.read(body, tuple(rest), facts, replace(bound, sizes=sizes))
             case i.LetExpression(parameter, value, body, _):
                 is_pair = isinstance(value.type, Pair)
-                # variables are scalars: what is read of a pair is a part of it
+                # variables are scalars, so only a member of a pair can be read
                 known = value if is_pair else self._stored(parameter, value, facts, bound)
                 return self.read(body, path, facts, bound.with_term(parameter, known, bound))
 
     def _operator(
         self, expr: i.Operator | i.ForeignCall, path: Path, facts: Facts, bound: Bindings
     ) -> i.Expression:
-        """Of vectors, the operation on the elements that the path selects."""
+        """An operation on vectors is applied to the elements that the path selects."""
 
         def operand(o: i.Expression) -> i.Expression:
             return self.read(o, path if isinstance(o.type, Vector) else (), facts, bound)
@@ -119,7 +119,7 @@ class Resolver:
         return replace(expr, operands=tuple(map(operand, expr.operands)), type=type_)
 
     def _mapped(self, expr: i.MapExpression, path: Path, facts: Facts, bound: Bindings) -> i.Expression:
-        """The body for one element. What is computed, and used more than once, is computed once."""
+        """The body for one element. A computed value that is used more than once is computed once."""
         part, *rest = path
         array, parameter = expr.array, expr.parameter
         found: i.Expression = i.At(index_of(part), array, element_type(array.type))
@@ -128,9 +128,9 @@ class Resolver:
         return self.read(expr.body, tuple(rest), facts, bound.with_term(parameter, found, bound))
 
     def _stored(self, stem: str, value: i.Expression, facts: Facts, bound: Bindings) -> i.Expression:
-        """A scalar as what is there to be read: in memory, a number, or a variable it is stored in."""
+        """A scalar in a form that can be read again: an access, a number, or a variable that stores it."""
         found = self.read(value, (), facts, bound)
-        return self.named.scalar(stem, found) if isinstance(found, i.Operator | i.ForeignCall) else found
+        return self.scalars.scalar(stem, found) if isinstance(found, i.Operator | i.ForeignCall) else found
 
     def _operand(
         self, found: Reading, operands: tuple[i.Expression, ...], facts: Facts, bound: Bindings
@@ -155,17 +155,17 @@ class Resolver:
         second: Callable[[Facts], i.Expression],
         facts: Facts,
     ) -> i.Expression:
-        """One of two by a comparison of indices, which is not made where it is certain."""
+        """Selects one of two values by a comparison of indices, unless its result is certain."""
         answer = decided(value, limit, facts)
         if answer is not None:
             return first(facts) if answer else second(facts)
         blocks = whole_blocks(value, limit, facts)
-        if self.named.implied(blocks, limit):
+        if self.scalars.write_implies(blocks, limit):
             return first(assuming_less(facts, value, limit))
         condition = less(blocks, limit)
-        with self.named.under(condition):
+        with self.scalars.under(condition):
             one = first(assuming_less(facts, value, limit))
-        with self.named.under(negated(condition)):
+        with self.scalars.under(negated(condition)):
             other = second(assuming_not_less(facts, value, limit))
         return one if one == other else i.Operator("select", (condition, one, other), one.type)
 
@@ -178,11 +178,11 @@ class Resolver:
         facts: Facts,
         bound: Bindings,
     ) -> i.Expression:
-        """select of arrays and pairs is select of what the path leads to."""
+        """A select of arrays or pairs is pushed down to the elements that the path leads to."""
         chosen = self.read(condition, (), facts, bound)
-        with self.named.under(chosen):
+        with self.scalars.under(chosen):
             one = self.read(first, path, facts, bound)
-        with self.named.under(negated(chosen)):
+        with self.scalars.under(negated(chosen)):
             other = self.read(second, path, facts, bound)
         return i.Operator("select", (chosen, one, other), one.type)
 
@@ -199,11 +199,11 @@ class Resolver:
                 def element(_: int, place: Path) -> Nat:
                     if indices is None:
                         raise RiseError("R0799", f"internal: `{name}` has no indices")
-                    return self.named.index(self.read(indices, place, facts))
+                    return self.scalars.index(self.read(indices, place, facts))
 
                 sizes = self.sizes(name, arguments, 1, facts, element)
                 inner = WRITING[name](sizes, path, operand)
-                return self.write(acceptor, inner, self.named.facts(facts))
+                return self.write(acceptor, inner, self.scalars.facts(facts))
             case i.AcceptMap(parameter, body, acceptor, _):
                 part, *rest = path
                 at = i.AcceptAt(index_of(part), acceptor, element_type(acceptor.type))
@@ -234,13 +234,13 @@ class Resolver:
         )
 
     def _only(self, index: Nat, size: Nat, facts: Facts) -> None:
-        """What is written now is written where index < size."""
+        """Restricts the current write to index < size."""
         index = simplify(index, facts)
         if decided(index, size, facts) is not True:
-            self.named.only(whole_blocks(index, size, facts), size)
+            self.scalars.restrict(whole_blocks(index, size, facts), size)
 
     def _clamped(self, index: Nat, size: Nat, facts: Facts) -> Nat:
-        """An index, moved to the nearest end where it is outside."""
+        """The index clamped to the bounds."""
         index = simplify(index, facts)
         inside, natural = decided(index, size, facts), at_least(index, 0, facts)
         if inside is True and natural:
@@ -250,12 +250,12 @@ class Resolver:
             value = i.Operator("max", (value, i.Number(0, INT)), INT)
         if not inside:
             value = i.Operator("min", (value, i.Natural(size - 1, INT)), INT)
-        return self.named.index(value, size)
+        return self.scalars.index(value, size)
 
     # --- buffers --------------------------------------------------------------------------------------
 
     def access(self, name: str, type_: Data, path: Path, facts: Facts) -> i.Access:
-        """The flat path into a buffer; members select one of the arrays that a pair is stored as."""
+        """The flat path into a buffer; members select one of the arrays that store a pair."""
         self.buffers.update({n: t for n, t in members(name, type_) if n not in self.buffers})
         indices: list[Nat] = []
         for part in path:
@@ -288,25 +288,25 @@ class Resolver:
     ) -> i.Tile:
         """Offset, leading dimension and layout of a rows × columns tile, from the index of its element.
 
-        The linear index has to be offset + leading * row + column, or with row and column exchanged.
+        The linear index must be offset + leading * row + column, or the same with row and column exchanged.
         """
         number = next(self.probes)
         row, column = f"row_{number}", f"column_{number}"
         inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, fragment.columns)
         access = probe((variable(row), variable(column)), inside)
-        if not isinstance(access, i.Access) or self.named.mentions({row, column}):
+        if not isinstance(access, i.Access) or self.scalars.depends_on({row, column}):
             raise TranslationError(
                 "R0710",
                 "the tile is computed: a fragment is loaded from memory",
                 origin,
                 "store the tile with `toMem` before `asFragment`",
             )
-        if self.named.partly_written({row, column}):
+        if self.scalars.write_depends_on({row, column}):
             raise TranslationError(
                 "R0711",
-                f"a part of the tile may be outside of `{access.buffer}`: this fragment is stored as a whole",
+                f"a part of the tile may be outside `{access.buffer}`: this fragment is stored as a whole",
                 origin,
-                "store it in shared memory, or use fragments whose elements have known places (16×8×16)",
+                "store it in shared memory, or use fragments with a known layout (16×8×16)",
             )
         linear = self.linear(access)
         by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)
@@ -323,14 +323,14 @@ class Resolver:
                 "R0711",
                 f"the tile has its elements at {linear}: neither rows nor columns are contiguous",
                 origin,
-                "a tile has to be a rectangle of one array",
+                "a tile must be a rectangle of one array",
             )
         if by_column == constant(1):
             return i.Tile(access.buffer, offset, by_row, True, type_, access.indices, extents)
         return i.Tile(access.buffer, offset, by_column, False, type_, access.indices, extents)
 
     def linear(self, access: i.Access) -> Nat:
-        """The index into the memory of a buffer, row-major."""
+        """The linear, row-major index into a buffer."""
         return flatten(access.indices, dimensions(self.buffers[access.buffer]))
 
 

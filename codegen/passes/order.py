@@ -13,34 +13,34 @@ from codegen.ir import imperative as i
 from codegen.ir.launch import Launch, check_grid, derive
 from codegen.passes.allocate import place_shared, regions, shares
 from codegen.passes.barriers import insert_barriers
-from codegen.passes.common_subexpressions import name_operations, name_starts
+from codegen.passes.common_subexpressions import common_subexpressions, row_starts
 from codegen.passes.distribute import distribute
-from codegen.passes.elect_bulk_stores import elect_in_groups
-from codegen.passes.fuse_fragment_loops import fuse_elements
-from codegen.passes.index_scalars import define_indices
+from codegen.passes.elect_bulk_stores import elect_bulk_stores
+from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
+from codegen.passes.index_scalars import index_scalars
 from codegen.passes.legality import check, check_accumulators
-from codegen.passes.linearise import linear_indices
+from codegen.passes.linearise import linearise
 from codegen.passes.multicast import multicast
-from codegen.passes.rings import carry_rings
+from codegen.passes.rings import hoist_ring_setup
 from codegen.passes.roles import split_roles
 from codegen.passes.split_loops import split_loops
-from codegen.passes.strength_reduction import count_remainders
-from codegen.passes.tile_alignment import check_tiles
+from codegen.passes.strength_reduction import strength_reduction
+from codegen.passes.tile_alignment import check_tile_alignment
 from codegen.passes.unit_loops import unit_loops
 from codegen.passes.vectorise import vectorise
-from codegen.passes.wgmma_sync import group_products
+from codegen.passes.wgmma_sync import wgmma_sync
 from codegen.passes.workers import name_workers
-from codegen.passes.zero_init import first_products
+from codegen.passes.zero_init import zero_init
 
 Run = Callable[[i.Function, Launch], tuple[i.Function, Launch]]
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A step from an imperative program to one that means the same, or a check, which changes nothing.
+    """A transformation that preserves the meaning of the program, or a check, which leaves it unchanged.
 
-    meaning: what it does, in a sentence
-    needs:   the passes that have to come before it, each with the reason
+    meaning: what the pass does, in one sentence
+    needs:   the passes that must run before it, each with the reason
     """
 
     name: str
@@ -66,7 +66,7 @@ def _derived(function: i.Function, _: Launch) -> tuple[i.Function, Launch]:
 
 def _checked(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
     check(function, launch)
-    check_tiles(function.body)
+    check_tile_alignment(function.body)
     check_accumulators(function.body)
     return function, launch
 
@@ -75,68 +75,68 @@ def _synchronised(function: i.Function, launch: Launch) -> i.Function:
     return insert_barriers(function, regions(function, launch), launch)
 
 
-# what a kernel does, and who does it
+# the structure of the kernel, and which thread executes what
 STRUCTURE = (
     Pass(
         "multicast",
-        "What all blocks of a cluster load, each block loads a part of, for all of them.",
+        "Each block of a cluster loads a part of what all its blocks need, and sends it to all of them.",
         _function(multicast),
     ),
     Pass(
         "rings",
-        "A pipeline of bulk copies that runs again and again initialises its mbarriers once.",
-        _function(carry_rings),
+        "A pipeline of bulk copies inside a loop initialises its mbarriers only once.",
+        _function(hoist_ring_setup),
     ),
     Pass(
         "roles",
         "Warp specialisation: one program for the warpgroups that load, one for those that compute.",
         _function(split_roles),
-        {"multicast": "an mbarrier of a slot counts the consumers of every block that it is multicast to"},
+        {"multicast": "the mbarrier of a slot counts the consumers of every block that it is multicast to"},
     ),
     Pass(
         "zero init",
-        "The first product of a sum replaces its accumulator, which nothing has to clear.",
-        _function(first_products),
-        {"roles": "the loop of a consumer is apart from that of its producer"},
+        "The first product of a sum overwrites its accumulator, which then need not be cleared.",
+        _function(zero_init),
+        {"roles": "the loop of a consumer is separate from that of its producer"},
     ),
     Pass(
         "wgmma sync",
-        "Products of warpgroups are fenced, committed in groups, and waited for as late as possible.",
-        _function(group_products),
+        "Fences, commit groups and waits for wgmma instructions, with the waits as late as possible.",
+        _function(wgmma_sync),
         {
             "roles": "a slot is released after the wait for the products that read it",
-            "zero init": "a fence orders the registers that products add to, cleared or not",
+            "zero init": "a fence orders the accumulator registers, whether or not they are cleared",
         },
     ),
     Pass(
         "elect bulk stores",
-        "One thread starts a bulk store, commits it and waits for it.",
-        _function(elect_in_groups),
-        {"roles": "the thread is one of the warpgroups that compute"},
+        "One elected thread starts a bulk store, commits it and waits for it.",
+        _function(elect_bulk_stores),
+        {"roles": "the elected thread belongs to a warpgroup that computes"},
     ),
     Pass(
         "distribute",
-        "An array in registers is allocated to the threads that use its elements.",
+        "Each thread allocates only the elements of a register array that it uses.",
         _function(distribute),
-        {"roles": "who uses an element is known when each warpgroup has its program"},
+        {"roles": "the threads that use an element are known once each warpgroup has its program"},
     ),
     Pass(
         "launch",
         "The parallel loops determine grid, block and cluster.",
         _derived,
-        {"roles": "warpgroups that only load are threads of the block"},
+        {"roles": "warpgroups that only load are threads of the block, too"},
         checks=True,
     ),
     Pass(
         "legality",
-        "Levels nest as in the hardware, no two threads write one location, tiles are aligned.",
+        "Levels nest as in the hardware, no two threads write the same location, and tiles are aligned.",
         _checked,
-        {"distribute": "a register array is private to its owner", "launch": "loops have workers"},
+        {"distribute": "a register array is private to its owner", "launch": "workers of loops are known"},
         checks=True,
     ),
     Pass(
         "place shared",
-        "Buffers in shared memory get offsets; those that are never live together may share bytes.",
+        "Buffers in shared memory get offsets; buffers with disjoint live ranges may share bytes.",
         place_shared,
         {
             "launch": "each warp has its own copy of some buffers",
@@ -145,80 +145,80 @@ STRUCTURE = (
     ),
     Pass(
         "barriers",
-        "Barriers and fences between threads that touch the same location of shared memory.",
+        "Inserts barriers and fences between threads that touch the same location of shared memory.",
         _with_launch(_synchronised),
-        {"place shared": "buffers that share an address conflict, too"},
+        {"place shared": "buffers that share bytes conflict, too"},
     ),
     Pass(
         "shares",
-        "The dimension of a buffer that is distributed over workers becomes each worker's share.",
+        "A dimension of a buffer that is distributed over workers shrinks to one worker's share.",
         _with_launch(shares),
-        {"distribute": "the workers that share a dimension are known then"},
+        {"distribute": "it determines the workers that share a dimension"},
     ),
     Pass(
         "unit loops",
-        "A loop of one iteration is its body; conditions that are certain are decided.",
+        "A loop of one iteration becomes its body; conditions that always or never hold are decided.",
         _function(unit_loops),
         {"shares": "a share of one element needs no loop"},
     ),
     Pass(
         "vectorise",
-        "Adjacent elements that start at an aligned address are moved by one access.",
+        "One access moves adjacent elements that start at an aligned address.",
         _function(vectorise),
         {
             "shares": "a thread's elements are adjacent in its share",
-            "unit loops": "the elements of a vector lie in the innermost loop",
+            "unit loops": "the loop over the elements of a vector is innermost",
         },
     ),
 )  # fmt: skip
 
-# how its indices are computed: for readers, and for the compiler after us
+# how indices are computed: for readability, and for the optimisers of nvcc
 INDICES = (
     Pass(
         "workers",
-        "A parallel loop with a worker for each iteration becomes the worker's number.",
+        "A parallel loop with one worker per iteration is replaced by the worker's number.",
         _with_launch(name_workers),
     ),
     Pass(
         "fuse fragment loops",
-        "Successive loops over the elements of fragments become one.",
-        _with_launch(fuse_elements),
-        {"vectorise": "a vector is one step of such a loop", "workers": "lanes are numbers by then"},
+        "Successive loops over the elements of fragments are fused.",
+        _with_launch(fuse_fragment_loops),
+        {"vectorise": "a vector is one step of such a loop", "workers": "lane loops are replaced by then"},
     ),
     Pass(
         "index scalars",
-        "A scalar that holds an index becomes a definition of the index.",
-        _with_launch(define_indices),
+        "A scalar that holds an index becomes a definition, so that its range is known.",
+        _with_launch(index_scalars),
     ),
     Pass(
         "linearise",
-        "The indices of an access become one, in its simplest form.",
-        _with_launch(linear_indices),
-        {"index scalars": "what is known of an index simplifies others"},
+        "The indices of an access become one index, in its simplest form.",
+        _with_launch(linearise),
+        {"index scalars": "known ranges simplify other indices"},
     ),
     Pass(
         "split loops",
-        "A loop whose index is divided becomes two, whose indices are quotient and remainder.",
+        "A loop whose index is divided is split into two, whose indices are the quotient and remainder.",
         _with_launch(split_loops),
-        {"linearise": "which divisions are left is known then"},
+        {"linearise": "it removes the divisions that simplification can remove"},
     ),
     Pass(
         "strength reduction",
-        "A remainder of a loop's index becomes a counter that starts again at 0.",
-        _with_launch(count_remainders),
-        {"split loops": "a counter is for what splitting leaves"},
+        "A remainder of a loop index becomes a counter that wraps around to 0.",
+        _with_launch(strength_reduction),
+        {"split loops": "counters replace only the divisions that splitting leaves"},
     ),
     Pass(
         "common subexpressions",
-        "A quotient, remainder or bound is computed once, as far out as it is known.",
-        _with_launch(name_operations),
-        {"strength reduction": "what is counted is not computed"},
+        "A quotient, remainder or bound is computed once, and hoisted as far as possible.",
+        _with_launch(common_subexpressions),
+        {"strength reduction": "a counter replaces a division, which then need not be hoisted"},
     ),
     Pass(
         "row starts",
-        "The part of an index that a loop does not change is computed before the loop.",
-        _with_launch(name_starts),
-        {"common subexpressions": "a start is a sum of what has a name"},
+        "The loop-invariant part of an index is computed before the loop.",
+        _with_launch(row_starts),
+        {"common subexpressions": "a row start is a sum of named values"},
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Loops of one iteration are their body: the index is 0. What is never or always done is decided."""
+"""Replaces a loop of one iteration by its body, and decides conditions that always or never hold."""
 
 from __future__ import annotations
 

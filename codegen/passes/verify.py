@@ -1,8 +1,8 @@
-"""The check between passes: a program that a pass has made is one that the next can take.
+"""The validator that runs between passes: the result of each pass must be legal input of the next.
 
-Buffers and indices are used in their scope, and no inner name hides an outer one. An access has no more
-indices than its buffer has dimensions, and the element type of the buffer. Instructions find their operands
-in the memory that they can reach. Inputs are not written. Levels nest.
+Buffers and indices are used in their scope, and no inner name shadows an outer one. An access has no more
+indices than its buffer has dimensions, and has the element type of the buffer. The operands of instructions
+are in the right address spaces. Inputs are not written. Levels nest as in the hardware.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rise.errors import RiseError, TranslationError
 from rise.source import Origin
 from rise.types import Array, Data, Fragment, Space, Vector
 
-# the numbers of threads and blocks, as a kernel calls them
+# the special registers of CUDA that hold the numbers of threads and blocks
 REGISTERS = ("threadIdx", "blockIdx")
 
 _state = {"on": False}
@@ -32,7 +32,7 @@ def is_on() -> bool:
 
 @contextmanager
 def verifying(on: bool = True) -> Iterator[None]:
-    """Inside, what every pass makes is checked."""
+    """Inside this context, the result of every pass is checked."""
     before = _state["on"]
     _state["on"] = on
     try:
@@ -50,7 +50,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Scope:
-    """What the commands at a place can name."""
+    """The names that are visible to a command."""
 
     buffers: Mapping[str, Buffer]
     indices: frozenset[str]
@@ -88,17 +88,17 @@ def _check(command: i.Command, scope: Scope) -> None:
 
 
 def _around(command: i.Command, scope: Scope) -> Scope:
-    """What the command itself, and those in it, can name."""
+    """The names that are visible to the command itself and to those inside it."""
     match command:
         case i.For(index):
             counters = (counter.name for counter in command.counters)
             return _fresh(command, scope, index).with_index(*counters)
         case i.ParallelFor(_, _, index):
-            return _fresh(command, scope, index).with_index(command.turn)
+            return _fresh(command, scope, index).with_index(command.execution)
         case i.ForFragment(_, index) | i.Define(index):
             return _fresh(command, scope, index)
         case i.Ring() | i.WarpSpecialise():
-            return scope.with_index(command.turn)
+            return scope.with_index(command.execution)
         case i.New(space, name, type_):
             new = Buffer(type_, space, command.layout == BARRIERS)
             return replace(_fresh(command, scope, name), buffers={**scope.buffers, name: new})
@@ -108,19 +108,19 @@ def _around(command: i.Command, scope: Scope) -> Scope:
 
 def _fresh(command: i.Command, scope: Scope, name: str) -> Scope:
     if name in scope.indices:
-        raise TranslationError("R0799", f"`{name}` of a {type(command).__name__} hides another `{name}`")
+        raise TranslationError("R0799", f"`{name}` of a {type(command).__name__} shadows another `{name}`")
     return scope.with_index(name)
 
 
 def _own_accesses(command: i.Command) -> list[i.Access | i.Tile]:
-    """The accesses of a command, those of the commands inside left out."""
+    """The accesses of a command, without those of the commands inside it."""
     inside = i.inner(command)
     hollow = i.with_inner(command, (i.Skip(),) * len(inside)) if inside else command
     return [] if isinstance(command, i.Sequence) else list(i.accesses(hollow))
 
 
 def _check_indices(command: i.Command, accesses: list[i.Access | i.Tile], scope: Scope) -> None:
-    """A tile names its rows and columns itself."""
+    """A tile binds the names of its rows and columns itself."""
     tiles = (access for access in accesses if isinstance(access, i.Tile))
     known = scope.indices | {name for tile in tiles for name, _ in tile.extents}
     for value in own_nats(command):
@@ -149,7 +149,7 @@ def _scalar(type_: Data) -> Data:
 
 
 def _check_spaces(command: i.Command, scope: Scope) -> None:
-    """What each instruction can reach."""
+    """Checks the address spaces of the operands of each instruction."""
     match command:
         case i.CopyAsync(target, value):
             wanted = [(target, Space.SHARED), (value, Space.GLOBAL)]

@@ -34,6 +34,7 @@ from rise.types import (
     Solution,
     Space,
     Type,
+    as_data,
     substitute_argument,
 )
 
@@ -47,7 +48,7 @@ def primitive(
     scope: Scope,
     span: Span,
     whole: Span | None = None,
-) -> Head:
+) -> tuple[Primitive, tuple[s.Surface, ...]]:
     """A primitive, and the arguments that are left. `whole` is the operation that it is an operator of."""
     declaration, given = resolve_member(declared(name), given, span)
     parameters = declaration.scheme.parameters
@@ -56,12 +57,7 @@ def primitive(
         for parameter, argument in zip(parameters, chosen, strict=True):
             if parameter.kind is Kind.DATA:
                 shown = f"`{declaration.infix or name}`"
-                e.unifier.obligations.member(
-                    argument,  # type: ignore[arg-type]  # a type, by kind
-                    declaration.operands,
-                    shown,
-                    whole or span,
-                )
+                e.unifier.obligations.member(as_data(argument), declaration.operands, shown, whole or span)
     return Primitive(declaration, chosen, span), rest
 
 
@@ -111,13 +107,11 @@ def _ask(
     span: Span,
 ) -> None:
     asker, notes = f"`{definition.name}`", tuple(_inwards(constraint))
-    value = substitute_argument(constraint.value, solution)  # type: ignore[arg-type]  # a size, or data
+    value = substitute_argument(constraint.value, solution)
     if not isinstance(value, Nat):
-        e.unifier.obligations.member(value, constraint.wanted, asker, span, notes)  # type: ignore[arg-type]  # a type
+        e.unifier.obligations.member(as_data(value), constraint.wanted, asker, span, notes)
         return
-    divisor = constraint.divisor
-    if divisor is not None:
-        divisor = substitute_argument(divisor, solution)  # type: ignore[assignment]  # a size
+    divisor = constraint.divisor and substitute_argument(constraint.divisor, solution)
     e.unifier.require(
         replace(constraint, value=value, divisor=divisor, origin=span, asker=asker, notes=notes)
     )

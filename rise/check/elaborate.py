@@ -9,25 +9,27 @@ from rise.check import application, dependent_arguments, functions
 from rise.check.context import NOWHERE, Context, plainly
 from rise.check.difference import shown
 from rise.check.inference import Inference
-from rise.check.scope import CONSTANTS, INFIX, UNARY, Scope, annotation, to_kind, unknown_value
+from rise.check.scope import CONSTANTS, INFIX, UNARY, Scope, annotation, bind_kind, to_kind, unknown_value
 from rise.errors import ScopeError, TypeMismatch
-from rise.expr import (
-    Apply,
-    DependentLambda,
-    Expr,
-    Identifier,
-    Lambda,
-    Literal,
-    Primitive,
-    apply,
-)
+from rise.expr import Apply, DependentLambda, Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.primitives.declare import lookup
 from rise.primitives.declare import primitive as declared
 from rise.source import Span
 from rise.syntax import surface as s
 from rise.syntax.foreign_idioms import element_hint
 from rise.syntax.resolve import APPLICATIONS
-from rise.types import BOOL, SCALARS, Dependent, Function, Kind, Pair, Parameter, Type, substitute_type
+from rise.types import (
+    BOOL,
+    SCALARS,
+    Dependent,
+    Function,
+    Kind,
+    Pair,
+    Parameter,
+    Type,
+    as_data,
+    substitute_type,
+)
 
 
 class Elaborator(Inference):
@@ -45,7 +47,7 @@ class Elaborator(Inference):
             return dependent_arguments.primitive(self, node.name, (), scope, node.span)[0]
         if node.name in SCALARS:
             cast = dependent_arguments.primitive(self, "cast", (), scope, node.span)[0]
-            self.unifier.unify(cast.arguments[1], SCALARS[node.name], node.span)  # type: ignore[union-attr, arg-type]
+            self.unifier.unify(as_data(cast.arguments[1]), SCALARS[node.name], node.span)
             return cast
         if self.pattern_variables is not None:
             return replace(self._pattern_variable(node, self.pattern_variables), origin=node.span)
@@ -99,22 +101,12 @@ class Elaborator(Inference):
             mine = Parameter(parameter.name, kind, False)
             expected = substitute_type(wanted.result, {renaming.key: mine.leaf})
             names.append((parameter.name, kind))
-            scope = self._bind_kind(parameter, scope)
+            scope = bind_kind(parameter, scope)
         with self._inside(node):
             body = self.check(node.body, expected, scope, plainly("the result of this function"))
         for name, kind in reversed(names):
             body = DependentLambda(name, kind, body, node.span)
         return body
-
-    def _bind_kind(self, parameter: s.KindedName, scope: Scope) -> Scope:
-        if parameter.name in scope.kinds:
-            raise ScopeError(
-                "R0205",
-                f"`{parameter.name}` is already a parameter here",
-                parameter.span,
-                "give one of them another name",
-            )
-        return scope.with_kind(parameter.name, to_kind(parameter))
 
     def _enter(self, node: s.Surface) -> None:
         if not isinstance(node, s.DependentFunction | s.Annotated):
@@ -166,7 +158,7 @@ class Elaborator(Inference):
 
     def _infer_dependent(self, node: s.DependentFunction, scope: Scope) -> Expr:
         for parameter in node.parameters:
-            scope = self._bind_kind(parameter, scope)
+            scope = bind_kind(parameter, scope)
         with self._inside(node):
             result = self.infer(node.body, scope)
         for parameter in reversed(node.parameters):
@@ -210,4 +202,4 @@ class Elaborator(Inference):
         return Lambda(identifier, Apply(g, Apply(f, identifier, span), span), span)
 
 
-__all__ = ["CONSTANTS", "Elaborator", "Scope", "to_kind"]
+__all__ = ["CONSTANTS", "Elaborator", "Scope"]

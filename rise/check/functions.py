@@ -23,10 +23,12 @@ def function(
 ) -> Expr:
     """Curried, or taking a pair apart: the expected type decides (`map` wants one argument)."""
     wanted = _as_function(e, expected, node)
-    patterns = node.parameters
-    if node.grouped and len(patterns) > 1 and isinstance(wanted, Function) and _takes_pair(e, wanted):
+    patterns, body = node.parameters, node.body
+    if len(patterns) > 1 and isinstance(wanted, Function) and _takes_pair(e, wanted):
         patterns = (_nest(patterns),)
-    return _Curried(e, node, expected, context, len(patterns)).rest(patterns, wanted, scope)
+    while len(node.parameters) == 1 and isinstance(body, s.Function) and len(body.parameters) == 1:
+        patterns, body = (*patterns, *body.parameters), body.body
+    return _Curried(e, node, body, expected, context, len(patterns)).rest(patterns, wanted, scope)
 
 
 def _as_function(e: Inference, wanted: Type, node: s.Function) -> Type:
@@ -50,10 +52,11 @@ def _takes_pair(e: Inference, wanted: Function) -> bool:
 
 @dataclass(frozen=True)
 class _Curried:
-    """One function literal, its parameters one after the other."""
+    """`x => y => body`, or one list of parameters: one after the other."""
 
     e: Inference
     node: s.Function
+    inside: s.Surface
     expected: Type
     context: Context
     parameters: int
@@ -69,13 +72,13 @@ class _Curried:
 
     def body(self, wanted: Type, scope: Scope) -> Expr:
         result = self.e.unifier.shallow(wanted)
-        if isinstance(result, Function) and not isinstance(self.node.body, s.Function):
-            found = self.e.infer(self.node.body, scope)
+        if isinstance(result, Function) and not isinstance(self.inside, s.Function):
+            found = self.e.infer(self.inside, scope)
             if not isinstance(self.e.unifier.shallow(found.type), Function | Unknown):
                 raise self.arity(self.parameters + _arity(self.e, result))
-            self.e.unifier.unify(wanted, found.type, self.node.body.span, self.result)
+            self.e.unifier.unify(wanted, found.type, self.inside.span, self.result)
             return found
-        return self.e.check(self.node.body, wanted, scope, self.result)
+        return self.e.check(self.inside, wanted, scope, self.result)
 
     @property
     def result(self) -> Context:
@@ -99,9 +102,9 @@ class _Curried:
                 self.node.span,
                 notes=self.context.notes(),
             )
-        hint = f"write `fun({_parameters(wanted)} => …)`"
+        hint = f"write `{_parameters(wanted)} => …`"
         if wanted == 1 and found > 1:
-            hint = f"`fun(({', '.join('xyzuvw'[:found])}) => …)` takes a pair apart"
+            hint = f"`({', '.join('xyzuvw'[:found])}) => …` takes a pair apart"
         return TypeMismatch(
             "R0309",
             f"this function has {counted(found, 'parameter')}, where {wanted} "
@@ -180,7 +183,7 @@ def _project(e: Inference, node: s.Pattern, value: Expr, scope: Scope, notes: No
             "R0310",
             f"a pair is taken apart here, but what stands for it is `{shown(e.unifier.resolve(found))}`",
             node.span,
-            "write one name, `fun(x => …)`",
+            "write one name, `x => …`",
             notes=notes(),
         )
     first, second = e.unifier.data(), e.unifier.data()

@@ -47,7 +47,7 @@ def _hint(demand: Demand, wanted: Type, found: Type) -> str | None:
     if isinstance(demand.found, Function) and is_data(demand.expected):
         return "an argument is missing"
     if isinstance(demand.expected, Function) and is_data(demand.found):
-        return "a function is needed here: `fun(x => …)`"
+        return "a function is needed here: `x => …`"
     if isinstance(wanted, Scalar) and isinstance(found, Scalar):
         return _conversion(wanted, found, whole=demand.expected == wanted or demand.found == found)
     rigid = next((t for t in (wanted, found) if isinstance(t, Variable)), None)

@@ -199,7 +199,7 @@ def _class_hint(type_: Type, wanted: TypeClass | Holding) -> str | None:
         case Array():
             return "`map` applies it to every element; `zip` pairs the elements of two arrays"
         case Pair():
-            return "`fun((x, y) => …)`, `fst` and `snd` take a pair apart"
+            return "`(x, y) => …`, `fst` and `snd` take a pair apart"
         case Scalar("bool"):
             return "`&&`, `||`, `!`, `==` and `!=` are for truth values; `i32(b)` is 1 where b is true"
         case Scalar("tf32"):

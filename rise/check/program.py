@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rise.check.elaborate import Elaborator, Scope, to_kind
+from rise.check.elaborate import Elaborator, Scope
 from rise.check.generalise import check_elements, fill, generalise
 from rise.check.recursion import Recursion
-from rise.check.scope import annotation
+from rise.check.scope import annotation, bind_kind
 from rise.errors import RiseError, ScopeError, together
 from rise.expr import Definition, Expr
 from rise.files import is_file, read_text
@@ -259,18 +259,14 @@ def check_definition(syntax: s.DefinitionSyntax, definitions: Mapping[str, Defin
     """The typed definition, given those it may use. The first mistake in it is raised."""
     elaborator = Elaborator()
     scope = Scope(definitions=definitions)
-    leading: list[Parameter] = []
+    for written in syntax.implicit:
+        scope = bind_kind(written, scope)
+    leading = tuple(Parameter(name, kind, True) for name, kind in scope.kinds.items())
     if syntax.annotation is None:
         body = elaborator.infer(syntax.body, scope)
     else:
-        written = syntax.annotation
-        while isinstance(written, s.TypeDependent) and written.implicit:
-            for parameter in written.parameters:
-                leading.append(Parameter(parameter.name, to_kind(parameter), True))
-                scope = scope.with_kind(parameter.name, to_kind(parameter))
-            written = written.result
-        body = elaborator.check(syntax.body, annotation(written, scope), scope)
-    return generalise(syntax.name, body, tuple(leading), elaborator.unifier, syntax)
+        body = elaborator.check(syntax.body, annotation(syntax.annotation, scope), scope)
+    return generalise(syntax.name, body, leading, elaborator.unifier, syntax)
 
 
 def check_expression(text: str, definitions: Mapping[str, Definition] | None = None) -> Expr:
@@ -279,5 +275,5 @@ def check_expression(text: str, definitions: Mapping[str, Definition] | None = N
     syntax = parse_expression(source)
     elaborator = Elaborator()
     body = elaborator.infer(syntax, Scope(definitions=definitions or {}))
-    whole = s.DefinitionSyntax("it", None, syntax, syntax.span, syntax.span)
+    whole = s.DefinitionSyntax("it", (), None, syntax, syntax.span, syntax.span)
     return generalise("it", body, (), elaborator.unifier, whole).body

@@ -54,12 +54,7 @@ class Recursion:
 
 def mentioned(definition: s.DefinitionSyntax) -> Iterator[s.Name]:
     """The names in a definition that nothing in it binds, in the order of the text."""
-    bound: set[str] = set()
-    annotation = definition.annotation
-    while isinstance(annotation, s.TypeDependent) and annotation.implicit:
-        bound |= {p.name for p in annotation.parameters}
-        annotation = annotation.result
-    return free_names(definition.body, frozenset(bound))
+    return free_names(definition.body, frozenset(p.name for p in definition.implicit))
 
 
 def free_names(node: s.Surface, bound: frozenset[str] = frozenset()) -> Iterator[s.Name]:
@@ -76,7 +71,7 @@ def free_names(node: s.Surface, bound: frozenset[str] = frozenset()) -> Iterator
         case s.Call(function, arguments, piped=piped):
             for part in (*arguments, function) if piped else (function, *arguments):
                 yield from free_names(part, bound)
-        case s.Function(parameters, body=body):
+        case s.Function(parameters, body):
             yield from free_names(body, bound.union(*map(_bound_by, parameters)))
         case s.DependentFunction(parameters, body):
             yield from free_names(body, bound | {p.name for p in parameters})

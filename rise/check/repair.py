@@ -63,6 +63,6 @@ def _changes(head: s.Surface, given: tuple[s.Surface, ...]) -> Iterator[tuple[s.
 def _text(node: s.Surface) -> str:
     """As the program writes it, if that is short."""
     if isinstance(node, s.Function):
-        return "fun(…)"
+        return "x => …"
     text = " ".join(node.span.text.split())
     return text if len(text) <= LONGEST else "…"

@@ -106,8 +106,16 @@ def to_kind(parameter: s.KindedName) -> Kind:
         return kind
     hint = suggestion(parameter.kind, KINDS) or f"kinds are {', '.join(KINDS)}"
     if parameter.kind in SCALARS:
-        hint = f"`fun({parameter.name}: {parameter.kind} => …)` takes a value"
+        hint = f"`({parameter.name}: {parameter.kind}) => …` takes a value"
     raise ScopeError("R0208", f"there is no kind `{parameter.kind}`", parameter.span, hint)
+
+
+def bind_kind(parameter: s.KindedName, scope: Scope) -> Scope:
+    """The scope with a size, type … ; R0205 where its name is taken."""
+    if parameter.name in scope.kinds:
+        message = f"`{parameter.name}` is already a parameter here"
+        raise ScopeError("R0205", message, parameter.span, "give one of them another name")
+    return scope.with_kind(parameter.name, to_kind(parameter))
 
 
 # --- types as written -------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from html import escape
 
 from rewrites.derivation import rule_named
 from rewrites.result import Step, Success, show_path
-from rewrites.rule import Rule
 from rise.check.compare import Comparison
+from rise.cli.rules import equation
 from rise.expr import Expr
 from rise.pretty import show
 
@@ -68,7 +68,7 @@ def _step(number: int, step: Step, verdict: Comparison | None) -> str:
     return (
         f'<details><summary><span class="number">{number}</span> <b>{escape(step.rule)}</b>{given}'
         f' <span class="place">at {show_path(step.path)}</span>{_verdict(verdict)}</summary>'
-        f'<p class="equation">{escape(equation(step.rule))}</p>{asks}'
+        f'<p class="equation">{escape(equation(rule_named(step.rule)))}</p>{asks}'
         f'<div class="sides"><pre>{before}</pre><pre>{after}</pre></div></details>'
     )
 
@@ -81,13 +81,6 @@ def _verdict(verdict: Comparison | None) -> str:
         if verdict.agrees
         else ' <span class="wrong">✗ changes the result</span>'
     )
-
-
-def equation(name: str) -> str:
-    """Both sides of a rule."""
-    rule = rule_named(name)
-    text = f"{rule.left} → {rule.right}" if isinstance(rule, Rule) else rule.equation
-    return " ".join(text.split())
 
 
 def marked(before: str, after: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
-"""Programs that call C functions run with all that their user may do: they are not run unasked.
+"""Programs that call C functions run with all permissions of the user, so they need consent.
 
-docs/safety.md has the whole of it.
+docs/safety.md has the details.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The entry point: arguments in, exit status out, mistakes as messages and never as tracebacks.
+"""The entry point: arguments in, exit status out, errors as messages instead of tracebacks.
 
-Exit status: 0 right, 1 the program is wrong, 2 the call is wrong, 3 a mistake of this compiler.
+Exit status: 0 success, 1 the program is wrong, 2 the command line is wrong, 3 an error of this compiler.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _internal(error: BaseException, argv: Sequence[str] | None) -> int:
 
 
 def _own_place(error: RiseError) -> Origin:
-    """Where a user's Python code asked for what has no place in a program."""
+    """The place in a user's Python code, for an error without a place in a program."""
     from rise.user_code import place_of
 
     return place_of(error)

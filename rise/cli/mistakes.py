@@ -25,81 +25,73 @@ def _twice(times: int) -> str:
 
 
 EXAMPLES: Mapping[str, Example] = {
-    "R0101": Example("def f = fun x => x + 1", "def f = fun(x => x + 1)"),
-    "R0102": Example("def f = fun(x: f32 => (x + 1)", "def f = fun(x: f32 => (x + 1))"),
-    "R0103": Example("def f = fun(x: f32 => x > 0 & x < 1)", "def f = fun(x: f32 => x > 0 && x < 1)"),
+    "R0101": Example("def f x = x + 1", "def f(x) = x + 1"),
+    "R0102": Example("def f(x: f32) = (x + 1", "def f(x: f32) = (x + 1)"),
+    "R0103": Example("def f(x: f32) = x > 0 & x < 1", "def f(x: f32) = x > 0 && x < 1"),
     "R0104": Example("/* twice\ndef f = fun(x: f32 => x + x)", "/* twice */\ndef f = fun(x: f32 => x + x)"),
     "R0105": Example(f"def f: f64 = 1{'0' * 400}", "def f: f64 = 1e300"),
     "R0201": Example(
-        "def f = fun(xs: 4.f32 => xs |> mapp(fun(x => x + 1)))",
-        "def f = fun(xs: 4.f32 => xs |> map(fun(x => x + 1)))",
+        "def f(xs: 4.f32) = xs |> mapp(x => x + 1)",
+        "def f(xs: 4.f32) = xs |> map(x => x + 1)",
     ),
-    "R0202": Example("def f = fun(xs: 4.f23 => xs)", "def f = fun(xs: 4.f32 => xs)"),
+    "R0202": Example("def f(xs: 4.f23) = xs", "def f(xs: 4.f32) = xs"),
     "R0203": Example(
-        "def f = depFun((n: Nat) => fun(xs: Array[f32, n] => xs))",
-        "def f = depFun((n: Nat) => fun(xs: Array[n, f32] => xs))",
+        "def f(n: Nat)(xs: Array[f32, n]) = xs",
+        "def f(n: Nat)(xs: Array[n, f32]) = xs",
     ),
-    "R0204": Example("def f = fun(xs: Array[f32] => xs)", "def f = fun(xs: Array[4, f32] => xs)"),
+    "R0204": Example("def f(xs: Array[f32]) = xs", "def f(xs: Array[4, f32]) = xs"),
     "R0205": Example(
-        "def f = depFun((n: Nat, n: Nat) => fun(xs: n.n.f32 => xs))",
-        "def f = depFun((n: Nat, m: Nat) => fun(xs: n.m.f32 => xs))",
+        "def f(n: Nat, n: Nat)(xs: n.n.f32) = xs",
+        "def f(n: Nat, m: Nat)(xs: n.m.f32) = xs",
     ),
     "R0206": Example(
-        "def f = fun(xs: 64.f32 => xs |> split |> join)", "def f = fun(xs: 64.f32 => xs |> split(32) |> join)"
+        "def f(xs: 64.f32) = xs |> split |> join", "def f(xs: 64.f32) = xs |> split(32) |> join"
     ),
-    "R0208": Example(
-        "def f = depFun((n: nat) => fun(xs: n.f32 => xs))", "def f = depFun((n: Nat) => fun(xs: n.f32 => xs))"
-    ),
+    "R0208": Example("def f{n: nat}(xs: n.f32) = xs", "def f{n: Nat}(xs: n.f32) = xs"),
     "R0211": Example(
         "def f = fun(x: f32 => x)\ndef f = fun(x: i32 => x)",
         "def f = fun(x: f32 => x)\ndef g = fun(x: i32 => x)",
     ),
-    "R0212": Example('import "preludes.rise"\ndef f = fun(x: f32 => x)', "def f = fun(x: f32 => x)"),
-    "R0213": Example("def sum = fun(xs: 4.f32 => sum(xs))", "def sum = fun(xs: 4.f32 => xs |> reduce(+, 0))"),
+    "R0212": Example('import "preludes.rise"\ndef f(x: f32) = x', "def f(x: f32) = x"),
+    "R0213": Example("def sum(xs: 4.f32) = sum(xs)", "def sum(xs: 4.f32) = xs |> reduce(+, 0)"),
     "R0214": Example(
-        "def f = depFun((n: Nat) => fun(xs: (n/0).f32 => xs))",
-        "def f = depFun((n: Nat) => fun(xs: (n/2).f32 => xs))",
+        "def f(n: Nat)(xs: (n / 0).f32) = xs",
+        "def f(n: Nat)(xs: (n / 2).f32) = xs",
     ),
-    "R0301": Example("def f = fun((x: f16, y: f32) => x * y)", "def f = fun((x: f16, y: f32) => f32(x) * y)"),
-    "R0302": Example("def f = fun(g => g(g))", "def f = fun((g: f32 -> f32, x: f32) => g(g(x)))"),
-    "R0303": Example(
-        "def f = fun(x: f32 => (x, fun(y: f32 => y + x)))", "def f = fun((x: f32, y: f32) => (x, y + x))"
-    ),
-    "R0304": Example("def f = fun(x: f32 => max(x, 0, 1))", "def f = fun(x: f32 => max(x, 0))"),
-    "R0305": Example(
-        "def f = fun(xs: 4.f32 => xs + 1)", "def f = fun(xs: 4.f32 => xs |> map(fun(x => x + 1)))"
-    ),
-    "R0306": Example("def f = fun(n: i32 => n * 1.5)", "def f = fun(n: i32 => f32(n) * 1.5)"),
-    "R0307": Example("def f = fun(x: i8 => x + 300)", "def f = fun(x: i8 => i32(x) + 300)"),
+    "R0301": Example("def f(x: f16, y: f32) = x * y", "def f(x: f16, y: f32) = f32(x) * y"),
+    "R0302": Example("def f(g) = g(g)", "def f(g: f32 -> f32, x: f32) = g(g(x))"),
+    "R0303": Example("def f(x: f32) = (x, (y: f32) => y + x)", "def f(x: f32, y: f32) = (x, y + x)"),
+    "R0304": Example("def f(x: f32) = max(x, 0, 1)", "def f(x: f32) = max(x, 0)"),
+    "R0305": Example("def f(xs: 4.f32) = xs + 1", "def f(xs: 4.f32) = xs |> map(x => x + 1)"),
+    "R0306": Example("def f(n: i32) = n * 1.5", "def f(n: i32) = f32(n) * 1.5"),
+    "R0307": Example("def f(x: i8) = x + 300", "def f(x: i8) = i32(x) + 300"),
     "R0308": Example(
-        "def f = fun((xs: 3.f32, ys: 3.f32) => xs + ys)",
-        "def f = fun((xs: 3.f32, ys: 3.f32) => zip(xs)(ys) |> map(fun((x, y) => x + y)))",
+        "def f(xs: 3.f32, ys: 3.f32) = xs + ys",
+        "def f(xs: 3.f32, ys: 3.f32) = zip(xs)(ys) |> map((x, y) => x + y)",
     ),
     "R0309": Example(
-        "def f = fun(xs: 4.f32 => xs |> reduce(fun(x => x), 0))",
-        "def f = fun(xs: 4.f32 => xs |> reduce(fun((x, y) => x + y), 0))",
+        "def f(xs: 4.f32) = xs |> reduce(x => x, 0)",
+        "def f(xs: 4.f32) = xs |> reduce((x, y) => x + y, 0)",
     ),
     "R0310": Example(
-        "def f = fun(xs: 4.f32 => xs |> map(fun((x, y) => x + y)))",
-        "def f = fun(xs: 4.(f32, f32) => xs |> map(fun((x, y) => x + y)))",
+        "def f(xs: 4.f32) = xs |> map((x, y) => x + y)",
+        "def f(xs: 4.(f32, f32)) = xs |> map((x, y) => x + y)",
     ),
     "R0311": Example(
         "def f = fun(xs => xs |> iterate(2)(depFun((l: Nat) =>\n  fun(ys: (2*l).l.f32 => ys |> take(l)))))",
         "def f = fun(xs => xs |> iterate(2)(depFun((l: Nat) =>\n  fun(ys: (2*l).4.f32 => ys |> take(l)))))",
     ),
-    "R0401": Example(
-        "def f = fun(xs: 100.f32 => xs |> split(32))", "def f = fun(xs: 96.f32 => xs |> split(32))"
-    ),
+    "R0401": Example("def f(xs: 100.f32) = xs |> split(32)", "def f(xs: 96.f32) = xs |> split(32)"),
     "R0402": Example(
-        "def f = depFun((n: Nat, m: Nat) => fun((xs: n.f32, ys: m.f32) => zip(xs)(ys)))",
-        "def f = depFun((n: Nat) => fun((xs: n.f32, ys: n.f32) => zip(xs)(ys)))",
+        "def f(n: Nat, m: Nat)(xs: n.f32, ys: m.f32) = zip(xs)(ys)",
+        "def f(n: Nat)(xs: n.f32, ys: n.f32) = zip(xs)(ys)",
     ),
     "R0403": Example(
-        "def f: 12.f32 -> 12.f32 = fun(xs => join(generate(fun(i => generate(fun(j => 1.0))))))",
-        "def f: 12.f32 -> 12.f32 = fun(xs => join((generate(fun(i => generate(fun(j => 1.0)))) : 3.4.f32)))",
+        "def f(xs: 12.f32): 12.f32 = join(generate(i => generate(j => 1.0)))",
+        "def f(xs: 12.f32): 12.f32 = join(generate(i => generate(j => 1.0)): 3.4.f32)",
     ),
-    "R0404": Example("def f = fun(xs: 3.f32 => xs |> take(4))", "def f = fun(xs: 5.f32 => xs |> take(4))"),
-    "R0411": Example("def f = fun(xs: (2^2^2^2^2).f32 => xs)", "def f = fun(xs: (2^2^2^2).f32 => xs)"),
+    "R0404": Example("def f(xs: 3.f32) = xs |> take(4)", "def f(xs: 5.f32) = xs |> take(4)"),
+    "R0411": Example("def f(xs: (2^2^2^2^2).f32) = xs", "def f(xs: (2^2^2^2).f32) = xs"),
     "R0412": Example(
         "def d = fun(x => (x, x))\ndef main = 1.0" + " |> d" * 13,
         "def d = fun(x => (x, x))\ndef main = 1.0 |> d |> d |> d",

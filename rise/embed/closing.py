@@ -48,7 +48,7 @@ def checked(
     for parameter in leading:
         scope = scope.with_kind(parameter.name, parameter.kind)
     body = elaborator.infer(syntax, scope)
-    whole = s.DefinitionSyntax(name, None, syntax, span, span)
+    whole = s.DefinitionSyntax(name, (), None, syntax, span, span)
     return generalise(name, body, leading, elaborator.unifier, whole)
 
 

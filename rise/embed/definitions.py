@@ -77,8 +77,19 @@ class Definition(expr.Definition):
         return self.evaluate(*inputs, **sizes)
 
     def show(self, width: int = 100) -> str:
-        """The text of a program: what it uses, then itself. It parses back to the same definition."""
-        return program_text(self, width)
+        """The text of a program: what it uses, then itself. It parses back to the same definition.
+
+        Of different definitions with one name, as a notebook makes them, the later ones are renamed.
+        """
+        taken: set[str] = set()
+        final: dict[Key, expr.Definition] = {}
+        texts: list[str] = []
+        for each in (*_used(self), self):
+            renamed = replace(each, name=fresh_name(each.name, taken), body=_redirected(each.body, final))
+            taken.add(renamed.name)
+            final[_key(each)] = renamed
+            texts.append(show_definition(renamed, width))
+        return "\n\n".join(texts)
 
     def __repr__(self) -> str:
         return show_definition(self, 88)
@@ -101,22 +112,6 @@ class Definition(expr.Definition):
 
 
 # --- text -------------------------------------------------------------------------------------------
-
-
-def program_text(definition: expr.Definition, width: int) -> str:
-    """The definition after all that it uses: a program that parses back to it.
-
-    Of different definitions with one name, as a notebook makes them, the later ones are renamed.
-    """
-    taken: set[str] = set()
-    final: dict[Key, expr.Definition] = {}
-    texts: list[str] = []
-    for each in (*_used(definition), definition):
-        renamed = replace(each, name=fresh_name(each.name, taken), body=_redirected(each.body, final))
-        taken.add(renamed.name)
-        final[_key(each)] = renamed
-        texts.append(show_definition(renamed, width))
-    return "\n\n".join(texts)
 
 
 # which definition is meant: one that Python holds shares its body with the one that the checker made

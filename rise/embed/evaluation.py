@@ -7,14 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rise.check.obligations import Asked, membership
-from rise.check.specialise import (
-    inputs_of,
-    leaves_of,
-    size_names,
-    sizes_from_inputs,
-    specialise,
-    undepended,
-)
+from rise.check.specialise import inputs_of, leaves_of, size_names, sizes_from_inputs, specialise, undepended
 from rise.constraint import Constraint
 from rise.embed.errors import short_traceback
 from rise.embed.traced import Traced
@@ -239,6 +232,3 @@ def _scalar(name: str, array: numpy.ndarray[Any, Any]) -> Scalar:
             return scalar
     message = f"`{name}` has elements of NumPy's type {array.dtype}, which programs do not have"
     raise EvaluationError("R0502", message, hint=f"`{name}.astype('float32')` converts it")
-
-
-__all__ = ["evaluate"]

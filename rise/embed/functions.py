@@ -146,7 +146,7 @@ def traced_function(
 
 
 def abstraction(python: PythonFunction, types: Mapping[str, Traced], grouped: bool) -> Traced:
-    """`fun((a, b) => body)`, with the types that annotations give."""
+    """`(a, b) => body`, with the types that annotations give."""
     patterns: list[s.Pattern] = []
     arguments: list[Traced] = []
     annotations = {**written_types(python.function, python.node, python.place.file), **types}
@@ -161,10 +161,12 @@ def abstraction(python: PythonFunction, types: Mapping[str, Traced], grouped: bo
     node = body.expression
     if result is not None:
         node = s.Annotated(node, result.type_node, node.span)
-    several = grouped and len(patterns) > 1
-    whole = s.Function(tuple(patterns), several, node, python.place.span) if patterns else node
+    lists = [tuple(patterns)] if grouped else [(pattern,) for pattern in patterns]
+    for parameters in reversed(lists):
+        if parameters:
+            node = s.Function(parameters, node, python.place.span)
     used = [annotations[p] for p in (*python.parameters, "return") if p in annotations]
-    return Traced(whole, uses_of(*used, *arguments, body))
+    return Traced(node, uses_of(*used, *arguments, body))
 
 
 def fun(function: Callable[..., Any], **types: Any) -> Traced:

@@ -71,9 +71,9 @@ class _Renaming:
         match node:
             case s.Name(name, span) | s.TypeName(name, span):
                 return replace(node, name=self._known(name, span, final))
-            case s.Function(parameters, grouped, body, span):
+            case s.Function(parameters, body, span):
                 inner = self._bind([p.name for p in parameters if isinstance(p, s.NamePattern)], final)
-                return s.Function(self.go(parameters, inner), grouped, self.go(body, inner), span)
+                return s.Function(self.go(parameters, inner), self.go(body, inner), span)
             case s.NamePattern(name, annotation, span):
                 return s.NamePattern(final[name], self.go(annotation, final), span)
             case s.DependentFunction(parameters, body, span):

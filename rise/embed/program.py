@@ -85,7 +85,7 @@ def parse(text: str, name: str = "<text>") -> Program:
 
 
 def expression(text: str, name: str = "it", **definitions: Definition) -> Definition:
-    """The definition of one expression, `fun(x => x + 1)`, in which some definitions are known."""
+    """The definition of one expression, `x => x + 1`, in which some definitions are known."""
     with short_traceback():
         syntax = parse_expression(Source("<expression>", text))
         return Definition.of(checked(name, syntax, (), definitions, syntax.span))

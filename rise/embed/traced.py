@@ -30,7 +30,7 @@ from rise.syntax.printer import print_expression, print_type
 from rise.syntax.resolve import as_type
 from rise.types import Kind
 
-Node = s.Surface | s.SurfaceType
+Node = s.Surface | s.TypeFunction  # the only type that is no argument
 
 
 # a name with what tells it apart until a definition is complete
@@ -152,7 +152,7 @@ class Traced:
         operation = NUMPY.get(ufunc.__name__)
         if operation is None or method != "__call__" or len(inputs) != 2:
             self.__array__()
-        return operation(*inputs)  # type: ignore[misc]  # the line above raises
+        return operation(*inputs)
 
     # --- the tree --------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Traced:
         if isinstance(self._node, s.TypeFunction):
             message = "the type of a function stands where a value or a data type is needed"
             raise TracingError(errors.FOREIGN, message, self._node.span)
-        return self._node  # type: ignore[return-value]  # `Function[…]` is the only type that is no argument
+        return self._node
 
     @property
     def type_node(self) -> s.SurfaceType:
@@ -281,8 +281,9 @@ def _call(function: Any, arguments: Sequence[Any], place: Place) -> Traced:
     head = lift(function, place.subject)
     lifted = [lift(a, place.operand(i)) for i, a in enumerate(arguments)]
     node = s.Call(head.expression, tuple(a.expression for a in lifted), place.span)
-    sized = isinstance(head._node, s.Name) and all(isinstance(a, Size) or _is_number(a) for a in lifted)
-    is_size = sized and head._node.name in SIZE_FUNCTIONS and any(isinstance(a, Size) for a in lifted)  # type: ignore[union-attr]
+    sized = all(isinstance(a, Size) or _is_number(a) for a in lifted)
+    known = isinstance(head._node, s.Name) and head._node.name in SIZE_FUNCTIONS
+    is_size = known and sized and any(isinstance(a, Size) for a in lifted)
     return (Size if is_size else Traced)(node, uses_of(head, *lifted))
 
 

@@ -40,6 +40,7 @@ from rise.types import (
     Variable,
     Vector,
     arguments,
+    as_data,
     is_data,
 )
 from rise.types import Function as FunctionType
@@ -103,9 +104,9 @@ def call_many(expr: Expr, inputs: Sequence[Plain], count: int) -> Plain:
     with np.errstate(all="ignore"):
         function = compiled(term)({}, scope)
         for (name, type_), value in zip(_named(term, parameters), inputs, strict=True):
-            given = checked_input(name, Array(many, type_), value)  # type: ignore[arg-type]  # inputs are data
+            given = checked_input(name, Array(many, as_data(type_)), value)
             function = function(scope, opened(given, 0))
-        return _lowered(Array(many, result), closed(function, 0, count))  # type: ignore[arg-type]
+        return _lowered(Array(many, as_data(result)), closed(function, 0, count))
 
 
 def _applied(

@@ -33,7 +33,7 @@ declare(
     "{n: Nat, s: DataType, t: DataType} -> (s -> t) -> n.s -> n.t",
     "Applies a function to every element.",
     patterns.map_,
-    example=(f"map(fun(x => x * x))({ONE_TO_THREE})", "[1, 4, 9]"),
+    example=(f"map(x => x * x)({ONE_TO_THREE})", "[1, 4, 9]"),
 )
 declare_pattern(
     "reduce",
@@ -56,8 +56,7 @@ declare_pattern(
     "Applies k times a function that makes an array n times shorter.",
     patterns.iterate,
     example=(
-        "iterate(2)(depFun((l: Nat) => fun((xs: (2*l).i32) => split(2)(xs) |> map(reduce(+, 0)))))"
-        f"({ONE_TO_FOUR})",
+        f"iterate(2)((l: Nat) => (xs: (2*l).i32) => split(2)(xs) |> map(reduce(+, 0)))({ONE_TO_FOUR})",
         "[10]",
     ),
 )
@@ -66,7 +65,7 @@ declare(
     "{n: Nat, t: DataType} -> (Idx[n] -> t) -> n.t",
     "The array whose element at an index is the function's value there.",
     patterns.generate,
-    example=("generate(fun((i: Idx[4]) => indexToInt(i) * 10))", "[0, 10, 20, 30]"),
+    example=("generate((i: Idx[4]) => indexToInt(i) * 10)", "[0, 10, 20, 30]"),
 )
 declare(
     "makeArray",
@@ -80,7 +79,7 @@ declare(
 declare_pattern(
     "let",
     "{s: DataType, t: DataType} -> s -> (s -> t) -> t",
-    "Names a value; `let x = e in b` is let(e)(fun(x => b)).",
+    "Names a value; `let x = e in b` is let(e)(x => b).",
     patterns.let,
     example=("let x = 2 + 3 in x * x", "25"),
 )
@@ -128,14 +127,14 @@ declare(
     "{r: DataType, s: DataType, t: DataType} -> (r -> s) -> (r, t) -> (s, t)",
     "Applies a function to the first of a pair.",
     patterns.map_first,
-    example=("mapFst(fun(x => x + 1))((1, 2))", "(2, 2)"),
+    example=("mapFst(x => x + 1)((1, 2))", "(2, 2)"),
 )
 declare(
     "mapSnd",
     "{r: DataType, s: DataType, t: DataType} -> (r -> s) -> (t, r) -> (t, s)",
     "Applies a function to the second of a pair.",
     patterns.map_second,
-    example=("mapSnd(fun(x => x + 1))((1, 2))", "(1, 3)"),
+    example=("mapSnd(x => x + 1)((1, 2))", "(1, 3)"),
 )
 
 # --- shape ----------------------------------------------------------------------------------------
@@ -247,14 +246,14 @@ declare(
     "{n: Nat} -> Idx[n] -> i32",
     "An index as a number.",
     views.index_to_int,
-    example=("generate(fun((i: Idx[3]) => 2 * indexToInt(i)))", "[0, 2, 4]"),
+    example=("generate((i: Idx[3]) => 2 * indexToInt(i))", "[0, 2, 4]"),
 )
 declare(
     "indexAsNat",
     "{n: Nat} -> Idx[n] -> i32",
     "indexToInt under its other name: at run time the natural numbers are those of i32.",
     views.index_to_int,
-    example=("generate(fun((i: Idx[3]) => indexAsNat(i)))", "[0, 1, 2]"),
+    example=("generate((i: Idx[3]) => indexAsNat(i))", "[0, 1, 2]"),
 )
 declare(
     "natAsIndex",

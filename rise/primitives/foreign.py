@@ -39,7 +39,7 @@ declare(
     "Calls a C function of n numbers, which exists or has the body given (its parameters are x1, x2, …);"
     " it means what the RISE function says.",
     patterns.foreign,
-    example=('foreignFunction("__expf", 1)(fun((x: f32) => exp(x)))(0)', "1.0"),
+    example=('foreignFunction("__expf", 1)((x: f32) => exp(x))(0)', "1.0"),
     host=(HostParameter("name", str), HostParameter("n", int), HostParameter("body", str, "")),
     member_signature=_signature,
     elementwise=True,

@@ -18,8 +18,8 @@ DIMENSION = "(d: Nat) -> "
 ACCUMULATOR = "(a: AddressSpace) -> "
 
 THREE = "makeArray(3)(1, 2, 3)"
-NEXT = f"(fun(x => x + 1))({THREE})"
-SQUARES = f"(fun(x => x * x), fun(a, y => a + y), 0)({THREE})"
+NEXT = f"(x => x + 1)({THREE})"
+SQUARES = f"(x => x * x, (a, y) => a + y, 0)({THREE})"
 
 # --- maps -----------------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ declare(
     ACCUMULATOR + REDUCE,
     "A left fold as a loop; its accumulator lives in space a.",
     folds.fold,
-    example=(f"reduceSeq(fun(a, x => 10 * a + x), 0)({THREE})", "123"),
+    example=(f"reduceSeq((a, x) => 10 * a + x, 0)({THREE})", "123"),
     lowers="reduce",
     a=Space.LOCAL,
 )
@@ -80,7 +80,7 @@ declare(
     ACCUMULATOR + REDUCE,
     "A left fold as an unrolled loop; its accumulator lives in space a.",
     folds.fold,
-    example=(f"reduceSeqUnroll(Local)(fun(a, x => 10 * a + x), 0)({THREE})", "123"),
+    example=(f"reduceSeqUnroll(Local)((a, x) => 10 * a + x, 0)({THREE})", "123"),
     lowers="reduce",
     a=Space.LOCAL,
 )
@@ -89,7 +89,7 @@ declare(
     "{n: Nat, s: DataType, t: DataType} -> (s -> t -> t) -> t -> n.s -> n.t",
     "All accumulators of a left fold, as a loop. Its function has the element first, then the accumulator.",
     folds.scan_sequentially,
-    example=(f"scanSeq(fun(x, a => 10 * a + x), 0)({THREE})", "[1, 12, 123]"),
+    example=(f"scanSeq((x, a) => 10 * a + x, 0)({THREE})", "[1, 12, 123]"),
     lowers="scan",
 )
 declare(

@@ -50,7 +50,7 @@ declare(
     "Applies a function to every element of a fragment.",
     fragments.map_fragment,
     example=(
-        f"asMatrix(mapFragment(fun(x => x * x))({TILE}) : Fragment[2, 2, 2, f32, Accum])",
+        f"asMatrix(mapFragment(x => x * x)({TILE}) : Fragment[2, 2, 2, f32, Accum])",
         "[[1.0, 4.0], [9.0, 16.0]]",
     ),
 )
@@ -62,7 +62,7 @@ declare(
     views.pair,
     view=True,
     example=(
-        f"asMatrix(mapFragment(fun((x, y) => x + y))(zipFragment({TILE})({ONES}))"
+        f"asMatrix(mapFragment((x, y) => x + y)(zipFragment({TILE})({ONES}))"
         " : Fragment[2, 2, 2, f32, Accum])",
         "[[2.0, 3.0], [4.0, 5.0]]",
     ),

@@ -31,7 +31,7 @@ declare(
     "{n: Nat, m: Nat, t: DataType} -> m.Vec[n, t] -> (m*n).t",
     "The numbers of the vectors one after the other; the inverse of asVector.",
     vectors.as_scalar,
-    example=(f"asScalar(map(fun(v => v * v))(asVector(2)({FOUR})))", "[1, 4, 9, 16]"),
+    example=(f"asScalar(map(v => v * v)(asVector(2)({FOUR})))", "[1, 4, 9, 16]"),
 )
 declare(
     "vectorFromScalar",
@@ -45,5 +45,5 @@ declare(
     "{n: Nat, s: DataType, t: DataType} -> (s -> t) -> Vec[n, s] -> Vec[n, t]",
     "Applies a function on numbers to every element of a vector.",
     vectors.map_vector,
-    example=("mapVec(fun(x => f32(x) / 2.0))(vectorFromScalar(3) : Vec[2, i32])", "[1.5, 1.5]"),
+    example=("mapVec(x => f32(x) / 2.0)(vectorFromScalar(3): Vec[2, i32])", "[1.5, 1.5]"),
 )

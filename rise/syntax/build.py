@@ -6,14 +6,16 @@ here and none of its objects is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rise.errors import ParseError
 from rise.numbers import LONGEST, Written
 from rise.source import Source, Span
+from rise.syntax.definitions import Header, binders, curried, function, lists, with_parameters
 from rise.syntax.layout import INFINITY
+from rise.syntax.mistakes import no_parameter
 from rise.syntax.surface import (
     Annotated,
     Binary,
@@ -22,7 +24,6 @@ from rise.syntax.surface import (
     DefinitionSyntax,
     DependentFunction,
     FileSyntax,
-    Function,
     ImportSyntax,
     KindedName,
     Let,
@@ -33,6 +34,7 @@ from rise.syntax.surface import (
     Operator,
     PairPattern,
     Pattern,
+    Surface,
     Text,
     Tuple,
     TypeApplication,
@@ -104,9 +106,17 @@ class Builder:
         return ImportSyntax(str(children[0])[1:-1], extent)
 
     def definition(self, children: Children, extent: Span) -> DefinitionSyntax:
-        name, *annotation, body = children
-        type_ = annotation[0] if annotation else None
-        return DefinitionSyntax(str(name), type_, body, extent, self.span(name))
+        name, *header, body = children
+        implicit = tuple(p for part in header if isinstance(part, tuple) for p in part)
+        groups = [part for part in header if isinstance(part, Group)]
+        [result] = [part for part in header if not isinstance(part, tuple | Group)] or [None]
+        parameters = tuple(b for g in groups for b in binders(map(_pattern, g.patterns)))
+        type_, body = with_parameters(Header(parameters, result, body))
+        return curried(DefinitionSyntax(str(name), implicit, type_, body, extent, self.span(name)))
+
+    def braces(self, children: Children, _: Span) -> tuple[KindedName, ...]:
+        (names,) = children
+        return tuple(names)
 
     # --- expressions ---
 
@@ -155,13 +165,30 @@ class Builder:
         pattern, value, body = children
         return Let(_pattern(pattern), value, body, extent)
 
-    def function(self, children: Children, extent: Span) -> Function:
+    def function(self, children: Children, extent: Span) -> Surface:
         *patterns, body = children
-        grouped = len(patterns) == 1 and isinstance(patterns[0], Group)
-        if grouped:
-            patterns = list(patterns[0].patterns)
-        parameters = tuple(_pattern(p) for p in patterns)
-        return Function(parameters, grouped and len(parameters) > 1, body, extent)
+        if len(patterns) == 1 and isinstance(patterns[0], Group):
+            return _function(patterns[0].patterns, body, extent)
+        for pattern in reversed(patterns):
+            body = _function([pattern], body, extent)
+        return body  # type: ignore[no-any-return]  # a fun has parameters
+
+    def arrow(self, children: Children, extent: Span) -> Surface:
+        *parameters, body = children
+        return _function([self.parameter(p) for p in parameters], body, extent)
+
+    def parameter(self, written: Any) -> Pattern:
+        """What was read as an expression, in front of `=>`, as a pattern."""
+        match written:
+            case str():
+                return NamePattern(str(written), None, self.span(written))
+            case Name(name, extent):
+                return NamePattern(name, None, extent)
+            case Annotated(Name(name), type_, extent):
+                return NamePattern(name, type_, extent)
+            case Tuple(first, second, extent):
+                return PairPattern(self.parameter(first), self.parameter(second), extent)
+        raise no_parameter(written.span)
 
     def dependent_function(self, children: Children, extent: Span) -> DependentFunction:
         return DependentFunction(children[0], children[1], extent)
@@ -241,6 +268,13 @@ def _pattern(item: Pattern | Group) -> Pattern:
         return item
     patterns = [_pattern(p) for p in item.patterns]
     return patterns[0] if len(patterns) == 1 else _nested(PairPattern, patterns, item.span)
+
+
+def _function(patterns: Iterable[Pattern | Group], body: Surface, extent: Span) -> Surface:
+    """A function of one list of parameters; sizes and types are given on their own."""
+    for names in reversed(lists(binders(map(_pattern, patterns)))):
+        body = function(names, body, extent)
+    return body
 
 
 def _nested(pair: Callable[[Any, Any, Span], N], parts: Sequence[Any], extent: Span) -> N:

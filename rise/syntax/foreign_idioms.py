@@ -25,10 +25,10 @@ OPERATORS = {"and": "&&", "or": "||", "mod": "%", "xor": "!=", "div": "/", "is":
 NAMES = {
     "filter": "the type of an array says its length: `select(condition)(x)(0)` has zeros for the others",
     **dict.fromkeys(("foldl", "foldr", "fold"), "it is called `reduce`: `xs |> reduce(+, 0)`"),
-    **dict.fromkeys(("range", "iota", "arange", "tabulate"), "`generate(fun(i => …))` makes an array"),
+    **dict.fromkeys(("range", "iota", "arange", "tabulate"), "`generate(i => …)` makes an array"),
     **dict.fromkeys(("for", "while", "loop", "forall", "foreach"), LOOPS),
     **dict.fromkeys(("if", "when", "cond", "where"), CHOICE),
-    **dict.fromkeys(("lambda", "fn", "function", "func"), "a function is written `fun(x => …)`"),
+    **dict.fromkeys(("lambda", "fn", "function", "func"), "a function is written `x => …`"),
     **dict.fromkeys(("return", "yield"), "a function returns its body: no word stands in front of it"),
     **dict.fromkeys(("var", "val", "const", "mut"), "a value is named by `let x = … in …`"),
     "not": "it is written `!x`",
@@ -46,7 +46,11 @@ BEFORE_NAME: Idioms = (
     (r"\d\Z", "a number has no suffix: its type comes from where it stands, or write `f32(1.5)`"),
 )
 BEFORE_EXPRESSION: Idioms = (
-    (r"[(,]\s*([+*/%<>]|[<>=!]=|&&|\|\|)\s*\Z", "`{0}` with one operand is `fun(x => x {0} …)`"),
+    (r"[(,]\s*([+*/%<>]|[<>=!]=|&&|\|\|)\s*\Z", "`{0}` with one operand is `x => x {0} …`"),
+)
+BEFORE_GIVES: Idioms = (
+    (r"(\|>|>>)\s*\w+\s*\Z", "behind `{0}` a function stands in parentheses: `{0} (x => …)`"),
+    (r"\w\s*:[^:=]*\Z", "a parameter with a type stands in parentheses: `(x: f32) => …`"),
 )
 BEFORE_TIMES: Idioms = ((r"\*\Z", "a power is written `x ^ 2`, or `pow(x, 2)`"),)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 
 from rise.errors import RiseError
 from rise.source import Source
 from rise.syntax.comments import comments_of
-from rise.syntax.parser import parse_file
-from rise.syntax.printer import print_file
+from rise.syntax.parser import parse_expression, parse_file
+from rise.syntax.printer import print_expression, print_file
 from rise.syntax.surface import without_places
 
 # a comment that moves may let its surroundings move together again
@@ -28,6 +29,11 @@ def format_text(source: Source) -> str:
             return after.text
         before = after
     raise _internal(source, "does not settle")
+
+
+def format_expression(text: str) -> str:
+    """An expression on one line."""
+    return print_expression(parse_expression(Source("expression", text)), sys.maxsize)
 
 
 def _formatted(source: Source) -> str:

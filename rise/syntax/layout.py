@@ -31,16 +31,13 @@ def operand_levels(operator: str) -> tuple[int, int]:
     return (ATOM, UNARY) if level == POWER else (level, level + 1)
 
 
-def parenthesised(document: Document) -> Document:
-    return concat("(", Align(document), ")")
+def parenthesised(document: Document, hugged: bool = False) -> Document:
+    return concat("(", document if hugged else Align(document), ")")
 
 
-def abstraction(start: str, parameters: Document, body: Document, remark: Document = "") -> Document:
-    """`fun(x => …)`, `depFun((n: Nat) => …)`: the body, where it has no room, on its own lines.
-
-    A remark is set behind the arrow.
-    """
-    return group(start, parameters, " =>", remark, indented(SPACE, body), ")")
+def abstraction(parameters: Document, body: Document) -> Document:
+    """`x => …`: the body, where it has no room, on its own lines."""
+    return group(parameters, indented(SPACE, body))
 
 
 def parameters(documents: Sequence[Document]) -> Document:
@@ -48,19 +45,24 @@ def parameters(documents: Sequence[Document]) -> Document:
     return concat("(", Align(fill(",", documents)), ")")
 
 
+def inferred(documents: Sequence[Document]) -> Document:
+    """`{n: Nat, t: DataType}`, likewise."""
+    return concat("{", Align(fill(",", documents)), "}")
+
+
 def call_arguments(documents: Sequence[Document], in_place: bool) -> Document:
-    """A function written in place stays behind its parenthesis: `map(fun(x =>`."""
+    """A function written in place stays behind its parenthesis: `map(x =>`."""
     if in_place:
         return concat("(", join(", ", documents), ")")
     return group("(", indented(NOTHING, join(concat(",", SPACE), documents)), ")")
 
 
-def chain(start: Document, stages: Sequence[Document], in_place: Sequence[bool]) -> Document:
-    """`x |> f |> g`, on one line or a line each; `in_place` says which have a function in them.
+def chain(start: Document, stages: Sequence[Document], hugged: bool) -> Document:
+    """`x |> f |> g`, on one line or a line each.
 
-    A short chain that ends in a function written in place is broken inside that one only.
+    A short chain that ends in a function written in place may be broken inside that one only: `hugged`.
     """
-    if in_place[-1] and not any(in_place[:-1]) and len(stages) <= 2:
+    if hugged:
         return concat(join(" ", [start, *stages]))
     return group(join(SPACE, [start, *stages]))
 
@@ -82,10 +84,8 @@ def binding(pattern: Document, value: Document, remark: Document = "") -> Docume
     return concat("let ", pattern, " = ", indented(value), " in", remark)
 
 
-def definition(
-    start: Document, body: Document, line_end: Document | None = SPACE, remark: Document = ""
-) -> Document:
-    """`def f = …`; a function may be hugged (None): it starts on the line of its name."""
-    if line_end is None:
-        return group(start, " = ", body)
-    return group(start, " =", remark, indented(line_end, body))
+def header(name: str, groups: Sequence[Document], result: Document) -> Document:
+    """`def f{n: Nat}(x: s): t`: as many lists of parameters on a line as fit, the result behind the last."""
+    first, *others = groups or [""]
+    others = [group(NOTHING, other, *([result] if other is others[-1] else [])) for other in others]
+    return concat("def ", name, indented(first, *(others or [result]), by=4))

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 
 from rise.errors import ParseError
 from rise.source import Source, Span
-from rise.syntax.foreign_idioms import BEFORE_EXPRESSION, BEFORE_NAME, BEFORE_TIMES, operator_hint, told
+from rise.syntax.foreign_idioms import (
+    BEFORE_EXPRESSION,
+    BEFORE_GIVES,
+    BEFORE_NAME,
+    BEFORE_TIMES,
+    operator_hint,
+    told,
+)
 
 # terminals that begin, or continue, one thing: the message names the thing
 EXPRESSION_START = frozenset(
@@ -41,11 +48,21 @@ WRITTEN = {
     "_IN": "`in`",
 }
 
-FUNCTION = "a function is written `fun(x => …)`"
+FUNCTION = "a function is written `x => …`"
+PARAMETERS = "`def f{n: Nat}(xs: n.f32): f32 = …`"
+MISSING_EQUALS = "a definition is written `def f = …`: its `=` is missing"
+BODY = "`=` stands in front of the body; the type of a function is written `a -> b`"
+BEHIND_TYPE = {"_GIVES": BODY, "_LPAR": f"parameters stand in front of the type: {PARAMETERS}"}
+BEHIND_PARAMETERS = {
+    "_GIVES": BODY,
+    "_ARROW": "the type of the result stands behind a colon: `def f(x: f32): f32 = …`",
+    "_LBRACE": f"inferred parameters come first: {PARAMETERS}",
+    **dict.fromkeys(("_LBRACKET", "BELOW"), f"inferred parameters stand in braces: {PARAMETERS}"),
+}
 KEYWORDS = frozenset("def import let in fun depFun natFun true false infinity".split())
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 ASCII = {
-    "λ": "fun(x => …)",
+    "λ": "x => …",
     "→": "->",
     "⇒": "=>",
     "×": "*",  # noqa: RUF001
@@ -57,6 +74,8 @@ ASCII = {
 
 CLOSED = r'//[^\n]*|/\*.*?\*/|"[^"\n]*"'
 COMMENTS_AND_STRINGS = re.compile(rf'{CLOSED}|(?P<unclosed>/\*|")', re.DOTALL)
+# from the name of a definition on, up to its `=`
+HEADER = re.compile(r"\bdef\s+\w+(?P<parameters>[^=]*)\Z")
 # comments and strings hide brackets
 BRACKETS = re.compile(rf"{CLOSED}|[()\[\]{{}}]", re.DOTALL)
 TRAILING = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*\Z", re.DOTALL)
@@ -89,6 +108,12 @@ def unexpected_character(source: Source, line: int, column: int) -> ParseError:
     return ParseError("R0103", message, extent, _character_hint(character, before))
 
 
+def no_parameter(extent: Span) -> ParseError:
+    """R0101 for `(a + 1) => …`"""
+    message = f"found `{_covered(extent)}`, expected a parameter"
+    return ParseError("R0101", message, extent, FUNCTION)
+
+
 def check_closed(source: Source) -> None:
     """R0104; the place is where the comment or string starts."""
     for found in COMMENTS_AND_STRINGS.finditer(source.text):
@@ -119,6 +144,8 @@ def _words(could_follow: frozenset[str]) -> Iterator[str]:
     elif {"NAME", "_LPAR"} <= rest:
         yield "a parameter"
         rest -= {"NAME", "_LPAR"}
+    if "_PIPE" in rest:
+        rest -= {"_GIVES"}  # behind a name that begins an expression there may always be one
     if "TIMES" in rest:
         yield "an operator"
         rest -= OPERATORS | APPLICATION | {"_DOT", "_COLON"}
@@ -141,6 +168,9 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
     """The known mistakes, the most telling first."""
     source, text = extent.source, _covered(extent)
     offset = _offset(source, extent.line, extent.column)
+    header = HEADER.search(source.text[:offset])
+    if header and (hint := _header_hint(header["parameters"], terminal, could_follow)):
+        return hint
     if terminal == "NAME" and "TIMES" in could_follow and (hint := operator_hint(text)):
         return hint
     if terminal == "_LET" and "_DEF" in could_follow:
@@ -149,6 +179,8 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
         return _dot_hint(source.text[:offset], source.text[offset + 1 :])
     if terminal in DEFINITION | {"$END"} and "_IN" in could_follow:
         return "a name is followed by where it is used: `let x = … in …`"
+    if terminal in ("NAME", "_EQUALS") and re.search(r"\([^()]*,[^()]*\)\s*\Z", source.text[:offset]):
+        return "a function is written `(x, y) => …`"
     if terminal == "NAME" and "_PIPE" in could_follow:
         return told(source.text[:offset], BEFORE_NAME) or "a function is applied with parentheses: `f(x)`"
     if terminal == "TIMES" and (hint := told(source.text[:offset], BEFORE_TIMES)):
@@ -159,18 +191,14 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
         return "equality is written `==`"
     if terminal in COMPARISONS and could_follow & {"_DEF", "_RPAR", "_COMMA", "AND"}:
         return "comparisons do not chain: write `a < b && b < c`"
-    if terminal == "_GIVES" and "_EQUALS" in could_follow and "_COLON" not in could_follow:
-        return "the type of a function is written `a -> b`; `=>` is for functions"
-    if terminal in ("_ARROW", "_GIVES"):
+    if terminal == "_GIVES":
+        return told(source.text[:offset], BEFORE_GIVES) or FUNCTION
+    if terminal == "_ARROW":
         return f"{FUNCTION}; `->` is for types"
-    if terminal == "_RPAR" and "_GIVES" in could_follow:
+    if terminal == "_RPAR" and "_GIVES" in could_follow and "_PIPE" not in could_follow:
         if _covered_by_function(source.text[:offset]).count("->"):
             return f"{FUNCTION}; `->` is for types"
-        return f"{FUNCTION}: the body stands inside the parentheses"
-    if terminal == "_LPAR" and could_follow == {"_COLON", "_EQUALS"}:
-        return "a definition has no parameters of its own: `def f = fun(x => …)`"
-    if could_follow == {"_COLON", "_EQUALS"}:
-        return "a definition is written `def f = …`: its `=` is missing"
+        return f"{FUNCTION}; the body of a `fun` stands inside its parentheses"
     if terminal == "NAME" and could_follow == {"_DEF", "_IMPORT", "$END"}:
         return "an expression stands in a definition: `def name = …`"
     if could_follow == {"_LPAR"} and re.search(r"\bfun\s*\Z", source.text[:offset]):
@@ -180,6 +208,20 @@ def _token_hint(extent: Span, terminal: str, could_follow: frozenset[str]) -> st
     if terminal in EXPRESSION_START and "_COMMA" in could_follow:
         return "there may be a `,` missing in front of it"
     return _bracket_hint(source, offset, text)
+
+
+def _header_hint(parameters: str, terminal: str, could_follow: frozenset[str]) -> str | None:
+    """For a token behind the name of a definition and what stands between that and its `=`."""
+    if _open_brackets(parameters):
+        if terminal == "NAME" and "_COLON" in could_follow:
+            return "the type of a parameter stands behind a colon: `x: f32`"
+        return "each name in braces has a kind: `{n: Nat}`" if terminal == "_RBRACE" else None
+    if terminal == "NAME" and not parameters.strip():
+        return "parameters stand in parentheses: `def f(x) = …`"
+    if "_EQUALS" not in could_follow:
+        return None
+    hints = BEHIND_PARAMETERS if "_COLON" in could_follow else BEHIND_TYPE
+    return hints.get(terminal, MISSING_EQUALS if terminal in EXPRESSION_START else None)
 
 
 def _dot_hint(before: str, after: str) -> str:
@@ -241,7 +283,7 @@ def _bracket_hint(source: Source, offset: int, text: str) -> str | None:
         opening, position = stack[-1]
         if CLOSING[opening] != text:
             return _not_closed(source, opening, position)
-    elif text in ("def", "import", "in") and stack:
+    elif text in ("def", "import", "in", "=", ":") and stack:
         return _not_closed(source, *stack[-1])
     return None
 

@@ -8,17 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import isinf
 
-from rise.document import LINE_END, SPACE, Document, concat, indented, join, render
+from rise.document import LINE_END, SPACE, Document, concat, group, indented, join, render
 from rise.source import Source
 from rise.syntax import layout
 from rise.syntax import surface as s
 from rise.syntax.comments import Comment, Comments
+from rise.syntax.definitions import Header, header_of, lists
 from rise.syntax.layout import ANNOTATED, ATOM, COMPOSE, INFINITY, LOOSEST, PIPE, UNARY
-from rise.syntax.type_printer import Node, Shown, TypePrinter, behind, components, end_of, in_front, start_of
+from rise.syntax.type_printer import (
+    FUNCTIONS,
+    Node,
+    Shown,
+    TypePrinter,
+    behind,
+    components,
+    end_of,
+    in_front,
+    start_of,
+)
 
 WIDTH = 100
-# what stays behind the bracket that is opened for it
-FUNCTIONS = (s.Function, s.DependentFunction)
 
 
 def print_expression(node: s.Surface, width: int = WIDTH) -> str:
@@ -69,20 +78,24 @@ class Printer(TypePrinter):
         return concat(document, *behind(self.comments.behind(end_of(item.span), None)))
 
     def _definition(self, item: s.DefinitionSyntax) -> Document:
-        """A function starts behind the `=`; what has a type may start below it, if it was so."""
-        start: Document = f"def {item.name}"
-        place = start_of(item.body.span)
-        line_end: Document | None = SPACE
-        if item.annotation is not None:
-            start = concat(start, ": ", indented(self.type(item.annotation), by=4))
-            line_end = LINE_END if end_of(item.annotation.span)[0] < place[0] else SPACE
-        elif isinstance(item.body, FUNCTIONS) and not self.comments.any_before(place):
-            line_end = None
+        """Behind parameters and types the body may start on a line of its own, if it was so."""
+        header = header_of(item)
+        groups = [layout.inferred(self._names(item.implicit))] if item.implicit else []
+        groups += (layout.parameters(self._names(names)) for names in lists(header.binders))
+        result = "" if header.result is None else concat(": ", self.type(header.result))
+        start = layout.header(item.name, groups, result)
+        line_end = LINE_END if self._ends_line(item, header) else SPACE
         remark = self.remark("=")
         self.ends.append(end_of(item.span))
-        body = self.expression(item.body)
+        body = self.expression(header.body)
         self.ends.pop()
-        return layout.definition(start, body, line_end, remark)
+        return group(start, " =", remark, indented(line_end, body))
+
+    def _ends_line(self, item: s.DefinitionSyntax, header: Header) -> bool:
+        """Whether the body starts below the parameters and types, of which there are some."""
+        last = [*item.implicit, *(name for names in lists(header.binders) for name in names)][-1:]
+        shown = header.result or (last[0] if last else None)
+        return shown is not None and shown.span.end_line < header.body.span.line
 
     # --- expressions ---
 
@@ -114,15 +127,11 @@ class Printer(TypePrinter):
             case s.Tuple():
                 parts = components(node)
                 return ATOM, layout.pair([self.expression(part) for part in parts])
-            case s.Function():
-                return ATOM, self._function(node)
-            case s.DependentFunction(parameters, body):
-                names = layout.parameters([self.with_comments(p, ATOM) for p in parameters])
-                remark = self.remark("=>")
-                return ATOM, layout.abstraction("depFun(", names, self.expression(body), remark)
+            case s.Function() | s.DependentFunction():
+                return LOOSEST, self._function(node)
             case s.NatLambda(parameter, size):
-                remark = self.remark("=>")
-                return ATOM, layout.abstraction("natFun(", parameter, self.type(size), remark)
+                head = concat("natFun(", parameter, " =>", self.remark("=>"))
+                return ATOM, concat(layout.abstraction(head, self.type(size)), ")")
             case s.Let():
                 return LOOSEST, self._let(node)
             case s.Annotated(expression, type_):
@@ -152,19 +161,22 @@ class Printer(TypePrinter):
             return layout.parenthesised(self.expression(node))
         return self.expression(node, UNARY)
 
-    def _function(self, node: s.Function) -> Document:
-        patterns = [self.with_comments(p, ATOM) for p in node.parameters]
-        match node.parameters:
-            case (s.NamePattern(annotation=None),):
-                shown = patterns[0]
-            case (_,):
-                shown = layout.parameters(patterns)
-            case _ if node.grouped:
-                shown = layout.parameters(patterns)
-            case _:
-                shown = join(", ", patterns)
-        remark = self.remark("=>")
-        return layout.abstraction("fun(", shown, self.expression(node.body), remark)
+    def _function(self, node: s.Surface) -> Document:
+        """`x => (y, z) => …`: all parameters on the first line."""
+        heads: list[Document] = []
+        while isinstance(node, FUNCTIONS) and not (heads and self.comments.any_before(start_of(node.span))):
+            shown = self._names(node.parameters)
+            match node.parameters:
+                case (s.NamePattern(_, None),):
+                    head = shown[0]
+                case _:
+                    head = layout.parameters(shown)
+            heads.append(concat(head, " =>", self.remark("=>")))
+            node = node.body
+        return layout.abstraction(join(" ", heads), self.expression(node))
+
+    def _names(self, names: Iterable[s.KindedName | s.Pattern]) -> list[Document]:
+        return [self.with_comments(name, ATOM) for name in names]
 
     def _let(self, node: s.Let) -> Document:
         """A line each, if they do not fit on one or if one of them ended its line."""
@@ -218,7 +230,9 @@ class Printer(TypePrinter):
         for stage in stages:
             before = in_front(self.comments.before(start_of(stage.span)))
             documents.append(concat(*before, operator, self.expression(stage, level)))
-        return layout.chain(start, documents, [_is_in_place(stage) for stage in stages])
+        *others, last = stages
+        hugged = len(stages) <= 2 and _is_in_place(last) and not any(map(_has_function, others))
+        return layout.chain(start, documents, hugged)
 
 
 def _spells(written: str, value: float) -> bool:
@@ -231,12 +245,18 @@ def _spells(written: str, value: float) -> bool:
 
 
 def _in_place(arguments: Sequence[s.Surface]) -> bool:
-    """Whether there is a function among the arguments, and nothing else that may need two lines."""
-    functions = [isinstance(a, FUNCTIONS) for a in arguments]
-    return any(functions) and all(
-        is_function or isinstance(a, s.Name | s.Number | s.Operator)
-        for a, is_function in zip(arguments, functions, strict=True)
-    )
+    """Whether the last argument is a function, and nothing else may need two lines."""
+    *others, last = arguments
+    return isinstance(last, FUNCTIONS) and all(isinstance(a, s.Name | s.Number | s.Operator) for a in others)
+
+
+def _has_function(stage: s.Surface) -> bool:
+    """Whether a function is written in place among the arguments of a stage of a chain, or is the stage."""
+    while isinstance(stage, s.Call):
+        if any(isinstance(argument, FUNCTIONS) for argument in stage.arguments):
+            return True
+        stage = stage.function
+    return isinstance(stage, FUNCTIONS)
 
 
 def _is_in_place(stage: s.Surface) -> bool:

@@ -341,11 +341,15 @@ def _unknown(surface: TypeName, needed: Kind, kinds: Kinds, constants: Mapping[s
     if needed is Kind.DATA and (known_elsewhere := type_hint(name)):
         hint = known_elsewhere
     if hint is None and name in KINDS:
-        hint = f"`{name}` is a kind: `depFun((x: {name}) => …)` takes one"
+        hint = f"`{name}` is a kind: `(x: {name}) => …` takes one"
+    if hint is None and (kind := nearest(name, KINDS, 0.6)):
+        hint = f"did you mean the kind `{kind}`?"
     if hint is None and name in APPLICATIONS:
         hint = f"write `{_form(name)}`"
     if hint is None and needed is Kind.NAT:
-        hint = f"declare it: `depFun(({name}: Nat) => …)`, or `{{{name}: Nat}} -> …` in front of the type"
+        hint = (
+            f"declare it: `def f({name}: Nat)(…) = …`, or `def f{{{name}: Nat}}(…) = …` where it is inferred"
+        )
     return ScopeError("R0202", f"there is no {NOUNS[needed]} `{name}`", surface.span, hint)
 
 

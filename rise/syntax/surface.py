@@ -199,20 +199,19 @@ Pattern = NamePattern | PairPattern
 
 @dataclass(frozen=True)
 class Function:
-    """`fun(p => e)`, `fun(p, q => e)` (always curried) or, with `grouped`, `fun((p, q) => e)`.
+    """`p => e`, or `(p, q) => e`, which is curried or takes a pair apart, as the expected type says.
 
-    A grouped list of two or more is curried or takes a pair apart, as the expected type says.
+    `fun(p, q => e)`, which is always curried, is `p => q => e`.
     """
 
     parameters: tuple[Pattern, ...]
-    grouped: bool
     body: Surface
     span: Span
 
 
 @dataclass(frozen=True)
 class DependentFunction:
-    """`depFun((n: Nat, t: DataType) => e)`"""
+    """`(n: Nat, t: DataType) => e`, or `depFun((n: Nat, t: DataType) => e)`"""
 
     parameters: tuple[KindedName, ...]
     body: Surface
@@ -270,9 +269,14 @@ Surface = (
 
 @dataclass(frozen=True)
 class DefinitionSyntax:
-    """`def name : type = expression`"""
+    """`def name{n: Nat}: type = expression`: `implicit` parameters, which the type may mention.
+
+    Parameters are those of the body, and types of parameters are parts of the annotation: see
+    `rise.syntax.definitions`.
+    """
 
     name: str
+    implicit: tuple[KindedName, ...]
     annotation: SurfaceType | None
     body: Surface
     span: Span

@@ -40,6 +40,7 @@ def grammar() -> str:
         _words("constant.language", VALUES),
         # `let` is a keyword before it is a primitive
         *(_words(SCOPES[sort], (w for w in found if w not in KEYWORDS)) for sort, found in words().items()),
+        {"name": "variable.parameter.rise", "match": rf"\b{NAME}(?=\s*=>)"},
         {"name": "variable.other.rise", "match": rf"\b{NAME}"},
         {"name": "constant.numeric.rise", "match": r"\b\d+(\.\d+)?([eE][+-]?\d+)?\b"},
         {"name": "keyword.operator.rise", "match": "|".join(map(re.escape, OPERATORS))},

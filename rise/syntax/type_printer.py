@@ -22,6 +22,7 @@ ARROW, ARRAY, SIZE_SUM, SIZE_PRODUCT, SIZE_POWER, TYPE_ATOM = range(6)
 SIZE_LEVELS = {
     "+": SIZE_SUM, "-": SIZE_SUM, "*": SIZE_PRODUCT, "/": SIZE_PRODUCT, "%": SIZE_PRODUCT, "^": SIZE_POWER,
 }  # fmt: skip
+FUNCTIONS = (s.Function, s.DependentFunction)
 Node = s.Surface | s.SurfaceType | s.Pattern | s.KindedName
 # how tightly it binds, and how it is set
 Shown = tuple[int, Document]
@@ -51,7 +52,7 @@ class TypePrinter:
         self.ends.pop()
         after = behind(self.comments.behind(end, self.ends[-1] if self.ends else None))
         if own < level:
-            document = layout.parenthesised(document)
+            document = layout.parenthesised(document, hugged=isinstance(node, FUNCTIONS))
         return concat(*before, document, *after) if before or after else document
 
     def remark(self, word: str) -> Document:

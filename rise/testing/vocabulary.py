@@ -27,6 +27,7 @@ from rise.types import (
     Pair,
     Parameter,
     Scalar,
+    T,
     Type,
     Variable,
     arguments,
@@ -196,20 +197,20 @@ def _determined(type_: Type, known: set[Any]) -> set[Any]:
 # --- calls for a type -----------------------------------------------------------------------------
 
 
-def form(type_: Type) -> Type:
+def form(type_: T) -> T:
     """The type as far as it decides which primitives have such results: sizes and inner scalars alike."""
     return type_ if isinstance(type_, Scalar) else _erased(type_)
 
 
 @lru_cache(maxsize=4096)
-def _erased(type_: Type) -> Type:
+def _erased(type_: T) -> T:
     match type_:
         case Scalar():
             return F32
         case Array(_, element):
-            return Array(ONE, _erased(element))  # type: ignore[arg-type]  # data stays data
+            return Array(ONE, _erased(element))
         case Pair(first, second):
-            return Pair(_erased(first), _erased(second))  # type: ignore[arg-type]
+            return Pair(_erased(first), _erased(second))
         case _:
             return map_type(type_, lambda _: ONE, lambda leaf: leaf)
 

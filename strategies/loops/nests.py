@@ -225,7 +225,7 @@ def reform(depth: int, pair: Rewrite, move: Rewrite = inward) -> Strategy:
 
 @prints_as_call
 def interchange(number: int) -> Strategy:
-    """The loop of that number and the one inside it, in the other order.
+    """Interchanges the loop of that number and the one inside it.
 
     Two maps: the result is transposed. A map of folds becomes a fold of arrays (liftReduce), and back. Two
     folds with one operator may be interchanged where they are innermost.
@@ -286,6 +286,7 @@ def _moves(order: Sequence[int]) -> Iterator[Strategy]:
 
 # --- what is done with one loop ---------------------------------------------------------------------------
 
+# one loop, unrolled: its body once for each element
 unroll: Strategy = choice(low.UNROLL_MAP, low.REDUCE_SEQ_UNROLL, low.MAP_SEQ_UNROLL, low.REDUCE_UNROLL)
 
 
@@ -298,7 +299,7 @@ def parallel(level: Rewrite) -> Strategy:
 # --- lowering ---------------------------------------------------------------------------------------------
 
 
-# loops as in C for all that has no level yet
+# sequential loops for all maps and folds without a level
 to_loops: Strategy = at_every_loop(choice(low.MAP_SEQ, low.REDUCE_SEQ))
 
 # the outermost loop over all threads of the grid; fails where it is a reduction

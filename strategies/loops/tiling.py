@@ -1,4 +1,4 @@
-"""Tiles: loops cut in two, and the inner halves brought together, as in Halide: split and reorder."""
+"""Tiling, as in Halide: loops are split and reordered."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from rewrites import vectors as vec
 from rewrites import views as v
 from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Identifier, Primitive
+from strategies.complete import complete
 from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, id_, outermost, prints_as_call, seq
-from strategies.finished import finished
 from strategies.loops.nests import at_innermost_fold, fused, in_elements, parallel, reorder, to_loops, unroll
 from strategies.loops.tiling import block, tile
 from strategies.loops.vectorise import aligned, vectorize
@@ -62,7 +62,7 @@ def loop_perm(x: int, y: int, k: int, vector: int) -> Strategy:
 
 @prints_as_call
 def array_packing(x: int, y: int, k: int, vector: int, level: Rewrite = low.MAP_SEQ) -> Strategy:
-    """B is copied before, so that a tile reads it in the order in which it lies: a kernel of its own."""
+    """B is packed first, by a kernel of its own, so that a tile reads it contiguously."""
     return seq(pack(y, vector, level), loop_perm(x, y, k, vector))
 
 
@@ -137,13 +137,13 @@ VERSIONS: Mapping[str, Callable[[int, int, int, int], Strategy]] = {
 
 @prints_as_call
 def tvm_gemm(version: str = "loop_perm", x: int = 32, y: int = 32, k: int = 4, vector: int = 4) -> Strategy:
-    """One of the seven schedules of TVM's GEMM, down to loops: tiles of x × y, blocks of k, vectors."""
+    """One of the seven schedules of TVM's GEMM tutorial: tiles of x × y, blocks of k, vectors."""
     if version not in VERSIONS:
         raise StrategyError(
             "R0609", f"tvm_gemm: there is no version `{version}`", None, f"there are {known()}"
         )
     chosen = VERSIONS[version](x, y, k, vector)
-    return FunctionStrategy("tvm_gemm", finished(in_inputs(seq(chosen, aligned, to_loops))))
+    return FunctionStrategy("tvm_gemm", complete(in_inputs(seq(chosen, aligned, to_loops))))
 
 
 def known() -> str:

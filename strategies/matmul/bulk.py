@@ -1,4 +1,4 @@
-"""Fragments' tiles stored as bulk copies from shared memory: in panels, swizzled as their rows ask for."""
+"""Tiles of fragments stored by bulk copies from shared memory, in panels, swizzled where rows allow it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SWIZZLED = {made.name: made for made in memory.LAYOUT_CHANGED}["toMem, swizzled"
 def panels(term: Expr) -> Strategy:
     """Of `x |> toMem(Shared) |> bulkStore`: panels as wide as the longest pattern that divides its rows.
 
-    Rows that none divides are an odd number of chunks of 16 bytes: they lie in different banks as they are.
+    Rows that none divides are an odd number of chunks of 16 bytes, so they are in different banks already.
     """
     sizes, scalar = shape(term.type)
     element = scalar.bytes if isinstance(scalar, Scalar) else 1

@@ -1,4 +1,4 @@
-"""What a schedule of products asks of a GPU, predicted from its parameters, and refused where there is less.
+"""What a schedule of products needs of a GPU, predicted from its parameters; refused where there is less.
 
 Everything here is arithmetic on parameters: nothing is derived or compiled. Sources: the programming guide's
 table of compute capabilities; registers at launch as ptxas counts them.
@@ -37,10 +37,10 @@ class Limits:
         """How many a thread can have in a block of so many: they are given out in units of eight."""
         return min(self.thread_registers, self.registers // max(threads, 1) // 8 * 8)
 
-    def registers_with_roles(self, threads: int) -> int:
+    def registers_warp_specialised(self, threads: int) -> int:
         """The same for those that compute, where one warpgroup only copies and gives the rest of its own.
 
-        A block has what its threads have at launch; 248 is the most that one has, and can ask for.
+        A block has the registers that its threads have at launch; 248 is the most that a thread can request.
         """
         pool = min(self.registers_of(threads), 248) * threads
         return min(248, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
@@ -52,10 +52,7 @@ HOPPER = Limits()
 
 @dataclass(frozen=True)
 class Schedule:
-    """The parameters of `tensor_core` that decide what it costs; see there.
-
-    A parameter that the strategy does not have is at its default here, which does nothing.
-    """
+    """The parameters of `tensor_core` that decide what it costs; see there."""
 
     block: tuple[int, int, int] = (128, 128, 64)
     warp: tuple[int, int] = (64, 64)
@@ -74,11 +71,13 @@ class Schedule:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:
+        """The schedule of a strategy with these parameters; other parameters do not change its cost."""
         known = {f.name for f in fields(cls)}
         return cls(**{name: value for name, value in parameters.items() if name in known})
 
     @property
     def uses_wgmma(self) -> bool:
+        """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
         return family(self.fragment) is Family.WGMMA
 
     @property
@@ -90,7 +89,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Demand:
+class Resources:
     """threads: of a block. accumulators: registers of a thread for its sums. shared_bytes: of a block."""
 
     threads: int
@@ -103,19 +102,20 @@ class Demand:
         return self.accumulators + OTHERS
 
 
-def demand(
+def resources(
     s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True), result_bytes: int = 2
-) -> Demand:
+) -> Resources:
     """What a block of a schedule needs.
 
-    operand_bytes: of an element of A and B; along_k: whether rows of A and columns of B lie along k
+    operand_bytes: of an element of A and B
+    along_k:       whether rows of A and columns of B are contiguous along k
     result_bytes:  of an element of the result
     """
     lanes = WARPGROUP if s.uses_wgmma else WARP
     producer = WARPGROUP if s.warp_specialised else 0
     accumulators = s.warp[0] * s.warp[1] // lanes
     size = shared_bytes(s, operand_bytes, along_k, result_bytes)
-    return Demand(lanes * s.workers + producer, accumulators, size)
+    return Resources(lanes * s.workers + producer, accumulators, size)
 
 
 def shared_bytes(s: Schedule, operand_bytes: int, along_k: tuple[bool, bool], result_bytes: int = 2) -> int:
@@ -150,16 +150,16 @@ def check(
     operand_bytes: int = 2,
     along_k: tuple[bool, bool] = (True, True),
     result_bytes: int = 2,
-) -> Demand:
+) -> Resources:
     """What the schedule needs; StrategyError R0621, by parameter, where that is more than there is."""
-    needed = demand(s, operand_bytes, along_k, result_bytes)
+    needed = resources(s, operand_bytes, along_k, result_bytes)
     if needed.threads > limits.threads:
         _refuse(
             "warp", f"{_shape(s.warp)} makes {needed.threads} threads of a block of {_shape(s.block[:2])}",
             f"{limits.threads} threads", "fewer and larger parts: a larger `warp`",
         )  # fmt: skip
     room = (
-        limits.registers_with_roles(needed.threads)
+        limits.registers_warp_specialised(needed.threads)
         if s.warp_specialised
         else limits.registers_of(needed.threads)
     )
@@ -210,7 +210,7 @@ def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool
         for what, size in (("block", s.block[index]), ("fragment", s.fragment[index])):
             if size % width:
                 message = f"tensor_core: {what} {name}: {width} does not divide {size}"
-                hint = f"rows of this operand lie along {name}, not along k"
+                hint = f"rows of this operand are contiguous along {name}, not along k"
                 raise StrategyError("R0604", message, hint=hint)
 
 

@@ -16,7 +16,7 @@ def each_product_kernel(s: Rewrite, otherwise: Rewrite) -> Strategy:
     """s for the kernels that compute products of matrices, `otherwise` for those before, between and after.
 
     A program of one kernel is left to s, and so is the last kernel where no other has a product: its failure
-    says what is missing.
+    states what is missing.
     """
 
     def run(term: Expr) -> Result:

@@ -1,8 +1,9 @@
-"""Products of matrices in programs: found, separated from what surrounds them, and from their operands."""
+"""Finding products of matrices in programs, and separating them from their epilogues and prologues."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from rewrites import algorithmic as a
 from rewrites import movement as m
@@ -17,9 +18,11 @@ from rewrites.prologue import (
 )
 from rewrites.registers import FIRST_INSIDE
 from rewrites.result import Failure, Result, Success
+from rewrites.typed import array_type
+from rise.errors import RiseError
 from rise.expr import Expr, Lambda, call, children
 from rise.nat import Nat
-from rise.types import Array, shape
+from rise.types import shape
 from strategies.abstraction import outermost_parts
 from strategies.core import (
     FunctionStrategy,
@@ -85,7 +88,7 @@ def rank(term: Expr) -> int:
 
 @prints_as_call
 def at_parts(predicate: Predicate, name: str, nothing: str, s: Rewrite) -> Strategy:
-    """s at every outermost part of which the predicate holds; fails if it fails at one, or there is none."""
+    """s at every outermost part for which the predicate holds; fails if s fails there, or there is none."""
 
     def run(term: Expr) -> Result:
         if predicate(term):
@@ -109,13 +112,42 @@ def at_products(s: Rewrite) -> Strategy:
     return at_parts(is_product, "at_products", "no product of matrices", s)
 
 
+@dataclass(frozen=True)
+class Product:
+    """The rows of A, the columns of B, and what `each` pair of them reduces by an operator."""
+
+    rows: Expr
+    columns: Expr
+    each: Lambda
+    operator: Expr
+    products: Expr
+
+    @classmethod
+    def of(cls, term: Expr) -> Product:
+        """The parts of a term for which `is_product` holds."""
+        match call(term):
+            case (_, _, [Lambda(_, body), rows]):
+                match call(body):
+                    case (_, _, [Lambda(_, reduction) as each, columns]):
+                        match call(reduction):
+                            case (_, _, [operator, _, products]):
+                                return cls(rows, columns, each, operator, products)
+        raise RiseError("R0699", "internal: expected a product of matrices", term.origin)
+
+    @property
+    def operands(self) -> tuple[Expr, Expr]:
+        return self.rows, self.columns
+
+    @property
+    def length(self) -> Nat:
+        """k: how many numbers are added for an element."""
+        return array_type(self.products).size
+
+
 def operands(term: Expr) -> Iterator[tuple[Expr, Expr]]:
     """Both operands of every outermost product."""
     for product in outermost_parts(term, is_product):
-        applied = call(product)
-        function, rows = applied[2]  # type: ignore[index]  # it is a map
-        inner = call(function.body)  # type: ignore[union-attr]  # of a function
-        yield rows, inner[2][1]  # type: ignore[index]
+        yield Product.of(product).operands
 
 
 def computed_operands(term: Expr) -> list[Expr]:
@@ -123,22 +155,14 @@ def computed_operands(term: Expr) -> list[Expr]:
     return [matrix for both in operands(term) for matrix in both if computes(matrix)]
 
 
-def length(product: Expr) -> Nat | None:
-    """k of a product: how many numbers are added for an element."""
-    function, _ = call(product)[2]  # type: ignore[index]  # a product is a map
-    each = call(function.body)[2][0]  # type: ignore[index, union-attr]  # of maps
-    added = call(each.body)[2][2].type  # type: ignore[index, union-attr]  # of reductions
-    return added.size if isinstance(added, Array) else None
-
-
-# each product is a matrix of its own, everything else a map over it
+# each product becomes a matrix of its own, the epilogue a map over it
 outline = seq(
     normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
 )
-# what is done with the operands is a map over them
+# the prologue of operands becomes a map over them
 separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_SAME, a.MAP_IDENTITY))
-# what is done with the first operand is done inside of the product
+# the prologue of the first operand moves into the product
 first_inside = normalize(FIRST_INSIDE)
 
 
@@ -152,7 +176,7 @@ def bulk_operands(term: Expr) -> bool:
     return not computed_operands(term) and not any(computes(second) for _, second in operands(changed))
 
 
-# what is done with operands point by point, from where they are to where their tiles are loaded
+# point-wise prologues move to the loads of tiles
 bring_prologue = normalize(
     choice(
         ZIP_MAP_OUT_FIRST,

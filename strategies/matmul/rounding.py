@@ -1,4 +1,4 @@
-"""Sizes that tiles do not divide: a product of longer operands, of which what was asked for is taken.
+"""Sizes that tiles do not divide: a product of padded operands, of which only the requested part is stored.
 
 Rows and columns of the result, and sums, are made longer, up to the next multiple of a tile; what is added
 to operands are zeros behind the ends of their dimensions, as copying units put them there.
@@ -21,7 +21,7 @@ from rewrites.rounding import (
     ROUND_UP_COLUMNS,
     ROUND_UP_SUMS,
 )
-from rise.expr import Expr, call
+from rise.expr import Expr
 from rise.nat import Nat, constant
 from rise.types import Array, Scalar, shape
 from strategies.abstraction import outermost_parts
@@ -37,8 +37,8 @@ from strategies.core import (
     seq,
     top_down,
 )
-from strategies.matmul.products import at_products, is_product, length
-from strategies.matmul.staging import WIDEST, Copies
+from strategies.matmul.products import Product, at_products, is_product
+from strategies.matmul.staging import WIDEST, TileCopy
 from strategies.places import arguments
 
 LEAST_ASYNCHRONOUS = 4  # bytes
@@ -56,7 +56,7 @@ def missing(size: Nat | None, tile: int) -> int:
 
 @prints_as_call
 def rounded_up(
-    block: tuple[int, int, int], copies: Copies | None, schedule: Callable[[Nat], Rewrite]
+    block: tuple[int, int, int], copies: TileCopy | None, schedule: Callable[[Nat], Rewrite]
 ) -> Strategy:
     """The schedule, of a matrix around products; where tiles do not divide it, of a larger one.
 
@@ -68,7 +68,7 @@ def rounded_up(
         sizes, _ = shape(term.type)
         rows, columns = (missing(s, b) for s, b in zip(sizes, block[:2], strict=True))
         products = outermost_parts(term, is_product)
-        depths = [missing(length(part), block[2]) for part in products]
+        depths = [missing(Product.of(part).length, block[2]) for part in products]
         if not (rows or columns or any(depths)):
             return schedule(sizes[1])
         unaligned = refused(products, copies) if copies is not None else None
@@ -93,7 +93,7 @@ def sums(depth: int) -> Strategy:
     """A product's sums up to the next multiple of the tile."""
 
     def make(product: Expr) -> Rewrite:
-        more = missing(length(product), depth)
+        more = missing(Product.of(product).length, depth)
         return top_down(ROUND_UP_SUMS.with_sizes(p=more)) if more else id_
 
     return depending(make)
@@ -101,17 +101,22 @@ def sums(depth: int) -> Strategy:
 
 @prints_as_call
 def longer_operands(depth: int) -> Strategy:
-    """The same, with zeros behind the rows of the two matrices, or behind their columns as they lie."""
+    """The same, with zeros behind the rows of both matrices, or their columns, whichever are contiguous."""
     longer = seq(sums(depth), PRODUCT_ROWS, normalize(pad.PAD_COLUMNS))
-    return depending(lambda product: longer if missing(length(product), depth) else id_)
+    return depending(lambda product: longer if missing(Product.of(product).length, depth) else id_)
 
 
-# --- what copies ask of rows ------------------------------------------------------------------------------
+# --- what copies require of rows ------------------------------------------------------------------------
 
 
-def refused(products: list[Expr], copies: Copies) -> tuple[str, str] | None:
+def refused(products: list[Expr], copies: TileCopy) -> tuple[str, str] | None:
     """Why the rows of some operand cannot be copied as they are to be, and what helps."""
-    rows = [row for part in products for matrix in operands(part) if (row := row_of(matrix)) is not None]
+    rows = [
+        row
+        for part in products
+        for matrix in Product.of(part).operands
+        if (row := row_of(matrix)) is not None
+    ]
     for row in rows:
         least = WIDEST if copies.bulk else copies.of(Array(constant(row.size), row.element))["v"] * row.width
         asynchronous = not copies.bulk and copies.primitive(row.contiguity) == "copyAsync"
@@ -125,7 +130,7 @@ def refused(products: list[Expr], copies: Copies) -> tuple[str, str] | None:
     return None
 
 
-def slower_path(rows: list[Row], copies: Copies) -> str:
+def slower_path(rows: list[Row], copies: TileCopy) -> str:
     """Parameters with which threads copy vectors that divide all rows."""
     width = next(v for v in (8, 4, 2, 1) if all(r.size % v == 0 and v * r.width <= WIDEST for r in rows))
     instructions = "fragment=16,8,16 " if copies.bulk else ""
@@ -135,7 +140,7 @@ def slower_path(rows: list[Row], copies: Copies) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """What of an operand lies side by side in memory: so many elements from one row to the next."""
+    """The contiguous dimension of an operand, with the number of elements from one row to the next."""
 
     size: int
     element: Scalar
@@ -150,14 +155,8 @@ class Row:
         return self.size * self.width
 
 
-def operands(product: Expr) -> tuple[Expr, Expr]:
-    """The two matrices that a product is of."""
-    function, rows = call(product)[2]  # type: ignore[index]  # it is a map
-    return rows, call(function.body)[2][1]  # type: ignore[index, union-attr]  # of maps
-
-
 def row_of(matrix: Expr) -> Row | None:
-    """The rows of an operand, or its columns, where these lie in memory; None where it is not known."""
+    """The rows of an operand, or its columns where these are contiguous; None where that is not known."""
     sizes, element = shape(matrix.type)
     known = contiguity_of(matrix, {})
     if not isinstance(known, Contiguity) or not isinstance(element, Scalar) or sum(known.dimensions) != 1:

@@ -1,4 +1,4 @@
-"""Split-K over blocks: products of slices by blocks of their own, and a kernel that adds them, in order.
+"""Split-K: blocks compute products of slices, and a second kernel adds these in a fixed order.
 
 For products whose result has fewer tiles than a GPU runs blocks at once. The sums are taken in one order, so
 the result is the same at every run, which it is not where blocks add atomically.
@@ -15,7 +15,7 @@ from rise.types import Space
 from strategies.abstraction import outermost_parts, with_parts_abstracted
 from strategies.core import Rewrite, Strategy, argument, check, choice, depending, prints_as_call, seq
 from strategies.default import GRID, LOOP, folds, written
-from strategies.matmul.products import at_parts, at_products, length, outline
+from strategies.matmul.products import Product, at_parts, at_products, outline
 from strategies.matmul.rounding import longer_operands
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
@@ -30,7 +30,7 @@ def over_blocks(slices: int, depth: int, legal: Rewrite, batched: Rewrite, fuse:
     """The sums of a product in so many slices; `batched` is for the array of their products.
 
     depth: a slice is made longer where this does not divide it
-    legal: fails on products that cannot be shared out
+    legal: fails on products that cannot be split
     fuse: maps in the components of a zip with the map over it, in rows and in their elements
     """
     in_slices = seq(longer_operands(slices * depth), depending(lambda product: _sliced(product, slices)))
@@ -46,7 +46,7 @@ def over_blocks(slices: int, depth: int, legal: Rewrite, batched: Rewrite, fuse:
 
 def _sliced(product: Expr, slices: int) -> Rewrite:
     """The products of slices, stored for the whole grid, and their sum: two transpositions, then maps."""
-    k = length(product)
+    k = Product.of(product).length
     if k is None or k.value is None:
         return lambda term: Failure(NAME, term, f"{k}, the length of the sums, is not known")
     rules = (rule.with_sizes(w=k.value // slices) for rule in PRODUCT_IN_SLICES)
@@ -63,7 +63,7 @@ def in_global(term: Expr) -> bool:
     return applied is not None and applied[0] == "toMem" and Space.GLOBAL in applied[1].arguments
 
 
-# rows and columns of the result over the grid, the sums of slices in turn
+# rows and columns of the result over the grid, the sums of slices in a loop
 by_elements = seq(
     low.MAP_GLOBAL.with_sizes(d=1), mapped(seq(low.MAP_GLOBAL.with_sizes(d=0), mapped(written(LOOP))))
 )

@@ -1,4 +1,4 @@
-"""Operands of a reduction brought into shared memory by copies that run ahead of it."""
+"""Operands of a reduction staged in shared memory, by copies that run ahead of it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ from strategies.places import mapped
 NOT_ALONG_K = (
     "warpgroups read operands along k, unless their elements have 16 bits: store the matrix transposed"
 )
-NO_PATTERN = "the copying unit swizzles rows of 32, 64 or 128 bytes, and the rows of a tile are no multiple"
+NO_PATTERN = (
+    "the copying unit swizzles rows of 32, 64 or 128 bytes, and the rows of a tile are not a multiple"
+)
 WIDEST = 16  # bytes that a thread moves at once
 
 
 @dataclass(frozen=True)
-class Copies:
+class TileCopy:
     """How tiles are copied: by so many threads, `vector` elements at once; rows are `padding` longer.
 
-    bulk: by the copying unit, swizzled
-    swizzled: rows that the patterns fit are swizzled instead
-    asynchronous: as far as possible by copies that pass registers by
+    bulk: by the tensor memory accelerator, swizzled
+    swizzled: rows as long as a pattern are swizzled instead
+    asynchronous: by `cp.async` where operands are not computed
     """
 
     threads: int
@@ -54,7 +56,7 @@ class Copies:
         return "copyAsync" if self.asynchronous and not computed else "copyThreads"
 
     def rule(self, tile: Known, type_: Type) -> Rule:
-        """The copy of a tile, in the direction in which it lies in memory."""
+        """The copy of a tile, along its contiguous dimension."""
         rows, columns = s.COPY[self.primitive(tile)]
         return (columns if _by_columns(tile) else rows).with_sizes(**self.of(type_))
 
@@ -78,7 +80,7 @@ class Copies:
 
 
 def _by_columns(tile: Known) -> bool:
-    """Whether the columns of a tile lie side by side in memory."""
+    """Whether the columns of a tile are contiguous."""
     return isinstance(tile, Contiguity) and tile.dimensions == (True, False)
 
 
@@ -95,11 +97,11 @@ def tiles_of(term: Expr) -> Pair | None:
 
 
 @prints_as_call
-def stage(copies: Copies, stages: int, known: Context) -> Strategy:
+def stage(copies: TileCopy, stages: int, known: Context) -> Strategy:
     """The tiles of every product through shared memory, `stages` of them at a time.
 
-    How they lie in memory decides in which direction they are copied; what is computed on the way
-    goes through registers, the rest by asynchronous copies.
+    They are copied along their contiguous dimension; operands that are computed go through registers, the
+    others by asynchronous copies.
     """
 
     def make(fold: Expr, context: Context) -> Strategy:
@@ -120,8 +122,8 @@ def stage(copies: Copies, stages: int, known: Context) -> Strategy:
     return in_context(lambda term: tiles_of(term) is not None, make, known)
 
 
-def _bulk(copies: Copies, stages: int, types: Pair, tiles: Known) -> Strategy:
-    """Both tiles by bulk copies, swizzled; in panels where they lie otherwise than in rows of a pattern."""
+def _bulk(copies: TileCopy, stages: int, types: Pair, tiles: Known) -> Strategy:
+    """Both tiles by bulk copies, swizzled; in panels where their rows are longer than a pattern's."""
 
     def swizzled(tile: Known, type_: Type) -> Strategy:
         sizes, scalar = shape(type_)
@@ -154,7 +156,7 @@ def _bulk(copies: Copies, stages: int, types: Pair, tiles: Known) -> Strategy:
 
 
 def _along_k(tile: Known, type_: Type) -> bool:
-    """Whether warpgroups can read a tile that lies so: of elements of 16 bits, any."""
+    """Whether warpgroups can read a tile with this layout; with elements of 16 bits they can read any."""
     _, scalar = shape(type_)
     return not _by_columns(tile) or (isinstance(scalar, Scalar) and scalar.bytes == 2)
 

@@ -34,6 +34,7 @@ from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
 from rise.types import shape
 from strategies.abstraction import with_parts_abstracted
+from strategies.complete import complete
 from strategies.contiguity import contiguity_of
 from strategies.core import (
     FunctionStrategy,
@@ -58,10 +59,9 @@ from strategies.core import (
     try_,
 )
 from strategies.default import lowered
-from strategies.finished import finished
 from strategies.matmul import constraints
 from strategies.matmul.bulk import stored_in_bulk
-from strategies.matmul.demands import PROGRAMS, TILES, Check, met
+from strategies.matmul.constraints import Schedule
 from strategies.matmul.kernels import each_product_kernel
 from strategies.matmul.products import (
     NO_PRODUCT,
@@ -80,9 +80,10 @@ from strategies.matmul.products import (
     rank,
     separate_prologue,
 )
+from strategies.matmul.requirements import PROGRAMS, TILES, Check, fulfils
 from strategies.matmul.rounding import rounded_up
 from strategies.matmul.split_k import over_blocks
-from strategies.matmul.staging import Copies, stage
+from strategies.matmul.staging import TileCopy, stage
 from strategies.normal_forms import form_outward, fuse_once, view_inward
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.settings import parameters_from
@@ -94,37 +95,18 @@ NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """See `tensor_core`."""
+class Parameters(Schedule):
+    """See `tensor_core`; those that do not change what a schedule needs of a GPU are declared here."""
 
-    block: tuple[int, int, int] = (128, 128, 64)
-    warp: tuple[int, int] = (64, 64)
-    fragment: tuple[int, int, int] = (16, 16, 16)
     load_once: bool = True
-    stages: int = 3
-    padding: int = 8
     vector: int = 8
-    raster_group: int = 0
-    epilogue: str = "shared"
     cp_async: bool = True
-    slice_k: int = 1
-    swizzled: bool = False
     prefetch_fragments: bool = False
-    split_k: int = 1
-    warp_specialised: bool = False
-    persistent_blocks: int = 0
-    cluster: int = 1
-    ping_pong: int = 1
 
     @property
-    def uses_wgmma(self) -> bool:
-        """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
-        return family(self.fragment) is Family.WGMMA
-
-    @property
-    def copies(self) -> Copies:
+    def copies(self) -> TileCopy:
         warps = self.slice_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
-        return Copies(
+        return TileCopy(
             (128 if self.uses_wgmma else 32) * warps,
             self.vector,
             self.padding,
@@ -141,7 +123,7 @@ class Placed(Parameters):
     row: int = 0
 
     @property
-    def finishing(self) -> Copies:
+    def finishing(self) -> TileCopy:
         """Of rows of the result, by vectors that divide them."""
         return replace(self.copies, vector=gcd(self.vector, self.row))
 
@@ -225,35 +207,41 @@ def tensor_core(p: Parameters) -> Strategy:
 
     Tiles need not divide the matrices: then longer ones are multiplied, with zeros behind their ends.
 
-    block:     the part of the result that a block computes (m, n), and how much of k at a time
-    warp:      the part of that which a warp computes, or a warpgroup
-    fragment:  the shape (m, n, k) of an instruction, which says whose it is: 64 × n is a warpgroup's
-    load_once: fragments that several instructions use are loaded once
-    stages:    how many tiles of operands are in shared memory, or on their way; 0: none go through it
-    padding:   elements added to rows in shared memory, so that columns lie in different banks
-    vector:    elements that a thread copies at once, up to 16 bytes
-    raster_group:     blocks in groups of so many rows of tiles, for the sake of the cache; 0: row by row
-    epilogue:  `direct`: finished on fragments; `shared`: through shared memory, in whole rows; `bulk`:
-               finished on fragments of warpgroups, then through shared memory by bulk stores
-    slice_k:   among how many sets of warps a step of k is shared out
-    prefetch_fragments:     fragments of the next instructions are loaded while these compute
-    swizzled:  rows in shared memory of 32, 64 or 128 bytes are swizzled instead of padded
-    cp_async: tiles are copied past the registers (sm_80 and later); else they are prefetched into them
-    split_k: among how many blocks the sums of a tile are shared out; a second kernel adds them
-    warp_specialised:     a further warpgroup only loads, for those that compute
-    persistent_blocks:    so many blocks stay and compute one tile after the other; 0: a block for each tile
-    cluster:   so many neighbours in the order of tiles load together what they have in common
-    ping_pong:   so many warpgroups compute a block's tiles in turn: one multiplies, another finishes its tile
+    block:              the part of the result that a block computes (m, n), and how much of k at a time
+    warp:               the part of that which a warp computes, or a warpgroup
+    fragment:           the shape (m, n, k) of an instruction, which determines its family: 64 × n is a
+                        warpgroup's
+    load_once:          fragments that several instructions use are loaded once
+    stages:             how many tiles of operands are in shared memory, or being loaded; 0: operands bypass
+                        it
+    padding:            elements added to rows in shared memory, so that columns are in different banks
+    vector:             elements that a thread copies at once, up to 16 bytes
+    raster_group:       blocks in groups of so many rows of tiles, for reuse in the L2 cache; 0: row by row
+    epilogue:           `direct`: finished on fragments; `shared`: through shared memory, in whole rows;
+                        `bulk`: finished on fragments of warpgroups, then through shared memory by bulk
+                        stores
+    slice_k:            how many sets of warps share a step of k
+    prefetch_fragments: fragments of the next instructions are loaded while these compute
+    swizzled:           rows in shared memory of 32, 64 or 128 bytes are swizzled instead of padded
+    cp_async:           asynchronous copies to shared memory (sm_80 and later); else tiles are prefetched
+                        into registers
+    split_k:            how many blocks share the sums of a tile; a second kernel adds their parts
+    warp_specialised:   one more warpgroup only loads, for those that compute
+    persistent_blocks:  so many blocks, each of which computes several tiles; 0: a block for each tile
+    cluster:            so many blocks, neighbours in raster order, load the operands that they share by
+                        multicast
+    ping_pong:          so many warpgroups compute a block's tiles alternately: one multiplies, another runs
+                        its epilogue
     """
     validate(p)
     whole = schedule(p)
     if p.split_k > 1:
-        whole = over_blocks(p.split_k, p.block[2], demands(p, PROGRAMS), whole, in_tiles)
-    return FunctionStrategy("tensor_core", finished(in_inputs(each_product_kernel(whole, lowered))))
+        whole = over_blocks(p.split_k, p.block[2], requirements(p, PROGRAMS), whole, in_tiles)
+    return FunctionStrategy("tensor_core", complete(in_inputs(each_product_kernel(whole, lowered))))
 
 
 def validate(p: Parameters) -> None:
-    """What cannot be is refused here, by name: a tile that does not divide the one around it, say."""
+    """Refuses parameters that contradict each other: a tile that does not divide the one around it, say."""
     for name, outer, inner in (
         ("block m by warp m", p.block[0], p.warp[0]),
         ("block n by warp n", p.block[1], p.warp[1]),
@@ -283,7 +271,7 @@ def validate(p: Parameters) -> None:
         message = f"tensor_core: slice_k is {p.slice_k}: partial sums are added in shared memory"
         raise StrategyError("R0609", message, hint="use `epilogue=shared`")
     if (p.persistent_blocks or p.cluster > 1) and not p.raster_group:
-        message = "tensor_core: blocks and clusters take tiles from one list"
+        message = "tensor_core: persistent blocks and clusters need a raster order of tiles"
         raise StrategyError("R0609", message, hint="use `raster_group=1` or more")
     if p.cluster > 1 and p.split_k > 1:
         message = (
@@ -292,19 +280,19 @@ def validate(p: Parameters) -> None:
         raise StrategyError("R0609", message, hint="use `cluster=1`, or `split_k=1`")
     if p.persistent_blocks % p.cluster:
         message = (
-            f"tensor_core: persistent_blocks is {p.persistent_blocks}, no multiple of cluster, {p.cluster}"
+            f"tensor_core: persistent_blocks is {p.persistent_blocks}, not a multiple of cluster, {p.cluster}"
         )
         raise StrategyError("R0609", message)
     if p.ping_pong > 1 and not (p.warp_specialised and p.persistent_blocks and p.warp == p.block[:2]):
-        message = "tensor_core: warpgroups that compute in turn have a tile each, and others that load"
+        message = "tensor_core: ping_pong needs a tile for each warpgroup, and a warpgroup that only loads"
         raise StrategyError(
             "R0609", message, hint="`warp_specialised=true`, `persistent_blocks=132`, say, and warp is block"
         )
     if p.warp_specialised and not p.uses_wgmma:
-        message = "tensor_core: roles are for warpgroups"
+        message = "tensor_core: warp_specialised is for warpgroups"
         raise StrategyError("R0609", message, hint="use fragments of 64 × n × 16")
     if p.uses_wgmma and p.stages < 2:
-        message = f"tensor_core: stages is {p.stages}: warpgroups multiply what bulk copies brought"
+        message = f"tensor_core: stages is {p.stages}: warpgroups multiply tiles in shared memory"
         raise StrategyError("R0609", message, hint="use `stages=2` or more")
     if p.swizzled and p.stages and family(p.fragment) is Family.WMMA:
         message = "tensor_core: swizzled: these fragments are loaded from rows at a constant distance"
@@ -321,7 +309,7 @@ def validate(p: Parameters) -> None:
     if p.epilogue not in EPILOGUES:
         known = ", ".join(f"`{name}`" for name in EPILOGUES[:-1]) + f" or `{EPILOGUES[-1]}`"
         raise StrategyError("R0609", f"tensor_core: epilogue is `{p.epilogue}`; it can be {known}")
-    constraints.check(constraints.Schedule.of(vars(p)), operand_bytes=1 if p.fragment[2] == 32 else 2)
+    constraints.check(p, operand_bytes=1 if p.fragment[2] == 32 else 2)
 
 
 @prints_as_call
@@ -332,12 +320,12 @@ def schedule(p: Parameters) -> Strategy:
         view_inward,
         outline,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
-        demands(p, PROGRAMS),
+        requirements(p, PROGRAMS),
         seq(first_inside, check(bulk_operands, "tensor_core", NOT_IN_BULK))
         if p.uses_wgmma
         else separate_prologue,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
-        demands(p, TILES),
+        requirements(p, TILES),
         rounded_up(
             p.block,
             p.copies if p.stages else None,
@@ -354,9 +342,9 @@ def schedule(p: Parameters) -> Strategy:
 
 
 @prints_as_call
-def demands(p: Parameters, checks: tuple[Check, ...]) -> Strategy:
-    """Whether a matrix around products, outlined, is one that the schedule can take; see `demands`."""
-    return met(constraints.Schedule.of(vars(p)), p.copies if p.stages else None, checks)
+def requirements(p: Parameters, checks: tuple[Check, ...]) -> Strategy:
+    """Whether a matrix around products, outlined, is one that the schedule can lower; see `requirements`."""
+    return fulfils(p, p.copies if p.stages else None, checks)
 
 
 @prints_as_call
@@ -375,7 +363,7 @@ def without_prologue(p: Placed, computed: list[Expr], columns: Nat) -> Strategy:
     def make(hidden: Mapping[str, Expr]) -> Strategy:
         known = {name: contiguity_of(matrix, {}) for name, matrix in hidden.items()}
         staged = stage(p.copies, p.stages, known) if p.stages else id_
-        return seq(_schedule(p, columns), staged, roles_of(p))
+        return seq(_schedule(p, columns), staged, warp_specialised(p))
 
     return with_parts_abstracted(lambda part: any(part is matrix for matrix in computed), make)
 
@@ -407,10 +395,10 @@ def workers_of_grid(p: Parameters) -> Strategy:
 
 
 @prints_as_call
-def roles_of(p: Parameters) -> Strategy:
+def warp_specialised(p: Parameters) -> Strategy:
     """One warpgroup loads, the others compute."""
     consumers = (p.block[0] // p.warp[0]) * (p.block[1] // p.warp[1])
-    roles = low.REDUCE_ROLES.with_sizes(s=p.stages, p=1, c=consumers)
+    roles = low.WARP_SPECIALISE.with_sizes(s=p.stages, p=1, c=consumers)
     return everywhere(roles) if p.warp_specialised else id_
 
 
@@ -429,7 +417,7 @@ def direct_epilogue(p: Parameters) -> Strategy:
     return seq(choice(only_product, with_epilogue), to_workers(p), stored)
 
 
-# rows are padded so that what the lanes of a warp store of an accumulator lies in different banks
+# rows are padded so that the lanes of a warp store an accumulator to different banks
 kept_shared = s.KEEP_SHARED.with_sizes(p=8)
 
 
@@ -454,7 +442,7 @@ def computing(s: Rewrite) -> Strategy:
     return seq(check(computes, "a map that computes"), s)
 
 
-# 9: who executes the maps: blocks, then warps, then each warp one after the other, unrolled
+# 9: the levels of the maps: blocks, then warps, then unrolled loops of each warp
 in_warp = seq(everywhere(computing(low.MAP_SEQ_UNROLL)), everywhere(low.REDUCE_SEQ_UNROLL))
 
 
@@ -538,9 +526,9 @@ def load_once(p: Parameters) -> Strategy:
 
 @prints_as_call
 def sliced_product(p: Parameters) -> Strategy:
-    """The same with the steps of k shared out among `slice_k` times as many warps; their sums are added.
+    """The same with each step of k shared by `slice_k` times as many warps, whose sums are added.
 
-    The partial sums are put into shared memory: adding them is left to whoever reads the result.
+    The partial sums are stored in shared memory, and added where the result is read.
     """
     slices = SLICE_REDUCTION.with_sizes(w=p.block[2] // p.slice_k)
     in_slice = mapped(seq(warp_tiles(p), arguments(4, mapped(fragments(p)))))

@@ -1,7 +1,7 @@
-"""What a block of threads does with one array: spread it over registers, reduce it, write it.
+"""A block of threads and one array: distributing it over registers, reducing it, writing it.
 
-The threads take elements in turn, or vectors of so many elements; a reduction is a part for each thread,
-and then a tree of their results in shared memory.
+Elements, or vectors of elements, are distributed cyclically over the threads; a reduction is a part for each
+thread, and then a tree of their results in shared memory.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ sequential: Strategy = normalize(choice(a.REDUCE_MAP, low.REDUCE_SEQ, a.REDUCE_S
 
 @dataclass(frozen=True)
 class Block:
-    """How many threads work together; elements that each moves at once, and so many times before it computes.
+    """The threads of a block, the elements that each moves at once, and the loads before it computes.
 
     fan:      how many results one thread combines at each level of a tree
-    strategy: for whom it works, which its failures name
+    strategy: the strategy that its failures name
     Raises StrategyError R0609 where a number cannot be.
     """
 
@@ -83,7 +83,7 @@ class Block:
 
     @property
     def write(self) -> Strategy:
-        """An array as what the threads write, in turn."""
+        """An array that the threads write, distributed cyclically."""
         return self._whole(b.CYCLIC_OVER_THREADS, b.CYCLIC_OVER_THREADS_VECTORS)
 
     @property
@@ -141,7 +141,7 @@ class Block:
     def _parts(self) -> Rewrite:
         if self.vector == 1:
             return r.REDUCE_TREE_STRIDED.with_sizes(n=self.threads)
-        return b.REDUCE_IN_TURN_VECTORS.with_sizes(t=self.threads, v=self.vector)
+        return b.REDUCE_CYCLIC_VECTORS.with_sizes(t=self.threads, v=self.vector)
 
     @property
     def _part(self) -> Rewrite:

@@ -1,4 +1,4 @@
-"""Arrays whose elements are independent: by blocks of threads, a few neighbours by each thread at once.
+"""Arrays whose elements are independent: blocks of threads compute them, each thread a few adjacent elements.
 
 Whatever an element is computed of, it is computed where it is written: arithmetic on several arrays, casts,
 windows of a stencil, other views.
@@ -9,11 +9,12 @@ from __future__ import annotations
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
+from rewrites.typed import array_type
 from rise.expr import Expr
 from rise.types import Array, Scalar
+from strategies.complete import complete
 from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, prints_as_call, seq
 from strategies.evaluation import is_expression
-from strategies.finished import finished
 from strategies.memory_bound.blocks import Block, power_of_two, refuse
 from strategies.places import in_inputs, mapped
 
@@ -22,9 +23,9 @@ DIMENSIONS = 3  # of a grid
 
 @prints_as_call
 def elementwise(threads: int = 256, vector: int = 4, each: int = 1) -> Strategy:
-    """Each element by itself: `each` vectors of `vector` elements by each of the threads of a block.
+    """Computes independent elements: each thread of a block computes `each` vectors of `vector` elements.
 
-    Of a matrix the rows are a dimension of the grid. Fails by name where threads, vector and each together
+    The rows of a matrix are a dimension of the grid. Fails by name where threads, vector and each together
     do not divide the rows, and where computing an element takes a loop.
     """
     block = Block(threads, vector, strategy="elementwise")
@@ -40,7 +41,7 @@ def elementwise(threads: int = 256, vector: int = 4, each: int = 1) -> Strategy:
             return refuse("elementwise", "computing an element takes a loop")
         return _rows(depth - 1, block, block.step * each)
 
-    return FunctionStrategy("elementwise", finished(in_inputs(depending(at_depth))))
+    return FunctionStrategy("elementwise", complete(in_inputs(depending(at_depth))))
 
 
 def _rows(dimension: int, block: Block, step: int) -> Strategy:
@@ -52,7 +53,7 @@ def _rows(dimension: int, block: Block, step: int) -> Strategy:
 
 
 def _row(row: Expr, block: Block, step: int) -> Strategy:
-    size = row.type.size  # type: ignore[union-attr]  # an array, by now
+    size = array_type(row).size
     if size.value is None or size.value % step:
         return refuse("elementwise", f"{step} does not divide {size}, the length of the rows")
     blocks = seq(a.MAP_NOTHING, mapped(block.write), low.MAP_BLOCK.with_sizes(d=0))

@@ -1,4 +1,4 @@
-"""Reductions in parallel: each block one, its threads a part each, their results as a tree in shared memory.
+"""Parallel reductions: a block for each row, a part for each thread, and a tree in shared memory.
 
 A grid has no barrier, so one kernel reduces rows: as many results as there are blocks. A reduction to one
 number is two kernels: parts of it by blocks, kept in global memory, and then their results by one block.
@@ -13,8 +13,8 @@ from rewrites import reductions as r
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call
 from rise.types import Array
+from strategies.complete import complete
 from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, id_, prints_as_call, seq
-from strategies.finished import finished
 from strategies.loops.nests import nearest
 from strategies.memory_bound.blocks import Block, reduced_length, refuse
 from strategies.normal_forms import fuse_components, view_inward
@@ -30,10 +30,10 @@ ONE_NUMBER = (
 
 @prints_as_call
 def reduction(threads: int = 256, vector: int = 1, loads: int = 1, fan: int = 2, part: int = 0) -> Strategy:
-    """Rows of an array to a number each, by blocks of so many threads: sequential parts, then a tree.
+    """Reduces each row of an array by a block of threads: sequential parts, then a tree.
 
     For any operator with its neutral element, and any map of the elements before.
-    vector: elements that a thread loads at once; loads: so many times before it computes
+    vector: elements that a thread loads at once; loads: how many such loads come before it computes
     fan:    how many results a thread combines at each level of the tree
     part:   where the result is one number: the elements of each block; their results are a second kernel
     Fails by name where threads times vector times loads do not divide the rows, or the parts.
@@ -48,7 +48,7 @@ def reduction(threads: int = 256, vector: int = 1, loads: int = 1, fan: int = 2,
             return nearest(seq(fused, depending(lambda rows: _rows(rows, block))))
         return nearest(_in_parts(block, part)) if part else refuse("reduction", ONE_NUMBER)
 
-    return FunctionStrategy("reduction", finished(in_inputs(depending(chosen))))
+    return FunctionStrategy("reduction", complete(in_inputs(depending(chosen))))
 
 
 def _rows(term: Expr, block: Block) -> Rewrite:

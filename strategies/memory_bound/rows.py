@@ -1,4 +1,4 @@
-"""Rows of an array by blocks of threads: softmax, normalisations, products with a vector, any such map.
+"""Maps over rows, a block of threads for each: softmax, normalisations, matrix-vector products.
 
 A block computes what belongs to one row. Reductions of the row are trees in shared memory; the row, and
 arrays of its length that have a name, stay in registers, spread over the threads: a row is read once and
@@ -19,6 +19,7 @@ from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
 from rise.types import Array, Pair, Scalar, Type
+from strategies.complete import complete
 from strategies.core import (
     FunctionStrategy,
     Rewrite,
@@ -34,7 +35,6 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.finished import finished
 from strategies.loops.nests import nearest
 from strategies.memory_bound.blocks import THREADS, Block, reduced_length, refuse
 from strategies.operands import in_function, nth_operand
@@ -43,10 +43,10 @@ from strategies.places import in_inputs, mapped
 
 @prints_as_call
 def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -> Strategy:
-    """A map over rows, each by a block of so many threads that move `vector` elements at once.
+    """A map over rows: a block of threads computes each row, and moves vectors of `vector` elements.
 
     fan:  how many results a thread combines at each level of a reduction's tree
-    keep: rows, and named arrays of their length, that are used more than once stay in registers
+    keep: rows that are used more than once, and named arrays of their length, are kept in registers
     Fails by name where threads times vector do not divide the length of the rows.
     """
     block = Block(threads, vector, 1, fan, "rows")
@@ -64,7 +64,7 @@ def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -
         kept = _keeping(row, block) if keep else id_
         return seq(mapped(seq(named, kept, work, check(_all_lowered, "rows", LEFT))), LOWERED)
 
-    return FunctionStrategy("rows", finished(in_inputs(nearest(depending(chosen)))))
+    return FunctionStrategy("rows", complete(in_inputs(nearest(depending(chosen)))))
 
 
 named = try_(normalize(APPLIED_AS_LET))
@@ -87,7 +87,7 @@ def _computed_before(term: Expr) -> Result:
         return name
     rows_ = call(name.term)[2][1]  # type: ignore[index]  # a map of two
     is_row = isinstance(rows_.type, Array) and isinstance(rows_.type.element, Array)
-    return name if is_row else Failure("rows", term, "what is named is no row")
+    return name if is_row else Failure("rows", term, "what is named is not a row")
 
 
 computed_before = FunctionStrategy("computed_before", _computed_before)

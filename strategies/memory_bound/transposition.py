@@ -1,7 +1,7 @@
 """Transpositions: tiles through shared memory, so that memory is read and written along rows.
 
-What a program calls a transposition does not matter: columns of the result are neighbours in memory where
-it is read, and a view of it stays one.
+The schedule recognises a transposition by its layout: the columns of the result are contiguous in the memory
+that it reads.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from rewrites import lowering as low
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.types import shape
+from strategies.complete import complete
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, prints_as_call, seq
-from strategies.finished import finished
 from strategies.memory_bound.blocks import Block, refuse
 from strategies.places import arguments, in_inputs, mapped
 
 
 @prints_as_call
 def transposition(tile: int = 64, threads: int = 256, vector: int = 4, padding: int = 1) -> Strategy:
-    """A matrix that is read along its columns, by tiles in shared memory: one a block.
+    """Transposes a matrix by tiles in shared memory, one for each block.
 
-    vector:  so many neighbours a thread moves at once, from and to global memory
-    padding: elements more in a row of a tile, so that a column of it is in different banks
+    vector:  adjacent elements that a thread moves at once, from and to global memory
+    padding: extra elements in a row of a tile, so that its columns are in different banks
     Fails by name where tiles do not divide the matrix, or the threads a tile.
     """
     block = Block(threads, vector, strategy="transposition")
@@ -34,10 +34,10 @@ def transposition(tile: int = 64, threads: int = 256, vector: int = 4, padding: 
     def chosen(term: Expr) -> Rewrite:
         known = contiguity_of(term, {})
         if not isinstance(known, Contiguity) or known.dimensions != (True, False):
-            return refuse("transposition", "expected a matrix whose columns lie side by side in memory")
+            return refuse("transposition", "expected a matrix whose columns are contiguous in memory")
         return tiled(tile, tile, through_shared(tile, block, padding))
 
-    return FunctionStrategy("transposition", finished(in_inputs(depending(chosen))))
+    return FunctionStrategy("transposition", complete(in_inputs(depending(chosen))))
 
 
 @prints_as_call

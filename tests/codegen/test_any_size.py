@@ -152,7 +152,7 @@ def test_zeros_inside_of_an_array_are_no_box() -> None:
     schedule: Rewrite = tensor_core(**GROUPS)
     result = schedule(program(text))
     assert isinstance(result, Failure)
-    assert re.search("zeros are read for some elements inside of `[AB]`", result.reason)
+    assert re.search("zeros are read for some elements inside `[AB]`", result.reason)
 
 
 def test_ones_behind_the_end_are_no_box() -> None:

@@ -16,7 +16,7 @@ from codegen.ir.imperative import Level, Scope
 from codegen.ir.kernel import Kernel
 from codegen.ir.launch import Launch
 from codegen.passes.allocate import Region, regions
-from codegen.passes.analysis.dependences import Loop, Use, meeting
+from codegen.passes.analysis.dependences import Loop, Use, sync_scope
 from codegen.passes.barriers import insert_barriers
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, evaluate, quotient, remainder, variable
@@ -182,7 +182,7 @@ def test_a_ring_does_not_keep_warps_apart(slots: int, ahead: int) -> None:
     with pytest.raises(TranslationError) as refused:
         inserted(i.ParallelFor(Level.WARP, 0, "w", constant(2), inner), Launch(block=(64, 1, 1)))
     assert refused.value.code == "R0718"
-    assert refused.value.message == "warps would have to wait for each other inside of mapWarp, for `tile`"
+    assert refused.value.message == "warps would have to synchronise inside mapWarp because of `tile`"
     alone = i.ParallelFor(Level.WARP, 0, "w", constant(1), inner)
     assert of_scope(inserted(alone, Launch(block=(32, 1, 1))), Scope.BLOCK) == 0
 
@@ -239,7 +239,7 @@ def test_no_barrier_is_left_out_where_threads_meet() -> None:
     def check(drawn: tuple[list[Nat], bool, list[Nat]]) -> None:
         first, same, other = drawn
         second = first if same else other[: len(first)]
-        scope = meeting(use(first, True), use(second, False), False, Launch(block=(THREADS, 1, 1)))
+        scope = sync_scope(use(first, True), use(second, False), False, Launch(block=(THREADS, 1, 1)))
         writers, readers = places(first), places(second)
         pairs = [
             (w, r) for place in writers for w in writers[place] for r in readers.get(place, ()) if w != r

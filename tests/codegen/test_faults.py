@@ -231,7 +231,7 @@ def without_the_loop_back(patch: pytest.MonkeyPatch) -> None:
         body, after = self.go(loop.body, before)
         return replace(loop, body=body), after
 
-    patch.setattr(barriers._Inserting, "_loop", faulty)
+    patch.setattr(barriers._Inserter, "_loop", faulty)
 
 
 def mma_of(order: tuple[int, int, int]) -> Patch:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from kernels import program
+from strategies.tensor_core import tensor_core
 
 from codegen import pipeline
 from codegen.ir import imperative as i
@@ -19,7 +20,6 @@ from rewrites.result import Success
 from rise.errors import RiseError
 from rise.nat import constant, variable
 from rise.types import F32, I32, Array, Space
-from strategies.tensor_core import tensor_core
 
 PRODUCT = """fun((A: 64.96.f16, B: 48.96.f16) => A |> map(fun(r => B |> map(fun(c =>
   zip(r)(c) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))))))"""
@@ -90,8 +90,8 @@ WRONG = {
         i.sequence(shared(i.Skip()), loop(i.Assign(at("tile", "k"), ZERO))),
         "`tile` is not in scope",
     ),
-    "an index that hides another": (loop(loop(i.Assign(at("ys", "k"), ZERO))), "hides another `k`"),
-    "a buffer that hides another": (shared(shared(i.Skip())), "hides another `tile`"),
+    "an index that shadows another": (loop(loop(i.Assign(at("ys", "k"), ZERO))), "shadows another `k`"),
+    "a buffer that shadows another": (shared(shared(i.Skip())), "shadows another `tile`"),
     "too many indices": (loop(loop(i.Assign(at("ys", "k", "j"), ZERO), "j")), "has 2 indices"),
     "another element type": (
         loop(i.Assign(i.Access("ys", (variable("k"),), I32), ZERO)),

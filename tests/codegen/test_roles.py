@@ -206,10 +206,10 @@ def test_turns_are_at_what_is_loaded_for_those_who_compute() -> None:
     pipeline = i.WarpSpecialise(i.Skip(), i.Skip(), i.Skip(), 1, 1, "turn")
 
     def dealt(groups: int) -> i.Command:
-        return i.ParallelFor(i.Level.WARPGROUP, 0, "g", constant(groups), pipeline, turn="t")
+        return i.ParallelFor(i.Level.WARPGROUP, 0, "g", constant(groups), pipeline, execution="t")
 
     for parts in ((dealt(2), pipeline), (dealt(2), dealt(3))):
-        with pytest.raises(TranslationError, match="warpgroups do this in turn, and not all") as caught:
+        with pytest.raises(TranslationError, match="warpgroups alternate here, but not in all") as caught:
             split_roles(i.Function("f", (), (), i.sequence(*parts)))
         assert caught.value.code == "R0734"
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from rise.source import Source, Span
 from rise.syntax import surface as s
+from rise.syntax.definitions import curried
 
 HERE = Span(Source("generated", ""), 1, 1, 1, 1)
 NAMES = st.sampled_from(["x", "xs", "f", "map", "n", "letter", "f32", "Local", "x_1", "_"])
@@ -51,13 +52,6 @@ NUMBERS = st.one_of(
 )
 
 
-def functions(body):
-    def made(patterns, grouped, inside):
-        return s.Function(patterns, grouped and len(patterns) > 1, inside, HERE)
-
-    return st.builds(made, some(PATTERNS), st.booleans(), body)
-
-
 def expressions(inner):
     texts = here(s.Text, st.sampled_from(["", "__expf", "return a + b; // no comment"]))
     operators = here(s.Operator, OPERATORS)
@@ -70,7 +64,7 @@ def expressions(inner):
         st.builds(lambda f, x: s.Call(f, (x,), HERE, piped=True), inner, inner),
         here(s.Compose, inner, inner),
         here(s.Tuple, inner, inner),
-        functions(inner),
+        here(s.Function, some(PATTERNS), inner),
         here(s.DependentFunction, KINDED, inner),
         here(s.NatLambda, NAMES, TYPES),
         here(s.Let, PATTERNS, inner, inner),
@@ -90,8 +84,9 @@ EXPRESSIONS = st.recursive(
 )
 
 DEFINITIONS = st.builds(
-    lambda name, annotation, body: s.DefinitionSyntax(name, annotation, body, HERE, HERE),
+    lambda *parts: curried(s.DefinitionSyntax(*parts, HERE, HERE)),
     NAMES,
+    st.one_of(st.just(()), KINDED),
     st.one_of(st.none(), TYPES),
     EXPRESSIONS,
 )
@@ -117,7 +112,7 @@ PLACES = [
     lambda e: s.Compose(X, e, HERE),
     lambda e: s.Tuple(e, X, HERE),
     lambda e: s.Tuple(X, e, HERE),
-    lambda e: s.Function((PATTERN,), False, e, HERE),
+    lambda e: s.Function((PATTERN,), e, HERE),
     lambda e: s.DependentFunction((KINDED_NAME,), e, HERE),
     lambda e: s.Let(PATTERN, e, X, HERE),
     lambda e: s.Let(PATTERN, X, e, HERE),

@@ -294,7 +294,7 @@ def test_two_sizes_are_told_what_would_make_them_equal(left: str, right: str, hi
 
 
 REPAIRS = {
-    "fun(xs: 4.f32 => map(xs)(fun(x => x + 1)))": "did you mean `map(fun(…), xs)`?",
+    "fun(xs: 4.f32 => map(xs)(fun(x => x + 1)))": "did you mean `map(x => …, xs)`?",
     "fun((f: f32 -> f32, xs: 4.f32) => f(xs))": "did you mean `map(f)(xs)`?",
     "fun((f: f32 -> f32, xs: 4.f32) => xs |> f)": "did you mean `map(f)(xs)`?",
     "fun((f: (f32, i32) -> f32, x: f32, y: i32) => f(x, y))": "did you mean `f((x, y))`?",

@@ -140,7 +140,7 @@ def test_while_a_program_is_traced_definitions_are_parts_of_it() -> None:
         g = rise.define(fun(lambda x: x * 2, x=f32), name="g")
         f = rise.define(lambda x: (x | g >> g) + g(3), name="f")
     """)["f"]
-    assert repr(found) == "def f = fun((x: f32) => (x |> fun(x_1 => g(g(x_1)))) + g(3.0))"
+    assert repr(found) == "def f(x: f32) = (x |> (x_1 => g(g(x_1)))) + g(3.0)"
 
 
 def test_definitions_are_parts_of_others() -> None:
@@ -215,7 +215,7 @@ def test_a_traced_value_shows_as_the_text_of_a_program() -> None:
     assert repr(n // 2 + 1) == "n / 2 + 1"
     assert repr(ops.Array[n, ops.f32]) == "Array[n, f32]"
     assert repr(ops.Function[ops.f32, ops.f32]) == "f32 -> f32"
-    assert repr(ops.map(lambda x: x * 2 + 1) >> ops.join) == "map(fun(x => x * 2 + 1)) >> join"
+    assert repr(ops.map(lambda x: x * 2 + 1) >> ops.join) == "map(x => x * 2 + 1) >> join"
 
 
 def test_inputs_may_be_given_by_name(rng: np.random.Generator) -> None:

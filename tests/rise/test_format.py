@@ -170,12 +170,13 @@ COMMENTS = """\
 
 /* over
    two lines */
-def f = fun((xs: n.f32) =>  // what comes in
+def f(xs: n.f32): f32 =  // what comes in
   xs
   // first the squares
-  |> map(fun(x => x * x))  // of each
+  |> map(x =>  // an element
+    x * x)  // of each
   /* then */ |> reduce(/* sum */ +, 0)
-  |> fun(r => r * 1e-3))  // at the end
+  |> (r => r * 1e-3)  // at the end
 
 def g = 1.0  // one
 def h =
@@ -200,12 +201,22 @@ def test_comments_stay_where_they_are():
         ("def a = (x, y, z)", "def a = (x, y, z)\n"),
         ("def a = x && y || z", "def a = (x && y) || z\n"),
         ("def a = - 1", "def a = -1\n"),
-        ("def a = fun((x)=>x)", "def a = fun(x => x)\n"),
-        ("def a = fun(x:f32=>x)", "def a = fun((x: f32) => x)\n"),
+        ("def a = fun((x)=>x)", "def a(x) = x\n"),
+        ("def a = fun(x:f32=>x)", "def a(x: f32) = x\n"),
         (
             "def a = depFun(n:Nat=>fun(x:(n+1).f32=>x))",
-            "def a = depFun((n: Nat) => fun((x: (n + 1).f32) => x))\n",
+            "def a(n: Nat)(x: (n + 1).f32) = x\n",
         ),
+        ("def a = f(fun(x, y => x), fun((x, y) => x))", "def a = f(x => y => x, (x, y) => x)\n"),
+        ("def a: (s, t) -> u = fun((x, y) => x)", "def a: (s, t) -> u = (x, y) => x\n"),
+        ("def a: {n: Nat} -> n.f32 -> f32 = fun(x => x)", "def a{n: Nat}(x: n.f32): f32 = x\n"),
+        ("def a: s -> t = fun((x: s) => x)", "def a: s -> t = (x: s) => x\n"),
+        ("def a: s -> t -> u = fun(x, (y, z) => x)", "def a(x: s): t -> u = ((y, z)) => x\n"),
+        ("def a = fun((x: s) => x: t)", "def a(x: s) = x: t\n"),
+        ("def a = fun(x => x: t)", "def a(x): t = x\n"),
+        ("def a = x |> fun(y => y) |> fun((y: t) => y)", "def a = x |> (y => y) |> ((y: t) => y)\n"),
+        ("def a = f(depFun((n: Nat) => fun((x: n.t) => x)))", "def a = f((n: Nat) => (x: n.t) => x)\n"),
+        ("def a(x: s)(y: t): u = x", "def a(x: s, y: t): u = x\n"),
         ("def a: f32 =\n\n  1", "def a: f32 =\n  1\n"),
         ('import   "x.rise"\n\n\n// end', 'import "x.rise"\n\n// end\n'),
         ("", ""),
@@ -222,12 +233,11 @@ def test_layout(text, result):
 
 
 def test_chains_are_broken_a_step_a_line():
-    steps = " |> map(fun(x => x + 1))" * 5
+    steps = " |> map(fun(x => x + 1))" * 6
     assert formatted(f"def a = fun(xs => xs{steps})").splitlines() == [
-        "def a = fun(xs =>",
+        "def a(xs) =",
         "  xs",
-        *["  |> map(fun(x => x + 1))"] * 4,
-        "  |> map(fun(x => x + 1)))",
+        *["  |> map(x => x + 1)"] * 6,
     ]
     names = " >> ".join(["aLongNameOfAFunction"] * 6)
     assert len(formatted(f"def a = {names}").splitlines()) == 7

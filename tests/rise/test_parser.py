@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from rise.errors import ParseError, ScopeError
+from rise.errors import ParseError, RiseError, ScopeError
 from rise.source import Source
 from rise.syntax import parser
 from rise.syntax.parser import parse_expression, parse_file, parse_scheme, parse_type
@@ -84,15 +84,16 @@ def test_high_level_gemm_parses_as_printed():
     assert [p.name for p in program.parameters] == ["m", "n", "k"]
     assert isinstance(program.body, Function)
     assert [p.name for p in program.body.parameters] == ["A", "B", "C", "alpha", "beta"]
-    assert program.body.grouped
 
 
 def test_low_level_gemm_parses_as_printed():
     program = expression(LOW_LEVEL_GEMM)
     assert isinstance(program, DependentFunction)
-    assert isinstance(program.body, Function)
-    assert len(program.body.parameters) == 5
-    assert not program.body.grouped
+    function = program.body
+    for name in ("A", "B", "C", "alpha", "beta"):
+        assert isinstance(function, Function)
+        assert [p.name for p in function.parameters] == [name]
+        function = function.body
 
 
 def test_the_tile_product_parses_as_printed():
@@ -148,6 +149,30 @@ def applications(node):
         ("fun((x: f32) => x)", "fun(x: f32 => x)"),
         ("fun((a, b, c), d => a)", "fun((a, (b, c)), d => a)"),
         ("depFun(n: Nat => n)", "depFun((n: Nat) => n)"),
+        ("x => x", "fun(x => x)"),
+        ("(x) => x", "fun(x => x)"),
+        ("((x)) => x", "fun(x => x)"),
+        ("(x: n.f32) => x", "fun(x: n.f32 => x)"),
+        ("(x, y) => x", "fun((x, y) => x)"),
+        ("x => y => x", "fun(x, y => x)"),
+        ("x => y => x", "fun(x => fun(y => x))"),
+        ("((x, y)) => x", "fun(((x, y)) => x)"),
+        ("((x, y), z) => x", "fun(((x, y), z) => x)"),
+        ("((x, y)) => z => x", "fun((x, y), z => x)"),
+        ("(x: f32, (y: i32, z)) => x", "fun((x: f32, (y: i32, z)) => x)"),
+        ("(f: f32 -> f32) => f", "fun((f: f32 -> f32) => f)"),
+        ("(n: Nat, t: DataType) => n", "depFun((n: Nat, t: DataType) => n)"),
+        ("(n: Nat, x, y) => x", "depFun((n: Nat) => fun((x, y) => x))"),
+        ("(x, y, n: Nat, z) => x", "fun((x, y) => depFun((n: Nat) => fun(z => x)))"),
+        ("xs |> map(x => x |> f) |> g", "xs |> map(fun(x => x |> f)) |> g"),
+        ("x => let y = x in y |> f", "fun(x => let y = x in (y |> f))"),
+        ("let x = a in y => x", "let x = a in fun(y => x)"),
+        ("reduce((a, b) => a + b, 0)", "reduce(fun((a, b) => a + b), 0)"),
+        ("x |> (y => y + 1)", "x |> fun(y => y + 1)"),
+        ("(x => x)(1)", "fun(x => x)(1)"),
+        ("(x => x) >> f", "fun(x => x) >> f"),
+        ("(x => x, y => y)", "(fun(x => x), fun(y => y))"),
+        ("a => b >> c", "fun(a => b >> c)"),
         ("let x = a in x |> f", "let x = a in (x |> f)"),
         ("a /* one\ntwo */ + // three\n b", "a+b"),
         ("x: f32 |> f", "(x: f32) |> f"),
@@ -157,6 +182,57 @@ def applications(node):
 )
 def test_means_the_same(left, right):
     assert meaning(expression(left)) == meaning(expression(right))
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ("(x) = x", "= fun(x => x)"),
+        ("(x, y) = x", "= fun(x, y => x)"),
+        ("(x)(y) = x", "= fun(x, y => x)"),
+        ("(x)(y) = x", "= fun((x, y) => x)"),
+        (" = x => y => x", "= fun((x, y) => x)"),
+        (" = (x, y) => x", "= fun((x, y) => x)"),
+        ("((x, y)) = x", "= fun(((x, y)) => x)"),
+        ("((x, y), z) = x", "= fun(((x, y), z) => x)"),
+        ("(x: s, y: t) = x", "= fun((x: s, y: t) => x)"),
+        ("(x: s, y: t): u = x", ": s -> t -> u = fun((x, y) => x)"),
+        ("(x: s): t -> u = f", ": s -> t -> u = fun(x => f)"),
+        ("(x: s): t -> u -> v = (y, z) => x", ": s -> t -> u -> v = fun((x, y, z) => x)"),
+        ("(x: s): t -> u = (y, z) => x", ": s -> t -> u = fun(x => fun((y, z) => x))"),
+        ("(x, y: t): u = x", "= fun(x, y: t => (x): u)"),
+        ("((x: s, y: t)): u = x", "= fun(((x: s, y: t)) => (x): u)"),
+        ("(n: Nat) = n", "= depFun((n: Nat) => n)"),
+        (
+            "(n: Nat, t: DataType)(x: n.t): t = x",
+            ": (n: Nat, t: DataType) -> n.t -> t = depFun((n: Nat, t: DataType) => fun(x => x))",
+        ),
+        ("(n: Nat, x: n.f32): f32 = x", ": (n: Nat) -> n.f32 -> f32 = depFun((n: Nat) => fun(x => x))"),
+        ("(f: s -> t)(n: Nat): u = f", ": (s -> t) -> (n: Nat) -> u = fun(f => depFun((n: Nat) => f))"),
+        ("{n: Nat}: n.f32 = f", ": {n: Nat} -> n.f32 = f"),
+        ("{n: Nat, t: DataType}(xs: n.t): t = f", ": {n: Nat} -> {t: DataType} -> n.t -> t = fun(xs => f)"),
+        (
+            "{n: Nat}(m: Nat)(xs: n.f32): m.f32 = f",
+            ": {n: Nat} -> (m: Nat) -> n.f32 -> m.f32 = depFun((m: Nat) => fun(xs => f))",
+        ),
+        (
+            "{k: FragmKind, a: AddressSpace}(x: t): t = x",
+            ": {k: FragmKind, a: AddressSpace} -> t -> t = fun(x => x)",
+        ),
+        (
+            "(g: Nat2Nat, l: Layout): t = x",
+            ": (g: Nat2Nat, l: Layout) -> t = depFun((g: Nat2Nat, l: Layout) => x)",
+        ),
+    ],
+)
+def test_a_definition_with_parameters_means_the_same_as_one_of_a_function(short, long):
+    left, right = (parse_file(Source("test", f"def f{rest}")).definitions[0] for rest in (short, f" {long}"))
+    assert meaning(left) == meaning(right)
+
+
+def test_a_pair_that_the_type_asks_for_is_no_list_of_parameters():
+    (definition,) = parse_file(Source("test", "def f: (s, t) -> u = (x, y) => x")).definitions
+    assert len(definition.body.parameters) == 2
 
 
 @pytest.mark.parametrize(
@@ -204,15 +280,13 @@ def test_numbers(text, value):
     assert meaning(expression(text)) == ("Number", (type(value).__name__, value))
 
 
-def test_a_list_without_parentheses_is_not_grouped():
-    assert not expression("fun(x, y => x)").grouped
-    assert expression("fun((x, y) => x)").grouped
-    assert not expression("fun((x) => x)").grouped
+def test_a_list_without_parentheses_is_curried():
+    assert len(expression("fun(x, y => x)").parameters) == 1
+    assert len(expression("fun((x, y) => x)").parameters) == 2
 
 
 def test_patterns_nest():
     function = expression("fun((a, (b, c: f32)) => b)")
-    assert function.grouped
     assert isinstance(function.parameters[1], PairPattern)
 
 
@@ -325,35 +399,35 @@ hint: equality is written `==`""",
         """m.rise:1:15: error R0101: found `->`, expected `,`, `:` or `=>`
 1 | def f = fun(x -> x)
   |               ^^
-hint: a function is written `fun(x => …)`; `->` is for types""",
+hint: a function is written `x => …`; `->` is for types""",
     ),
     (
         "def f = fun(x) => x",
         """m.rise:1:14: error R0101: found `)`, expected `,` or `=>`
 1 | def f = fun(x) => x
   |              ^
-hint: a function is written `fun(x => …)`: the body stands inside the parentheses""",
+hint: a function is written `x => …`; the body of a `fun` stands inside its parentheses""",
     ),
     (
         "def f = lambda x: x",
         """m.rise:1:16: error R0101: found `x`, expected an operator, a definition or the end
 1 | def f = lambda x: x
   |                ^
-hint: a function is written `fun(x => …)`""",
+hint: a function is written `x => …`""",
     ),
     (
         "def f = \\x. x",
         """m.rise:1:9: error R0103: the character `\\` has no meaning here
 1 | def f = \\x. x
   |         ^
-hint: a function is written `fun(x => …)`""",
+hint: a function is written `x => …`""",
     ),
     (
-        "def f(x) = x",
-        """m.rise:1:6: error R0101: found `(`, expected `:` or `=`
-1 | def f(x) = x
-  |      ^
-hint: a definition has no parameters of its own: `def f = fun(x => …)`""",
+        "def f(x: f32) -> f32 = x",
+        """m.rise:1:15: error R0101: found `->`, expected `(`, `:` or `=`
+1 | def f(x: f32) -> f32 = x
+  |               ^^
+hint: the type of the result stands behind a colon: `def f(x: f32): f32 = …`""",
     ),
     (
         "def f = 1.0f",
@@ -420,6 +494,44 @@ def test_a_mistake_is_told(text, told):
     assert str(caught.value) == told
 
 
+SHORT_FORMS = [
+    ("def f(x: f32) => x", "`=` stands in front of the body; the type of a function is written `a -> b`"),
+    (
+        "def f(x: f32): f32 => x",
+        "`=` stands in front of the body; the type of a function is written `a -> b`",
+    ),
+    ("def f(x: f32 = x", "the `(` at line 1, column 6 is not closed"),
+    ("def f(x: f32, y: f32: f32 = x", "the `(` at line 1, column 6 is not closed"),
+    ("def f(f32 x) = x", "the type of a parameter stands behind a colon: `x: f32`"),
+    ("def f(n: Nat){m: Nat} = x", "inferred parameters come first: `def f{n: Nat}(xs: n.f32): f32 = …`"),
+    ("def f[n: Nat](x) = x", "inferred parameters stand in braces: `def f{n: Nat}(xs: n.f32): f32 = …`"),
+    ("def f<n>(x) = x", "inferred parameters stand in braces: `def f{n: Nat}(xs: n.f32): f32 = …`"),
+    ("def f{n}(x) = x", "each name in braces has a kind: `{n: Nat}`"),
+    ("def f x = x", "parameters stand in parentheses: `def f(x) = …`"),
+    ("def f(x) x", "a definition is written `def f = …`: its `=` is missing"),
+    ("def f: f32(x) = x", "parameters stand in front of the type: `def f{n: Nat}(xs: n.f32): f32 = …`"),
+    ("def f = map(x -> x)", "a function is written `x => …`; `->` is for types"),
+    ("def f = (x, y) -> x", "a function is written `x => …`; `->` is for types"),
+    ("def f = x: f32 => x", "a parameter with a type stands in parentheses: `(x: f32) => …`"),
+    ("def f = x |> y => y", "behind `|>` a function stands in parentheses: `|> (x => …)`"),
+    ("def f = map((a, b) a + b)", "a function is written `(x, y) => …`"),
+    ("def f = map((a, b) = a + b)", "a function is written `(x, y) => …`"),
+    ("def f = (a + b) => a", "a function is written `x => …`"),
+    ("def f = f(x) => x", "a function is written `x => …`"),
+    ("def f = x => => x", "a function is written `x => …`"),
+    ("def f = map(x => x\n\ndef g = 1", "the `(` at line 1, column 12 is not closed"),
+    ("def f = map(x => x))", "no bracket is open that this `)` could close"),
+]
+
+
+@pytest.mark.parametrize(("text", "hint"), SHORT_FORMS, ids=[text for text, _ in SHORT_FORMS])
+def test_a_mistake_in_a_short_form_has_a_hint(text, hint):
+    with pytest.raises(RiseError) as caught:
+        parse_file(Source("m.rise", text))
+    first, *_ = getattr(caught.value, "mistakes", [caught.value])
+    assert first.hint == hint
+
+
 def test_brackets_in_comments_count_for_nothing():
     with pytest.raises(ParseError, match="line 1, column 2 is not closed"):
         expression("f( /* ( */ x // (\n")
@@ -437,7 +549,7 @@ SCOPE = {"n": Kind.NAT, "elem": Kind.DATA, "a": Kind.SPACE}
             "k.f32",
             "R0202",
             "there is no size `k`",
-            "declare it: `depFun((k: Nat) => …)`, or `{k: Nat} -> …` in front of the type",
+            "declare it: `def f(k: Nat)(…) = …`, or `def f{k: Nat}(…) = …` where it is inferred",
         ),
         ("Arry[n, f32]", "R0202", "there is no type `Arry[…]`", "did you mean `Array`?"),
         ("{k: nat} -> f32", "R0202", "there is no kind `nat`", "did you mean `Nat`?"),

@@ -194,16 +194,16 @@ def test_a_member_is_one_object() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "fun(x => makeArray(3)(x, x, 1))",
-        'fun(x => foreignFunction("f", 1)(fun(y => y + 1.0), x))',
-        'fun(x => foreignFunction("f", 2, "return x1 * x2;")(fun(y, z => y * z), x, 1.0))',
-        "fun(x => x |> toMem(Shared, padded(8)))",
-        "fun(x => x |> toMem(Shared))",
-        "fun(x => x |> copyAsync(swizzled(128)))",
-        "fun(x => x |> copyAsync)",
-        "depFun((p: Nat) => fun(x => x |> toMem(Shared, padded(2*p))))",
-        "depFun((l: Layout) => fun(x => x |> toMem(Shared, l)))",
-        "depFun((a: AddressSpace) => fun(x => x |> reduceSeq(a)(+, 0)))",
+        "x => makeArray(3)(x, x, 1)",
+        'x => foreignFunction("f", 1)(y => y + 1.0, x)',
+        'x => foreignFunction("f", 2, "return x1 * x2;")((y, z) => y * z, x, 1.0)',
+        "x => x |> toMem(Shared, padded(8))",
+        "x => x |> toMem(Shared)",
+        "x => x |> copyAsync(swizzled(128))",
+        "x => x |> copyAsync",
+        "(p: Nat) => x => x |> toMem(Shared, padded(2*p))",
+        "(l: Layout) => x => x |> toMem(Shared, l)",
+        "(a: AddressSpace) => x => x |> reduceSeq(a)(+, 0)",
     ],
 )
 def test_it_prints_as_it_is_written(text: str) -> None:

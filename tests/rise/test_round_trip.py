@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paper_notation import in_paper_notation
 
 from rise.check.program import Loader, check_text
 from rise.errors import RiseError
@@ -121,10 +122,99 @@ def test_formatting_keeps_the_typed_program(text):
     assert same(check_text(format_text(Source("t", text)))["it"], check_text(text)["it"])
 
 
+# --- both notations -----------------------------------------------------------------------------
+
+
+def test_random_programs_in_both_notations_are_the_same():
+    seen: Counter[str] = Counter()
+
+    @given(programs(), WIDTHS)
+    @settings(max_examples=80)
+    def check(term, width):
+        definition = Definition("it", (), term)
+        short = format_text(Source("t", show_definition(definition, width)))
+        paper = in_paper_notation(short, width)
+        seen.update(word for word in ("=>", "fun((", "fun(") if word in paper)
+        assert same(check_text(paper)["it"], check_text(short)["it"]), paper
+        assert same(check_text(short)["it"], definition), short
+        assert same(check_text(format_text(Source("t", paper)))["it"], definition), paper
+
+    check()
+    assert min(seen.values()) > 20
+
+
+@pytest.mark.parametrize("path", [LIBRARY, ROOT / "examples" / "gemm.rise"], ids=lambda p: p.name)
+def test_the_definitions_of_an_example_in_both_notations_are_the_same(path):
+    program = check_text(path.read_text(), import_path=(path.parent,))
+    paper = check_text(in_paper_notation(path.read_text()), import_path=(path.parent,))
+    for name in program.own:
+        assert paper[name].parameters == program[name].parameters
+        assert show_definition(paper[name]) == show_definition(program[name])
+
+
+SHORT_FORMS = {
+    "sizes, then values": (
+        "def it(m: Nat, n: Nat)(A: m.n.f32, x: n.f32): m.f32 = "
+        "A |> map(row => zip(row, x) |> map((a, b) => a * b) |> reduce(+, 0))",
+        "def it: (m: Nat, n: Nat) -> m.n.f32 -> n.f32 -> m.f32 = depFun((m: Nat, n: Nat) => fun(A, x => "
+        "A |> map(fun(row => zip(row, x) |> map(fun((a, b) => a * b)) |> reduce(+, 0)))))",
+    ),
+    "inferred": (
+        "def it{n: Nat, s: DataType, t: DataType}(f: s -> t, xs: n.s): n.t = xs |> map(f)",
+        "def it: {n: Nat, s: DataType, t: DataType} -> (s -> t) -> n.s -> n.t = fun((f, xs) => xs |> map(f))",
+    ),
+    "inferred, no result": (
+        "def it{n: Nat}(xs: n.f32) = xs |> map(x => x + 1)",
+        "def it: {n: Nat} -> n.f32 -> n.f32 = fun(xs => xs |> map(fun(x => x + 1)))",
+    ),
+    "no types at all": ("def it(f, x, y) = f(x) + y", "def it = fun(f, x, y => f(x) + y)"),
+    "a pair": ("def it((a: f32, (b, c: i32))): i32 = c", "def it = fun(((a: f32, (b, c: i32))) => c)"),
+    "an address space": (
+        "def it{t: DataType}(a: AddressSpace)(x: t): t = x |> toMem(a)",
+        "def it: {t: DataType} -> (a: AddressSpace) -> t -> t = "
+        "depFun((a: AddressSpace) => fun(x => x |> toMem(a)))",
+    ),
+    "a function on sizes": (
+        "def it(n: Nat, f: Nat2Nat, g: Nat2Nat, xs: n.f32) = xs |> reorder(n)(f)(g)",
+        "def it = depFun((n: Nat, f: Nat2Nat, g: Nat2Nat) => fun(xs: n.f32 => xs |> reorder(n)(f)(g)))",
+    ),
+    "sizes among values": (
+        "def it(x: f32)(n: Nat)(xs: n.f32) = xs |> map(y => x * y)",
+        "def it = fun(x: f32 => depFun((n: Nat) => fun(xs: n.f32 => xs |> map(fun(y => x * y)))))",
+    ),
+    "a size function": (
+        "def it(xs: 8.f32) = "
+        "xs |> iterate(3)((l: Nat) => (ys: (l*2).f32) => ys |> split(2) |> map(reduce(+, 0)))",
+        "def it = fun((xs: 8.f32) => xs |> iterate(3)("
+        "depFun((l: Nat) => fun((ys: (l*2).f32) => ys |> split(2) |> map(reduce(+, 0))))))",
+    ),
+    "what is asked of a size": (
+        "def it(n: Nat)(xs: n.f32) = xs |> split(32)",
+        "def it = depFun((n: Nat) => fun((xs: n.f32) => xs |> split(32)))",
+    ),
+    "a composition": (
+        "def it(xs: 4.f32) = xs |> (map(x => x + 1) >> map((x: f32) => x * x))",
+        "def it = fun((xs: 4.f32) => xs |> map(fun(x => x + 1)) >> map(fun((x: f32) => x * x)))",
+    ),
+    "a function applied in place": (
+        "def it(x: f32) = x |> (y => y * y) |> ((z: f32) => z + x)",
+        "def it = fun((x: f32) => x |> fun(y => y * y) |> fun((z: f32) => z + x))",
+    ),
+}
+
+
+@pytest.mark.parametrize(("short", "paper"), SHORT_FORMS.values(), ids=SHORT_FORMS)
+def test_a_short_form_is_the_program_of_the_paper(short, paper):
+    one, other = check_text(short)["it"], check_text(paper)["it"]
+    assert same(one, other)
+    assert one.constraints == other.constraints
+    assert in_paper_notation(format_text(Source("t", short))).count("=>") >= paper.count("=>")
+
+
 def test_types_are_shown_only_where_they_are_needed():
     shown = show_definition(check_text(PROGRAMS["an index whose size nothing else says"])["it"])
-    assert shown == "def it: 7.i32 = generate(fun(i => indexToInt(i)))"
-    text = "def it = fun((xs: 4.f32) => generate(fun((i: Idx[4]) => xs |> idx(i))))"
+    assert shown == "def it: 7.i32 = generate(i => indexToInt(i))"
+    text = "def it(xs: 4.f32) = generate((i: Idx[4]) => xs |> idx(i))"
     assert show_definition(check_text(text)["it"]) == text.replace("(i: Idx[4])", "i")
     fragment = check_text(PROGRAMS["a fragment"])["it"]
     assert "Fragment[16, 16, 8, f32, Accum]" in show_definition(fragment)

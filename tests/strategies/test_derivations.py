@@ -73,8 +73,8 @@ def test_a_saved_derivation_can_be_read(rise: Any, file: str, tmp_path: Path) ->
     assert (found["format"], found["version"]) == (FORMAT, VERSION)
     first = found["steps"][0]
     assert (first["rule"], first["path"], first["parameters"]) == ("reduceMap", [0], {})
-    assert first["before"].startswith("xs |> map(fun(x => x * 2)) |> map(fun(x => x + 1)) |> reduce(")
-    assert first["after"].endswith("|> reduceSeq(Local)(fun(acc, x => acc + (x + 1)), 0)")
+    assert first["before"].startswith("xs |> map(x => x * 2) |> map(x => x + 1) |> reduce(")
+    assert first["after"].endswith("|> reduceSeq(Local)((acc, x) => acc + (x + 1), 0)")
 
 
 def test_replaying_does_not_use_the_strategy(rise: Any, file: str, tmp_path: Path) -> None:
@@ -109,10 +109,8 @@ def test_a_program_that_changed_too_much(rise: Any, file: str, tmp_path: Path) -
         r"program.rise:3:3: error R0607: step 2 of 2, `reduceSeqMap` at 0, no longer applies: "
         r"expected `map`, found `xs`", message[0],
     )  # fmt: skip
-    assert (
-        "note: when it was saved, the term there was `xs |> map(fun(x => x * 2)) |> reduceSeq(" in called.err
-    )
-    assert "now it is `xs |> reduceSeq(Local)(fun(acc, x => acc + x * 2), 0)`" in called.err
+    assert "note: when it was saved, the term there was `xs |> map(x => x * 2) |> reduceSeq(" in called.err
+    assert "now it is `xs |> reduceSeq(Local)((acc, x) => acc + x * 2, 0)`" in called.err
 
 
 def test_a_place_that_is_no_longer_there() -> None:

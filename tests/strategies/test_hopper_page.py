@@ -29,7 +29,7 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"persistent_blocks": 0, "cluster": 1},
         {"raster_group": 0, "persistent_blocks": 0, "cluster": 1},
     ),
-    "blocks": ({"cluster": 1}, {"persistent_blocks": 0, "cluster": 1}),
+    "persistent_blocks": ({"cluster": 1}, {"persistent_blocks": 0, "cluster": 1}),
     "cluster": ({}, {"cluster": 1}),
     "ping_pong": ({"block": (64, 128, 64), "ping_pong": 2}, {"block": (64, 128, 64)}),
     "epilogue": ({}, {"epilogue": "direct"}),

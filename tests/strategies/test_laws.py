@@ -225,16 +225,17 @@ def test_a_strategy_prints_as_an_expression_for_it() -> None:
     scope = {**vars(core), **vars(algorithmic), **vars(lowering), **vars(maps), **vars(movement)}
     fired = Counter[str]()
 
+    @settings(max_examples=settings().max_examples // 4)
     @given(integers(0, 2**32), programs(planted=planted))
     def check(seed: int, program: Expr) -> None:
         term, choose = data_flow(program), Uniform(seed)
-        for s in (random_strategy(choose, choose.below(4)), choose.pick(SIZED)):
+        for s in (random_strategy(choose, choose.below(4)), *SIZED):
             again = eval(repr(s), scope)
             assert repr(again) == repr(s)
             fired.update(same(again, s, term))
 
     check()
-    assert fired.total() >= 60, fired
+    assert fired.total() >= 25, fired
 
 
 def test_expressions_are_as_one_writes_them() -> None:

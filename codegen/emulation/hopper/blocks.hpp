@@ -1,5 +1,5 @@
-// The blocks of a cluster, which run together: the machine holds the running one's state, the
-// others' is kept here. And what threads wait for, besides barriers of the block and the warp.
+// The blocks of a cluster, which run concurrently: the machine holds the state of the running block, this
+// file that of the others, and what threads wait for besides barriers of the block and the warp.
 #pragma once
 
 #include "clocks.hpp"
@@ -19,7 +19,7 @@ struct Wait {
   const char* operation;  // of a warpgroup
 };
 
-// What the four warps of a warpgroup do together, once the last of them has arrived.
+// A collective of a warpgroup, executed once the last of its four warps has arrived.
 struct Group {
   int arrived;
   Collective perform;
@@ -28,23 +28,23 @@ struct Group {
   void* operands[threads_per_group];
 };
 
-// An mbarrier: its phase ends when no arrival and no byte is missing.
+// An mbarrier: its phase completes when no arrival and no byte is missing.
 struct Mbarrier {
   int64_t byte;
   int count, missing;
-  int64_t bytes;  // that are expected; below zero if they come before they are expected
-  int phases;     // that have ended
+  int64_t bytes;  // that are expected; negative if they arrive before they are expected
+  int phases;     // that are complete
   int initialiser;  // agent, and its clock
   int32_t initialised;
   int line;
-  bool fenced;           // seen by other blocks and by the copying unit
-  int32_t last_arrival;  // the last phase that a copy's bytes arrived in
+  bool fenced;           // visible to other blocks and to the copy engine
+  int32_t last_arrival;  // the last phase in which a copy's bytes arrived
   int last_line;
 };
 
 struct NamedBarrier {
   int arrived, count;
-  int32_t meetings;  // that are over
+  int32_t meetings;  // that are complete
 };
 
 struct Block {
@@ -61,7 +61,7 @@ struct Block {
   Mbarrier barriers[most_barriers];
   int barrier_count;
   NamedBarrier named[named_barriers];
-  int registers[most_groups];  // of a thread, by warpgroup
+  int registers[most_groups];  // per thread, by warpgroup
   int wanted[most_groups];
   int free_registers;  // of the pool, for 128 threads each
 };
@@ -183,7 +183,7 @@ RISE_CODE void meet_group(const char* operation, int line, Collective perform, v
   });
 }
 
-// --- barriers of some threads of a block ------------------------------------------------------
+// --- named barriers ---------------------------------------------------------------------------
 
 RISE_CODE void named_barrier(int number, int count, int line) {
   count_step(line);

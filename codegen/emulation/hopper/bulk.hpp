@@ -1,6 +1,6 @@
-// Bulk tensor copies. A load is checked when it is issued and arrives as late as waits allow, or by
-// seed at once, or at any time between; other copies may overtake it. A store reads its box when its
-// thread waits for that, or at once; until then nobody may write there.
+// Bulk tensor copies. A load is checked when it is issued. It completes, depending on the seed, as late as
+// waits allow, at once, or at any time between; copies may complete out of order. A store reads its box when
+// its thread waits for that, or at once; until then nobody may write there.
 #pragma once
 
 #include "tensor_map.hpp"
@@ -12,7 +12,7 @@ struct Load {
   int64_t target, barrier;  // bytes of shared memory
   unsigned blocks;          // that receive it, a bit each
   int line;
-  int phases[most_cluster];  // of the barrier in each block: ended when it was started
+  int phases[most_cluster];  // of the barrier in each block: complete when the load started
 };
 
 struct Store {
@@ -34,7 +34,7 @@ enum class Arrival { Late, AtOnce, Random };
 
 RISE_CODE Arrival arrival() { return static_cast<Arrival>(machine.seed % 3); }
 
-// The copying unit, for an mbarrier's block and on behalf of the running thread.
+// The copy engine as an agent, for an mbarrier's block and on behalf of the running thread.
 RISE_CODE Actor copying_unit(int rank, const Mbarrier& barrier, int line) {
   int issuer = running_agent(), agent = clocks.barrier(rank, number_of(rank, barrier));
   return {clocks.row(issuer), clocks.fenced(issuer), static_cast<uint16_t>(agent), barrier.phases + 1, line,
@@ -48,7 +48,7 @@ static inline void for_bytes(int64_t byte, int64_t count, Memory& memory, Check 
     check(i * memory.granule, cells[i]);
 }
 
-// Every element's cells in global memory, of those inside of the tensor.
+// Visits the cells in global memory of every element that is inside the tensor.
 template <class Check>
 static inline void for_elements(const Box& box, Check check) {
   Memory& memory = *box.map.memory;
@@ -68,7 +68,7 @@ RISE_CODE void start_arrival(const Actor& unit, int64_t target, int64_t bytes, M
   });
 }
 
-// Puts the bytes of a load into one block's shared memory.
+// Writes the bytes of a load into one block's shared memory.
 RISE_CODE void arrive_in(const Load& load, int rank) {
   Memory& shared = shared_of(rank);
   const Mbarrier& barrier = blocks[rank].barriers[find_barrier(rank, load.barrier)];
@@ -146,7 +146,7 @@ RISE_CODE Actor storing_unit(int line) {
           issuer};
 }
 
-// The store has read its box: what it writes is not yet to be seen by anyone.
+// The store has read its box: its writes are not yet visible to anyone.
 RISE_CODE void read_box(Store& store, const Actor& actor) {
   if (store.read) return;
   store.read = true;
@@ -205,10 +205,10 @@ static inline void bulk_store(const Box& box, int rank, const Pointer<T>& source
   stores[stores_under_way++] = {box, byte, machine.current, block_rank, line, group, false};
 }
 
-// Puts the stores that the thread issued since the last commit into a group.
+// Makes the stores that the thread issued since the last commit a commit group.
 RISE_CODE void bulk_commit() { store_groups[block_rank][machine.current]++; }
 
-// Waits until all but the last groups of the thread have read their boxes or, if `whole`, are done.
+// Waits until all but `pending` groups of the thread have read their boxes or, if `whole`, are complete.
 RISE_CODE void wait_for_stores(unsigned pending, bool whole, int line) {
   count_step(line);
   Actor actor = storing_unit(line);
@@ -227,7 +227,7 @@ RISE_CODE void wait_for_stores(unsigned pending, bool whole, int line) {
   stores_under_way = left;
 }
 
-// A block's shared memory has to last until its stores have read it.
+// A block must not exit before its stores have read its shared memory.
 RISE_CODE void check_stores_at_end() {
   for (int i = 0; i < stores_under_way; i++)
     if (!stores[i].read)

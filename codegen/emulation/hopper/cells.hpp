@@ -1,5 +1,5 @@
-// The state of memory under vector clocks: who wrote and who read each element last, whether that
-// is ordered before an access, and whether an asynchronous unit is at work on it.
+// The state of memory under vector clocks: the last writer and readers of each element, whether an access
+// is ordered after them, and whether an asynchronous unit is using it.
 #pragma once
 
 #include "blocks.hpp"
@@ -35,7 +35,7 @@ struct Cell {
   uint8_t layout;                  // shared memory: the swizzle that a bulk copy wrote it with
 };
 
-// Who accesses: what it knows, and as whom the access is remembered.
+// Who accesses: its clocks, and the agent under which the access is recorded.
 struct Actor {
   const int32_t* known;
   const int32_t* fenced;  // null for ordinary accesses
@@ -104,7 +104,7 @@ __attribute__((noinline, cold)) RISE_CODE void unordered(const Actor& actor, con
   bool same_block = other.agent < clocks.blocks * clocks.threads &&
                     actor.agent / clocks.threads == other.agent / clocks.threads;
   RISE_FAULT(memory.shared || same_block ? RaceInBlock : RaceBetweenBlocks, actor.line,
-             "race: %s %s %s, which %s %s (line %d) with nothing that orders the two between",
+             "race: %s %s %s, which %s %s (line %d), and nothing orders the two",
              agent_name(actor.issuer).characters, verb, where(memory, byte).characters,
              agent_name(other.agent).characters, other_verb, other.line);
 }
@@ -124,7 +124,7 @@ RISE_CODE void check_write_before(const Actor& actor, const Memory& memory, int6
                                       const Cell& cell, const char* verb) {
   if (cell.arriving && cell.write_turn == turn)
     RISE_FAULT(CopyUnderWay, actor.line,
-               "%s %s %s while a bulk copy (line %d) that works on it is under way",
+               "%s %s %s while a bulk copy (line %d) of it is under way",
                agent_name(actor.issuer).characters, verb, where(memory, byte).characters, cell.write.line);
   if (memory.shadow[byte / memory.granule].write.under_way)
     RISE_FAULT(CopyUnderWay, actor.line, "%s %s %s while a copy_async into it is under way",

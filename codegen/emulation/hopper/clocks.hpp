@@ -1,8 +1,7 @@
-// What each thread knows of the others: vector clocks. Threads, warpgroups (as the ones who do
-// products), mbarriers (as the ones who let copies arrive) and named barriers are agents; every agent
-// counts its deeds, which for a barrier are the phases that ended, and each thread knows how far it has
-// seen every agent get. A deed is ordered before a thread's next one if the thread has seen its agent
-// get at least as far.
+// Vector clocks: what each thread knows of the others. Threads, warpgroups (which execute wgmmas), mbarriers
+// (which complete copies) and named barriers are agents; every agent counts its events, which for a barrier
+// are completed phases, and each thread knows up to which event it has seen every agent. An event is ordered
+// before a thread's next one if the thread has seen its agent at least up to that event.
 #pragma once
 
 #include "../launch.hpp"
@@ -15,7 +14,7 @@ constexpr int named_barriers = 16;
 
 typedef int32_t Lanes __attribute__((vector_size(32)));  // 8 clocks
 
-// A row has a half that is seen, and a half of it that is seen by the asynchronous units, too.
+// A row has two halves: what the thread has seen, and the part of it visible to asynchronous units.
 struct Clocks {
   int threads, groups, blocks;  // threads and groups of a block
   int agents;                   // of the cluster, rounded up to whole vectors
@@ -58,7 +57,7 @@ RISE_CODE void start_clocks() {
   clocks.version++;
 }
 
-// Rows that are no thread's: what an mbarrier gathers in this phase, and had at the end of the last.
+// Rows of mbarriers: what they gather in this phase, and what they had at the end of the last one.
 RISE_CODE int32_t* gathered(int rank, int number) {
   return clocks.row(clocks.blocks * clocks.threads + 2 * (rank * most_barriers + number));
 }
@@ -81,7 +80,7 @@ RISE_CODE void learn(int32_t* row, const int32_t* other) {
   clocks.version++;
 }
 
-// Passes on which phases have ended, and nothing of what threads did.
+// Passes on which phases are complete, and no events of threads.
 RISE_CODE void learn_phases(int32_t* row, const int32_t* other) {
   for (int agent = clocks.barrier(0, 0); agent < clocks.agents; agent++)
     row[agent] = row[agent] > other[agent] ? row[agent] : other[agent];
@@ -99,13 +98,13 @@ RISE_CODE void copy_row(int32_t* row, const int32_t* other) {
   __builtin_memcpy(row, other, sizeof(int32_t) * static_cast<size_t>(clocks.row_length()));
 }
 
-// A thread passes on all that it knows and did; what it does from now on is new.
+// Release: a thread passes on all that it knows and did; its later events are new.
 RISE_CODE void release(int agent, int32_t* into) {
   learn(into, clocks.row(agent));
   clocks.row(agent)[agent]++;
 }
 
-// Threads meet: each then knows what any of them knew.
+// A barrier: each thread then knows what any of them knew.
 RISE_CODE void meet_clocks(const int* agents, int count) {
   int32_t* all = spare_row();
   copy_row(all, clocks.row(agents[0]));
@@ -118,7 +117,7 @@ RISE_CODE void meet_clocks(const int* agents, int count) {
   clocks.version++;
 }
 
-// What a thread has done so far is from now on seen by the asynchronous units.
+// A proxy fence: the thread's events so far become visible to the asynchronous units.
 RISE_CODE void fence_clocks(int agent) {
   __builtin_memcpy(clocks.fenced(agent), clocks.row(agent),
                    sizeof(int32_t) * static_cast<size_t>(clocks.agents));

@@ -1,4 +1,4 @@
-// Runs the blocks of a cluster together, copies and all, and checks how they end.
+// Runs the blocks of a cluster concurrently, with their copies, and checks how they end.
 #pragma once
 
 #include "deadlock.hpp"
@@ -11,7 +11,7 @@ RISE_STATE int at_cluster_barrier;
 
 RISE_CODE int cluster_rank() { return block_rank; }
 
-// Waits for all threads of the cluster; those that have returned are not waited for.
+// Waits for all threads of the cluster that have not returned.
 RISE_CODE void cluster_sync(int line = __builtin_LINE()) {
   count_step(line);
   at_cluster_barrier++;
@@ -54,7 +54,7 @@ RISE_CODE void start_in_cluster(int rank, unsigned number) {
   prepare_registers(block, machine.count);
 }
 
-// The blocks of the cluster at a place of the grid of clusters.
+// The blocks of the cluster at a position in the grid of clusters.
 RISE_CODE void start_cluster(const dim3& cluster, const uint3& at) {
   turn++;
   start_clocks();
@@ -70,7 +70,7 @@ RISE_CODE void start_cluster(const dim3& cluster, const uint3& at) {
   }
 }
 
-// Lets every thread of a block that can go on do so, once. Returns whether there was one.
+// Runs every runnable thread of a block once. Returns whether there was one.
 RISE_CODE bool run_round(int rank) {
   Machine& m = machine;
   enter_block(rank);
@@ -92,7 +92,7 @@ RISE_CODE bool all_finished() {
   return true;
 }
 
-// What happens besides the threads: barriers of the cluster, registers, copies.
+// Events besides the threads: barriers of the cluster, registers, copies.
 RISE_CODE bool go_on_otherwise(bool stuck) {
   bool progress = end_cluster_barrier();
   for (int rank = 0; rank < block_count; rank++) progress = grant_registers(rank) || progress;
@@ -106,7 +106,7 @@ RISE_CODE Text name_of_block(int rank) {
   return text("block (%u, %u, %u)", at.x, at.y, at.z);
 }
 
-// The furthest that threads of a block have seen an agent get.
+// The latest event of an agent that any thread of a block has seen.
 RISE_CODE int32_t seen_by_block(int rank, int agent) {
   int32_t most = 0;
   for (int thread = 0; thread < machine.count; thread++) {
@@ -116,7 +116,7 @@ RISE_CODE int32_t seen_by_block(int rank, int agent) {
   return most;
 }
 
-// Nobody may arrive at, or copy into, a block that may have ended: some thread of it has to see that.
+// Nobody may arrive at, or copy into, a block that may have exited: some thread of it has to wait for that.
 RISE_CODE void check_block_at_end(int rank) {
   for (int agent = 0; agent < block_count * machine.count; agent++)
     if (remote_arrivals[rank][agent] && seen_by_block(rank, agent) < remote_arrivals[rank][agent])
@@ -213,7 +213,7 @@ RISE_CODE void run_clusters(const Launch& launch) {
 }
 
 #ifndef RISE_DECLARED
-// Including this file is what chooses this way to run.
+// Including this file selects this way to run a grid.
 static const bool clusters_run = (run_grid = run_clusters, true);
 #endif
 

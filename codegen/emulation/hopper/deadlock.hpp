@@ -1,4 +1,4 @@
-// Who waits for what, when nobody can go on.
+// The deadlock report: which thread waits for what, when none can proceed.
 #pragma once
 
 #include "wgmma.hpp"
@@ -33,7 +33,7 @@ RISE_CODE Text reason(int rank, const Wait& wait) {
   return text("in %s", wait.operation);
 }
 
-// Appends as much as there is room for.
+// Appends as long as there is room.
 struct Message {
   char characters[480];
   size_t length;
@@ -46,12 +46,12 @@ struct Message {
   }
 };
 
-// Those waits come first that tell most.
+// The most informative waits come first.
 RISE_CODE int rank_of_wait(const Wait& wait) {
   return wait.what == Waits::Registers ? 0 : wait.what == Waits::Phase ? 1 : 2;
 }
 
-// Adds those threads of a block that wait for something of a rank; threads that wait alike at once.
+// Adds the threads of a block with waits of a certain rank; equal waits are merged.
 RISE_CODE void add_waits(Message& message, int rank, int wanted, int& line) {
   static bool told[most_threads];
   for (bool& thread : told) thread = false;

@@ -1,5 +1,5 @@
-// Kernels of a stream that overlap: until a thread has waited for the kernel before, nothing in global
-// memory is there. What the threads of a cluster have done so far is kept here.
+// Overlapping kernels of a stream: until a thread has waited for the previous kernel, it must not access
+// global memory. This file records what the threads of a cluster have done so far.
 #pragma once
 
 #include "blocks.hpp"
@@ -9,7 +9,7 @@ namespace rise_emulation {
 enum class Following : uint8_t { Nothing, Used, Awaited };
 
 RISE_STATE Following following[most_cluster * most_threads];
-RISE_STATE bool kernel_follows;  // some thread has waited: this kernel may overlap with the one before
+RISE_STATE bool kernel_follows;  // some thread has waited: this kernel may overlap with the previous one
 
 RISE_CODE void start_following() {
   __builtin_memset(following, 0, sizeof following);

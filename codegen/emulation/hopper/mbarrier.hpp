@@ -1,4 +1,4 @@
-// mbarriers: arrivals, bytes that copies bring, phases, and waiting for the end of one.
+// mbarriers: arrivals, transaction bytes of copies, phases, and waits.
 #pragma once
 
 #include "phases.hpp"
@@ -26,11 +26,11 @@ RISE_CODE void check_barrier_pointer(const Pointer<Barrier>& bar, const char* op
   Access access = bar.at(0, machine.current, line);
   if (!access.memory || !access.memory->shared || access.byte() < 0 ||
       access.byte() + access.size > access.memory->bytes)
-    RISE_FAULT(WriteOutOfBounds, line, "%s: %s uses an mbarrier outside of shared memory", operation,
+    RISE_FAULT(WriteOutOfBounds, line, "%s: %s uses an mbarrier outside shared memory", operation,
                place_name(machine.current).characters);
 }
 
-// The barrier at the same place of shared memory in a block of the cluster, ready to be used.
+// The barrier with the same address in a block of the cluster; checks that it is usable.
 RISE_CODE Mbarrier& barrier_at(const Pointer<Barrier>& bar, int rank, const char* operation,
                                    int line, bool asynchronous) {
   check_barrier_pointer(bar, operation, line);
@@ -80,7 +80,7 @@ RISE_CODE void barrier_init(Pointer<Barrier> bar, int count, int line) {
   forget_waits(block_rank, number);
 }
 
-// Makes the barriers that the thread initialised known to other blocks and the copying unit.
+// Makes the barriers that the thread initialised visible to other blocks and the copy engine.
 RISE_CODE void fence_barrier_init(int line) {
   count_step(line);
   Block& block = running_block();
@@ -103,7 +103,7 @@ RISE_CODE void end_phase_if_complete(int rank, Mbarrier& barrier, int line) {
 }
 
 RISE_CODE void too_many_bytes(const Mbarrier& barrier, int line) {
-  complain(BarrierMisuse, line, "a bulk copy brings %lld bytes more than the mbarrier at byte %lld expects",
+  complain(BarrierMisuse, line, "a bulk copy transfers %lld bytes more than the mbarrier at byte %lld expects",
            static_cast<long long>(-barrier.bytes), static_cast<long long>(barrier.byte));
 }
 
@@ -143,7 +143,7 @@ RISE_CODE void barrier_arrive_remote(Pointer<Barrier> bar, int rank, int line) {
   arrive(rank, barrier, "barrier_arrive_remote", line);
 }
 
-// Waits until the phase of that parity has ended.
+// Waits until the phase of that parity is complete.
 RISE_CODE void barrier_wait(Pointer<Barrier> bar, int parity, int line) {
   Mbarrier& barrier = barrier_at(bar, block_rank, "barrier_wait", line, false);
   if (parity != 0 && parity != 1)
@@ -156,13 +156,13 @@ RISE_CODE void barrier_wait(Pointer<Barrier> bar, int parity, int line) {
   learn(clocks.row(running_agent()), passed_on(block_rank, number));
 }
 
-// Bytes of a copy have arrived that was started in a phase. Called by the copying unit, which is no thread.
+// Bytes arrive of a copy that was started in `phase`. Called by the copy engine, which is not a thread.
 RISE_CODE void bytes_arrive(int rank, int64_t byte, int64_t bytes, int phase, int line) {
   Mbarrier& barrier = blocks[rank].barriers[find_barrier(rank, byte)];
   if (barrier.phases != phase)
     return complain(PhaseUnknown, line,
-                    "the bytes of a bulk copy come to the mbarrier at byte %lld when the phase that they are for "
-                    "has ended: it expects fewer than come", static_cast<long long>(byte));
+                    "the bytes of a bulk copy arrive at the mbarrier at byte %lld after the end of their phase: it "
+                    "expects fewer bytes than arrive", static_cast<long long>(byte));
   barrier.last_arrival = barrier.phases + 1;
   barrier.last_line = line;
   barrier.bytes -= bytes;

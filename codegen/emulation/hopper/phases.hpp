@@ -1,14 +1,14 @@
-// Which phase of an mbarrier an arrival, a wait or a copy's bytes belong to has to be the same in every
-// order of the threads. It is, if
+// The phase of an mbarrier to which an arrival, a wait or a copy's bytes belong must be the same for every
+// schedule of the threads. It is, if
 //
-//   - who arrives, or starts a copy, has seen all phases end that have ended: else, had it come earlier, it
-//     would have been counted for one of those;
-//   - a copy's bytes come in the phase that it was started in;
-//   - when a phase ends, everybody who waited for the one before it has done so already: else, had it come
-//     later, it would wait for one after.
+//   - whoever arrives, or starts a copy, has seen the end of all completed phases: otherwise, had it come
+//     earlier, it would have counted for one of those;
+//   - a copy's bytes arrive in the phase in which it was started;
+//   - when a phase completes, every thread that waited for the previous one has already done so: otherwise,
+//     had it come later, it would wait for a later phase.
 //
-// Then what orders what is the same in every order, too, and so are all races that follow from it. This is
-// why one run is enough, and why each of the three is a fault by itself.
+// Then the order of events, and so every race, is the same for every schedule. That is why one run suffices,
+// and why the violation of each of the three is a fault in itself.
 #pragma once
 
 #include "cells.hpp"
@@ -17,15 +17,15 @@ namespace rise_emulation {
 
 // A thread's last wait for an mbarrier of its block.
 struct WaitNote {
-  int phase;        // that it waits for the end of, from 1 on; -1: it never waited
+  int phase;        // whose end it waits for, from 1; -1: it never waited
   int32_t clock;    // of the thread
-  unsigned issued;  // wgmma that its warpgroup had issued
+  unsigned issued;  // wgmmas that its warpgroup had issued
 };
 
 RISE_STATE WaitNote wait_notes[most_cluster][most_barriers][most_threads];
 
-// That a wgmma is over says that all threads of its warpgroup have come to it: of the last ones, the clock
-// of the warpgroup when they were waited for.
+// The completion of a wgmma implies that all threads of its warpgroup have reached it: for the last ones, the
+// clock of the warpgroup when they were waited for.
 constexpr unsigned products_kept = 256;
 
 struct Products {
@@ -62,7 +62,7 @@ RISE_CODE void check_phase_known(int rank, int number, const char* operation, in
                known);
 }
 
-// The phase that a wait for a parity is for: one that the thread knows to have ended, or the next.
+// The phase that a wait for a parity refers to: one that the thread knows to be complete, or the next.
 RISE_CODE int awaited_phase(int rank, int number, int parity) {
   int known = ended_phases_known(rank, number);
   return (known & 1) == parity ? known + 1 : known;
@@ -81,7 +81,7 @@ RISE_CODE void note_wait(int number, int phase) {
   wait_notes[block_rank][number][machine.current] = {phase, clocks.now(running_agent()), own.issued};
 }
 
-// Whether a thread's wait is over for whoever knows what the row says.
+// Whether a thread's wait is over, to the knowledge of the row.
 RISE_CODE bool has_waited(int rank, int thread, const WaitNote& note, const int32_t* row) {
   if (row[clocks.thread(rank, thread)] >= note.clock) return true;
   int group = thread / threads_per_group;
@@ -91,7 +91,7 @@ RISE_CODE bool has_waited(int rank, int thread, const WaitNote& note, const int3
   return own.over - next >= products_kept || row[clocks.group(rank, group)] >= own.clock[next % products_kept];
 }
 
-// A phase has ended: nobody may still wait for the one before.
+// A phase is complete: nobody may still wait for the previous one.
 RISE_CODE void check_waits_over(int rank, int number, int line) {
   const Mbarrier& barrier = blocks[rank].barriers[number];
   for (int thread = 0; thread < machine.count; thread++) {
@@ -105,7 +105,7 @@ RISE_CODE void check_waits_over(int rank, int number, int line) {
   }
 }
 
-// Arrivals or bytes after the last phase are none that anybody can wait for.
+// Nobody can wait for arrivals or bytes after the last complete phase.
 RISE_CODE void check_phases_finished(int rank) {
   for (int number = 0; number < blocks[rank].barrier_count; number++) {
     const Mbarrier& barrier = blocks[rank].barriers[number];

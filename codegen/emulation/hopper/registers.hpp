@@ -1,11 +1,11 @@
-// The registers of a block are a pool, in which warpgroups give back some and take others.
+// The register pool of a block, to which warpgroups release registers and from which they take them.
 #pragma once
 
 #include "blocks.hpp"
 
 namespace rise_emulation {
 
-// What each thread has at launch: its share, in eights.
+// The registers per thread at launch: its share, a multiple of eight.
 RISE_CODE int registers_at_launch(int threads) {
   int share = 65536 / threads / 8 * 8;
   return share < 248 ? share : 248;
@@ -38,7 +38,7 @@ RISE_CODE void want_registers(void** operands, int line) {
   block.wanted[group] = count;
 }
 
-// Gives waiting warpgroups what is free by now.
+// Gives waiting warpgroups the registers that are free by now.
 RISE_CODE bool grant_registers(int rank) {
   Block& block = blocks[rank];
   bool granted = false;
@@ -58,14 +58,14 @@ RISE_CODE bool grant_registers(int rank) {
 
 template <int count>
 static inline void registers_decrease(int line = __builtin_LINE()) {
-  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256 registers, in eights");
+  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256 registers, a multiple of 8");
   int operand = count;
   meet_group("registers_decrease", line, decrease_registers, &operand);
 }
 
 template <int count>
 static inline void registers_increase(int line = __builtin_LINE()) {
-  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256 registers, in eights");
+  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256 registers, a multiple of 8");
   int operand = count;
   meet_group("registers_increase", line, want_registers, &operand);
   grant_registers(block_rank);

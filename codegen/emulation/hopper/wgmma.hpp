@@ -1,5 +1,5 @@
-// Products by a warpgroup. A wgmma is checked when it is issued, and done when it is waited for: until
-// then nobody may touch its accumulators, nor its operands in registers, nor write those in shared
+// Products by a warpgroup. A wgmma is checked when it is issued, and executed when it is waited for: until
+// then nobody may touch its accumulators or its operands in registers, or write its operands in shared
 // memory.
 #pragma once
 
@@ -10,7 +10,7 @@ struct e4m3;
 
 namespace rise_emulation {
 
-// How a type lies in memory, and the number that it is to the tensor cores.
+// The representation of a type in memory, and the number that it denotes to the tensor cores.
 template <class T>
 struct Tensor {
   using Storage = T;
@@ -52,11 +52,11 @@ constexpr bool wgmma_exists =
          : std::is_same<D, float>::value) &&
     (sizeof(typename Tensor<T>::Storage) == 2 || (a == Major::K && b == Major::K));
 
-// A wgmma under way. Where its registers are is the same in the stacks of all threads.
+// A pending wgmma. Its registers have the same offset in the stacks of all threads.
 struct Flight {
   void (*perform)(const Flight& flight, int first);
   Descriptor a, b;
-  ptrdiff_t d, registers;  // places in a stack; -1: A is in shared memory
+  ptrdiff_t d, registers;  // offsets in a stack; -1: A is in shared memory
   ptrdiff_t d_end, registers_end;
   bool scale;
   int n, line;
@@ -69,8 +69,8 @@ struct Flights {
   Flight queue[most_flights];
   int count;
   unsigned committed;
-  int32_t done;  // counts what this warpgroup, as an agent, has done
-  uint64_t version;  // of the clocks, when what all threads know was found
+  int32_t done;  // counts the events of this warpgroup as an agent
+  uint64_t version;  // of the clocks, when the common knowledge of the threads was computed
 };
 
 RISE_STATE Flights flights[most_cluster][most_groups];
@@ -93,7 +93,7 @@ RISE_CODE bool in_flight(const Flights& own, ptrdiff_t place) {
   return false;
 }
 
-// Whether a wgmma under way works on any of the bytes.
+// Whether a pending wgmma uses any of the bytes.
 RISE_CODE bool works_on(const Flights& own, ptrdiff_t place, size_t bytes) {
   ptrdiff_t end = place + static_cast<ptrdiff_t>(bytes);
   for (int i = 0; i < own.count; i++) {
@@ -130,7 +130,7 @@ RISE_CODE void hold_operand(const Operand& operand, int rows, int size, const ch
   Actor actor = tensor_cores(line);
   for_chunks(operand, rows, size, [&](int64_t address, int row, int k) {
     if (address + 16 > shared_bytes.bytes)
-      RISE_FAULT(ReadOutOfBounds, line, "wgmma reads %s, row %d, k %d at byte %lld, outside of shared memory",
+      RISE_FAULT(ReadOutOfBounds, line, "wgmma reads %s, row %d, k %d at byte %lld, outside shared memory",
                  name, row, k, static_cast<long long>(address));
     for_bytes(address, 16, shared_bytes, [&](int64_t byte, Cell& cell) {
       check_written(actor, shared_bytes, byte, cell);
@@ -138,7 +138,7 @@ RISE_CODE void hold_operand(const Operand& operand, int rows, int size, const ch
       check_write_before(actor, shared_bytes, byte, cell, "multiplies");
       if (cell.layout != unknown_layout && cell.layout != operand.span)
         RISE_FAULT(IllegalOperand, line,
-                   "the descriptor of %s says a swizzle of %d bytes, the bulk copy into byte %lld (line %d) "
+                   "the descriptor of %s has a swizzle of %d bytes, but the bulk copy into byte %lld (line %d) "
                    "had one of %d", name, operand.span, static_cast<long long>(byte), cell.write.line,
                    cell.layout);
       note_read_by(actor, cell);
@@ -189,8 +189,8 @@ static inline void hold_registers(ptrdiff_t place, int count, bool is_read, bool
     for (int i = 0; i < count; i++) {
       Mark mark = array.written[i];
       if (mark == held && !shared_with_others)
-        RISE_FAULT(RegistersInUse, line, "registers of a wgmma under way are those of another one of another "
-                   "shape, too");
+        RISE_FAULT(RegistersInUse, line, "registers of a pending wgmma are used by another one of a different "
+                   "shape");
       if (mark == now) wgmma_fence_missing("wrote registers of this wgmma", thread, line);
       if (mark == unwritten && is_read)
         RISE_FAULT(UninitialisedLocal, line, "wgmma reads register %d of %s before it is written", i,
@@ -224,7 +224,7 @@ static inline void read_registers(ptrdiff_t place, int first, typename Tensor<T>
 template <int n, class T, Major a_major, Major b_major, class D, class Accumulators, class Registers>
 static void perform_wgmma(const Flight& flight, int first) {
   using Number = typename Tensor<T>::Number;
-  // sums of whole numbers wrap where they become results
+  // sums of integers wrap when they are converted to results
   using Sum = typename std::conditional<std::is_same<Number, int>::value, int64_t, Number>::type;
   constexpr int size = sizeof(typename Tensor<T>::Storage), steps = 32 / size;
   static Number a[64 * steps], b[n * steps];
@@ -276,7 +276,7 @@ static void issue_wgmma(void** operands, int line) {
   Flights& own = own_flights();
   if (own.count == most_flights)
     RISE_FAULT(LaunchLimits, line, "more than %d wgmma of a warpgroup are under way", most_flights);
-  // registers that no wait has named may be those of a product that is over
+  // registers that no wait has named may belong to a wgmma that is complete
   bool continues = !works_on(own, issue.d, sizeof(Accumulators));
   ptrdiff_t d_end = issue.d + static_cast<ptrdiff_t>(sizeof(Accumulators)), registers_end = -1;
   for (int i = 0; i < own.count; i++)
@@ -301,18 +301,18 @@ static void issue_wgmma(void** operands, int line) {
 template <int n, class T, Major a_major = Major::K, Major b_major = Major::K, class D, int count, Fault fault>
 static inline void wgmma(LocalArray<D, count, fault>& d, Descriptor a, Descriptor b, bool scale = true,
                          int line = __builtin_LINE()) {
-  static_assert(wgmma_exists<n, T, D, a_major, b_major>, "there is no such wgmma");
+  static_assert(wgmma_exists<n, T, D, a_major, b_major>, "the hardware does not have this wgmma");
   static_assert(count == n / 2, "64 x n accumulators are n / 2 for each thread");
   Issue issue{place_in_stack(&d, machine.current), -1, a, b, scale};
   meet_group("wgmma", line, issue_wgmma<n, T, a_major, b_major, D, LocalArray<D, count, fault>, void>, &issue);
 }
 
-// A in registers: along k, as the accumulators of a product lie.
+// A in registers: along k, in the layout of accumulators.
 template <int n, class T, Major b_major = Major::K, class D, int count, Fault fault, class R, int length,
           Fault other>
 static inline void wgmma(LocalArray<D, count, fault>& d, LocalArray<R, length, other>& a, Descriptor b,
                          bool scale = true, int line = __builtin_LINE()) {
-  static_assert(wgmma_exists<n, T, D, Major::K, b_major>, "there is no such wgmma");
+  static_assert(wgmma_exists<n, T, D, Major::K, b_major>, "the hardware does not have this wgmma");
   static_assert((std::is_same<R, typename Tensor<T>::Storage>::value || std::is_same<R, T>::value) &&
                     length * sizeof(R) == 16,
                 "a thread has 16 bytes of A");
@@ -355,7 +355,7 @@ static void complete_flights(void**, int line) {
   clocks.version++;
 }
 
-// Gives registers back to the thread, if no wgmma works on them any more.
+// Returns registers to the thread, unless a pending wgmma still uses them.
 template <class Array>
 static inline void hand_back(Array& array) {
   if (in_flight(own_flights(), place_in_stack(&array, machine.current))) return;
@@ -363,14 +363,14 @@ static inline void hand_back(Array& array) {
     if (mark == held) mark = settled;
 }
 
-// Naming registers in a fence is using them.
+// Naming registers in a fence counts as a use.
 template <class Array>
 static inline void check_free(const Array& array, int line) {
   for (Mark mark : array.written)
     if (mark == held) element_is_held("names in wgmma_fence", 0, line);
 }
 
-// Orders what the threads did to the registers before the wgmma that follow.
+// Orders the threads' accesses to the registers before the following wgmmas.
 template <class... Arrays>
 static inline void wgmma_fence_of(int line, const Arrays&... arrays) {
   (check_free(arrays, line), ...);

@@ -1,4 +1,4 @@
-"""A copy in two halves: into registers early, so that memory can be waited for, and out of them late."""
+"""A copy in two halves: an early load into registers, to hide the latency of memory, and a late store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rise.types import Array, Data
 
 @dataclass(frozen=True)
 class Halves:
-    """`load` writes what a thread copies into its `registers`, `store` from there to where it belongs."""
+    """`load` copies a thread's elements into its `registers`, and `store` copies them to their target."""
 
     registers: i.Variable
     load: i.Command
@@ -20,7 +20,7 @@ class Halves:
 
 
 def halves(name: str, first: i.Command, second: i.Command) -> Halves | None:
-    """Of one copy, translated twice. None where it is more than loops around an assignment."""
+    """The halves of one copy, given its translation twice. None unless it is loops around one assignment."""
     sizes = _sizes(first)
     leaf = _leaf(first)
     if sizes is None or leaf is None:
@@ -33,7 +33,7 @@ def halves(name: str, first: i.Command, second: i.Command) -> Halves | None:
 
 
 def _sizes(command: i.Command) -> tuple[Nat, ...] | None:
-    """The extents of the sequential loops around the assignment: what one thread copies."""
+    """The extents of the sequential loops around the assignment: the elements that one thread copies."""
     match command:
         case i.For(_, size, body):
             inner = _sizes(body)

@@ -37,7 +37,7 @@ def load(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
 
 @continuing("asFragment")
 def seen(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """An operand of a warpgroup stays in shared memory: the fragment is a view of its tile."""
+    """An operand of wgmma stays in shared memory: the fragment is a view of its tile."""
     fragment = fragment_of(call.type)
     if family_of(fragment) is not Family.WGMMA or fragment.kind is FragmentKind.ACCUMULATOR:
         raise translator.unstored(call.primitive)

@@ -1,4 +1,4 @@
-"""Vectors: several elements side by side, as views; what is moved as one the pass `vectorise` decides."""
+"""Vectors: views that group adjacent elements; the pass `vectorise` decides what is moved as one."""
 
 from __future__ import annotations
 

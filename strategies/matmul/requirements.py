@@ -1,8 +1,8 @@
-"""What instructions and copies ask of a program's operands and results, said before anything is derived.
+"""What instructions and copies require of operands and results, checked before anything is derived.
 
-Where `constraints` knows parameters only, this looks at the products: how operands lie in memory, what their
-elements are, what is done with the results. A program that is no product of matrices in whole is told apart
-here, too: chains of products, operands that are sums.
+Where `constraints` knows parameters only, this looks at the products: the layout of operands, the
+types of elements, the epilogue. It also refuses programs that are more than products of matrices: chains of
+products, and operands that are sums.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from strategies.contiguity import Contiguity, Known, contiguity_of
 from strategies.core import FunctionStrategy, Strategy, prints_as_call
 from strategies.matmul import constraints
 from strategies.matmul.constraints import Schedule
-from strategies.matmul.products import is_product, length, operands
+from strategies.matmul.products import Product, is_product, operands
 from strategies.matmul.rounding import row_of
-from strategies.matmul.staging import WIDEST, Copies
+from strategies.matmul.staging import WIDEST, TileCopy
 from strategies.places import outermost_part
 
 ORDINAL = ("first", "second")
 WMMA_START, WMMA_ROWS = 32, 16  # bytes that tiles start at, and that their rows are apart, multiples of
 AT_ONCE = (4, 8, 16)  # bytes that an asynchronous copy moves
 LARGEST_BOX = 256  # rows that the copying unit brings at once
-# views through which a tile is no box of an array
+# views through which a tile is not a box of an array
 SCATTERED = frozenset({"slide", "gather", "reorder", "concat", "padClamp", "makeArray", "scatter"})
 
 
@@ -51,7 +51,7 @@ class Subject:
 
     term: Expr
     schedule: Schedule
-    copies: Copies | None
+    copies: TileCopy | None
 
     @property
     def products(self) -> list[Expr]:
@@ -69,8 +69,8 @@ class Subject:
 
 
 @prints_as_call
-def met(schedule: Schedule, copies: Copies | None, checks: tuple[Check, ...]) -> Strategy:
-    """Nothing, where all demands are met; else a failure with the first one that is not."""
+def fulfils(schedule: Schedule, copies: TileCopy | None, checks: tuple[Check, ...]) -> Strategy:
+    """id where the program fulfils all requirements; else a failure with the first that it violates."""
 
     def run(term: Expr) -> Result:
         subject = Subject(term, schedule, copies)
@@ -79,7 +79,7 @@ def met(schedule: Schedule, copies: Copies | None, checks: tuple[Check, ...]) ->
                 return Failure("tensor_core", term, found.reason, part=found.part, hint=found.hint)
         return Success(term)
 
-    return FunctionStrategy("demands", run)
+    return FunctionStrategy("requirements", run)
 
 
 # --- which programs ---------------------------------------------------------------------------------------
@@ -88,17 +88,16 @@ def met(schedule: Schedule, copies: Copies | None, checks: tuple[Check, ...]) ->
 def sums(s: Subject) -> Iterator[Refusal]:
     """What is under two maps is a sum."""
     for product in s.products:
-        function, _ = call(product)[2]  # type: ignore[index]  # a product is a map
-        each, _ = call(function.body)[2]  # type: ignore[index, union-attr]  # of maps
-        operator = call(each.body)[2][0]  # type: ignore[index, union-attr]  # of reductions
+        found = Product.of(product)
+        operator = found.operator
         while isinstance(operator, Lambda):
             operator = operator.body
         applied = call(operator)
         if applied is not None and applied[0] != "add":
             yield Refusal(
-                f"a reduction by `{applied[0]}` is no product of matrices: instructions add",
+                f"a reduction by `{applied[0]}` is not a product of matrices: instructions add",
                 "use another schedule, `rise strategies`, or `default`",
-                each,
+                found.each,
             )
 
 
@@ -122,7 +121,8 @@ def single_products(s: Subject) -> Iterator[Refusal]:
         inner = outermost_part(matrix, _is_reduction)
         if inner is not None:
             yield Refusal(
-                f"the {ORDINAL[side]} operand of a product is computed by a reduction, which is no product",
+                f"the {ORDINAL[side]} operand of a product is computed by a reduction, which is not a"
+                " product",
                 "store the operand with `toMem(Global)`, or compute it before",
                 inner,
             )
@@ -134,7 +134,7 @@ def only_products(s: Subject) -> Iterator[Refusal]:
     for part in outermost_parts(s.term, _is_reduction):
         if id(part) not in products:
             yield Refusal(
-                "a reduction that is no product of matrices stays as it is, and nothing says who computes it",
+                "a reduction that is not a product of matrices is not lowered: no level computes it",
                 "reduce the stored result of the product by another program",
                 part,
             )
@@ -184,7 +184,7 @@ def tiles_aligned(s: Subject) -> Iterator[Refusal]:
         outer = s.schedule.fragment[side]
         if _across(known) and outer * size % WMMA_START and _several(s, matrix, side):
             yield _narrow(
-                f"the {ORDINAL[side]} operand, whose rows lie along {'mn'[side]},", outer, size, matrix
+                f"the {ORDINAL[side]} operand, which is contiguous along {'mn'[side]},", outer, size, matrix
             )
     columns = s.schedule.fragment[1]
     for size in sorted(_finished(s)):
@@ -245,7 +245,7 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
     if s.copies is not None:
         return
     for product in s.products:
-        k = length(product)
+        k = Product.of(product).length
         if stick_out or k is None or (k.value or 0) % (s.schedule.block[2] * s.schedule.split_k):
             yield Refusal(
                 "stages is 0: tiles stick out of the operands, and these fragments are loaded as a whole",
@@ -267,7 +267,7 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
 
 
 def vectors(s: Subject) -> Iterator[Refusal]:
-    """What a thread copies at once lies in one row of a tile, and is what an instruction can move."""
+    """A vector that a thread copies is within a row of a tile, and has a size that instructions move."""
     if s.copies is None or s.copies.bulk:
         return
     for matrix, side in s.sides:
@@ -320,7 +320,7 @@ def boxes(s: Subject) -> Iterator[Refusal]:
                 if size % width:
                     yield Refusal(
                         f"{what} {outer}: {width} does not divide {size}: rows of the {ORDINAL[side]} operand"
-                        f" lie along {outer}, not along k, and come in panels of {width}",
+                        f" are contiguous along {outer}, not along k, and are copied in panels of {width}",
                         None,
                         matrix,
                     )
@@ -335,11 +335,11 @@ def _sizes(term: Expr) -> tuple[Nat, ...]:
 
 
 def _bytes(matrix: Expr) -> int:
-    """Of an element; 1 where that is no number."""
+    """The bytes of an element; 1 where it is not a number."""
     _, element = shape(matrix.type)
     return element.bytes if isinstance(element, Scalar) else 1
 
 
 def _across(known: Known) -> bool:
-    """Whether rows of an operand lie across k in memory."""
+    """Whether an operand is contiguous across k."""
     return isinstance(known, Contiguity) and known.dimensions == (True, False)
