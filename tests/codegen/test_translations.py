@@ -12,7 +12,7 @@ from codegen.execute import available_backend
 from codegen.lower.translate import ACCEPTING, CONTINUING
 from rise.primitives.declare import REGISTRY
 
-TRANSLATIONS = Path(__file__).parents[2] / "codegen" / "primitives"
+TRANSLATIONS = Path(__file__).parents[2] / "codegen" / "lower" / "primitives"
 COPY = "mapSeq(fun(x => x))"
 SUM = "reduceSeq(Local)(fun((a, x) => a + x), 0)"
 # the levels and copies of Hopper, and what rules have to lower first
