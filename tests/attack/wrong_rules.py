@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from attack.outcome import Outcome, Verdict
 from rewrites.result import Success
 from rewrites.rule import COMPUTED, RULES, computed, rule
 from rise.check.program import Loader, Program
@@ -26,6 +25,7 @@ from rise.interpret import call
 from rise.normal import data_flow
 from strategies.core import Strategy, seq, top_down
 from strategies.registry import find
+from tests.attack.outcome import Outcome, Verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAME = "wrong"

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import program
-from test_warpgroups import DOT, SMALL, agrees, derived, product
 
 from codegen import runtime
 from codegen.emulation.emulator import Buffer, Emulation, emulate
@@ -27,6 +25,8 @@ from rise.errors import EmulationError, StrategyError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
+from tests.codegen.test_warpgroups import DOT, SMALL, agrees, derived, product
+from tests.support.kernels import program
 
 SAME = "zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0)"
 FINISHED = f"{DOT} |> fun(r => f16(max(r + b, 0.0)))"

@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from kernels import agrees, arrays, loops, lowered, parts, program
 
 from codegen.execute import available_backend
 from codegen.ir.imperative import commands
@@ -25,6 +24,7 @@ from rise.pretty import show
 from rise.testing import Choose, exact, high_level
 from rise.testing.programs import program as random_program
 from strategies.default import default
+from tests.support.kernels import agrees, arrays, loops, lowered, parts, program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import ml_dtypes
 import numpy as np
 import pytest
-from emulated import ADD, Array, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 from codegen.emulation.emulator import Buffer, Scalar, emulate
+from tests.support.emulated import ADD, Array, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 pytestmark = needs_compiler
 

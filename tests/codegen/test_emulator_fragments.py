@@ -5,7 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from emulated import Array, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
+
+from tests.support.emulated import Array, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 pytestmark = needs_compiler
 

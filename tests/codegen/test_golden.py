@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from kernels import lowered, program
-from test_indices import of_schedule, of_text
 
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
 from rewrites.result import Success
 from strategies.memory_bound.reduction import reduction
+from tests.codegen.test_indices import of_schedule, of_text
+from tests.support.kernels import lowered, program
 
 GOLDEN = Path(__file__).parent / "golden"
 LONGEST = 150

@@ -16,8 +16,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels import agrees, lowered, program
-from test_pipeline import matrix_program
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions, flatten
@@ -31,6 +29,8 @@ from rewrites.result import Success
 from rise.nat import Nat, NatLike, constant, maximum, minimum, nat, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
 from strategies.matmul.tensor_core import tensor_core
+from tests.codegen.test_pipeline import matrix_program
+from tests.support.kernels import agrees, lowered, program
 
 F32 = Scalar("f32")
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kernels import parts
 
 from codegen.execute import checked_inputs, execute
 from codegen.host.program import HostProgram
@@ -27,6 +26,7 @@ from rise.source import place
 from strategies.core import Strategy
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.kernels import parts
 
 GEMM = (Path(__file__).parents[2] / "examples" / "gemm.rise").read_text(encoding="utf-8")
 SUM = "reduceSeq(Local)(fun((s, x) => s + x), 0)"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from emulated import Array, Run, directory, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 from codegen.cuda.scalars import base, literal, operation
 from codegen.emulation.emulator import Buffer, emulate
@@ -23,6 +22,7 @@ from rise.normal import data_flow
 from rise.testing.scalars import Group, differences, groups, random_group
 from rise.types import F64, SCALARS, Vector
 from strategies.default import default
+from tests.support.emulated import Array, Run, directory, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 
 def operand(term: Expr) -> i.Expression:

@@ -22,7 +22,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
 from references import REFERENCES  # noqa: E402  # lies beside the examples, in no package
-from test_default import REFUSED  # noqa: E402
+
+from tests.codegen.test_default import REFUSED  # noqa: E402
 
 TARGETS = ("sm_75", "sm_80", "sm_90a")
 

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from kernels import agrees, arrays, kernel, loops, program
 
 from codegen.execute import available_backend
 from codegen.lower.translate import ACCEPTING, CONTINUING
 from rise.primitives.declare import REGISTRY
+from tests.support.kernels import agrees, arrays, kernel, loops, program
 
 TRANSLATIONS = Path(__file__).parents[2] / "codegen" / "lower" / "primitives"
 COPY = "mapSeq(fun(x => x))"

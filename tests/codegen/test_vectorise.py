@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kernels import agrees, kernel, program
 
 from rise.errors import TranslationError
+from tests.support.kernels import agrees, kernel, program
 
 BOTH = "|> asVector(4) |> mapGlobal(0)(fun(v => v)) |> asScalar)"
 

@@ -6,7 +6,6 @@ from math import prod
 
 import numpy as np
 import pytest
-from printed_indices import Expression, Number, WrongIndex, accesses
 
 import codegen
 from codegen.cuda.widths import Interval, interval
@@ -23,6 +22,7 @@ from rise.nat import evaluate, minimum, quotient, remainder, variable
 from rise.normal import data_flow
 from rise.types import Array
 from strategies.registry import find
+from tests.codegen.printed_indices import Expression, Number, WrongIndex, accesses
 
 PROGRAMS = """
 def increased = depFun((n: Nat) => fun((xs: n.u8) => xs |> map(fun(x => x + 1))))

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from notation import body, program, refused, the
 
 from rewrites.conditions import described
 from rewrites.library import rules
@@ -15,6 +14,7 @@ from rewrites.rule import Rule
 from rise.errors import EvaluationError
 from rise.interpret import evaluate
 from rise.testing import exact_inputs
+from tests.rewrites.notation import body, program, refused, the
 
 TILES = "fun((a: {a}, b: {b}, c: {c}) => zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
 PRODUCT = TILES + "x + (zip(r)(col) |> map(fun((p, q) => f32(p) * f32(q))) |> reduce(+, 0)))))))"

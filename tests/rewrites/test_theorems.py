@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from notation import body, program, refused, rewrites_to, the
 
 from rewrites.algorithmic import MAP_FUSION
 from rewrites.library import rules
@@ -13,6 +12,7 @@ from rise.normal import data_flow
 from rise.testing import assert_equivalent
 from strategies.core import normalize, repeat, top_down
 from strategies.places import mapped
+from tests.rewrites.notation import body, program, refused, rewrites_to, the
 
 XS = "fun(xs: 6.i32 => xs |> "
 M, N, K = "4.6.i32", "2.3.4.i32", "2.3.4.5.i32"

@@ -6,7 +6,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from schedule_programs import cut, runs_as_it_should
 
 from codegen import runtime
 from codegen.execute import execute
@@ -26,6 +25,7 @@ from strategies.memory_bound.reduction import reduction
 from strategies.memory_bound.rows import rows
 from strategies.memory_bound.stencil import stencil
 from strategies.memory_bound.transposition import transposition
+from tests.strategies.schedule_programs import cut, runs_as_it_should
 
 NEIGHBOURS = "(w |> idx2D(0, 1)) + (w |> idx2D(1, 0)) + (w |> idx2D(1, 2)) + (w |> idx2D(2, 1))"
 

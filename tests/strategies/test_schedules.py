@@ -9,7 +9,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from schedule_programs import TVM, at_size, cut, derived, matmul, nest, program, runs_as_it_should
 
 from codegen.execute import execute
 from codegen.pipeline import generate
@@ -40,6 +39,16 @@ from strategies.loops.vectorise import vectorize
 from strategies.memory_bound.reduction import reduction
 from strategies.places import in_inputs
 from strategies.registry import find
+from tests.strategies.schedule_programs import (
+    TVM,
+    at_size,
+    cut,
+    derived,
+    matmul,
+    nest,
+    program,
+    runs_as_it_should,
+)
 
 
 def failure(s: Strategy, text: str) -> str:
