@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from rise import files  # noqa: E402
-from tests.codegen.test_faults import outcomes, table  # noqa: E402  # of the tests
+from tests.codegen.kernel_faults import outcomes, table  # noqa: E402  # of the tests
 
 BEGIN, END = "<!-- kernels: begin -->", "<!-- kernels: end -->"
 DOCUMENT = ROOT / "docs" / "testing.md"

@@ -25,7 +25,7 @@ from rewrites.result import Success  # noqa: E402
 from rise.check.program import check_expression  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from strategies.matmul.tensor_core import tensor_core  # noqa: E402
-from tests.codegen.test_shipped_kernels import REFUSED, SHIPPED, SIZES, example, texts  # noqa: E402
+from tests.support.examples import REFUSED, SHIPPED, SIZES, example, texts  # noqa: E402
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")

@@ -26,6 +26,7 @@ from rise.normal import data_flow
 from strategies.core import Strategy, seq, top_down
 from strategies.registry import find
 from tests.attack.outcome import Outcome, Verdict
+from tests.support.programs import succeeded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAME = "wrong"
@@ -199,8 +200,7 @@ def checked(wrong: Wrong, seed: int = 0) -> list[Trial]:
     """What `rise derive --check` finds."""
     definition = program_of(wrong.file)[wrong.name]
     with declared(wrong) as strategy:
-        success = strategy(data_flow(specialise(definition, wrong.sizes)))
-        assert isinstance(success, Success), success.story()
+        success = succeeded(strategy(data_flow(specialise(definition, wrong.sizes))))
 
         def again(program: Expr) -> Success | None:
             result = strategy(program)

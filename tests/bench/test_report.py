@@ -27,7 +27,7 @@ from bench.table import Case, Subject
 from codegen import runtime
 from rise.errors import LaunchError, UsageError
 from tests.bench.fakes import Immediately, table
-from tests.bench.test_operations import PROGRAMS
+from tests.bench.operations import PROGRAMS
 
 
 def row(size: int, kind: str, name: str, median: float, ratio: float) -> Row:

@@ -19,8 +19,9 @@ from codegen.passes.barriers import insert_barriers
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, evaluate, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
-from tests.codegen.test_staging import derive, matrices
-from tests.support.kernels import agrees, kernel, program
+from tests.support.kernels import agrees, kernel
+from tests.support.products import derive, matrices
+from tests.support.programs import program
 
 COPY = "mapThreads(fun(x => x))"
 SHARED = f"{COPY} |> toMem(Shared)"

@@ -10,9 +10,19 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.codegen.test_emulator import CONVERT, EXPRESSIONS, REUSE
-from tests.codegen.test_emulator_fragments import EPILOGUE, LAYOUTS, MIXED, SHAPES, gemm
-from tests.support.emulated import directory, needs_compiler, text  # noqa: F401  # a fixture
+from tests.support.emulated import (  # noqa: F401  # a fixture
+    CONVERT,
+    EPILOGUE,
+    EXPRESSIONS,
+    LAYOUTS,
+    MIXED,
+    REUSE,
+    SHAPES,
+    directory,
+    gemm,
+    needs_compiler,
+    text,
+)
 
 pytestmark = needs_compiler
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rise.errors import TranslationError
-from tests.support.kernels import agrees, kernel, program
+from tests.support.kernels import agrees, kernel
+from tests.support.programs import program
 
 BOTH = "|> asVector(4) |> mapGlobal(0)(fun(v => v)) |> asScalar)"
 

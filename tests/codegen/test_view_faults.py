@@ -21,8 +21,9 @@ from codegen.lower.views import READING, WRITING, Choice
 from codegen.pipeline import generate
 from rise.errors import RiseError
 from rise.nat import constant, nat
-from tests.codegen.test_translations import PROGRAMS
-from tests.support.kernels import agrees, program
+from tests.support.kernels import agrees
+from tests.support.programs import program
+from tests.support.translations import PROGRAMS
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 

@@ -38,7 +38,7 @@ from rise.nat import (
     variable,
 )
 from rise.solve import solve
-from tests.rise.test_nat import symbolic
+from tests.rise.sizes import symbolic
 
 i, j, k, m, n = (variable(name) for name in "ijkmn")
 
