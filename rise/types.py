@@ -275,21 +275,28 @@ def map_type(
 
     `on_binder` may rename what a dependent function binds, before its result is rebuilt.
     """
+    return _Rebuild(on_nat, on_leaf, on_binder, {})(type_)
 
-    done: dict[int, Any] = {}  # by identity: what occurs twice is rebuilt once
 
-    def go(t: S, /) -> S:
-        if isinstance(t, Variable | Unknown):
-            leaf: S = on_leaf(t)
+@dataclass(frozen=True, slots=True)
+class _Rebuild:
+    """The function that `map_type` is. A nested function that calls itself would be left to the collector."""
+
+    on_nat: Callable[[Nat], Nat]
+    on_leaf: OnLeaf
+    on_binder: Callable[[Dependent], Dependent]
+    done: dict[int, Any]  # by identity: what occurs twice is rebuilt once
+
+    def __call__(self, type_: S, /) -> S:
+        if isinstance(type_, Variable | Unknown):
+            leaf: S = self.on_leaf(type_)
             return leaf
-        if not isinstance(t, Composite):
-            return t
-        new: S | None = done.get(id(t))
+        if not isinstance(type_, Composite):
+            return type_
+        new: S | None = self.done.get(id(type_))
         if new is None:
-            new = done[id(t)] = _rebuilt(t, go, on_nat, on_leaf, on_binder)
+            new = self.done[id(type_)] = _rebuilt(type_, self, self.on_nat, self.on_leaf, self.on_binder)
         return new
-
-    return go(type_)
 
 
 def _rebuilt(

@@ -80,8 +80,8 @@ COMPILE = [
 ]
 INCLUDE = ["-isystem", str(HEADERS), "-x", "c++", "-"]
 LINK = ["-shared", "-fPIC"]
-# For launches with few threads compilation dominates: without optimisation it takes a third of the time,
-# and the kernel twice its time.
+# For launches with few threads compilation dominates: it is several times as fast without optimisation,
+# and the kernel takes two to three times as long.
 FEW, FAST, SLOW = 4096, "-O1", "-O0"
 
 STEPS = "RISE_EMULATION_STEPS"  # the environment variable that limits the loop iterations of a thread

@@ -136,22 +136,23 @@ def _named(term: Expr, parameters: list[Type]) -> list[tuple[str, Type]]:
 def free_identifiers(expr: Expr) -> list[Identifier]:
     """The free identifiers of a term with their types, each name once."""
     found: dict[str, Identifier] = {}
-
-    def visit(e: Expr, bound: frozenset[str]) -> None:
-        match e:
-            case Identifier(name):
-                if name not in bound:
-                    found.setdefault(name, e)
-            case Lambda(parameter, body):
-                visit(body, bound | {parameter.name})
-            case Apply(function, argument):
-                visit(function, bound)
-                visit(argument, bound)
-            case DependentLambda(_, _, body) | DependentApply(body, _):
-                visit(body, bound)
-
-    visit(expr, frozenset())
+    _find_free(expr, frozenset(), found)
     return list(found.values())
+
+
+def _find_free(expr: Expr, bound: frozenset[str], found: dict[str, Identifier]) -> None:
+    if expr.free <= bound:
+        return
+    match expr:
+        case Identifier(name):
+            found.setdefault(name, expr)
+        case Lambda(parameter, body):
+            _find_free(body, bound | {parameter.name}, found)
+        case Apply(function, argument):
+            _find_free(function, bound, found)
+            _find_free(argument, bound, found)
+        case DependentLambda(_, _, body) | DependentApply(body, _):
+            _find_free(body, bound, found)
 
 
 def _lifted(identifier: Identifier, environment: Environment) -> Any:
