@@ -1,11 +1,12 @@
-# make demo   sets up what it needs, then compiles a matrix product and shows every stage
-# make test   sets up what it needs, then lint, types and tests
+# make demo   installs into .venv, then compiles a matrix product and shows every stage
+# make test   installs into .venv, then runs lint, types and tests
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CODE := rise rewrites strategies codegen bench tests examples benchmarks
+PROSE := README.md CHANGELOG.md CONTRIBUTING.md docs
 
 .PHONY: demo test attack lint types format clean
 
@@ -15,13 +16,14 @@ demo: $(STAMP)
 test: lint types
 	$(BIN)/python -m pytest -n 2
 
-# what the suite looks for, drawn anew: up to an hour, with the seed printed
+# draws new cases of what the suite tests, for up to an hour, and prints the seed
 attack: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m attack
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/codespell $(CODE) $(PROSE)
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -30,7 +32,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-# on a machine with an NVIDIA driver and nvcc, which pycuda needs to build, the GPU is used as well
+# pycuda needs an NVIDIA driver, and nvcc to build it; with both, kernels also run on the GPU
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'

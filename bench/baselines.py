@@ -1,4 +1,4 @@
-"""What users would otherwise call: libraries, and libraries with kernels of their own around them.
+"""The baselines: libraries, and libraries with the separate kernels that they need.
 
 A baseline of an operation is a function that makes its variants: a name, and the work that it is.
 """
@@ -176,7 +176,7 @@ def two_products(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> 
 def _vectors(case: Case, size: str, of: int) -> None:
     if case.sizes[size] % of:
         raise LaunchError(
-            "R0866", f"the separate kernels take {of} elements at once; {size} is no multiple of it"
+            "R0866", f"the separate kernels take {of} elements at once; {size} is not a multiple of that"
         )
 
 
@@ -227,7 +227,7 @@ def memcpy(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterat
 
 
 def empty_launch(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
-    """What a launch costs at least: an empty kernel, prepared, through pycuda. It is not checked."""
+    """The least cost of a launch: an empty kernel, prepared, through pycuda. It is not checked."""
     function = libraries.probe.function("nothing").prepare("")
 
     def call(stream: Any, operands: Operands) -> None:

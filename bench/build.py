@@ -1,7 +1,6 @@
-"""Kernels for the candidates of a table: derived and compiled in parallel processes, kept on disk.
+"""Kernels for the candidates of a table: derived and compiled in parallel processes, cached on disk.
 
-How a program is derived by a strategy is not this package's business: a function that does it is passed in.
-What is refused is a value like any other, and kept as well: the reason is part of the result.
+The function that derives and compiles is an argument. A refusal is cached like a kernel, with its reason.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pebble import ProcessExpired
+
 from bench.table import Candidate, Case
 from bench.workers import Workers
 from codegen.cache import cached
@@ -26,12 +27,13 @@ from rise.user_code import own_mistake
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("rise", "rewrites", "strategies", "codegen")
 SOURCES = (".py", ".lark", ".rise", ".cuh", ".hpp")
-NOT_COMPILING = ("bench/", "rise/cli/")
+NOT_COMPILING = "rise/cli/"
+TOO_LONG = "compiling it takes longer than the timeout"
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be built: a definition of a file, at sizes, by a candidate, for a target."""
+    """What to build: a definition of a file, at sizes, by a candidate, for a target."""
 
     file: Path
     definition: str
@@ -46,7 +48,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel (or what else the derivation gives that can be loaded), compiled into the cache."""
+    """A kernel or a program of several kernels, compiled into the cache."""
 
     candidate: Candidate
     kernel: Any
@@ -60,13 +62,12 @@ class Refused:
     reason: str
 
 
-# derives and compiles; raises a RiseError where that cannot be. A function of a module: it runs in other
-# processes
+# derives and compiles, or raises a RiseError. It is a function of a module, since other processes call it
 Derive = Callable[[Order], Any]
 
 
 def build(order: Order, derive: Derive) -> Built | Refused:
-    """From the cache, if nothing that it depends on has changed."""
+    """From the cache, unless something that the kernel depends on has changed."""
 
     def write(path: Path) -> None:
         path.write_bytes(pickle.dumps(_build(order, derive)))
@@ -95,7 +96,7 @@ def _build(order: Order, derive: Derive) -> Built | Refused:
 
 
 def reason(error: BaseException) -> str:
-    """One line: code and message, or the kind of exception and what it says."""
+    """One line: code and message, or the class of the exception and its text."""
     text = (
         f"{error.code} {error.message}"
         if isinstance(error, RiseError)
@@ -106,7 +107,7 @@ def reason(error: BaseException) -> str:
 
 @cache
 def code() -> str:
-    """A digest of the compiler: results of another one are of another kernel."""
+    """A digest of the compiler: a result counts for this version of the compiler only."""
     state = hashlib.sha256()
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*")):
@@ -120,7 +121,7 @@ def code() -> str:
 
 
 class Builds:
-    """The candidates of cases, being built in the order in which they are asked for."""
+    """Builds the candidates of cases in the order in which they are submitted."""
 
     def __init__(self, executor: Executor, derive: Derive, target: str) -> None:
         self._executor, self._derive, self._target = executor, derive, target
@@ -134,11 +135,11 @@ class Builds:
             ]
 
     def of(self, case: Case, seconds: float | None = None) -> list[Built | Refused]:
-        """Those of a case, waiting for the last of them so many seconds at most; what is late is refused."""
+        """Those of a case. One that is not built within so many seconds is refused."""
         return list(self.each(case, seconds))
 
     def each(self, case: Case, seconds: float | None = None) -> Iterator[Built | Refused]:
-        """The same, one after the other, as they are done."""
+        """The same, each as soon as it is built."""
         for running in self._running.pop(case.key):
             yield self._result(*running, seconds)
 
@@ -148,20 +149,23 @@ class Builds:
         try:
             return future.result(seconds)
         except TimeoutError:
+            own = future.done()  # else the time of the whole run is up
             future.cancel()
-            return Refused(candidate, "the time was up before it was compiled")
-        except Exception as error:  # noqa: BLE001  # of the compiler, or of a process that died: it is named
+            return Refused(candidate, TOO_LONG if own else "no time was left to compile it")
+        except ProcessExpired as error:
+            return Refused(candidate, f"the compiling process ended with status {error.exitcode}")
+        except Exception as error:  # noqa: BLE001  # a bug of the compiler is recorded, the others are built
             return Refused(candidate, reason(error))
 
 
 @contextmanager
 def processes(count: int | None = None, seconds: float | None = None) -> Iterator[Executor]:
-    """Processes to build in, by default all processors but one, which drives the GPU.
+    """Processes to build in: by default as many as there are processors but one, which drives the GPU.
 
-    seconds: that building one kernel may take
+    seconds: how long building one kernel may take
     """
     pool = Workers(count or max(1, (os.cpu_count() or 2) - 1), seconds)
     try:
         yield pool
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # what is compiled now, nobody waits for
+        pool.shutdown(wait=False, cancel_futures=True)  # nobody waits for what is compiled now

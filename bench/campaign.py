@@ -1,4 +1,4 @@
-"""A table from its first case to its last: what is done, what there is time for, what is written down."""
+"""The cases of a table: which are done, which there is time for, and their records on disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bench.build import Builds
-from bench.contest import FINALISTS, IN_TURNS, Arena, Contest, Finalist, Tried
+from bench.contest import FINALISTS, ROTATION, Contest, Finalist, Runner, Tried
 from bench.interpreted import operation_of
 from bench.journal import Journal
 from bench.measure import Clock
@@ -22,7 +22,7 @@ from bench.table import Case, Table
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device can do: tensor operations (TFLOP/s) and copies (GB/s); None where that is not known."""
+    """Peak rates: tensor operations (TFLOP/s) and copies (GB/s); None where they are unknown."""
 
     tflops: float | None
     gb_s: float | None
@@ -30,19 +30,19 @@ class Limits:
 
 @dataclass(frozen=True)
 class State:
-    """How a device is while it works."""
+    """Clock and power of a device under load."""
 
     sm_mhz: int = 0
     watts: float = 0.0
 
 
 class Device(Protocol):
-    """What a table is measured on."""
+    """The device that a table is measured on."""
 
     name: str
     limits: Limits
 
-    def arena(self, case: Case) -> Arena: ...
+    def runner(self, case: Case) -> Runner: ...
 
     def state(self) -> State: ...
 
@@ -51,7 +51,7 @@ class Device(Protocol):
 
 
 class Progress(Protocol):
-    """Is told how far it is."""
+    """Is called as the measurement proceeds."""
 
     def case(self, case: Case, position: int, count: int) -> None: ...
 
@@ -66,8 +66,8 @@ class Progress(Protocol):
 class Campaign:
     """folder: where the results are. deadline: on the clock; code: a digest of the compiler.
 
-    What became of each candidate is written down as soon as it is known: a case that is interrupted goes on
-    with what was timed already.
+    The outcome of each candidate is recorded as soon as it is known, so an interrupted case resumes with the
+    times that it has.
     """
 
     table: Table
@@ -95,7 +95,7 @@ class Campaign:
         return Journal(self.folder / f"{self.table.name}.running.json")
 
     def run(self) -> None:
-        """Every case that is not done and that there is time for. The others are in `left`."""
+        """Measures every case that is not done, while there is time. The others are in `left`."""
         finished = done(read_rows(self.rows_path), self.code, self.device.name)
         attempts = read_attempts(self.attempts_path)
         waiting = [case for case in self.table.cases if case.key not in finished]
@@ -107,8 +107,8 @@ class Campaign:
             if self._time_left() <= longest:
                 self.left = waiting[position:]
                 break
-            if any(key == case.key and name == IN_TURNS for key, _, name in barred):
-                self.progress.skipped(case, "the finalists took the process with them before")
+            if any(key == case.key and name == ROTATION for key, _, name in barred):
+                self.progress.skipped(case, "its finalists crashed the process before")
                 continue
             start = self.clock.now()
             self.progress.case(case, position, len(waiting))
@@ -125,19 +125,19 @@ class Campaign:
         waited = None if self.deadline == inf else max(0.0, self._time_left())
         builds = self.builds.of(case, waited)
         try:
-            arena = self.device.arena(case)
-        except Exception as error:  # noqa: BLE001  # too large for the device, say: it is named
+            runner = self.device.runner(case)
+        except Exception as error:  # noqa: BLE001  # it may be too large for the device
             self.progress.skipped(case, str(error))
             return
         note = partial(self._write_down, case)
-        contest = Contest(arena, self.clock, self._report(case), barred, note, before, self.finalists)
+        contest = Contest(runner, self.clock, self._report(case), barred, note, before, self.finalists)
         finalists: list[Finalist] = []
         try:
             finalists = contest.run(builds, case.subject.baselines)
         finally:
             append(self.rows_path, self._rows(case, finalists))
             self.progress.finished(case, finalists, contest.tried)
-        arena.close()
+        runner.close()
 
     def _report(self, case: Case) -> Callable[[tuple[str, str] | None], None]:
         def report(running: tuple[str, str] | None) -> None:
@@ -149,7 +149,7 @@ class Campaign:
 
         return report
 
-    # --- what is written down
+    # --- records
 
     def _write_down(self, case: Case, tried: Tried) -> None:
         append(self.attempts_path, [self._attempt(case, tried)])
@@ -163,18 +163,18 @@ class Campaign:
 
     def _rows(self, case: Case, finalists: Sequence[Finalist]) -> list[Row]:
         date, state = self.date(), self.device.state()
-        ours = next((f.summary.median for f in finalists if f.entrant.kind == OURS), 0.0)
+        ours = next((f.summary.median for f in finalists if f.variant.kind == OURS), 0.0)
         return [self._row(case, finalist, date, state, ours) for finalist in finalists]
 
     def _row(self, case: Case, finalist: Finalist, date: str, state: State, ours: float) -> Row:
-        entrant, summary, verdict = finalist.entrant, finalist.summary, finalist.verdict
+        variant, summary, verdict = finalist.variant, finalist.summary, finalist.verdict
         microseconds = summary.median
         tflops = operation_of(case).flops(case.sizes) / microseconds / 1e6
         gb_s = self.device.bytes(case) / microseconds / 1e3
         limits = self.device.limits
         reached, limit = (tflops, limits.tflops) if case.subject.limit == "tensor" else (gb_s, limits.gb_s)
         return Row(
-            date, self.device.name, self.code, case.key, entrant.kind, entrant.name,
+            date, self.device.name, self.code, case.key, variant.kind, variant.name,
             microseconds, summary.lower, summary.upper, summary.spread, summary.samples,
             tflops, gb_s, case.subject.limit, reached / limit if limit else 0.0,
             microseconds / ours if ours else 0.0, verdict.error, verdict.bound, verdict.how,

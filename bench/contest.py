@@ -1,4 +1,7 @@
-"""One case: everybody is checked and timed coarsely, the best take turns, and of each kind the best again."""
+"""One case: all variants are checked and timed roughly; the fastest of each kind are timed in rotation.
+
+This is successive halving: each round has fewer variants and more samples than the round before.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,26 @@ from functools import partial
 from typing import Any, Protocol
 
 from bench.build import Built, Refused, reason
-from bench.measure import FEWEST, ROUNDS, SEMIFINALISTS, Clock, Coarse, Timed, coarse, in_turns, survivors
+from bench.measure import FEWEST, ROUNDS, SEMIFINALISTS, Clock, Coarse, Timed, coarse, in_rotation, survivors
 from bench.results import OURS
 from bench.statistics import Summary
 from rise.errors import RiseError
 
 FINALISTS = 2  # of each kind
-IN_TURNS = "in turns"  # what is reported to run when some take turns
+ROTATION = "rotation"  # what is reported to run when several variants are timed in rotation
 WRONG = ("R0829", "R0830")
 
 
 class ContextLost(Exception):
-    """The GPU answers no more in this process."""
+    """The GPU no longer answers in this process."""
 
 
 @dataclass(frozen=True)
-class Entrant:
-    """One that takes part. kind: `rise` or a baseline; run: what the arena needs to run it.
+class Variant:
+    """One implementation that is timed.
 
-    resources: what it needs, as it is shown: registers, spills, shared memory
+    kind: `rise`, or the name of a baseline. run: what the runner needs to run it
+    resources: registers, spills and shared memory, as they are shown
     """
 
     kind: str
@@ -38,34 +42,34 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A result that is right. error and bound: the largest, on random data; how: what was compared."""
+    """A correct result. error and bound: the largest, on random data; how: what was compared."""
 
     error: float
     bound: float
     how: str
 
 
-class Arena(Protocol):
-    """A device with the operands of one case."""
+class Runner(Protocol):
+    """Runs the variants of one case on a device, which holds their operands."""
 
     exact: bool  # whether results on whole numbers are exact
 
-    def ours(self, built: Built) -> Entrant:
+    def ours(self, built: Built) -> Variant:
         """Raises where the kernel cannot be loaded."""
 
-    def baseline(self, name: str) -> Sequence[Entrant]:
-        """All variants of a baseline. Raises where there is none here."""
+    def baseline(self, name: str) -> Sequence[Variant]:
+        """All variants of a baseline. Raises where it is not installed."""
 
     def fill(self, whole_numbers: bool) -> None:
         """Puts data into the operands."""
 
-    def check(self, entrant: Entrant) -> Verdict:
-        """Runs it once, into a poisoned result. RiseError R0829, R0830 where what it gives is wrong."""
+    def check(self, variant: Variant) -> Verdict:
+        """Runs it once, into a poisoned result. RiseError R0829, R0830 where the result is wrong."""
 
-    def timed(self, entrant: Entrant) -> Timed: ...
+    def timed(self, variant: Variant) -> Timed: ...
 
     def answers(self) -> bool:
-        """Whether the device still works: a kernel may have taken everything with it."""
+        """Whether the device still works: a kernel may have destroyed its context."""
 
     def close(self) -> None:
         """Frees the operands."""
@@ -73,7 +77,7 @@ class Arena(Protocol):
 
 @dataclass(frozen=True)
 class Tried:
-    """What became of one entrant, or of one that never was."""
+    """The outcome of one variant, or of a candidate that was not built."""
 
     kind: str
     name: str
@@ -85,26 +89,26 @@ class Tried:
 
 @dataclass(frozen=True)
 class Finalist:
-    entrant: Entrant
+    variant: Variant
     summary: Summary
     verdict: Verdict
 
 
-Measured = tuple[Entrant, Coarse]
+Measured = tuple[Variant, Coarse]
 
 
 @dataclass
 class Contest:
-    """The course of one case.
+    """The rounds of one case.
 
-    report: is told what is run next, as it happens: kind and name; None when nothing is
-    barred: kinds and names of those that have taken the process with them before
-    told:   is told what became of each, as soon as it is known; of a finalist twice
-    measured: of kinds and names, what the coarse pass found before it was interrupted
-    finalists: how many of each kind take turns in the end
+    report: is called with the kind and name of what runs next; with None when nothing does
+    barred: kinds and names of the variants that crashed the process before
+    told:   is called with each outcome as soon as it is known; twice for a finalist
+    measured: what the coarse pass found before an interruption, by kind and name
+    finalists: how many of each kind reach the last round
     """
 
-    arena: Arena
+    runner: Runner
     clock: Clock
     report: Callable[[tuple[str, str] | None], None] = lambda _: None
     barred: frozenset[tuple[str, str]] = frozenset()
@@ -114,105 +118,105 @@ class Contest:
     tried: list[Tried] = field(default_factory=list)
 
     def run(self, builds: Sequence[Built | Refused], baselines: Sequence[str]) -> list[Finalist]:
-        """The best of each kind, ours first. What became of everybody is in `tried`."""
-        entrants = [*self._ours(builds), *self._baselines(baselines)]
-        verdicts = self._checked(entrants)
+        """The best of each kind, ours first. `tried` has the outcome of every variant."""
+        variants = [*self._ours(builds), *self._baselines(baselines)]
+        verdicts = self._checked(variants)
         semifinalists = self._kept(self._coarse(list(verdicts)), SEMIFINALISTS)
-        finalists = self._in_turns(self._kept(self._compared(semifinalists), self.finalists))
-        for entrant, found in finalists:
-            self._tell(_tried(entrant, "finalist", found.summary))
-        return _best(Finalist(entrant, found.summary, verdicts[entrant]) for entrant, found in finalists)
+        finalists = self._in_rotation(self._kept(self._compared(semifinalists), self.finalists))
+        for variant, found in finalists:
+            self._tell(_tried(variant, "finalist", found.summary))
+        return _best(Finalist(variant, found.summary, verdicts[variant]) for variant, found in finalists)
 
-    # --- who takes part
+    # --- the variants
 
-    def _ours(self, builds: Sequence[Built | Refused]) -> Iterator[Entrant]:
+    def _ours(self, builds: Sequence[Built | Refused]) -> Iterator[Variant]:
         for made in builds:
             name = str(made.candidate)
             if isinstance(made, Refused):
                 self._tell(Tried(OURS, name, "refused", reason=made.reason))
             elif (OURS, name) not in self.barred:
-                entrant = self._guarded(OURS, name, partial(self.arena.ours, made))
-                yield from () if entrant is None else (entrant,)
+                variant = self._guarded(OURS, name, partial(self.runner.ours, made))
+                yield from () if variant is None else (variant,)
 
-    def _baselines(self, names: Sequence[str]) -> Iterator[Entrant]:
+    def _baselines(self, names: Sequence[str]) -> Iterator[Variant]:
         for name in names:
             if (name, name) not in self.barred:
-                made = self._guarded(name, name, partial(self.arena.baseline, name))
-                yield from (e for e in made or () if (e.kind, e.name) not in self.barred)
+                made = self._guarded(name, name, partial(self.runner.baseline, name))
+                yield from (v for v in made or () if (v.kind, v.name) not in self.barred)
 
     def _guarded(self, kind: str, name: str, action: Callable[[], Any]) -> Any:
-        """What the action gives; None, and a note, where it fails."""
+        """The result of the action; None where it fails, which is noted."""
         self.report((kind, name))
         try:
             return action()
-        except Exception as error:  # noqa: BLE001  # of any library: it is named, and the rest goes on
+        except Exception as error:  # noqa: BLE001  # any library may raise anything: it is recorded, and the others run
             wrong = isinstance(error, RiseError) and error.code in WRONG
             self._tell(Tried(kind, name, "wrong" if wrong else "failed", reason=reason(error)))
-            if not self.arena.answers():
+            if not self.runner.answers():
                 raise ContextLost(reason(error)) from error
             return None
 
     # --- checking and timing
 
-    def _checked(self, entrants: Sequence[Entrant]) -> dict[Entrant, Verdict]:
-        """On whole numbers, where these are exact, then on random ones; those that are right both times."""
-        verdicts: dict[Entrant, Verdict] = {entrant: Verdict(0.0, 0.0, "") for entrant in entrants}
-        for whole_numbers in (True, False) if self.arena.exact else (False,):
-            self.arena.fill(whole_numbers)
-            for entrant, before in list(verdicts.items()):
-                found = self._guarded(entrant.kind, entrant.name, partial(self.arena.check, entrant))
+    def _checked(self, variants: Sequence[Variant]) -> dict[Variant, Verdict]:
+        """The variants that are correct on whole numbers, where these are exact, and on random ones."""
+        verdicts = {variant: Verdict(0.0, 0.0, "") for variant in variants}
+        for whole_numbers in (True, False) if self.runner.exact else (False,):
+            self.runner.fill(whole_numbers)
+            for variant, before in list(verdicts.items()):
+                found = self._guarded(variant.kind, variant.name, partial(self.runner.check, variant))
                 if found is None:
-                    del verdicts[entrant]
+                    del verdicts[variant]
                 else:
                     how = ", ".join(text for text in (before.how, found.how) if text)
-                    verdicts[entrant] = replace(found, how=how)
+                    verdicts[variant] = replace(found, how=how)
         return verdicts
 
-    def _coarse(self, entrants: Sequence[Entrant]) -> list[Measured]:
-        """Everybody by himself; who is much slower than the best of his kind until now, shortly."""
+    def _coarse(self, variants: Sequence[Variant]) -> list[Measured]:
+        """Each by itself; only one sample of a variant that is much slower than the best of its kind."""
         measured: list[Measured] = []
         best: dict[str, float] = {}
-        for entrant in entrants:
-            until_now = best.get(entrant.kind, float("inf"))
-            found = self._guarded(entrant.kind, entrant.name, partial(self._timed, entrant, until_now))
+        for variant in variants:
+            until_now = best.get(variant.kind, float("inf"))
+            found = self._guarded(variant.kind, variant.name, partial(self._timed, variant, until_now))
             if found is not None:
-                self.told(_tried(entrant, _status(found), found.summary))
-                measured.append((entrant, found))
-                best[entrant.kind] = min(until_now, found.summary.median)
+                self.told(_tried(variant, _status(found), found.summary))
+                measured.append((variant, found))
+                best[variant.kind] = min(until_now, found.summary.median)
         return measured
 
     def _compared(self, measured: Sequence[Measured]) -> Sequence[Measured]:
-        """By turns, shortly, where there are more of a kind than can go on."""
-        kinds = Counter(entrant.kind for entrant, _ in measured)
+        """A short rotation, where there are more of a kind than the last round takes."""
+        kinds = Counter(variant.kind for variant, _ in measured)
         several = any(count > self.finalists for count in kinds.values())
-        return self._in_turns(measured, FEWEST) if several else measured
+        return self._in_rotation(measured, FEWEST) if several else measured
 
-    def _in_turns(self, entrants: Sequence[Measured], rounds: int = ROUNDS) -> list[Measured]:
-        if not entrants:
+    def _in_rotation(self, variants: Sequence[Measured], rounds: int = ROUNDS) -> list[Measured]:
+        if not variants:
             return []
-        self.report((" ".join(entrant.kind for entrant, _ in entrants), IN_TURNS))
-        summaries = in_turns([found.timed for _, found in entrants], self.clock, rounds)
+        self.report((" ".join(variant.kind for variant, _ in variants), ROTATION))
+        summaries = in_rotation([found.timed for _, found in variants], self.clock, rounds)
         self.report(None)
         return [
-            (entrant, Coarse(found.timed, summary))
-            for (entrant, found), summary in zip(entrants, summaries, strict=True)
+            (variant, Coarse(found.timed, summary))
+            for (variant, found), summary in zip(variants, summaries, strict=True)
         ]
 
     def _kept(self, measured: Sequence[Measured], most: int) -> list[Measured]:
-        """The best of each kind; of the others it is noted how long they took."""
+        """The best of each kind; the times of the others are noted."""
         kept: list[Measured] = []
-        for kind in dict.fromkeys(entrant.kind for entrant, _ in measured):
-            of_kind = [(entrant, found) for entrant, found in measured if entrant.kind == kind]
+        for kind in dict.fromkeys(variant.kind for variant, _ in measured):
+            of_kind = [(variant, found) for variant, found in measured if variant.kind == kind]
             best = survivors([found for _, found in of_kind], most)
-            for entrant, found in of_kind:
+            for variant, found in of_kind:
                 if found in best:
-                    kept.append((entrant, found))
+                    kept.append((variant, found))
                 else:
-                    self.tried.append(_tried(entrant, _status(found), found.summary))
+                    self.tried.append(_tried(variant, _status(found), found.summary))
         return kept
 
-    def _timed(self, entrant: Entrant, best: float) -> Coarse:
-        timed, before = self.arena.timed(entrant), self.measured.get((entrant.kind, entrant.name))
+    def _timed(self, variant: Variant, best: float) -> Coarse:
+        timed, before = self.runner.timed(variant), self.measured.get((variant.kind, variant.name))
         return Coarse(timed, before) if before else coarse(timed, self.clock, best)
 
     def _tell(self, tried: Tried) -> None:
@@ -224,15 +228,15 @@ def _status(found: Coarse) -> str:
     return "slow" if found.cut else "timed"
 
 
-def _tried(entrant: Entrant, status: str, summary: Summary) -> Tried:
-    return Tried(entrant.kind, entrant.name, status, summary, entrant.resources)
+def _tried(variant: Variant, status: str, summary: Summary) -> Tried:
+    return Tried(variant.kind, variant.name, status, summary, variant.resources)
 
 
 def _best(finalists: Iterable[Finalist]) -> list[Finalist]:
     """The fastest of each kind, ours first."""
     best: dict[str, Finalist] = {}
     for finalist in finalists:
-        kind = finalist.entrant.kind
+        kind = finalist.variant.kind
         if kind not in best or finalist.summary.median < best[kind].summary.median:
             best[kind] = finalist
-    return sorted(best.values(), key=lambda f: f.entrant.kind != OURS)
+    return sorted(best.values(), key=lambda f: f.variant.kind != OURS)

@@ -1,9 +1,9 @@
-"""The GPU as a device to measure on: operands in memory, kernels and libraries on them, checks, timings."""
+"""The GPU as a device: operands in its memory, kernels and libraries that use them, checks, times."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from math import ceil
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from bench import baselines
 from bench.build import Built
 from bench.campaign import Limits, State
-from bench.contest import Entrant, Verdict
+from bench.contest import Variant, Verdict
 from bench.data import Pattern, integers, normal, sampled
 from bench.graphs import Graph
 from bench.interpreted import operation_of
@@ -23,15 +23,18 @@ from bench.memory import SOURCE, DeviceArray, Probe
 from bench.operations import Expected, bound
 from bench.results import OURS
 from bench.signature import Signature
+from bench.statistics import summarise
 from bench.table import Case
 from bench.work import Operands, Work
 from codegen import runtime
+from codegen.ir.kernel import Kernel
 from rise.errors import LaunchError
 
 MOST_CALLS = 200  # in a graph
 GRAPH = 5_000  # microseconds that a graph is to take, about
 LAUNCHES = 500  # in a row, where the host is measured
 PATIENCE = 20.0  # seconds that a kernel may take
+LAUNCHED, REPLAYS = 20, 15  # launches in a graph, graphs of which the median counts: for one kernel alone
 COPIED = 2**30  # bytes of the copy that bandwidth is measured by
 
 
@@ -86,8 +89,8 @@ class Gpu:
     def bytes(self, case: Case) -> int:
         return Signature.of(case).bytes
 
-    def arena(self, case: Case) -> GpuArena:
-        return GpuArena(self, case)
+    def runner(self, case: Case) -> GpuRunner:
+        return GpuRunner(self, case)
 
 
 def _host() -> str:
@@ -96,8 +99,8 @@ def _host() -> str:
     return platform.machine()
 
 
-class GpuArena:
-    """Operands of one case, as many sets of them as are larger than the cache together."""
+class GpuRunner:
+    """Runs the variants of one case, on enough sets of operands to exceed the L2 cache."""
 
     def __init__(self, gpu: Gpu, case: Case) -> None:
         self.gpu, self.case = gpu, case
@@ -155,14 +158,14 @@ class GpuArena:
                 if isinstance(pattern, Pattern):
                     self.gpu.probe.fill(array, pattern, self.stream)
 
-    def check(self, entrant: Entrant) -> Verdict:
-        work: Work = entrant.run
+    def check(self, variant: Variant) -> Verdict:
+        work: Work = variant.run
         operands = self.sets[0]
         self.gpu.probe.poison(operands.output, self.stream)
         (work.check or work.call)(self.stream, operands)
         self._wait()
         found = self.gpu.probe.elements(operands.output, self.mesh, self.stream).astype(np.float64)
-        return self._exact(entrant, found) if self.whole_numbers else self._close(found)
+        return self._exact(variant, found) if self.whole_numbers else self._close(found)
 
     def _expected(self) -> Expected:
         """The sampled elements, computed once for the data that is there."""
@@ -170,7 +173,7 @@ class GpuArena:
             self._expectation = self.operation.expected(self.patterns, self.mesh)
         return self._expectation
 
-    def _exact(self, entrant: Entrant, found: Any) -> Verdict:
+    def _exact(self, variant: Variant, found: Any) -> Verdict:
         """Sampled elements equal the exact ones; all elements equal those of the first that was right."""
         values = self._expected().values
         with np.errstate(over="ignore"):  # beyond f16 there is infinity, on both sides
@@ -182,7 +185,7 @@ class GpuArena:
         if self._reference is None:
             kept = DeviceArray.empty(self.gpu.cuda, output.shape, output.dtype)
             self.gpu.cuda.memcpy_dtod_async(kept.allocation, output.allocation, output.bytes, self.stream)
-            self._reference = (entrant.name, kept)
+            self._reference = (variant.name, kept)
         name, reference = self._reference
         if differing := probe.differing(output, reference, self.stream):
             raise LaunchError("R0830", f"{differing} of {output.size} elements differ from those of {name}")
@@ -202,7 +205,7 @@ class GpuArena:
             return False
         try:
             self.gpu.cuda.Context.synchronize()
-        except Exception:  # noqa: BLE001  # whatever it is: nothing can be run any more
+        except Exception:  # noqa: BLE001  # whatever it raises, nothing can run any longer
             return False
         return True
 
@@ -217,12 +220,12 @@ class GpuArena:
         while not event.query():
             if time.monotonic() - start > PATIENCE:
                 self._hangs = True
-                raise LaunchError("R0865", f"a kernel has not ended after {PATIENCE:.0f} seconds")
+                raise LaunchError("R0865", f"a kernel did not end within {PATIENCE:.0f} seconds")
             time.sleep(2e-5)
 
-    # --- who takes part
+    # --- the variants
 
-    def ours(self, built: Built) -> Entrant:
+    def ours(self, built: Built) -> Variant:
         loaded = runtime.load(built.kernel, self.gpu.target)
 
         def call(stream: Any, operands: Operands) -> None:
@@ -231,72 +234,87 @@ class GpuArena:
         resources = (
             f"{loaded.registers} registers, {loaded.local_bytes} bytes of local memory; {_shapes(built)}"
         )
-        return Entrant(OURS, str(built.candidate), Work(call), resources)
+        return Variant(OURS, str(built.candidate), Work(call), resources)
 
-    def baseline(self, name: str) -> Sequence[Entrant]:
+    def baseline(self, name: str) -> Sequence[Variant]:
         return list(self._variants(name))
 
-    def _variants(self, name: str) -> Iterator[Entrant]:
+    def _variants(self, name: str) -> Iterator[Variant]:
         make = baselines.find(name, self.case.subject.operation)
-        for variant, work in make(self.gpu.libraries, self.case, self.sets):
-            yield Entrant(name, variant, work)
+        for which, work in make(self.gpu.libraries, self.case, self.sets):
+            yield Variant(name, which, work)
 
-    def timed(self, entrant: Entrant) -> Timed:
+    def timed(self, variant: Variant) -> Timed:
         if self.case.subject.mode == "launches":
-            return Launches(entrant.name, self, entrant.run)
-        return Replays(entrant.name, self, entrant.run)
+            return Launches(variant.name, self, variant.run)
+        return Replays(variant.name, self, variant.run)
 
 
 class Replays:
-    """Timed in a graph of many calls, which take turns with the sets of operands."""
+    """Timed in a graph of many calls, which use the sets of operands cyclically."""
 
-    def __init__(self, name: str, arena: GpuArena, work: Work) -> None:
-        self.name, self.arena = name, arena
-        self.cuda = arena.gpu.cuda
+    def __init__(self, name: str, runner: GpuRunner, work: Work) -> None:
+        self.name, self.runner = name, runner
+        self.cuda = runner.gpu.cuda
         self.calls = max(1, min(MOST_CALLS, int(GRAPH / self._estimate(work))))
-        turns = cycle(arena.sets)
+        turns = cycle(runner.sets)
         if work.record is None:
             graph = Graph(self.cuda, lambda stream: work.call(stream, next(turns)), self.calls)
-            arena.graphs.append(graph)
+            runner.graphs.append(graph)
             self.stream, self.replay = graph.stream, graph.replay
         else:
-            self.stream = arena.stream
+            self.stream = runner.stream
             self.replay = work.record(self.stream, [next(turns) for _ in range(self.calls)])
 
     def _estimate(self, work: Work) -> float:
         """Microseconds of a call, launched by the host."""
-        stream, operands = self.arena.stream, self.arena.sets[0]
+        stream, operands = self.runner.stream, self.runner.sets[0]
         work.call(stream, operands)
-        start, end = self.cuda.Event(), self.cuda.Event()
-        start.record(stream)
-        for _ in range(3):
-            work.call(stream, operands)
-        end.record(stream)
-        self.arena.wait(end)
-        return max(0.1, float(start.time_till(end)) * 1000 / 3)
+
+        def three() -> None:
+            for _ in range(3):
+                work.call(stream, operands)
+
+        return max(0.1, elapsed(self.cuda, stream, three, self.runner.wait) / 3)
 
     def sample(self) -> float:
-        start, end = self.cuda.Event(), self.cuda.Event()
-        start.record(self.stream)
-        self.replay()
-        end.record(self.stream)
-        self.arena.wait(end)
-        return float(start.time_till(end)) * 1000 / self.calls
+        return elapsed(self.cuda, self.stream, self.replay, self.runner.wait) / self.calls
 
 
 class Launches:
-    """Timed by the host's clock, one launch after the other: what a call costs."""
+    """Timed by the host's clock, one launch after the other: the cost of a call."""
 
-    def __init__(self, name: str, arena: GpuArena, work: Work) -> None:
-        self.name, self.arena, self.work = name, arena, work
+    def __init__(self, name: str, runner: GpuRunner, work: Work) -> None:
+        self.name, self.runner, self.work = name, runner, work
 
     def sample(self) -> float:
-        stream, operands = self.arena.stream, self.arena.sets[0]
+        stream, operands = self.runner.stream, self.runner.sets[0]
         start = time.perf_counter()
         for _ in range(LAUNCHES):
             self.work.call(stream, operands)
         stream.synchronize()
         return (time.perf_counter() - start) * 1e6 / LAUNCHES
+
+
+def elapsed(cuda: Any, stream: Any, action: Callable[[], None], wait: Callable[[Any], None]) -> float:
+    """Microseconds on the GPU of what the action puts on a stream. wait: returns after an event."""
+    start, end = cuda.Event(), cuda.Event()
+    start.record(stream)
+    action()
+    end.record(stream)
+    wait(end)
+    return float(start.time_till(end)) * 1000
+
+
+def median_time(kernel: Kernel, inputs: Sequence[Any], result: Any) -> float:
+    """Microseconds of one launch on the GPU, where the operands already are: a median of REPLAYS graphs."""
+    cuda = runtime.driver()
+    loaded = runtime.load(kernel, runtime.device_target())
+    operands = [DeviceArray.copied(cuda, x) if np.ndim(x) else x for x in (result, *inputs)]
+    graph = Graph(cuda, lambda stream: loaded(*operands, stream=stream), LAUNCHED)
+    times = [elapsed(cuda, graph.stream, graph.replay, lambda end: end.synchronize()) for _ in range(REPLAYS)]
+    graph.close()
+    return summarise(times).median / LAUNCHED
 
 
 def _shapes(built: Built) -> str:
@@ -313,5 +331,5 @@ def _wrong(data: str, found: Any, wanted: Any) -> LaunchError:
         )
     worst = np.unravel_index(int(np.argmax(np.abs(found - wanted))), found.shape)
     off = int((found != wanted).sum())
-    example = f"{found[worst]} in place of {wanted[worst]}"
+    example = f"{found[worst]} instead of {wanted[worst]}"
     return LaunchError("R0830", f"wrong {data}: up to {off} of {found.size} sampled elements; {example}")

@@ -1,4 +1,4 @@
-"""Repeated launches as CUDA graphs: so that small kernels are timed, not the host that launches them.
+"""Repeated launches as CUDA graphs, which time small kernels without the host's overhead.
 
 pycuda has no graphs; the driver's functions are called through ctypes, in pycuda's context.
 """
@@ -15,7 +15,7 @@ RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 
 class Graph:
-    """What `work` puts on a stream, `times` times, recorded once and replayed as a whole."""
+    """Work on a stream, recorded so many times in one graph, which can be replayed."""
 
     def __init__(self, cuda: Any, work: Callable[[Any], None], times: int) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
@@ -23,7 +23,7 @@ class Graph:
         self.times = times
         graph = ctypes.c_void_p()
         handle = ctypes.c_void_p(self.stream.handle)
-        work(self.stream)  # outside of the recording: what is done once, as loading, is done
+        work(self.stream)  # before the recording, so that one-time work such as loading is done
         self.stream.synchronize()
         self._check(self.library.cuStreamBeginCapture_v2(handle, RELAXED))
         for _ in range(times):

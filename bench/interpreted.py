@@ -1,4 +1,4 @@
-"""What a program computes, by the interpreter: for programs that no operation of the tables stands for."""
+"""The interpreter as reference, for programs without an operation in `operations`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rise.interpret import call
 
 NAME = "interpreter"
 ROUNDING = 2.0**-23  # of f32, in which `operations.bound` counts
-# of whole numbers they make whole numbers, and the same in any order of a sum
+# these map whole numbers to whole numbers, whatever the order of a sum
 EXACT = set(
     "add sub mul neg lt le gt ge eq ne and or not min max fma abs floor ceil round cast select".split()
 )

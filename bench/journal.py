@@ -1,4 +1,4 @@
-"""What is being run, on disk: so that one that takes its process with it is known by name."""
+"""The name of what is running, on disk, so that a variant that crashes its process is known."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Journal:
     path: Path
 
     def note(self, case: str, kind: str, name: str) -> None:
-        """This one is run from now on."""
+        """This one runs from now on."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         files.write(self.path, json.dumps([case, kind, name]), durable=False)
 
     def clear(self) -> None:
-        """Nothing is run."""
+        """Nothing runs."""
         self.path.unlink(missing_ok=True)
 
     def running(self) -> tuple[str, str, str] | None:
-        """What was run when it was last noted."""
+        """The last one noted."""
         try:
             case, kind, name = parsed(files.read_text(self.path))
         except (UsageError, ValueError, TypeError):

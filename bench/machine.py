@@ -50,13 +50,13 @@ class Machine:
 
 
 def read(path: Path) -> Machine:
-    """UsageError R0864 where the file is of another form."""
+    """UsageError R0864 where the file has another format."""
     try:
         content = parsed(files.read_text(path))
         return Machine(**{**content, "limits": Limits(**content["limits"])})
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(
-            "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
+            "R0864", f"{path} has another format: {error}", hint="choose another folder with --out"
         ) from None
 
 
@@ -67,7 +67,7 @@ def tensor_peak(capability: tuple[int, int], multiprocessors: int, mhz: int) -> 
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Of the packages that are installed."""
+    """The versions of installed packages."""
     found = {"Python": platform.python_version()}
     for name in packages:
         try:
@@ -78,7 +78,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 class Sensors:
-    """Clock and power of a GPU through NVML, and the driver's version; nothing where there is no NVML."""
+    """Clock and power of a GPU through NVML, and the driver's version; zero without NVML."""
 
     def __init__(self, bus: str) -> None:
         self._handle = ctypes.c_void_p()

@@ -1,7 +1,8 @@
-"""Three passes of timing: a coarse one drops the slow, a short one in turns chooses, a long one counts.
+"""Three passes of timing: a coarse one drops slow variants, a short rotation selects, a long one counts.
 
-Who is timed first meets a GPU that is cool, and is up to 13 % faster for it: the coarse pass only drops, and
-those who are compared take turns. Who is chosen is timed again: the least of many is less than the truth.
+The variant that is timed first finds the GPU cool, and is up to 13 % faster for it. So the coarse pass only
+drops variants, and variants that are compared are timed in rotation. The selected ones are timed again: the
+minimum of many noisy times is too low.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from bench.statistics import Summary, summarise
 WARM_UP, COARSE = 0.01, 0.01  # seconds
 LEAST, MOST = 3, 1000  # samples of the coarse pass
 HOPELESS, KEPT = 3.0, 1.3  # times the best: after one sample, after the coarse pass
-ROUNDS, SETTLING = 15, 2  # in turns; the first ones do not count
-FINE = 0.3  # seconds for each in turns, at most, as long as there are FEWEST rounds
+ROUNDS, SETTLING = 15, 2  # of a rotation; the first ones do not count
+FINE = 0.3  # seconds for each in a rotation, at most, as long as there are FEWEST rounds
 FEWEST = 5
-SEMIFINALISTS = 6  # of each kind; they have FEWEST rounds
+SEMIFINALISTS = 6  # of each kind; they are timed in FEWEST rounds
 
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Seconds since some fixed moment."""
 
 
 class Timed(Protocol):
@@ -34,12 +35,12 @@ class Timed(Protocol):
     def name(self) -> str: ...
 
     def sample(self) -> float:
-        """Runs it some times in a row; microseconds that one took."""
+        """Runs it several times in a row; returns the microseconds of one run."""
 
 
 @dataclass(frozen=True)
 class Coarse:
-    """What the coarse pass says about one; `cut`: it was so slow that one sample was enough."""
+    """The result of the coarse pass. cut: one sample was enough, because it was so slow"""
 
     timed: Timed
     summary: Summary
@@ -49,7 +50,7 @@ class Coarse:
 def coarse(timed: Timed, clock: Clock, best: float = float("inf"), seconds: float = COARSE) -> Coarse:
     """A first sample, warming up, then samples for so many seconds.
 
-    best: microseconds of the best one until now; one that is hopelessly slower is not looked at further
+    best: microseconds of the best one until now; one that is much slower gets no further samples
     """
     timed.sample()  # the first may load and allocate
     first = timed.sample()
@@ -66,15 +67,15 @@ def coarse(timed: Timed, clock: Clock, best: float = float("inf"), seconds: floa
 
 
 def survivors(measured: Sequence[Coarse], most: int) -> list[Coarse]:
-    """The best ones, at most so many, and none that is more than KEPT times the best."""
+    """The best ones, at most `most`, and only those within KEPT times the best."""
     ordered = sorted(measured, key=lambda m: m.summary.median)
     return [m for m in ordered if m.summary.median <= KEPT * ordered[0].summary.median][:most]
 
 
-def in_turns(
+def in_rotation(
     finalists: Sequence[Timed], clock: Clock, rounds: int = ROUNDS, seconds: float = FINE
 ) -> list[Summary]:
-    """All of them, each round in another order, so that neighbours differ; a summary for each."""
+    """Samples each once a round, in a new random order each round; a summary for each."""
     samples: list[list[float]] = [[] for _ in finalists]
     order, shuffling = list(range(len(finalists))), random.Random(0)
     start = clock.now()

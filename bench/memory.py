@@ -1,4 +1,4 @@
-"""Arrays on the GPU, and the little kernels that fill and compare them."""
+"""Arrays on the GPU, and the small kernels that fill and compare them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ class DeviceArray:
     @classmethod
     def empty(cls, cuda: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
         return cls(shape, dtype, cuda.mem_alloc(max(16, prod(shape) * dtype.itemsize)))
+
+    @classmethod
+    def copied(cls, cuda: Any, array: Any) -> DeviceArray:
+        """A NumPy array, copied to the GPU."""
+        return cls(array.shape, array.dtype, cuda.to_device(as_bytes(array)))
 
     @property
     def pointer(self) -> int:

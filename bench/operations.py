@@ -1,4 +1,4 @@
-"""What the programs of tables compute: work, and results in f64 at sampled places, with their error bounds.
+"""The operations of tables: their work, and results in f64 at sampled elements, with error bounds.
 
 Shapes: a mesh is one array of indices for each dimension of the result, broadcasting against each other;
 inputs come in the order of the program's parameters, arrays as `Pattern`, numbers as they are.
@@ -221,5 +221,5 @@ def operation(name: str) -> Operation:
     if name not in OPERATIONS:
         listed = ", ".join(f"`{n}`" for n in OPERATIONS)
         hint = suggestion(name, OPERATIONS) or f"there are {listed}"
-        raise UsageError("R0861", f"there is no operation `{name}` to check a program by", None, hint)
+        raise UsageError("R0861", f"there is no operation `{name}`", None, hint)
     return OPERATIONS[name]

@@ -1,4 +1,4 @@
-"""Says how far a run is: a bar on a terminal, a line for each case elsewhere."""
+"""Progress of a run: a bar on a terminal, a line for each case elsewhere."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class Shown:
 
 def summary(case: Case, finalists: Sequence[Finalist], tried: Sequence[Tried]) -> str:
     """`gemm m=…: 12.3 µs, cublas 1.02; by …; 2 refused, 1 wrong (first: why)`"""
-    ours = next((f for f in finalists if f.entrant.kind == OURS), None)
+    ours = next((f for f in finalists if f.variant.kind == OURS), None)
     parts = [f"{ours.summary.median:.2f} µs" if ours else "none of ours"]
     for other in finalists:
         if other is not ours:
             ratio = f" ({other.summary.median / ours.summary.median:.3f})" if ours else ""
-            parts.append(f"{other.entrant.kind} {other.summary.median:.2f}{ratio}")
+            parts.append(f"{other.variant.kind} {other.summary.median:.2f}{ratio}")
     text = f"{case.key}: {', '.join(parts)}"
     if ours:
-        text += f"; by {ours.entrant.name}"
+        text += f"; by {ours.variant.name}"
     for status in ("refused", "wrong", "failed"):
         those = [t for t in tried if t.status == status]
         if those:

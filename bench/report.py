@@ -15,7 +15,7 @@ from bench.table import Case, Subject, Table
 def markdown(
     table: Table, rows: Sequence[Row], attempts: Sequence[Attempt], machine: Machine | None = None
 ) -> str:
-    """Title, machine, a table for each program, what was not measured and why."""
+    """Title, machine, a table for each program, and what was not measured, with reasons."""
     parts = [f"# {table.title}"]
     if machine is not None:
         parts.append(f"Measured on {machine}.")
@@ -55,7 +55,7 @@ def _kinds(subject: Subject) -> list[str]:
 
 
 def _lines(subject: Subject, cases: Sequence[Case], found: dict[tuple[str, str], Row]) -> Iterator[str]:
-    """Times of ours, and how much longer each of the others takes."""
+    """Our times, and the speed-ups over the others."""
     unit = "TFLOP/s" if subject.limit == "tensor" else "GB/s"
     kinds = _kinds(subject)
     yield _line([_names(cases[0]), "µs", "±", unit, "of the limit", *(k for k in kinds if k != OURS), "by"])
@@ -74,7 +74,7 @@ def _lines(subject: Subject, cases: Sequence[Case], found: dict[tuple[str, str],
 
 
 def _means(subject: Subject, cases: Sequence[Case], found: dict[tuple[str, str], Row]) -> Iterator[str]:
-    """Geometric means of how much longer the others take: each, and at each case the fastest of them."""
+    """Geometric means of the speed-ups over each baseline, and over the fastest one of each case."""
     ratios = {
         kind: {
             _sizes(case): row.ratio for case in cases if (row := found.get((case.key, kind))) and row.ratio
@@ -87,7 +87,7 @@ def _means(subject: Subject, cases: Sequence[Case], found: dict[tuple[str, str],
             size: min(of[size] for of in ratios.values() if size in of) for size in measured
         }
     if means := [_mean(kind, of) for kind, of in ratios.items() if of]:
-        yield f"Times of the others over ours, geometric means: {'; '.join(means)}."
+        yield f"Speed-ups (their time over ours), geometric means: {'; '.join(means)}."
 
 
 def _mean(kind: str, ratios: Mapping[str, float]) -> str:
@@ -99,7 +99,7 @@ def _mean(kind: str, ratios: Mapping[str, float]) -> str:
 
 
 def _refusals(attempts: Iterable[Attempt]) -> Iterator[str]:
-    """Everyone who is not in the table, by reason."""
+    """All variants that are not in the table, by reason."""
     counted = Counter(
         (a.kind, a.name, a.status, a.reason)
         for a in attempts

@@ -1,4 +1,4 @@
-"""What is written down: one line for each finalist of a case, one for each candidate and baseline tried."""
+"""Results on disk: a line for the best of each kind at a case, and one for each variant tried."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Row:
 
     kind:     `rise`, or the name of a baseline. name: which of its kind
     fraction: of the limit of the table; 0 where that is not known
-    ratio:    how much longer this one takes than ours
-    error, bound: the largest error among sampled elements of random normal data, and what it must not exceed
+    ratio:    the time of this one over ours
+    error, bound: the largest error among sampled elements of normal data, and its bound
     checked:  how the result was checked
     """
 
@@ -57,7 +57,7 @@ class Attempt:
     """One candidate, or one variant of a baseline.
 
     status: `finalist`, `timed`, `slow` (a first sample was enough), `refused` (no kernel), `wrong`, `failed`,
-            `crashed` (took the process with it)
+            `crashed` (ended the process)
     """
 
     code: str
@@ -96,7 +96,7 @@ def read_attempts(path: Path) -> list[Attempt]:
 
 
 def _read(path: Path, record: type) -> list[dict[str, Any]]:
-    """The lines of a file, none where it is not there. UsageError R0864 where it is of another form."""
+    """The lines of a file, none if the file does not exist. UsageError R0864 where it has another format."""
     if not path.exists():
         return []
     hints = get_type_hints(record)
@@ -108,24 +108,24 @@ def _read(path: Path, record: type) -> list[dict[str, Any]]:
         return [_values(line, hints) for line in reader]
     except (ValueError, csv.Error) as error:
         raise UsageError(
-            "R0864", f"{path} is of another form: {error}", hint="choose another folder with --out"
+            "R0864", f"{path} has another format: {error}", hint="choose another folder with --out"
         ) from None
 
 
 def _values(line: Mapping[Any, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
-    """ValueError where a column is missing, no number, or one too many."""
+    """ValueError where a column is missing, not a number, or superfluous."""
     if line.keys() != hints.keys() or None in line.values():
         raise ValueError(f"a line has not {len(hints)} columns: {shown(list(line.values()))}")
     return {name: hints[name](text) for name, text in line.items()}
 
 
 def done(rows: Iterable[Row], code: str, device: str) -> set[str]:
-    """The cases that this compiler has been measured at, on this device."""
+    """The cases that were measured with this compiler on this device."""
     return {row.case for row in rows if row.code == code and row.device == device}
 
 
 def latest(rows: Iterable[Row]) -> list[Row]:
-    """Of each case the rows of its last measurement."""
+    """The rows of the last measurement of each case."""
     last: dict[str, str] = {}
     found = list(rows)
     for row in found:
@@ -136,7 +136,7 @@ def latest(rows: Iterable[Row]) -> list[Row]:
 def measured(
     attempts: Iterable[Attempt], code: str, device: str
 ) -> dict[str, dict[tuple[str, str], Summary]]:
-    """For each case, by kind and name, what the coarse pass found: the last figures that there are."""
+    """For each case, by kind and name, the last result of the coarse pass."""
     found: dict[str, dict[tuple[str, str], Summary]] = {}
     for a in attempts:
         if a.status in ("timed", "slow") and (a.code, a.device) == (code, device):
@@ -147,7 +147,7 @@ def measured(
 
 
 def crashed(attempts: Iterable[Attempt], code: str, device: str) -> set[tuple[str, str, str]]:
-    """Case, kind and name of those that must not be run again."""
+    """Case, kind and name of variants that must not run again."""
     return {
         (a.case, a.kind, a.name)
         for a in attempts

@@ -1,16 +1,15 @@
-"""The arrays of a case: what its program takes and gives, at its sizes."""
+"""The arrays of a case: inputs and result of its program at its sizes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from bench.derive import program
 from bench.table import Case
-from rise.check.program import Program, load
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import UsageError
 from rise.interpret import dtype_of, shape_of
@@ -44,9 +43,9 @@ class Signature:
     @classmethod
     def of(cls, case: Case) -> Signature:
         """R0861 where an input is neither an array of numbers nor a number that the table gives."""
-        program = specialise(_program(str(case.subject.file))[case.subject.definition], case.sizes)
-        parameters, result = arguments(program.type)
-        names = [name for name, _ in inputs_of(program)]
+        term = specialise(program(case.subject.file)[case.subject.definition], case.sizes)
+        parameters, result = arguments(term.type)
+        names = [name for name, _ in inputs_of(term)]
         scalars = case.subject.scalars
         inputs = tuple(
             _part(names[i] if i < len(names) else f"input {i}", type_, scalars)
@@ -54,11 +53,6 @@ class Signature:
         )
         output = _part("the result", result, {"the result": 0.0})
         return cls(inputs, output if output.shape else Part(output.name, (1,), output.dtype))
-
-
-@cache
-def _program(file: str) -> Program:
-    return load(file)
 
 
 def _part(name: str, type_: Type, scalars: Any) -> Part:
@@ -70,5 +64,5 @@ def _part(name: str, type_: Type, scalars: Any) -> Part:
     shape = shape_of(type_)
     if not shape and name not in scalars:
         hint = f"scalars = {{{name} = 1}}"
-        raise UsageError("R0861", f"the table does not say what `{name}` is", hint=hint)
+        raise UsageError("R0861", f"the table has no value for `{name}`", hint=hint)
     return Part(name, shape, dtype_of(element), 0.0 if shape else scalars[name])

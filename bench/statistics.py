@@ -1,4 +1,4 @@
-"""What a list of timings says: median and spread."""
+"""Median and spread of a list of times."""
 
 from __future__ import annotations
 

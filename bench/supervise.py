@@ -1,28 +1,32 @@
-"""A run in a process of its own, begun again where a kernel takes the process with it.
+"""Measuring in a process of its own, which is started again when a kernel crashes it.
 
-A kernel that writes where it must not leaves no usable GPU context behind, one that never ends no usable
-process. What was running then stands in the journal: it is written down as crashed, and a new process goes on
-without it.
+A kernel that writes out of bounds destroys its GPU context, and one that never ends blocks its process. The
+journal names what was running: it is recorded as crashed, and a new process continues without it.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from bench.journal import Journal
 from bench.results import Attempt, append
+from rise.depth import allow_deep_terms
+from rise.errors import RiseError, UsageError
+from rise.output import escape_what_cannot_be_encoded
 
-LOST = 75  # exit status of a process whose GPU answers no more
+SPAWN = multiprocessing.get_context("spawn")
+LOST = 75  # exit status of a process whose GPU no longer answers
 RESTARTS = 20
 
-# runs the worker with these further arguments; gives its exit status
-Start = Callable[[Sequence[str]], int]
+# runs the worker for at most so many seconds; returns its exit status
+Start = Callable[[float], int]
 
 
 def supervise(
@@ -33,39 +37,47 @@ def supervise(
     device: Callable[[], str],
     seconds: Callable[[], float],
 ) -> int:
-    """Runs the worker until it ends by itself; the exit status of the last one.
+    """Runs the worker until it ends without a crash; returns the exit status of the last one.
 
-    attempts: the file in which what crashed is noted. seconds: how many are left
+    attempts: the file that records crashes. seconds: how many are left
     """
     status = 0
     for _ in range(RESTARTS):
         journal.clear()
-        status = start([f"--worker={seconds()}"])
+        status = start(seconds())
         running = journal.running()
         if running is None or seconds() <= 0:
             break
         case, kind, name = running
-        reason = "the GPU answered no more" if status == LOST else f"the process ended with status {status}"
+        reason = "the GPU stopped answering" if status == LOST else f"the process ended with status {status}"
         append(attempts, [Attempt(code, device(), case, kind, name, "crashed", 0.0, 0.0, "", reason)])
-        print(f"{case}: {kind} {name}: {reason}; going on without it", file=sys.stderr, flush=True)
+        print(f"{case}: {kind} {name}: {reason}; continuing without it", file=sys.stderr, flush=True)
     journal.clear()
     return status
 
 
-def process(arguments: Sequence[str]) -> Start:
-    """The same command in a new process."""
-
-    def start(further: Sequence[str]) -> int:
-        return alone([sys.executable, "-m", "rise.cli", *arguments, *further])
-
-    return start
-
-
-def alone(command: Sequence[str]) -> int:
-    """Runs a command in a session of its own; what it has started and left behind ends with it."""
-    running = subprocess.Popen(command, start_new_session=True)
+def alone(action: Callable[..., int], *arguments: Any) -> int:
+    """Calls a function in a new process, and ends whatever it has started and left behind."""
+    process = SPAWN.Process(target=_lead, args=(action, *arguments))
+    process.start()
+    group = process.pid
     try:
-        return running.wait()
+        process.join()
+        return process.exitcode or 0
     finally:
+        process.kill()
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(running.pid, signal.SIGKILL)
+            if group:
+                os.killpg(group, signal.SIGKILL)
+
+
+def _lead(action: Callable[..., int], *arguments: Any) -> None:
+    """In the new process, which leads a group that can be ended as a whole."""
+    os.setsid()
+    allow_deep_terms()
+    escape_what_cannot_be_encoded()
+    try:
+        sys.exit(action(*arguments))
+    except RiseError as error:
+        print(error.render(), file=sys.stderr, flush=True)
+        sys.exit(2 if isinstance(error, UsageError) else 1)

@@ -1,21 +1,21 @@
-"""A table: programs, the sizes they are measured at, whom they are compared with, and what is tried.
+"""A table: programs, their sizes, the baselines, and the candidates.
 
 Read from a TOML file; the paths in it are relative to the file.
 
     title = "…"
     [[programs]]
     file = "gemm.rise"            definition = "gemm"
-    operation = "gemm"            what it computes, see `operations`
+    operation = "gemm"            the reference, see `operations`
     sizes = "sizes/square.csv"    or a list: [{m = 256, n = 256, k = 256}]
     scalars = {alpha = 1.5}       inputs that are numbers
-    limit = "tensor"              or "copy": what the measurement is a fraction of
+    limit = "tensor"              or "copy": the limit that results are a fraction of
     baselines = ["cublas"]        see `baselines`
-    mode = "graph"                or "launches": one call after the other, as a host makes them
+    mode = "graph"                or "launches": one call after the other, timed on the host
     [[programs.candidates]]
     strategy = "tensor_core"
-    settings = {block = ["128,128,64", "64,64,64"], group = "8"}    a list: each of its values is tried
+    settings = {block = ["128,128,64", "64,64,64"], raster_group = "8"}    each value of a list is tried
 
-In place of the candidates there may be the path of a file that has them.
+`candidates` may also be the path of a file that contains them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PROGRAM_KEYS = {
     "file", "definition", "operation", "sizes", "scalars", "limit", "baselines", "mode", "candidates",
 }  # fmt: skip
 
-# of what is no text
+# of values that are not texts
 KINDS: Mapping[str, tuple[type, ...]] = {
     "sizes": (str, list), "candidates": (str, list), "baselines": (list,), "scalars": (dict,),
 }  # fmt: skip
@@ -144,11 +144,11 @@ def _subjects(content: Mapping[str, Any], path: Path) -> Iterator[Subject]:
                 raise _wrong(path, f"a program has no `{key}`")
         for key, allowed in (("limit", LIMITS), ("mode", MODES)):
             if program.get(key, allowed[0]) not in allowed:
-                raise _wrong(path, f"{key} is `{program[key]}`, and can be {' or '.join(allowed)}")
+                raise _wrong(path, f"{key} is `{program[key]}`, and must be {' or '.join(allowed)}")
         scalars = program.get("scalars", {})
         for name, value in scalars.items():
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise _wrong(path, f"`{brief(name)}` of `scalars` is {shown(value)}, which is no number")
+                raise _wrong(path, f"`{brief(name)}` of `scalars` is {shown(value)}, which is not a number")
         yield Subject(
             path.parent / program["file"],
             program["definition"],
@@ -215,7 +215,7 @@ def _candidates(entry: Any, path: Path) -> Iterator[Candidate]:
 
 
 def _check_kinds(program: Any, path: Path) -> None:
-    """R0861 where what a program has is a text in place of a list, or the other way round."""
+    """R0861 where a program has a text instead of a list, or the reverse."""
     if not isinstance(program, Mapping):
         raise _wrong(path, f"a program is `[[programs]]`, and not {shown(program)}")
     for name, value in program.items():
@@ -224,7 +224,7 @@ def _check_kinds(program: Any, path: Path) -> None:
             raise _wrong(path, f"`{brief(name)}` is {shown(value)}")
     for name in program.get("baselines", ()):
         if not isinstance(name, str):
-            raise _wrong(path, f"`{brief(name)}` of `baselines` is no name")
+            raise _wrong(path, f"`{brief(name)}` of `baselines` is not a name")
 
 
 def _wrong(path: Path, what: str, hint: str | None = None) -> UsageError:

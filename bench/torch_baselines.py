@@ -52,7 +52,7 @@ def variants(operation: str, mode: str | None, sets: Sequence[Operands]) -> Iter
     function = functions(torch)[operation]
     name = "eager"
     if mode is not None:
-        # beyond eight shapes torch.compile goes on eagerly, and says nothing: each case starts anew
+        # beyond eight shapes torch.compile silently falls back to eager mode, so each case resets it
         torch._dynamo.reset()
         function, name = torch.compile(function, mode=mode, dynamic=False), mode
     yield name, _work(torch, function, sets)

@@ -1,4 +1,4 @@
-"""What is measured, as the device sees it: work on operands."""
+"""The work of a variant on operands, as the device runs it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Operands:
 
 @dataclass(frozen=True)
 class Work:
-    """What an entrant does. call: puts it on a stream, once.
+    """The work of a variant. call: puts it on a stream once.
 
     check:  the same, where the result has to end in the operands' result, and calls do not put it there
-    record: makes a graph of a call on each of the operands in another way than the driver's; gives what
+    record: records a call on each of the operands in a graph of its own kind; returns a function that
             replays it
     """
 

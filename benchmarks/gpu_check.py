@@ -31,7 +31,7 @@ from rise.interpret import random_inputs
 from rise.normal import data_flow
 from strategies.core import Strategy
 from strategies.default import default
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"

@@ -76,7 +76,7 @@ def measure(table: str, top: int, folder: Path, deadline: float) -> None:
     ]
     status = written(command, folder / f"{table}.log", left + 10)
     said = [line for line in (folder / f"{table}.log").read_text(encoding="utf-8").splitlines()
-            if line.startswith(("Times of the others", "no time left"))]  # fmt: skip
+            if line.startswith(("Speed-ups", "no time was left"))]  # fmt: skip
     print(f"{table}: exit {status}", *said, sep="\n  ", flush=True)
 
 

@@ -18,7 +18,7 @@ from rise.check.specialise import inputs_of
 from rise.errors import RiseError
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32({x}) * f32(y))) |> reduce(+, 0)"
 RELU = "max(x, 0.0)"

@@ -25,7 +25,7 @@ from codegen.pipeline import assemble  # noqa: E402
 from rewrites.result import Success  # noqa: E402
 from rise.check.program import check_expression  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
-from strategies.tensor_core import tensor_core  # noqa: E402
+from strategies.matmul.tensor_core import tensor_core  # noqa: E402
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")

@@ -24,7 +24,7 @@ from rise.check.specialise import specialise
 from rise.expr import Expr, subterms
 from rise.normal import data_flow
 from strategies.core import Rewrite, all_top_down, choice, fail, seq, try_
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 GEMM = Path(__file__).parent.parent / "examples" / "gemm.rise"
 SIZES = {"m": 1024, "n": 1024, "k": 1024}

@@ -1,6 +1,6 @@
 """Low-level programs to CUDA: translated, printed, emulated, run on a GPU.
 
-`codegen.compile` makes a Python function of a program.
+`codegen.compile` makes a program a Python function.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Compiled", "compile"]
 
 
 def __getattr__(name: str) -> Any:
-    """Nothing is imported before it is used."""
+    """Imports lazily."""
     if name in __all__:
         from codegen import compiled
 

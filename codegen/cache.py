@@ -1,13 +1,13 @@
-"""A cache of plain files named by what they are made from: compiled kernels, for the GPU and the emulator.
+"""A cache of plain files, keyed by everything they are made from: compiled kernels for GPU and emulator.
 
-An entry is two files. One has the content; the other, which the key names, says what the SHA-256 of that
-content is, and so which file it is. Both are made beside their place and moved there in one step, so any
-number of processes may fill the cache at once, and one that dies half-way leaves nothing that is taken for
-an entry. An entry is used only if
+An entry is two files. One has the content; the other, named by the key, has the SHA-256 of that content,
+which names the first. Both are written next to their place and moved there atomically, so any number of
+processes may fill the cache at once, and a process that dies half-way leaves nothing that looks like an
+entry. An entry is used only if
 
-* its content is what its checksum says: one that is cut, changed or missing is built again, and
-* nobody else can have written it: files and folder belong to this user or to the superuser, and no others
-  may write to them. What is not so is left alone, and built in a folder of this process.
+* its content matches its checksum: an entry that is truncated, changed or missing is built again, and
+* only this user or the superuser can have written it: files and folder belong to one of them, and nobody
+  else may write to them. Otherwise the entry is left alone, and a folder private to this process is used.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from rise.errors import CompilationError
 from rise.files import is_ours
 
 Build = Callable[[Path], None]
-LABEL = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,15})\n")  # a checksum, and of how many bytes
+LABEL = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,15})\n")  # the checksum, and the number of bytes
 
 
 def cached(key_parts: Sequence[str | bytes], suffix: str, build: Build) -> Path:
-    """The file that `build` makes from what the key says; built only if it is not there yet, and whole.
+    """The file that `build` makes from the contents of the key; built only if there is no valid entry.
 
     key_parts: everything the content depends on: source text, flags, compiler version
-    suffix:    how the file name ends, `.cubin`
-    build:     writes the file, at the path it is given. CompilationError R0810 where it writes nothing
+    suffix:    of the file name, such as `.cubin`
+    build:     writes the file to the given path. CompilationError R0810 if it writes nothing
     """
     key = digest(key_parts)
     directory = cache_directory()
@@ -53,7 +53,7 @@ def cached(key_parts: Sequence[str | bytes], suffix: str, build: Build) -> Path:
 
 
 def digest(key_parts: Sequence[str | bytes]) -> str:
-    """A hash of the parts and of where each ends: `("ab", "c")` and `("a", "bc")` differ."""
+    """A hash of the parts and their boundaries: `("ab", "c")` and `("a", "bc")` differ."""
     state = hashlib.sha256()
     for part in key_parts:
         content = part.encode("utf-8") if isinstance(part, str) else part
@@ -66,7 +66,7 @@ def digest(key_parts: Sequence[str | bytes]) -> str:
 
 
 def cache_directory() -> Path:
-    """Where entries are kept: `RISE_CACHE_DIR`, or `rise-lang` in the user's cache."""
+    """The directory of entries: `RISE_CACHE_DIR`, or `rise-lang` in the user's cache."""
     chosen = os.environ.get("RISE_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser()
@@ -76,14 +76,14 @@ def cache_directory() -> Path:
 
 @cache
 def fallback_directory() -> Path:
-    """For this process only, and private to its user, when the cache cannot be written or trusted."""
+    """A directory of this process only, private to its user, if the cache is not writable or trusted."""
     directory = Path(tempfile.mkdtemp(prefix="rise-lang-"))
     atexit.register(rmtree, directory, ignore_errors=True)
     return directory
 
 
 def _is_trusted(directory: Path) -> bool:
-    """Whether only this user can have put there what it holds; so also for one that is not there yet."""
+    """Whether only this user can have written to the directory, or it does not exist yet."""
     try:
         return is_ours(directory.stat())
     except OSError:
@@ -94,7 +94,7 @@ def _is_trusted(directory: Path) -> bool:
 
 
 def fetch(directory: Path, key: str, suffix: str) -> Path | None:
-    """The file of an entry; None where there is none that is whole and our own."""
+    """The file of an entry; None unless there is one that is complete and trusted."""
     label = LABEL.fullmatch(_content(_label(directory, key, suffix), at_most=100))
     if label is None:
         return None
@@ -105,7 +105,7 @@ def fetch(directory: Path, key: str, suffix: str) -> Path | None:
 
 
 def store(directory: Path, key: str, suffix: str, build: Build) -> Path:
-    """Builds an entry; a failed build leaves nothing behind. OSError where it cannot be written."""
+    """Builds an entry; a failed build leaves nothing behind. OSError if it cannot be written."""
     temporary = _reserve(directory, suffix)
     label = None
     try:
@@ -114,8 +114,8 @@ def store(directory: Path, key: str, suffix: str, build: Build) -> Path:
         if not content:
             raise CompilationError(
                 "R0810",
-                f"the compiler reports no error, and has made no {suffix.removeprefix('.')} file",
-                hint="the command that is called as compiler may be no compiler",
+                f"the compiler reports success, but has made no {suffix.removeprefix('.')} file",
+                hint="the command called as compiler may not be one",
             )
         checksum = hashlib.sha256(content).hexdigest()
         path = _place(directory, key, checksum, suffix)
@@ -132,24 +132,24 @@ def store(directory: Path, key: str, suffix: str, build: Build) -> Path:
 
 
 def _move(new: Path, path: Path) -> None:
-    """Into its place. A folder that lies there is none of ours, and put aside."""
+    """Moves a file into place. A folder of that name is not ours, and is moved aside."""
     if path.is_dir() and not path.is_symlink():
         path.rename(path.with_name(f".folder-{os.urandom(8).hex()}"))
     os.replace(new, path)
 
 
 def _label(directory: Path, key: str, suffix: str) -> Path:
-    """The file that says what the checksum of an entry is."""
+    """The file that contains the checksum of an entry."""
     return directory / f"{key}{suffix}.sha256"
 
 
 def _place(directory: Path, key: str, checksum: str, suffix: str) -> Path:
-    """The file that has the content of an entry."""
+    """The file that contains the content of an entry."""
     return directory / f"{key}-{checksum[:16]}{suffix}"
 
 
 def _content(path: Path, at_most: int) -> bytes:
-    """Of a file that is our own, and no larger than it should be; nothing where there is none."""
+    """The content of a trusted file of at most that size; empty if there is none."""
     with suppress(OSError, ValueError):
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         with os.fdopen(handle, "rb") as file:
@@ -160,7 +160,7 @@ def _content(path: Path, at_most: int) -> bytes:
 
 
 def _reserve(directory: Path, suffix: str) -> Path:
-    """A new empty file beside the entries, with a name that no entry has."""
+    """A new empty file next to the entries, with an unused name."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, path = tempfile.mkstemp(prefix=".partial-", suffix=suffix, dir=directory)
     os.close(handle)

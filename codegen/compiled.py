@@ -28,17 +28,17 @@ from rise.user_code import place_of_function
 if TYPE_CHECKING:
     from codegen.runtime import Loaded, Resources
 
-# a rule or a strategy: what it returns has the `term`, or is a failure that has the `error`
+# a rule or a strategy: its result has the `term`, or is a failure that has the `error`
 Strategy = Callable[[Expr], Any]
 Program = Definition | Expr | Kernel | HostProgram
-# of a low-level program, for a target: the bytes of shared memory that a block takes; raises a RiseError
-# where the program is no kernel that should run
+# for a low-level program and a target: the bytes of shared memory per block; raises a RiseError if the
+# program is not a kernel that should run
 Builds = Callable[[Expr, str], int]
 
 
 @runtime_checkable
-class Choosing(Protocol):
-    """A strategy that has several candidates, and takes the first that builds."""
+class CandidateStrategy(Protocol):
+    """A strategy with several candidates, which takes the first that builds."""
 
     def first_that(self, builds: Builds) -> Strategy: ...
 
@@ -56,15 +56,14 @@ def compile(
 ) -> Compiled:
     """A program as a Python function of its inputs.
 
-    program:  a definition, or a program that is low-level already
-    strategy: lowers it; none for low-level programs
+    program:  a definition, or a program that is already low-level
+    strategy: lowers it; not needed for low-level programs
     sizes:    of a definition, by name
-    runtime:  sizes that stay open, so that one kernel serves all of them; a mapping says what each is a
-              multiple of
-    backend:  `cuda` or `emulate`; by default the GPU, where there is one
-    target:   what to compile for, `sm_90a`; by default the GPU that is there. With `emulate`, the kernels
-              are compiled for a target only if one is given
-    spills:   `refuse`, or `allow` kernels that keep in memory what registers have no room for
+    runtime:  sizes that stay symbolic, so that one kernel serves all of them; a mapping gives their divisors
+    backend:  `cuda` or `emulate`; by default the GPU, if there is one
+    target:   the architecture to compile for, such as `sm_90a`; by default that of the GPU. With `emulate`,
+              kernels are compiled for a target only if one is given
+    spills:   `refuse`, or `allow` kernels that spill registers to memory
 
     Raises TranslationError, StrategyError, UsageError as the stages do; CompilationError R0832 for spills.
     """
@@ -80,7 +79,7 @@ def compile(
         target = device_target()
 
     def lowered(term: Expr, assembled: Callable[[Expr], HostProgram]) -> HostProgram:
-        """With a strategy that has several candidates, by the first that gives what is asked for."""
+        """Lowers a program; a strategy with several candidates takes the first that fits."""
 
         def builds(low: Expr, _: str) -> int:
             made = assembled(low)
@@ -88,7 +87,7 @@ def compile(
                 resources_of(made, target, spills)
             return made.shared_bytes
 
-        which = strategy.first_that(builds) if isinstance(strategy, Choosing) else strategy
+        which = strategy.first_that(builds) if isinstance(strategy, CandidateStrategy) else strategy
         return assembled(_lowered(term, which))
 
     made = _host_program(program, lowered, sizes or {}, runtime, name)
@@ -137,7 +136,7 @@ def _lowered(program: Expr, strategy: Strategy | None) -> Expr:
 
 
 def resources_of(program: HostProgram, target: str, spills: str = "refuse") -> tuple[Resources, ...]:
-    """What each kernel takes of a multiprocessor. CompilationError as the compiler says; R0832 for spills."""
+    """The resources of each kernel. CompilationError from the compiler; R0832 for spills."""
     from codegen.runtime import check_spills, resources
 
     found = tuple(resources(k.source, target)[k.name] for k in program.kernels)
@@ -149,12 +148,12 @@ def resources_of(program: HostProgram, target: str, spills: str = "refuse") -> t
 class Compiled:
     """A program as a Python function: `f(A, B)`, `f(A, B, out=C, stream=s)`.
 
-    The result is an array of the kind of the inputs: NumPy's in, NumPy's out; the same for torch, CuPy and
-    pycuda, whose arrays are neither copied nor waited for. Pairs are tuples. A number as a result is an
-    array without dimensions on a GPU, so that nothing waits for it.
+    The result is an array of the same library as the inputs: NumPy for NumPy, and likewise torch, CuPy and
+    pycuda, whose arrays are neither copied nor waited for. Pairs are tuples. On a GPU, a number as a result
+    is an array without dimensions, so that nothing waits for it.
 
     program:   its kernels, and how the host launches them
-    resources: what each kernel takes of a multiprocessor; empty where none was compiled for a GPU
+    resources: the resources of each kernel; empty if none was compiled for a GPU
     """
 
     def __init__(
@@ -168,7 +167,7 @@ class Compiled:
         self._results: dict[tuple[Any, ...], list[Part]] = {}
 
     def __call__(self, *inputs: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
-        """Inputs, in order or by name; run-time sizes that no input shows, by name."""
+        """Takes inputs in order or by name, and by name the run-time sizes that no input determines."""
         sizes: Mapping[str, int] = {}
         if named:
             inputs, sizes = self._in_order(inputs, named)
@@ -178,7 +177,7 @@ class Compiled:
             return self._on_host(inputs, flat, out, stream, sizes)
         if self.backend != "cuda":
             message = f"a {type(like).__qualname__} is on a GPU; this program was compiled for the emulator"
-            raise LaunchError("R0834", message, hint="`backend='cuda'`, or NumPy arrays")
+            raise LaunchError("R0834", message, hint="use `backend='cuda'`, or pass NumPy arrays")
         if out is None:
             outputs = self._new(inputs, like, family, stream, sizes)
             out = together(self.program.output, iter(outputs))
@@ -189,7 +188,7 @@ class Compiled:
 
     @cached_property
     def loaded(self) -> Loaded:
-        """The kernels on the GPU; takes the results first."""
+        """The kernels on the GPU; called with the results first."""
         from codegen.runtime import load
 
         return load(self.program, self.target)
@@ -203,7 +202,7 @@ class Compiled:
 
     def _flat(self, inputs: Sequence[Any]) -> list[Any]:
         if len(inputs) != len(self.program.inputs):
-            shapes_of(self.program, inputs)  # which says how many there are to be
+            shapes_of(self.program, inputs)  # checks their number
         if len(inputs) == len(self.program.parameters):
             return list(inputs)
         pairs = zip(self.program.inputs, inputs, strict=True)
@@ -226,14 +225,14 @@ class Compiled:
     def _new(
         self, inputs: Sequence[Any], like: Any, family: Family, stream: Any, sizes: Mapping[str, int]
     ) -> list[Any]:
-        """Arrays for the result, of the family of an input."""
+        """Allocates arrays for the result, of the family of an input."""
         from codegen.runtime.streams import as_handle
 
         on = None if stream is None else as_handle(stream)
         return [family.empty(like, p.shape, p.dtype, on) for p in self._parts(inputs, sizes)]
 
     def _parts(self, inputs: Sequence[Any], sizes: Mapping[str, int]) -> list[Part]:
-        """What the result is stored in, at the sizes of the inputs."""
+        """The arrays that store the result, at the sizes of the inputs."""
         shapes = shapes_of(self.program, inputs) if self.program.sizes else {}
         key = (*shapes.items(), *sizes.items())
         if key not in self._results:
@@ -244,7 +243,7 @@ class Compiled:
     def _on_host(
         self, inputs: Sequence[Any], flat: Sequence[Any], out: Any, stream: Any, sizes: Mapping[str, int]
     ) -> Any:
-        """NumPy arrays. A result that is written into `out` has the type that the kernel gives."""
+        """Runs on NumPy arrays. A result written into `out` has the kernel's type."""
         shapes = shapes_of(self.program, inputs)
         call = self.program.at({**self.program.sizes_from(shapes), **sizes})
         given = list(checked_inputs(call, inputs))
@@ -264,7 +263,7 @@ class Compiled:
 
 
 def _check_out(parts: Sequence[Part], outputs: Sequence[Any]) -> None:
-    """As a result on the GPU is checked; the emulator itself sees that nothing overlaps."""
+    """Makes the same checks as for a result on the GPU; the emulator itself checks for overlaps."""
     from codegen.runtime.arguments import check_host_result
 
     for part, array in zip(parts, outputs, strict=True):
@@ -278,7 +277,7 @@ FURTHER = ("out", "stream")
 
 
 def signature(program: HostProgram) -> Signature:
-    """The inputs, with their types as the language writes them."""
+    """The inputs, with their types in the syntax of the language."""
     names = _parameters([*(name for name, _ in program.inputs), *(size.name for size in program.sizes)])
     given = [
         Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, annotation=_Shown(show_type(type_)))
@@ -293,7 +292,7 @@ def signature(program: HostProgram) -> Signature:
 
 
 class _Shown(str):
-    """A text that a signature shows as it is, without quotes."""
+    """A text that a signature shows without quotes."""
 
     __slots__ = ()
 
@@ -302,7 +301,7 @@ class _Shown(str):
 
 
 def _parameters(names: Sequence[str]) -> list[str]:
-    """Names as Python allows them, once each: `assert` is a size of the program, and no parameter's name."""
+    """Names that Python allows as parameters, without repetitions: a size may be called `assert`."""
     found: list[str] = []
     for number, name in enumerate(names, 1):
         allowed = name.isidentifier() and not keyword.iskeyword(name) and name not in (*FURTHER, *found)

@@ -1,7 +1,7 @@
-"""Runs a program on NumPy arrays, on a GPU or in the emulator: inputs checked, the output allocated.
+"""Runs a program on NumPy arrays, on a GPU or in the emulator: checks inputs and allocates the output.
 
-An array of pairs is a pair of arrays. The output starts poisoned: NaN where the type has one, and the
-emulator refuses to read it; so an element that a kernel forgets shows.
+An array of pairs is a pair of arrays. The output is poisoned first: with NaN if the type has it, and the
+emulator refuses to read it; so an element that a kernel does not write is noticed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,20 @@ BACKENDS = ("cuda", "emulate")
 
 
 def available_backend() -> str | None:
-    """`cuda` where there is a GPU, else `emulate` where there is a C++ compiler, else None."""
+    """`cuda` if there is a GPU, else `emulate` if there is a C++ compiler, else None."""
     from codegen import runtime  # late: looking for a GPU imports its libraries
     from codegen.emulation import emulator
 
     if runtime.available():
         return "cuda"
     return "emulate" if emulator.compiler() is not None else None
+
+
+def present_target() -> str | None:
+    """The target of this machine's GPU; None where there is none."""
+    from codegen import runtime
+
+    return runtime.device_target() if runtime.available() else None
 
 
 def execute(
@@ -57,9 +64,9 @@ def execute(
 
     inputs:  in the order of the program's parameters: C-contiguous arrays, numbers, tuples for pairs
     backend: `cuda` or `emulate`
-    target:  what to compile for, by default the GPU that is there
-    seed:    the order in which the emulator runs blocks and threads
-    sizes:   run-time sizes that no input shows
+    target:  the architecture to compile for, by default that of the GPU
+    seed:    determines the order in which the emulator runs blocks and threads
+    sizes:   the run-time sizes that no input determines
     """
     if backend not in BACKENDS:
         raise UsageError("R0013", f"kernels run on {' or '.join(BACKENDS)}, not on `{backend}`")
@@ -87,7 +94,7 @@ def _run_on_gpu(
 
 
 def run_emulated(call: HostCall, outputs: Sequence[Any], inputs: Sequence[Part], seed: int = 0) -> None:
-    """Writes the outputs, by one kernel after the other. Temporaries share memory as they do on a GPU."""
+    """Writes the outputs by running the kernels in order. Temporaries share memory as on a GPU."""
     workspace = np.empty(call.workspace, np.uint8)
     memory = dict(zip((v.name for v in call.outputs), outputs, strict=True))
     memory |= {v.name: part.value for v, part in zip(call.parameters, inputs, strict=True)}
@@ -128,7 +135,7 @@ def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str
 
 
 def _placed(placed: Placed, workspace: Any) -> Any:
-    """The part of the workspace that a temporary is, poisoned: all ones is NaN in every type that has it."""
+    """The part of the workspace for a temporary, poisoned: all ones is NaN in every type that has it."""
     (part,) = stored(placed.name, placed.temporary.variable.type)
     memory = workspace[placed.bytes.start : placed.bytes.start + part.bytes]
     memory[:] = 0xFF
@@ -136,7 +143,7 @@ def _placed(placed: Placed, workspace: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """A 16-bit float as a Python number: the emulator converts it back without loss."""
+    """A 16-bit float as a Python number, which the emulator converts back without loss."""
     return value if value.dtype.kind in "iub" else float(value)
 
 
@@ -149,7 +156,7 @@ def poisoned(part: Part) -> Any:
 
 
 def result_of(call: HostCall, outputs: Sequence[Any]) -> Any:
-    """The arrays of a result as the program gives them: numbers, tuples for pairs, indices as int64."""
+    """The result in the program's terms: numbers, tuples for pairs, indices as int64."""
     given = (_given(part, array) for part, array in zip(results(call), outputs, strict=True))
     return together(call.output, given)
 
@@ -163,7 +170,7 @@ def _given(part: Part, array: Any) -> Any:
 
 
 def checked_inputs(call: HostCall, inputs: Sequence[Any]) -> Iterator[Part]:
-    """Every array and number, in the order of the parameters."""
+    """Checks and yields every array and number, in the order of the parameters."""
     for (name, type_), value in zip(call.inputs, inputs, strict=True):
         for part, leaf in zip(stored(name, type_), leaves(name, type_, value), strict=True):
             checked = _checked(part, leaf) if part.shape else as_number(part, leaf)
@@ -174,8 +181,8 @@ def _checked(part: Part, value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         raise LaunchError(
             "R0806",
-            f"`{part.name}` is to be a NumPy array of shape {part.shape}; found a {type(value).__name__}",
-            hint="numpy.asarray makes an array of a sequence",
+            f"`{part.name}` must be a NumPy array of shape {part.shape}; found a {type(value).__name__}",
+            hint="numpy.asarray converts a sequence to an array",
         )
     value = as_indices(part, value)
     if value.dtype != part.dtype:

@@ -1,4 +1,4 @@
-"""From a low-level functional program to CUDA: a list of named passes, each result printable."""
+"""From a low-level functional program to CUDA: translation, passes, printing; each result is printable."""
 
 from __future__ import annotations
 
@@ -8,37 +8,26 @@ from dataclasses import replace
 import codegen.lower.primitives  # noqa: F401  # registers the translations
 from codegen.cuda.printer import Printer
 from codegen.cuda.widths import HOLDS, I64, spans
-from codegen.host.program import HostProgram, check_grid
+from codegen.host.program import HostProgram
 from codegen.ir import imperative as i
 from codegen.ir.identifiers import RESERVED, of_kernel, of_user
 from codegen.ir.kernel import Kernel
-from codegen.ir.launch import Launch, derive
+from codegen.ir.launch import Launch
 from codegen.ir.runtime_sizes import constraints_of, facts_of, in_units, index_type, named_for_c, open_program
 from codegen.lower.resolve import resolve, several_kernels
 from codegen.lower.translate import Translator
-from codegen.passes.allocate import place_shared, regions, shares
-from codegen.passes.barriers import insert_barriers
-from codegen.passes.distribute import distribute
-from codegen.passes.elect_bulk_stores import elect_in_groups
-from codegen.passes.indices import INDEX_PASSES
-from codegen.passes.legality import check, check_accumulators
-from codegen.passes.multicast import multicast
-from codegen.passes.rings import carry_rings
-from codegen.passes.roles import split_roles
+from codegen.passes import verify
+from codegen.passes.order import INDICES, STRUCTURE, Pass
 from codegen.passes.split_kernels import kernels
-from codegen.passes.tile_alignment import check_tiles
-from codegen.passes.vectorise import vectorise
-from codegen.passes.wgmma_sync import group_products
-from codegen.passes.zero_init import first_products
 from rise.check.symbolic import OpenProgram, RuntimeSize
 from rise.errors import RiseError, TranslationError
 from rise.expr import Expr, Lambda
 from rise.generator import register
-from rise.nat import Atom, Nat, NatVariable, constant
+from rise.nat import NatVariable, constant
 from rise.types import I32, Array, Data, Dependent, Function, Scalar, Solution, substitute_type
 
-UNNAMED = "unnamed__kernel"  # no identifier of a program has two underscores side by side
-REMEMBERED = 4  # programs for which kernels were made last
+UNNAMED = "unnamed__kernel"  # identifiers of programs have no two adjacent underscores
+REMEMBERED = 4  # the number of programs whose kernels are cached
 
 
 def translate(
@@ -71,29 +60,8 @@ def translate(
     return i.Function(name, (output,), (*inputs, *numbers), command), tuple(names)
 
 
-def unit_loops(function: i.Function) -> i.Function:
-    """Loops of one iteration are their body: the index is 0. What is never or always done is decided."""
-
-    def go(command: i.Command) -> i.Command:
-        command = i.with_inner(command, tuple(go(c) for c in i.inner(command)))
-        match command:
-            case i.For(index, size, body) if size == constant(1):
-                zero: dict[Atom, Nat] = {NatVariable(index): constant(0)}
-                return go(i.rebuild(body, Nat, lambda n: n.substitute(zero)))
-            case i.When(value, bound, body) if (difference := (bound - value).value) is not None:
-                return body if difference > 0 else i.Skip()
-            case i.New(_, name, _, body) if not any(
-                access.buffer == name for c in i.commands(body) for access in i.accesses(c)
-            ):
-                return body
-            case _:
-                return command
-
-    return replace(function, body=go(function.body))
-
-
 def generate(program: Expr | OpenProgram, name: str) -> Kernel:
-    """The kernel for a low-level program, whose free sizes it is given when it is launched.
+    """The kernel for a low-level program; free sizes become parameters that are passed at launch.
 
     Raises TranslationError with the place; R0726 for a program of several kernels (see `assemble`).
     """
@@ -120,13 +88,18 @@ def assemble(program: Expr | OpenProgram, name: str) -> HostProgram:
 
 
 def refusal(program: Expr) -> RiseError | None:
-    """Why no kernels can be made of a closed program; nothing is said of one with open sizes."""
+    """Why a closed program cannot be compiled, if so; programs with free sizes are not checked.
+
+    Raises internal errors, whose codes end in 99.
+    """
     given = open_program(program)
     if given.sizes:
         return None
     try:
         _remembered(given)
     except RiseError as error:
+        if error.code.endswith("99"):
+            raise
         error.message = error.message.replace(f"`{UNNAMED}`", "the kernel")
         return error
     return None
@@ -136,7 +109,7 @@ register(refusal)
 
 
 def named(program: HostProgram, name: str) -> HostProgram:
-    """The program under a name of its own, which its kernels' texts have."""
+    """The program under another name, which appears in the texts of its kernels."""
     kernels = tuple(_renamed(kernel, of_kernel(name)) for kernel in program.kernels)
     return replace(program, name=name, kernels=kernels)
 
@@ -158,7 +131,7 @@ _LATEST: list[tuple[OpenProgram, HostProgram]] = []
 
 
 def _remembered(program: OpenProgram) -> HostProgram:
-    """Who asks whether a program is accepted often asks for its kernels next."""
+    """The assembled program, cached: whoever checks a program often asks for its kernels next."""
     for given, made in _LATEST:
         same = given.program is program.program
         if same and (given.sizes, given.constraints) == (program.sizes, program.constraints):
@@ -208,8 +181,8 @@ def _assembled(program: OpenProgram) -> HostProgram:
 
 
 def over_sizes(type_: Data, sizes: Solution) -> Data:
-    """A type over the sizes that the caller knows."""
-    return substitute_type(type_, sizes)  # type: ignore[return-value]  # data stays data
+    """A type in terms of the caller's sizes."""
+    return substitute_type(type_, sizes)
 
 
 def result_of(program: Expr) -> Data:
@@ -219,36 +192,17 @@ def result_of(program: Expr) -> Data:
 
 
 def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
-    """The passes over one kernel, and its text, which counts in `int` where that holds all that it counts."""
+    """Runs the passes over a kernel and prints it, with `int` indices if they are wide enough."""
     stages = list(kernel.stages)
-
-    def stage(label: str, new: i.Function) -> i.Function:
-        stages.append((label, new))
-        return new
-
     if index_type(kernel.function) == I64:
         indices = I64
-    function = stage("kernel", _counting_in(indices, kernel))
-    function = stage("multicast", multicast(function))
-    function = stage("rings", carry_rings(function))
-    function = stage("roles", split_roles(function))
-    function = stage("first products", first_products(function))
-    function = stage("groups", elect_in_groups(group_products(function)))
-    function = stage("distribute", distribute(function))
-    launch = derive(function.body)
-    check_grid(kernel.name, launch)
-    check(function, launch)
-    check_tiles(function.body)
-    check_accumulators(function.body)
-    function, launch = place_shared(function, launch)
-    stage("place shared", function)
-    function = stage("barriers", insert_barriers(function, regions(function, launch), launch))
-    function = stage("shares", shares(function, launch))
-    function = stage("unit loops", unit_loops(function))
-    function = stage("vectorise", vectorise(function))
-    printed = function  # what comes now is for readers: the kernel's structure is that of before
-    for label, index_pass in INDEX_PASSES:
-        printed = stage(label, index_pass(printed, launch))
+    function = _counting_in(indices, kernel)
+    stages.append(("kernel", function))
+    if verify.is_on():
+        verify.check(function, "resolve")
+    function, launch = _through(STRUCTURE, function, Launch(), stages)
+    # the remaining passes are for readability; the recorded kernel is the one before them
+    printed, _ = _through(INDICES, function, launch, stages)
     if not kernel.sizes and not all(span.within(HOLDS[indices]) for span in spans(printed, launch)):
         if indices == I64:
             raise TranslationError("R0740", f"an index of `{kernel.name}` is beyond 64 bits")
@@ -265,8 +219,21 @@ def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
     )
 
 
+def _through(
+    passes: Sequence[Pass], function: i.Function, launch: Launch, stages: list[tuple[str, i.Function]]
+) -> tuple[i.Function, Launch]:
+    """Runs passes over a function and its launch, and records each result in `stages`."""
+    for each in passes:
+        function, launch = each.run(function, launch)
+        if not each.checks:
+            stages.append((each.name, function))
+        if verify.is_on():
+            verify.check(function, each.name)
+    return function, launch
+
+
 def _counting_in(indices: Scalar, kernel: Kernel) -> i.Function:
-    """The sizes that a kernel is given are of the type that it counts with."""
+    """The function with parameters for sizes that have the kernel's index type."""
     numbers = {size.number for size in kernel.sizes}
     inputs = tuple(replace(v, type=indices) if v.name in numbers else v for v in kernel.function.inputs)
     return replace(kernel.function, inputs=inputs)

@@ -24,6 +24,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from codegen.pipeline import generate  # noqa: E402
+from codegen.passes.order import INDICES, STRUCTURE, Pass
 from codegen.ir.show import show_program  # noqa: E402
 from rewrites.library import rules as all_rules  # noqa: E402
 from rewrites.result import Failure, Success  # noqa: E402
@@ -37,8 +38,9 @@ from rise.expr import Primitive, inline, subterms  # noqa: E402
 from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
+from strategies.matmul.tensor_core import tensor_core  # noqa: E402
 from rise.syntax.format import format_expression  # noqa: E402
-from strategies.tensor_core import tensor_core  # noqa: E402
+from strategy_reference import page as strategies  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
 LARGE = {"m": 4096, "n": 4096, "k": 4096}
@@ -53,40 +55,40 @@ HOPPER: Mapping[str, Any] = {
     "ping_pong": 2,
     "epilogue": "bulk",
 }
-# what changes in the low-level program of gemm; the program of the defaults is compared with each
+# parameters of gemm, each of which is compared with the defaults
 SWITCHES: Mapping[str, tuple[dict[str, Any], str]] = {
-    "stages=0": ({"stages": 0}, "Operands come straight from global memory."),
-    "stages=1": ({"stages": 1}, "Operands go through shared memory, but nothing is loaded ahead."),
-    "padding=0": ({"padding": 0}, "Rows in shared memory are not padded: columns share banks."),
-    "vector=2": ({"vector": 2}, "A thread copies 4 bytes at once, not 16."),
+    "stages=0": ({"stages": 0}, "Operands are read directly from global memory."),
+    "stages=1": ({"stages": 1}, "Operands go through shared memory, without prefetching."),
+    "padding=0": ({"padding": 0}, "Rows in shared memory are not padded, so columns share banks."),
+    "vector=2": ({"vector": 2}, "A thread copies 4 bytes at once instead of 16."),
     "load_once=false": ({"load_once": False}, "A fragment of B is loaded again for every fragment of A."),
-    "epilogue=direct": ({"epilogue": "direct"}, "α and β are applied on fragments, and stored from there."),
+    "epilogue=direct": ({"epilogue": "direct"}, "α and β are applied to fragments, which are then stored."),
     "cp_async=false": (
         {"cp_async": False},
-        "Tiles are prefetched into registers, and stored from there.",
+        "Tiles are prefetched into registers, and then stored to shared memory.",
     ),
-    "slice_k=2": ({"slice_k": 2}, "Twice as many warps share out each step of k; their sums are added."),
-    "raster_group=8": ({"raster_group": 8}, "Blocks are numbered in groups of eight rows of tiles."),
-    "warp=32,64": ({"warp": (32, 64)}, "Warps have smaller tiles: more of them in a block."),
+    "slice_k=2": ({"slice_k": 2}, "Twice as many warps divide each step of k among them; their sums are added."),
+    "raster_group=8": ({"raster_group": 8}, "The raster order has groups of eight rows of tiles."),
+    "warp=32,64": ({"warp": (32, 64)}, "Warps have smaller tiles, and a block has more warps."),
     "fragment=8,32,16": ({"fragment": (8, 32, 16)}, "Instructions of another shape."),
     "fragment=16,8,16": (
         {"fragment": (16, 8, 16)},
-        "Instructions of another family, `mma.sync`. Only the shape says so.",
+        "The shape selects instructions of another family, `mma.sync`.",
     ),
     "swizzled=true": (
         {"swizzled": True},
-        "With `fragment=16,8,16`. Rows of up to 128 bytes are swizzled, not padded; those of B are longer.",
+        "With `fragment=16,8,16`. Rows of up to 128 bytes are swizzled instead of padded; those of B are longer.",
     ),
     "prefetch_fragments=true": (
         {"prefetch_fragments": True},
-        "With `fragment=16,8,16`. Fragments are loaded while those of the step before are multiplied.",
+        "With `fragment=16,8,16`. Fragments are loaded while those of the previous step are multiplied.",
     ),
     "split_k=2": (
         {"split_k": 2},
-        "Two blocks share out the sums of a tile, and a second kernel adds them.",
+        "Two blocks divide the sums of a tile, and a second kernel adds the parts.",
     ),
 }
-# what a switch is compared with, where it needs other instructions than the default
+# what a parameter is compared with, if it needs other instructions than the default
 BASES: Mapping[str, dict[str, Any]] = dict.fromkeys(
     ("swizzled=true", "prefetch_fragments=true"), {"fragment": (16, 8, 16)}
 )
@@ -136,7 +138,7 @@ def block(text: str, language: str = "") -> str:
 
 
 def source(file: str, name: str) -> str:
-    """A definition as it stands in its file, with the comment before it."""
+    """The text of a definition in its file, with the comment before it."""
     parts = (ROOT / "examples" / file).read_text(encoding="utf-8").split("\n\n")
     return next(part for part in parts if re.search(rf"def {name}\b", part))
 
@@ -151,7 +153,7 @@ def gemm() -> str:
     return "\n\n".join([
         "# GEMM, derived",
         "`D = αAB + βC` of `examples/gemm.rise` at m = n = k = 1024, by the strategy `tensor_core` with its"
-        " default parameters. Made by `python docs/generate.py`; the same is printed by\n"
+        " default parameters. `python docs/generate.py` writes this page; the same output comes from\n"
         "`rise derive examples/gemm.rise gemm --strategy tensor_core --size m=1024 n=1024 k=1024` and by"
         " `rise compile`.",
         f"## The derivation: {steps} applications of {kinds} rules, in order",
@@ -173,38 +175,37 @@ def hopper_gemm() -> str:
     return "\n\n".join([
         "# A product for Hopper, derived",
         f"`{name}` of `examples/gemm.rise` at m = n = k = 4096, by the strategy `tensor_core` with parameters"
-        " for Hopper: three warpgroups a block, of which one loads, and two compute a tile each, in turn; 132"
-        " blocks, one for each multiprocessor of an H200, that stay. In clusters it is what `rise bench`"
-        " found fastest there. Made by `python docs/generate.py`; the same is printed by",
+        " for Hopper. A block has three warpgroups: one loads, and two alternate between tiles (ping-pong). There"
+        " are 132 persistent blocks, one for each multiprocessor of an H200. With clusters this was the fastest"
+        " schedule in `rise bench` there. `python docs/generate.py` writes this page; the same output comes from",
         block(_command("compile", name, "--target sm_90a"), "sh"),
-        "with `--stage low`, with `--stage imperative --pass roles`, and with nothing more for the kernel."
-        " `rise derive` prints the steps. What the functions of the kernel do, and what each parameter adds"
-        " to the derivation, is in [hopper-machine.md](hopper-machine.md).",
+        "with `--stage low`, with `--stage imperative --pass roles`, and as it is for the kernel. `rise derive`"
+        " prints the steps. [hopper-machine.md](hopper-machine.md) explains the functions of the kernel, and"
+        " what each parameter adds to the derivation.",
         "## The program",
         block(source("gemm.rise", name), "rise"),
         f"## The derivation: {steps} applications of {kinds} rules, in order",
         rules(result),
-        "Those that the GEMM of [gemm.md](gemm.md) does without:",
+        "These rules do not occur in the derivation of [gemm.md](gemm.md):",
         _meanings(result, derived("gemm.rise", "gemm", SIZES)),
         "## The low-level program",
         block(show(result.term), "rise"),
-        "## The imperative program, with a program for each role",
-        "After the pass `roles`: who loads goes through all tiles, and so do those who compute. Between them"
-        " are the ring's mbarriers.",
+        "## The imperative program after warp specialisation",
+        "After the pass `roles` there are a program for the producer and one for the consumers. Both loop over all"
+        " tiles, and synchronise at the mbarriers of the ring.",
         block(show_program(dict(kernel.stages)["roles"])),
         "## The kernel",
-        f"{kernel.launch}. Of the instruction's text the operands between the first and the last are left"
-        " out.",
+        f"{kernel.launch}. The operands of an instruction between the first and the last are left out.",
         block(abbreviated(kernel.source), "cuda"),
         "## In clusters",
-        "With `cluster=2` the low-level program differs by these lines, indentation aside:",
+        "With `cluster=2` these lines of the low-level program differ, apart from indentation:",
         block(_lines_changed(result, clusters), "diff"),
-        "Two neighbours in the order of tiles are in one column of tiles: they have the tile of B in common."
-        " That is found from the indices; each block loads half of that tile, for both. The loads are",
+        "Two neighbours in raster order are in one column of tiles, so they share the tile of B. The compiler finds"
+        " this from the indices; each block loads half of that tile, for both. The loads are",
         block("\n".join(_lines_with("bulk_load", generate(clusters.term, "clusters").source)), "cuda"),
         "## The goal",
         "`goal` of `examples/hopper.rise` is such a program in clusters, written by hand. It goes through the"
-        " same passes. Where it differs from the program that our design had asked for, and why:",
+        " same passes. It differs from the program that the design asked for in these points:",
         _differences_from_the_design(),
     ]) + "\n"  # fmt: skip
 
@@ -223,7 +224,7 @@ def _written(value: Any) -> str:
 
 
 def _meanings(result: Success, other: Success) -> str:
-    """What the rules mean that one derivation has and the other lacks, in the order of first application."""
+    """The meanings of the rules of one derivation that the other lacks, in the order of first application."""
     known = {step.rule for step in other.steps}
     names = dict.fromkeys(step.rule for step in result.steps if step.rule not in known)
     rows = (f"| `{name}` | {_meaning(all_rules()[name])} |" for name in names)
@@ -264,32 +265,31 @@ def _differences_from_the_design() -> str:
 def tensor_cores() -> str:
     return "\n\n".join([
         "# One strategy, many products",
-        "`tensor_core` looks for products of matrices in a program, whatever surrounds them. What follows is"
-        " made by `python docs/generate.py`.",
+        "`tensor_core` finds matrix products in a program, whatever surrounds them. `python docs/generate.py`"
+        " writes this page.",
         *_examples(),
         "## Instructions",
-        "The shape of a fragment, m × n × k, and the types of its elements choose the instruction. Of `wmma`"
-        " it is not known which elements of a fragment a lane holds; of the others it is, so that they can be"
-        " loaded from any view, stored into any, change their type, and meet a row in the epilogue; but the"
-        " operands of `wgmma` stay in shared memory, where bulk copies of tiles put them.",
+        "The shape of a fragment, m × n × k, and the types of its elements select the instruction. The layout of"
+        " `wmma` fragments is unspecified. That of the others is known, so they can be loaded from and stored to"
+        " any view, converted, and combined with a row in the epilogue. The operands of `wgmma` stay in shared"
+        " memory, where bulk copies of tiles put them.",
         _instructions(),
-        "## What each switch changes",
-        "The low-level program of GEMM (m = n = k = 1024) with the default parameters, compared with the one"
-        " that a single other parameter gives: how often each primitive occurs, and the first lines that"
-        " differ.",
+        "## What each parameter changes",
+        "Each section changes one parameter of GEMM (m = n = k = 1024), and compares the low-level program with"
+        " that of the default parameters: how often each primitive occurs, and the first lines that differ.",
         *_switches(),
-        "What the parameters for Hopper do, `warp_specialised`, `persistent_blocks`, `cluster`, `ping_pong` and `epilogue=bulk`, is"
-        " in [hopper-machine.md](hopper-machine.md#from-programs).",
+        "[hopper-machine.md](hopper-machine.md#from-programs) explains the parameters for Hopper:"
+        " `warp_specialised`, `persistent_blocks`, `cluster`, `ping_pong` and `epilogue=bulk`.",
     ]) + "\n"  # fmt: skip
 
 
 EXAMPLES = (
     ("A bias and ReLU in one kernel", "biasRelu", SIZES),
     ("The sum of two products", "sumOfProducts", {**SIZES, "l": 512}),
-    ("ReLU of an operand, done while its tiles are loaded", "reluProduct", SIZES),
+    ("ReLU of an operand, applied while its tiles are loaded", "reluProduct", SIZES),
     ("Batched products", "batchedProducts", {"b": 8, **SIZES}),
     (
-        "A convolution, whose matrix of patches is never built",
+        "A convolution, whose matrix of patches is never stored",
         "convolution",
         {"h": 64, "w": 64, "c": 64, "o": 128},
     ),
@@ -346,13 +346,13 @@ COMMANDS = re.compile(r"(```console\n\$ ([^`]*)\n```\n\n```\w*\n).*?(?=```)", re
 
 
 def tour() -> str:
-    """docs/codegen.md, written by hand but for what the commands on it print."""
+    """docs/codegen.md, written by hand except for the output of its commands."""
     page = (ROOT / "docs" / "codegen.md").read_text(encoding="utf-8")
     return COMMANDS.sub(lambda found: found[1] + printed(found[2]), page)
 
 
 def printed(command: str) -> str:
-    """What `rise …` prints when it is called beside README.md. Its notes are left out."""
+    """What `rise …` prints when it is called in the repository's root, without its notes."""
     _, *arguments = shlex.split(command.replace("\\\n", ""))
     out, notes = io.StringIO(), io.StringIO()
     with chdir(ROOT), redirect_stdout(out), redirect_stderr(notes):
@@ -362,7 +362,40 @@ def printed(command: str) -> str:
     return out.getvalue()
 
 
-PAGES = {"gemm.md": gemm, "hopper-gemm.md": hopper_gemm, "tensor-cores.md": tensor_cores, "codegen.md": tour}
+def passes() -> str:
+    """docs/passes.md, from the table of passes."""
+    lines = [
+        "# Passes",
+        "Written by `docs/generate.py` from `codegen/passes/order.py`.",
+        "A low-level program is translated (`translate`), and its views are resolved to indices (`resolve`)."
+        " A result in global memory that is read again ends a kernel: there the program is cut. Each kernel"
+        " then goes through these passes. `rise compile … --stage imperative --pass NAME` prints the program"
+        " after one of them. `--verify` checks it after each: scopes, types, memory spaces, levels, and that"
+        " no input is written (`codegen/passes/verify.py`). The tests run with it.",
+        *_table("## The structure of the kernel", STRUCTURE),
+        *_table("## How indices are computed", INDICES),
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+def _table(title: str, of: tuple[Pass, ...]) -> Iterator[str]:
+    yield title
+    rows = ["| pass | does | comes after |", "| --- | --- | --- |"]
+    for each in of:
+        needs = "; ".join(f"`{name}`: {reason}" for name, reason in each.needs.items())
+        name = f"`{each.name}`" + (" (a check)" if each.checks else "")
+        rows.append(f"| {name} | {each.meaning} | {needs} |")
+    yield "\n".join(rows)
+
+
+PAGES = {
+    "passes.md": passes,
+    "gemm.md": gemm,
+    "hopper-gemm.md": hopper_gemm,
+    "tensor-cores.md": tensor_cores,
+    "codegen.md": tour,
+    "strategies.md": strategies,
+}
 
 if __name__ == "__main__":
     for file, page in PAGES.items():

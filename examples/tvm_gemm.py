@@ -21,11 +21,11 @@ from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.pretty import show
-from strategies import tvm_gemm as schedules
-from strategies.blocks import Block
 from strategies.core import Strategy
-from strategies.loops import show_nest
-from strategies.reduction import reduction
+from strategies.loops import tvm_gemm as schedules
+from strategies.loops.nests import show_nest
+from strategies.memory_bound.blocks import Block
+from strategies.memory_bound.reduction import reduction
 
 PROGRAMS = """
 def matmul(m: Nat, n: Nat, k: Nat)(A: Array[m, Array[k, f32]], B: Array[k, Array[n, f32]]) =
@@ -154,7 +154,8 @@ def lines() -> Iterator[str]:
 
 
 def section(title: str, function: Callable[..., object], low_level: Expr) -> Iterator[str]:
-    yield f"\n{title}\n\n```python\n{dedent(inspect.getsource(function)).rstrip()}\n```\n"
+    code = dedent(inspect.getsource(function)).rstrip().removeprefix("@prints_as_call\n")
+    yield f"\n{title}\n\n```python\n{code}\n```\n"
     yield f"```\n{show_nest(low_level)}\n```\n\n```\n{show(low_level)}\n```"
 
 

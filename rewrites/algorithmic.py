@@ -8,6 +8,7 @@ from rewrites import conditions
 from rewrites.conditions import MORE_THAN_PAIRS, reshaping
 from rewrites.match import project
 from rewrites.rule import Computed, computed, rule
+from rewrites.typed import array_type, instance
 from rise.expr import (
     Expr,
     Identifier,
@@ -20,9 +21,9 @@ from rise.expr import (
     subterms,
     with_children,
 )
+from rise.nat import Nat
 from rise.normal import simplify
-from rise.primitives.declare import primitive
-from rise.types import Array, Pair
+from rise.types import Pair
 
 changes = conditions.changes
 
@@ -83,7 +84,7 @@ REDUCE_FROM = rule(
     "reduceFrom",
     "c + (xs |> reduceSeq(Local)(fun(acc, y => acc + g(y)), 0))",
     "xs |> reduceSeq(Local)(fun(acc, y => acc + g(y)), c)",
-    meaning="What a sum is added to becomes its initial value.",
+    meaning="A term that is added to a sum becomes its initial value.",
     exact=False,
 )
 REDUCE_SEQ_MAP = rule(
@@ -97,7 +98,7 @@ LIFT_REDUCE = rule(
     "xs |> map(fun(x => h(x) |> reduceSeq(Local)(fun(acc, y => g(x, acc, y)), z(x))))",
     "xs |> map(h) |> transpose |> reduceSeq(Local)("
     "fun(acc, ys => zip(xs)(zip(acc)(ys)) |> map(fun((x, (a, y)) => g(x, a, y)))), xs |> map(z))",
-    meaning="A map of reductions is a reduction of maps (interchange), whatever the functions are.",
+    meaning="A map of reductions is a reduction of maps (interchange), for any functions.",
 )
 GENERATE_MAP = rule(
     "generate >> *f",
@@ -169,7 +170,7 @@ def _find(term: Expr, wanted: Callable[[Expr], bool], bound: frozenset[str]) -> 
 
 def separated(head: Primitive, function: Lambda, xs: Expr, part: Expr) -> Expr:
     """The part of a map's body as a map of its own, and the body of both (see `separate`)."""
-    size = xs.type.size  # type: ignore[union-attr]  # map takes arrays
+    size = array_type(xs).size
     x = function.parameter
     mapped = _map(size, Lambda(x, part, part.origin), xs)
     pair = Pair(part.type, x.type)  # type: ignore[arg-type]
@@ -178,7 +179,7 @@ def separated(head: Primitive, function: Lambda, xs: Expr, part: Expr) -> Expr:
     p = Identifier(fresh_name("p", taken), pair, part.origin)
     first, second = project("fst", p), project("snd", p)
     body = apply(Lambda(x, _swap(function.body, part, first), part.origin), second)
-    zipped = apply(Primitive(primitive("zip"), (size, part.type, x.type), head.origin), mapped, xs)  # type: ignore[arg-type]
+    zipped = apply(instance("zip", (size, part.type, x.type), head.origin), mapped, xs)
     return _map(size, Lambda(p, body, function.origin), zipped)
 
 
@@ -186,11 +187,9 @@ def _swap(term: Expr, old: Expr, new: Expr) -> Expr:
     return new if term is old else with_children(term, tuple(_swap(c, old, new) for c in children(term)))
 
 
-def _map(size: object, function: Lambda, xs: Expr) -> Expr:
-    if not isinstance(xs.type, Array):
-        raise TypeError(str(xs.type))
-    types = (size, xs.type.element, function.body.type)
-    return apply(Primitive(primitive("map"), types, function.origin), function, xs)  # type: ignore[arg-type]
+def _map(size: Nat, function: Lambda, xs: Expr) -> Expr:
+    types = (size, array_type(xs).element, function.body.type)
+    return apply(instance("map", types, function.origin), function, xs)
 
 
 def is_reduction(term: Expr) -> bool:

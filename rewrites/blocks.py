@@ -1,4 +1,4 @@
-"""Rules for a block's work on one array: its threads take their elements in turn.
+"""Rules for a block's work on one array, whose elements are distributed cyclically over its threads.
 
 Thread i of t has the elements i, t + i, 2*t + i, …, or vectors of v elements in that order: neighbours
 read neighbours, and each thread has several reads under way.
@@ -14,7 +14,7 @@ from rise.types import Scalar, shape
 EACH = "mapThreads(0)(fun(c => c |> mapSeqUnroll(fun(x => x))))"
 
 
-def _in_turn(name: str, stored: str, meaning: str) -> tuple[Rule, Rule]:
+def _cyclic(name: str, stored: str, meaning: str) -> tuple[Rule, Rule]:
     """An array through the threads of a block, element by element and by vectors."""
     dealt, back = f"split(t) |> transpose |> {EACH}{stored}", "transpose |> join"
     return (
@@ -30,17 +30,19 @@ def _in_turn(name: str, stored: str, meaning: str) -> tuple[Rule, Rule]:
     )
 
 
-CYCLIC_OVER_THREADS, CYCLIC_OVER_THREADS_VECTORS = _in_turn(
-    "in turn by threads", "", "An array is written by the threads of a block, in turn."
+CYCLIC_OVER_THREADS, CYCLIC_OVER_THREADS_VECTORS = _cyclic(
+    "cyclic over threads",
+    "",
+    "The threads of a block write an array, whose elements are distributed cyclically.",
 )
-KEEP_CYCLIC, KEEP_CYCLIC_VECTORS = _in_turn(
-    "in turn in registers",
+KEEP_CYCLIC, KEEP_CYCLIC_VECTORS = _cyclic(
+    "cyclic in registers",
     " |> toMem(Local)",
     "An array is spread over the registers of the threads of a block.",
 )
 # --- reductions -------------------------------------------------------------------------------------------
 
-REDUCE_IN_TURN_VECTORS = rule(
+REDUCE_CYCLIC_VECTORS = rule(
     "reduceTree, strided vectors",
     "xs |> reduce(op, z)",
     "xs |> asVector(v) |> split(t) |> transpose |> map(fun(c => c |> asScalar |> reduce(op, z)))"
@@ -48,7 +50,7 @@ REDUCE_IN_TURN_VECTORS = rule(
     sizes=("v", "t"),
     exact=False,
     conditions=(numbers("xs"),),
-    meaning="Two levels, every t-th vector in one part: neighbours are read by neighbours, a vector each.",
+    meaning="Two levels, every t-th vector in one part: adjacent threads read adjacent vectors (coalesced).",
 )
 LOADED = "mapSeqUnroll(fun(x => x)) |> toMem(Local)"
 REDUCE_LOADED = rule(
@@ -57,7 +59,7 @@ REDUCE_LOADED = rule(
     f"xs |> split(u) |> reduceSeq(Local)(fun(acc, b => b |> {LOADED} |> reduceSeqUnroll(Local)(op, acc)), z)",
     sizes=("u",),
     exact=False,
-    meaning="u elements are on their way at once, before the first of them is used.",
+    meaning="u loads are in flight before the first of their elements is used.",
 )
 REDUCE_LOADED_VECTORS = rule(
     "reduce, loaded as vectors",
@@ -66,20 +68,20 @@ REDUCE_LOADED_VECTORS = rule(
     " |> asScalar |> reduceSeqUnroll(Local)(op, acc)), z)",
     sizes=("u",),
     exact=False,
-    meaning="u vectors are on their way at once, before the first of them is used.",
+    meaning="u loads of vectors are in flight before the first of their elements is used.",
 )
 REDUCE_AS_ROW = rule(
     "reduce, as a row",
     "xs |> reduce(op, z)",
     "xs |> split(n) |> map(fun(r => r |> reduce(op, z))) |> idx((0 : Idx[1]))",
     sizes=("n",),
-    meaning="One reduction as a map over one row: there is somebody who does it.",
+    meaning="One reduction as a map over one row, so that a level can execute it.",
 )
 BY_ONE = rule(
     "by one of them",
     "x",
     "let y = x in generate(fun((i: Idx[1]) => y)) |> map(fun(e => e)) |> idx(0)",
-    meaning="A number as an array of one: one of many writes it.",
+    meaning="A number as an array of one element, which one of many workers writes.",
 )
 
 # --- tiles ------------------------------------------------------------------------------------------------
@@ -97,7 +99,7 @@ TILES = rule(
     "xss |> split(m) |> map(fun(rows => rows |> transpose |> split(n)"
     " |> map(fun(columns => columns |> transpose |> transpose)) |> join |> transpose)) |> join",
     sizes=("m", "n"),
-    meaning="A matrix in tiles of m × n, put together again.",
+    meaning="A matrix in tiles of m × n, and the matrix of these tiles.",
 )
 TILE_BY_THREADS = rule(
     "a tile by threads",
@@ -106,7 +108,7 @@ TILE_BY_THREADS = rule(
     " |> join |> asScalar |> split(n)",
     sizes=("v", "t", "n"),
     conditions=(matrix_of_numbers,),
-    meaning="A tile row by row: t vectors of v neighbours at once, a thread each.",
+    meaning="A tile row by row: t vectors of v adjacent elements at once, one for each thread.",
 )
 TILE_BY_THREAD_ROWS = rule(
     "a tile by rows of threads",
@@ -128,5 +130,5 @@ STORED_NAMED = rule(
     "toMem >> reduce, named",
     "xs |> toMem(a) |> reduce(op, z)",
     "let ys = xs |> toMem(a) in ys |> reduce(op, z)",
-    meaning="What is reduced is complete before: its name is where a program is cut into kernels.",
+    meaning="The reduced array is stored first, under a name at which a program is split into kernels.",
 )

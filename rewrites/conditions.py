@@ -1,4 +1,4 @@
-"""Side conditions of rules: each looks at a match and says why the rule must not apply, or None.
+"""Side conditions of rules: each takes a match and returns why the rule must not apply, or None.
 
 A condition has a name that reads as a statement about the match, and a reason why the rule needs it;
 `rise rules NAME` prints both.
@@ -85,7 +85,7 @@ def computing(name: str) -> SideCondition:
 
     return SideCondition(
         f"{name} computes",
-        "What only changes the form of data is a view, which nothing has to execute.",
+        "What only changes the form of data is a view, which needs no level.",
         check,
     )
 

@@ -25,6 +25,7 @@ from rise.source import Note
 from rise.suggest import suggestion
 from rise.syntax.parser import parse_scheme
 from rise.types import SCALARS, Index
+from rise.verify import verify
 
 FORMAT, VERSION = "rise derivation", 1
 NAT_FUNCTIONS = frozenset({"min", "max", "ceildiv"})
@@ -45,7 +46,7 @@ class SavedStep:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What applying a saved derivation gave; `changed`: numbers of the steps that met another term."""
+    """The result of applying a saved derivation. `changed`: numbers of the steps that found another term."""
 
     success: Success
     changed: tuple[int, ...]
@@ -99,7 +100,7 @@ def _step(found: Mapping[str, Any]) -> SavedStep:
     parameters, path = _member(found, "parameters", dict), _member(found, "path", list)
     for name, value in parameters.items():
         if not (is_whole(value) or (isinstance(value, str) and len(value) <= LONGEST)):
-            raise ValueError(f"the parameter `{brief(name)}` is {shown(value)}, which is no size")
+            raise ValueError(f"the parameter `{brief(name)}` is {shown(value)}, which is not a size")
     if not all(is_whole(index) for index in path):
         raise ValueError(f"the path is {shown(path)}")
     constraints = _member({"constraints": [], **found}, "constraints", list)
@@ -119,7 +120,7 @@ def _member(found: Mapping[str, Any], name: str, kind: type) -> Any:
 
 def _unreadable(reason: str) -> UsageError:
     return UsageError(
-        "R0608", f"this is no saved derivation: {reason}", None, "`rise derive --save` writes one"
+        "R0608", f"this is not a saved derivation: {reason}", None, "`rise derive --save` writes one"
     )
 
 
@@ -153,6 +154,16 @@ def programs(start: Expr, success: Success) -> Iterator[Expr]:
             raise StrategyError("R0607", f"`{step.rule}`: the program has no part at {show_path(step.path)}")
         whole = replaced(whole, step.path, step.after)
         yield whole
+
+
+def verify_steps(start: Expr, success: Success) -> None:
+    """Raises R0699, an internal error that names the rule, where a step leaves an ill-typed term."""
+    for step, whole in zip(success.steps, programs(start, success), strict=True):
+        try:
+            verify(whole)
+        except RiseError as error:
+            error.message = f"after `{step.rule}`, {error.message}"
+            raise
 
 
 # --- replaying ------------------------------------------------------------------------------------------
@@ -225,9 +236,9 @@ def _size(value: int | str) -> Nat:
     try:
         scheme = parse_scheme("".join(f"{{{name}: Nat}} -> " for name in names) + f"Idx[{value}]", {})
     except RiseError:
-        raise _unreadable(f"{shown(value)} is no size") from None
+        raise _unreadable(f"{shown(value)} is not a size") from None
     if not isinstance(scheme.type, Index):
-        raise _unreadable(f"{shown(value)} is no size")
+        raise _unreadable(f"{shown(value)} is not a size")
     return scheme.type.size
 
 

@@ -1,6 +1,6 @@
-"""An example of a rule at work: an instance of its left side with small sizes, and what becomes of it.
+"""An example of a rule: an instance of its left side with small sizes, and the result.
 
-Functions stay names (`f`, `g`) where the rule's conditions say nothing of them.
+Functions stay names (`f`, `g`) where no condition of the rule depends on them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def contracted(term: Expr) -> Expr:
 
 
 def _unreadable(made: Example) -> tuple[int, str]:
-    """Arrays of one element say little."""
+    """Arrays of one element make poor examples."""
     text = made.before + made.names
     ones = len(re.findall(r"(?<![\w.])1\.[\w(]", text)) + len(re.findall(r"\(1[,)]", text))
     return len(text) + len(made.after) + 60 * ones, made.before

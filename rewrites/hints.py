@@ -1,4 +1,4 @@
-"""What instances of some rules have to be like, that the left side does not say.
+"""Requirements on the instances of some rules that their left sides do not express.
 
 A hint names the types of free names, terms for them, or functions that must only change the form of data.
 """
@@ -112,7 +112,7 @@ def _often_computing(choose: Choose) -> Mapping[str, Type]:
 
 
 def accumulators(choose: Choose) -> Mapping[str, Type]:
-    """Accumulators of whose elements it is known who holds them."""
+    """Accumulators for which it is known which lane holds which element."""
     m, n, k = choose.pick(((16, 8, 16), (32, 16, 16), (16, 24, 8)))
     sizes = (constant(m), constant(n), constant(k))
     return {"f": Fragment(*sizes, choose.pick((F32, F16)), FragmentKind.ACCUMULATOR)}
@@ -191,5 +191,5 @@ HINTS: Mapping[str, Hint] = {
 
 
 def hint(name: str) -> Hint:
-    """What instances of the rule have to be like."""
+    """The requirements on instances of the rule."""
     return HINTS.get(name, ANY)

@@ -9,6 +9,7 @@ from importlib import import_module
 from types import ModuleType
 
 import rewrites
+from rewrites.constants import held
 from rewrites.rule import COMPUTED, RULES, Computed, Rule
 
 # in the order of the catalogue; what is not named here comes after
@@ -37,11 +38,7 @@ def _rules_of(module: ModuleType) -> Iterator[tuple[str, Rule | Computed]]:
 
 def declared(value: object) -> Iterator[Rule | Computed]:
     """The rules in the value of a name of a module: one, or several in a tuple or a table."""
-    if isinstance(value, Rule | Computed):
-        yield value
-    elif isinstance(value, tuple | Mapping):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from declared(part)
+    yield from (rule for _, rule in held("", value) if isinstance(rule, Rule | Computed))
 
 
 @cache

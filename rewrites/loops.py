@@ -6,6 +6,7 @@ With `liftReduce` and the interchange of maps, these are what a reordering of a 
 from __future__ import annotations
 
 from rewrites.rule import computed, rule
+from rewrites.typed import instance
 from rise.expr import (
     Apply,
     Expr,
@@ -109,7 +110,7 @@ def VIEW_INTO_FOLD(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     before = Lambda(step.parameter, step.body.body, step.origin)
     body = Apply(view, Apply(before, Apply(undo, acc, term.origin), term.origin), term.origin)
     new_step = Lambda(acc, Lambda(step.body.parameter, body, step.origin), step.origin)
-    new_head = Primitive(head.declaration, (space, size, element, term.type), head.origin)  # type: ignore[arg-type]
+    new_head = instance(head.declaration, (space, size, element, term.type), head.origin)
     start = Apply(view, initial, term.origin)
     return simplify(apply(new_head, new_step, start, xs, origin=term.origin))
 
@@ -223,7 +224,7 @@ def HOIST_STORED(term: Expr) -> Expr | str:  # noqa: N802
         return "nothing is stored that could be stored before"
     name = Identifier(fresh_name("stored", _names(term)), part.type, part.origin)
     function = Lambda(name, _with_name(term, part, name), term.origin)
-    let = Primitive(primitive("let"), (part.type, term.type), term.origin)  # type: ignore[arg-type]
+    let = instance("let", (part.type, term.type), term.origin)
     return apply(let, part, function, origin=term.origin)
 
 

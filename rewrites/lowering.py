@@ -29,28 +29,28 @@ BLOCKS_IN_CLUSTERS = rule(
     "xs |> mapBlock(d)(f)",
     "xs |> split(c) |> mapCluster(d)(fun(ys => ys |> mapBlock(d)(f))) |> join",
     sizes=("d", "c"),
-    meaning="Blocks in clusters of c, which reach each other's shared memory.",
+    meaning="Blocks in clusters of c, which reach other's shared memory.",
 )
 BLOCKS_PERSIST = rule(
     "mapBlock → mapBlockPersistent",
     "xs |> mapBlock(d)(f)",
     "xs |> mapBlockPersistent(d, p)(f)",
     sizes=("d", "p"),
-    meaning="p blocks stay, and take one element after the other.",
+    meaning="p persistent blocks, each of which computes several elements, one after the other.",
 )
 WARPGROUPS_PING_PONG = rule(
     "mapBlock → pingPong",
     "xs |> mapBlock(d)(f)",
     "xs |> mapBlock(d)(fun(x => pingPong(w)(f(x))))",
     sizes=("d", "w"),
-    meaning="What a block computes one after the other, its warpgroups compute in turn.",
+    meaning="The warpgroups of a block compute its elements alternately (ping-pong).",
 )
 CLUSTERS_PERSIST = rule(
     "mapCluster → mapClusterPersistent",
     "xs |> mapCluster(d)(f)",
     "xs |> mapClusterPersistent(d, p)(f)",
     sizes=("d", "p"),
-    meaning="p clusters stay, and take one element after the other.",
+    meaning="p persistent clusters, each of which computes several elements, one after the other.",
 )
 MAP_WARP_GROUP = rule(
     "map → mapWarpGroup", "xs |> map(f)", "xs |> mapWarpGroup(f)", meaning="Over the warpgroups of a block."
@@ -106,7 +106,7 @@ REDUCE_UNROLL = rule(
     "xs |> reduceSeqUnroll(Local)(op, z)",
     meaning="An unrolled left fold.",
 )
-REDUCE_ROLES = rule(
+WARP_SPECIALISE = rule(
     "reducePipelined → reduceRoleSplit",
     "xs |> reducePipelined(s)(f)(fun(acc, y => g(acc, y)), z)",
     "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => g(acc, y)), z)",
@@ -150,8 +150,8 @@ TREE_OF_LANES = rule(
 # --- iterate ----------------------------------------------------------------------------------------------
 
 
-# so many turns of an iteration are written out
-MOST_TURNS = 1000
+# the most iterations that are unrolled
+MOST_ITERATIONS = 1000
 
 
 @computed(
@@ -163,7 +163,7 @@ MOST_TURNS = 1000
         "fun(xs: 3.f32 => xs |> iterate(0)(depFun((l: Nat) => fun(ys: (3*l).f32 => ys |> take(l)))))",
         "fun(xs: 6.i32 => xs |> iterate(1)(depFun((l: Nat) => fun(ys: (3*l).i32 => ys |> drop(2*l)))))",
     ),
-    "An iteration as its turns.",
+    "An iteration, unrolled.",
 )
 def UNROLL_ITERATE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     applied = call(term)
@@ -172,9 +172,9 @@ def UNROLL_ITERATE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     _, head, (function, array) = applied
     shorter, length, times = (size for size in head.arguments if isinstance(size, Nat))
     if times.value is None:
-        return f"the number of turns is not known: {times}"
-    if times.value > MOST_TURNS:
-        return f"{times} turns are too many to be written out, more than {MOST_TURNS}"
+        return f"the number of iterations is not known: {times}"
+    if times.value > MOST_ITERATIONS:
+        return f"{times} iterations are too many to unroll, more than {MOST_ITERATIONS}"
     for turn in reversed(range(times.value)):
         size = length
         for _ in range(turn):

@@ -7,13 +7,13 @@ from functools import reduce
 
 from rewrites.match import replace_term
 from rewrites.rule import Computed, computed, rule
+from rewrites.typed import instance
 from rise.expr import (
     Apply,
     Expr,
     Identifier,
     Lambda,
     Literal,
-    Primitive,
     alpha_equal,
     apply,
     call,
@@ -23,7 +23,6 @@ from rise.expr import (
     substitute,
 )
 from rise.normal import is_view
-from rise.primitives.declare import primitive
 from rise.types import Array, Function, is_data
 
 COMPOSED = "xs |> map(fun(x => x |> f |> … |> g))"
@@ -85,7 +84,7 @@ def _mapped(steps: list[Expr], xs: Expr, name: str) -> Expr:
     argument: Expr = x
     body = reduce(_applied, steps, argument)
     types = (xs.type.size, x.type, body.type)
-    return apply(Primitive(primitive("map"), types, xs.origin), Lambda(x, body, xs.origin), xs)  # type: ignore[arg-type]
+    return apply(instance("map", types, xs.origin), Lambda(x, body, xs.origin), xs)
 
 
 def _applied(argument: Expr, function: Expr) -> Expr:
@@ -120,7 +119,7 @@ LET_INLINE = rule(
     "let, inlined",
     "let y = x in f(y)",
     "f(x)",
-    meaning="A name for a value is the value, computed where it is used.",
+    meaning="A name is replaced by its value, which is computed where it is used.",
 )
 LET_MAP = rule(
     "let >> *g", "(let y = x in f(y)) |> map(g)", "let y = x in f(y) |> map(g)", meaning="Names outermost."
@@ -130,7 +129,7 @@ MAP_LET = rule(
     "*(let), as a map before",
     "xs |> map(fun(x => let y = f(x) in g(y)))",
     "xs |> map(f) |> map(g)",
-    meaning="What gets a name in a map's function, which uses nothing else, is computed by a map before.",
+    meaning="A named value in a map's function is computed by a map before it.",
 )
 
 
@@ -152,7 +151,7 @@ def share(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ...],
             return "nothing is computed more than once"
         y = Identifier(fresh_name("shared", term.free), repeated.type, term.origin)
         function = Lambda(y, replace_term(term, repeated, y), term.origin)
-        let = Primitive(primitive("let"), (repeated.type, term.type), term.origin)  # type: ignore[arg-type]
+        let = instance("let", (repeated.type, term.type), term.origin)
         return apply(let, repeated, function, origin=term.origin)
 
     return rewrite
@@ -166,7 +165,7 @@ def _closed_parts(term: Expr, bound: frozenset[str], wanted: Callable[[Expr], bo
 
 
 def computes(term: Expr) -> bool:
-    """Whether a value takes work: it is no name, no number, and more than a view."""
+    """Whether a value needs work: it is neither a name nor a number, and more than a view."""
     return not isinstance(term, Identifier | Literal) and not is_view(term)
 
 

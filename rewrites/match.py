@@ -119,7 +119,7 @@ class Match:
     # --- sizes and types ----------------------------------------------------------------------------
 
     def size(self, pattern: Nat, actual: Nat) -> None:
-        wanted = pattern.substitute(self.types)  # type: ignore[arg-type]  # unknown sizes stand for sizes
+        wanted = pattern.substitute(self.types)  # type: ignore[arg-type, type-var]  # unknown sizes stand for sizes
         if not wanted.unknowns:
             if wanted != actual:
                 raise Mismatch(f"the size {actual} is not {wanted}", self.part)
@@ -320,7 +320,7 @@ def project(name: str, whole: Expr) -> Expr:
     """fst(whole) or snd(whole)."""
     type_ = whole.type
     if not isinstance(type_, Pair):
-        raise Mismatch(f"`{type_}` is no pair")
+        raise Mismatch(f"`{type_}` is not a pair")
     return Apply(Primitive(primitive(name), (type_.first, type_.second), whole.origin), whole, whole.origin)
 
 

@@ -50,7 +50,7 @@ LAYOUT_CHANGED = tuple(
         "x |> toMem(Shared)",
         f"x |> toMem(Shared, {layout})",
         sizes=sizes,
-        meaning="Rows lie differently in shared memory: it is a property of the memory, not of the value.",
+        meaning="Another layout of rows in shared memory, a property of the memory, not of the value.",
     )
     for layout, sizes in (("padded(p)", ("p",)), ("swizzled(b)", ("b",)))
 )
@@ -101,5 +101,5 @@ BULK_STORE = rule(
     "x |> toMem(Shared, l) |> toMem(Global)",
     "x |> toMem(Shared, l) |> bulkStore",
     layouts=("l",),
-    meaning="From shared memory by one thread, as a bulk tensor copy.",
+    meaning="One thread copies a tile from shared memory, as a bulk tensor copy.",
 )

@@ -96,7 +96,7 @@ TILE = rule(
     "e",
     "e |> split(bm) |> map(fun(rows => rows |> map(fun(r => r |> split(bn))) |> transpose)) "
     "|> map(fun(ts => ts |> transpose)) |> map(fun(ts => ts |> map(fun(r => r |> join)))) |> join",
-    meaning="A matrix by tiles of bm × bn: tiled, and put together again.",
+    meaning="A matrix in tiles of bm × bn, and back.",
 )
 TILE_FLAT = rule(
     "tileFlat",

@@ -72,7 +72,7 @@ TILE_SNAKE = rule(
     " |> map(fun(p => p |> map(fun(r => r |> map(f))))) |> map(fun(p => concat(p |> take(1))"
     "(p |> drop(1) |> map(fun(r => r |> reorder(n, natFun(i => n - 1 - i), natFun(i => n - 1 - i)))))))",
     sizes=("n",),
-    meaning="Every second row from its end: what one row ends with, the next one begins with.",
+    meaning="Every second row in reverse order (boustrophedon), so that adjacent rows share their ends.",
 )
 
 
@@ -114,7 +114,7 @@ MAP_GATHER = rule(
     "gather >> *f",
     "xs |> gather(is) |> map(f)",
     "xs |> map(f) |> gather(is)",
-    meaning="This computes each element once, however often it is asked for.",
+    meaning="This computes each element once, however often it is read.",
 )
 GATHER_GATHER = rule("gather >> gather", "xs |> gather(is) |> gather(js)", "xs |> gather(is |> gather(js))")
 GATHER_UNFUSED = rule(
@@ -131,7 +131,7 @@ SCATTER_MAP = rule(
     "xs |> map(h) |> scatter(is)",
     "xs |> scatter(is) |> map(h)",
     conditions=(total("h"),),
-    meaning="The function may be applied to places where nothing is put.",
+    meaning="The function may be applied to elements that `scatter` does not write.",
 )
 SCATTER_ZIP = rule(
     "zip >> scatter", "zip(xs)(ys) |> scatter(is)", "zip(xs |> scatter(is))(ys |> scatter(is))"

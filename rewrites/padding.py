@@ -15,7 +15,7 @@ PAD_MAP = rule(
     "padCst >> *f",
     "xs |> padCst(l, r)(z) |> map(f)",
     "xs |> map(f) |> padCst(l, r)(f(z))",
-    meaning="A map of a padded array pads with what the function gives for the constant.",
+    meaning="A map of a padded array pads with the function of the constant.",
 )
 CLAMP_MAP = rule("padClamp >> *f", "xs |> padClamp(l, r) |> map(f)", "xs |> map(f) |> padClamp(l, r)")
 MAP_CLAMP = rule("*f >> padClamp", "xs |> map(f) |> padClamp(l, r)", "xs |> padClamp(l, r) |> map(f)")
@@ -24,7 +24,7 @@ MAP_EMPTY = rule(
     "xs |> map(f) |> padEmpty(r)",
     "xs |> padEmpty(r) |> map(f)",
     conditions=(total("f"),),
-    meaning="The function may be applied to what nothing defines.",
+    meaning="The function may be applied to undefined elements.",
 )
 ROUND_UP_MAP = rule(
     "roundUp *f",
@@ -39,7 +39,7 @@ ROUND_UP_REDUCE = rule(
     "xs |> reduce(op, z)",
     "xs |> padCst(0, p)(z) |> reduce(op, z)",
     sizes=("p",),
-    meaning="Neutral elements change no reduction: tiles that stick out are filled with them.",
+    meaning="Neutral elements do not change a reduction, so they can fill tiles at the borders.",
 )
 
 # --- of rows and columns ------------------------------------------------------------------------------
@@ -126,13 +126,13 @@ TAKE_EMPTY = rule(
     "take >> padEmpty",
     "xs |> take(n) |> padEmpty(m)",
     "xs |> padEmpty(p)",
-    meaning="What is taken away is not missed where it was undefined after: p is m less what was dropped.",
+    meaning="Elements that are undefined afterwards may be dropped; p is m less those dropped.",
 )
 EMPTY_DEFINED = rule(
     "padEmpty as padCst",
     "xs |> padEmpty(r)",
     "xs |> padClamp(0, r)",
-    meaning="What is undefined may be anything, so it may repeat the last element.",
+    meaning="Undefined elements may have any value, so they may repeat the last element.",
 )
 PAD_AS_CONCAT = rule(
     "padCst as concat",

@@ -1,4 +1,4 @@
-"""Point-wise functions of the operands of a product: separated from it, and done when they are loaded."""
+"""Point-wise functions of the operands of a product: separated from it, applied when operands are loaded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def changes_an_operand(match: Match) -> str | None:
 
 
 def keeps_types(match: Match) -> str | None:
-    """A conversion belongs to the product: it is what multiplies with more precision."""
+    """A conversion stays in the product, which then multiplies with more precision."""
     for name in sorted(match.terms.keys() & {"g", "h"}):
         function = match.terms[name].type
         if isinstance(function, Function) and function.parameter != function.result:
@@ -71,7 +71,7 @@ BLOCK_FUSION = rule(
     "xs |> map(f) |> mapBlock(d)(g)",
     "xs |> mapBlock(d)(fun(x => g(f(x))))",
     sizes=("d",),
-    meaning="A map before blocks is done in each block, by each that needs it.",
+    meaning="A map before blocks is done in each block.",
 )
 PIPELINE_FUSION = rule(
     "*f >> reducePipelined",

@@ -1,4 +1,4 @@
-"""The order in which the tiles of a result are computed: tiles that share operands close to each other."""
+"""The raster order of the tiles of a result, in which tiles that share operands are close to each other."""
 
 from __future__ import annotations
 

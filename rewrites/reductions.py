@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rewrites.rule import computed, rule
-from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, apply, call
+from rewrites.typed import instance
+from rise.expr import Apply, Expr, Identifier, Lambda, apply, call
 from rise.normal import simplify
-from rise.primitives.declare import primitive
 from rise.types import is_data
 
 # --- reductions in parts: the operator is associative and commutative, z its neutral element -------------
@@ -24,7 +24,7 @@ REDUCE_TREE_STRIDED = rule(
     "xs |> split(n) |> transpose |> map(fun(c => c |> reduce(op, z))) |> reduce(op, z)",
     sizes=("n",),
     exact=False,
-    meaning="Two levels, every n-th element in one part: neighbours are read by neighbours.",
+    meaning="Two levels, every n-th element in one part: adjacent threads read adjacent elements.",
 )
 REDUCE_JOIN = rule(
     "J >> reduce",
@@ -143,12 +143,12 @@ def REDUCE_MAP_FISSION(term: Expr) -> Expr | str:  # noqa: N802  # rules are con
     operator, accumulator, x, operand = parts
     space, size, element, _ = head.arguments
     types = (size, element, operand.type)
-    mapped = apply(Primitive(primitive("map"), types, term.origin), Lambda(x, operand, x.origin), xs)  # type: ignore[arg-type]
+    mapped = apply(instance("map", types, term.origin), Lambda(x, operand, x.origin), xs)
     y = Identifier(x.name, operand.type, x.origin)
     body = Apply(Apply(operator, accumulator, step.origin), y, step.origin)
     new_step = Lambda(accumulator, Lambda(y, body, step.origin), step.origin)
     new_types = (space, size, operand.type, accumulator.type)
-    fold = Primitive(head.declaration, new_types, head.origin)  # type: ignore[arg-type]
+    fold = instance(head.declaration, new_types, head.origin)
     return simplify(apply(fold, new_step, initial, mapped, origin=term.origin))
 
 

@@ -1,4 +1,4 @@
-"""The first operand of warpgroups' products in registers: where something is done with it on the way.
+"""Products by warpgroups whose first operand is in registers, because a function is applied to it.
 
 A bulk copy brings numbers as they are. So a function of the first operand is applied to the fragments,
 when they have been loaded from shared memory; the second operand is only ever read from there.
@@ -15,7 +15,7 @@ FIRST_INSIDE = rule(
     "a |> map(fun(r => r |> map(g)))"
     " |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(f) |> reduce(+, 0)))))",
     "a |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(fun((p, q) => f((g(p), q)))) |> reduce(+, 0)))))",
-    meaning="What is done with the first operand of a product is done where its elements are multiplied.",
+    meaning="A function of the first operand of a product is applied where its elements are multiplied.",
 )
 
 

@@ -1,4 +1,4 @@
-"""What applying a rule or a strategy gives: a new program with its steps, or a failure with its story."""
+"""The result of a rule or a strategy: a new program with its steps, or a failure with its reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Step:
 class Success:
     """The rewritten term, and the steps that led to it, in order.
 
-    missed: of what was tried in vain where nothing had to be done, the failure that came closest
+    missed: the closest failure among optional strategies that did not apply
     """
 
     term: Expr
@@ -83,7 +83,7 @@ class Failure:
         return other if other is not None and other.depth > self.depth else self
 
     def following(self, first: Success) -> Failure:
-        """The failure of what follows a success: whoever got further came closer."""
+        """The failure of what follows a success: the one that got further came closer."""
         missed = first.missed.closer(self.missed) if first.missed else self.missed
         count = len(first.steps)
         return replace(self, depth=self.depth + count, after=self.after + count, missed=missed)
@@ -130,7 +130,7 @@ Result = Success | Failure
 
 
 def no_result(what: str, found: object, function: Callable[..., object]) -> StrategyError:
-    """R0631: what a rule or a strategy of somebody's own gives, and how it does not."""
+    """R0631: a user's rule or strategy returns something that is neither a Success nor a Failure."""
     hint = "a strategy returns what a rule or another strategy gave it, `Success(new)` or `Failure(…)`"
     message = f"{what} returns {words(found)}, which is neither a Success nor a Failure"
     return StrategyError("R0631", message, place_of_function(function), hint)

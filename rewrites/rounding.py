@@ -12,6 +12,7 @@ from rewrites.algorithmic import separated
 from rewrites.conditions import SideCondition
 from rewrites.match import Match
 from rewrites.rule import computed, rule
+from rewrites.typed import instance
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, apply, call, subterms
 from rise.nat import constant
 from rise.normal import simplify
@@ -97,7 +98,7 @@ ROUND_UP_SUMS = rule(
             _of_zeros,
         ),
     ),
-    meaning="Sums of p products more, all of them of two zeros.",
+    meaning="Sums with p more products, each of two zeros.",
 )
 
 
@@ -125,11 +126,11 @@ def EMPTY_AS_ZEROS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     known = {"l": constant(0), "n": xs.type.size, "t": xs.type.element}
     given = dict(zip((p.name for p in head.declaration.scheme.parameters), head.arguments, strict=True))
     types = tuple(known.get(p.name, given.get(p.name)) for p in padded.scheme.parameters)
-    return simplify(apply(Primitive(padded, types, term.origin), zero, xs, origin=term.origin))  # type: ignore[arg-type]
+    return simplify(apply(instance(padded, types, term.origin), zero, xs, origin=term.origin))
 
 
 def zero_of(type_: Data, like: Expr) -> Expr | str:
-    """The value of a type that consists of zeros; a reason where there is none."""
+    """The value of a type that consists of zeros, or a reason why it has none."""
     match type_:
         case Scalar():
             return Literal(

@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from rewrites.constants import constant_of
 from rewrites.match import Match, Mismatch, certain, describe
 from rewrites.result import Failure, Result, Step, Success
+from rewrites.strategy import Strategy
 from rise.check.elaborate import Elaborator, Scope
 from rise.check.program import check_elements, fill
 from rise.check.unify import resolve_constraint
@@ -44,8 +46,8 @@ from rise.user_code import place_of_function
 Condition = Callable[[Match], str | None]
 
 
-@dataclass(frozen=True)
-class Rule:
+@dataclass(frozen=True, repr=False)
+class Rule(Strategy):
     """lhs → rhs, for any terms, sizes and types in place of the free names; `sizes` are its parameters.
 
     conditions: functions of a match that return a reason where the rule must not apply
@@ -70,6 +72,10 @@ class Rule:
     def __call__(self, term: Expr) -> Result:
         return self.apply(term)
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}={value}" for name, value in self.given.items())
+        return constant_of(self.name) + (f".with_sizes({sizes})" if sizes else "")
+
     def with_sizes(self, /, **sizes: int | Nat) -> Rule:
         """The rule with values for its parameters, `split_join.with_sizes(n=32)`."""
         unknown = sorted(set(sizes) - set(self.sizes))
@@ -78,7 +84,7 @@ class Rule:
         return replace(self, given={**self.given, **{n: nat(v) for n, v in sizes.items()}})
 
     def _asked(self, constraint: Constraint, match: Match) -> Constraint | None:
-        """What a rule's types ask of its sizes, for the sizes that were matched."""
+        """A constraint of a rule's types on its sizes, for the sizes that were matched."""
         solution: dict[Atom, Nat] = {NatVariable(n): atom(u) for n, u in self.sizes.items()}
         solution.update(
             {a: v for a, v in match.types.items() if isinstance(v, Nat) and isinstance(a, NatUnknown)}
@@ -141,7 +147,7 @@ def _reason(name: str, objection: object, condition: Condition) -> str:
     if isinstance(objection, str):
         return objection
     hint = "a condition returns the reason why the rule must not apply, or None"
-    message = f"a condition of the rule `{name}` returns {shown(objection)}, which is no text"
+    message = f"a condition of the rule `{name}` returns {shown(objection)}, which is not a text"
     raise StrategyError("R0631", message, place_of_function(condition), hint)
 
 
@@ -291,8 +297,8 @@ class _Instantiation:
 # --- rules that compute their right side ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Computed:
+@dataclass(frozen=True, repr=False)
+class Computed(Strategy):
     """A rule whose right side is computed. `rewrite` returns the new term, or why there is none."""
 
     name: str
@@ -316,6 +322,9 @@ class Computed:
             types = f"`{show_type(term.type)}` to `{show_type(after.type)}`"
             raise StrategyError("R0632", f"the rule `{self.name}` changes the type of a term, {types}", place)
         return Success(after, (Step(self.name, (), term, after),))
+
+    def __repr__(self) -> str:
+        return constant_of(self.name)
 
 
 COMPUTED: dict[str, Computed] = {}

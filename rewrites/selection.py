@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewrites.rule import computed, rule
+from rewrites.typed import instance
 from rise.expr import (
     Apply,
     Expr,
@@ -84,12 +85,12 @@ def _values(term: Expr) -> list[Expr] | None:
 
 def _listed(values: list[Expr], term: Expr) -> Expr:
     member = primitive("makeArray").member(len(values))
-    return apply(Primitive(member, (values[0].type,), term.origin), *values, origin=term.origin)  # type: ignore[arg-type]
+    return apply(instance(member, (values[0].type,), term.origin), *values, origin=term.origin)
 
 
 def _map(function: Lambda, xs: Expr, size: Nat) -> Expr:
     types = (size, function.parameter.type, function.body.type)
-    return apply(Primitive(primitive("map"), types, xs.origin), function, xs, origin=xs.origin)  # type: ignore[arg-type]
+    return apply(instance("map", types, xs.origin), function, xs, origin=xs.origin)
 
 
 @computed(
@@ -152,7 +153,7 @@ def MAP_OUTSIDE_MAKE_ARRAY(term: Expr) -> Expr | str:  # noqa: N802
     body = _listed([Apply(f, x, f.origin) for f in functions], term)
     mapped = _map(Lambda(x, body, term.origin), xs, size)
     swapped = (size, constant(len(values)), functions[0].body.type)
-    return simplify(apply(Primitive(primitive("transpose"), swapped, term.origin), mapped))  # type: ignore[arg-type]
+    return simplify(apply(instance("transpose", swapped, term.origin), mapped))
 
 
 def _same_function(parts: list[Expr]) -> tuple[Expr, list[Expr]] | str:

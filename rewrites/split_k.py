@@ -1,4 +1,4 @@
-"""A reduction of products shared out: several partial results at a time, added in the end (split-K)."""
+"""A reduction of products in several partial sums, which are added at the end (slice-K, split-K)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLICE_REDUCTION = rule(
     + f"))), generate(fun(s => {ZEROS}))) |> transpose |> map(transpose) |> map(map(reduce(+, 0)))",
     sizes=("w",),
     exact=False,
-    meaning="A sum of products of tiles in slices of w columns, each with its own sum, added in the end.",
+    meaning="A sum of products of tiles in slices of w columns, whose sums are added at the end.",
 )
 # an operand by rows, and by columns: how it is read, its slices, how rows of a slice are read
 BY_ROWS = ("", "map(split(w)) |> transpose", "")
@@ -41,7 +41,7 @@ def _in_slices(name: str, first: tuple[str, str, str], second: tuple[str, str, s
         " |> transpose |> map(transpose) |> map(map(reduce(+, 0)))",
         sizes=("w",),
         exact=False,
-        meaning="A product of matrices as a sum of products of slices of w, which lie as the matrices do.",
+        meaning="A product of matrices as a sum of products of slices of w, with the layout of the matrices.",
     )
 
 
@@ -73,7 +73,7 @@ def UNROLL_SUM(term: Expr) -> Expr | str:  # noqa: N802  # a rule, named as the 
         return "expected a reduction"
     operator, zero, xs = applied[2]
     if not (isinstance(zero, Literal) and zero.value == 0) or not _adds(operator):
-        return "the reduction is no sum"
+        return "the reduction is not a sum"
     if not isinstance(xs.type, Array) or not xs.type.size.value:
         return "the number of summands is not known, or 0"
     size, element = xs.type.size, xs.type.element

@@ -1,4 +1,4 @@
-"""Rules that bring operands closer: into shared memory, by copies that run ahead of the computation."""
+"""Rules that stage operands in shared memory, by copies that run ahead of the computation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _stage(first: str, second: str) -> Rule:
     )
 
 
-# by the copies that the operands need: what is computed on the way goes through registers
+# by the copies of the operands: computed operands go through registers
 COPIES = ("copyAsync", "copyThreads")
 STAGE = {(a, b): _stage(a, b) for a in COPIES for b in COPIES}
 STAGE["bulkCopy", "bulkCopy"] = _stage("bulkCopy", "bulkCopy")
@@ -39,12 +39,12 @@ PIPELINE = rule(
     "xs |> map(f) |> reduceSeq(Local)(g, z)",
     "xs |> reducePipelined(s)(f)(g, z)",
     sizes=("s",),
-    meaning="What is loaded for the next steps is on its way while a step is computed.",
+    meaning="The loads of the next steps are in flight while a step is computed.",
 )
 
 
 def _copy(primitive: str, along: str, view: str, meaning: str) -> Rule:
-    """`view` turns what lies in memory along something into rows, and back."""
+    """`view` makes the contiguous dimension of a tile its rows, and back."""
     return rule(
         f"{primitive}, {along}",
         f"x |> {primitive}(l)",
@@ -74,7 +74,7 @@ SWIZZLE = {
         f"x |> {primitive}(swizzled(b))",
         sizes=("b",),
         layouts=("l",),
-        meaning="Chunks of 16 bytes change places in each row, so that columns lie in different banks.",
+        meaning="Each row permutes its chunks of 16 bytes, so that columns are in different banks.",
     )
     for primitive in (*COPIES, "bulkCopy")
 }
@@ -82,7 +82,7 @@ SWIZZLE = {
 
 def is_matrix(match: Match) -> str | None:
     """x is a matrix: in panels it has three dimensions."""
-    return None if len(shape(match.terms["x"].type)[0]) == 2 else "it is no matrix"
+    return None if len(shape(match.terms["x"].type)[0]) == 2 else "it is not a matrix"
 
 
 PANELS = (
@@ -104,14 +104,14 @@ PANELS = (
         sizes=("w",),
         layouts=("l",),
         conditions=(is_matrix,),
-        meaning="The same of a tile whose columns lie side by side in memory.",
+        meaning="The same for a tile whose columns are contiguous in memory.",
     ),
 )
 STORE_IN_BULK = rule(
     "asMatrix → bulkStore",
     "f |> asMatrix",
     "f |> asMatrix |> toMem(Shared) |> bulkStore",
-    meaning="A fragment's tile goes through shared memory, and from there to its place as a bulk copy.",
+    meaning="A fragment's tile is stored through shared memory, from where a bulk copy writes it.",
 )
 STORE_PANELS = rule(
     "bulkStore, in panels of columns",
@@ -135,5 +135,5 @@ BY_THREADS = rule(
     "xss",
     f"xss |> join |> {COPIED} |> asScalar |> split(m)",
     sizes=("v", "t", "m"),
-    meaning="A matrix is evaluated by all threads of a block, v neighbours by each at once.",
+    meaning="All threads of a block evaluate a matrix, each v adjacent elements at once.",
 )

@@ -1,16 +1,16 @@
-"""Rules that give what is computed a name and a place, so that it can be stored."""
+"""Rules that give values names and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from rewrites.rule import computed, rule
+from rewrites.typed import instance
 from rise.expr import (
     Apply,
     Expr,
     Identifier,
     Lambda,
-    Primitive,
     apply,
     call,
     children,
@@ -19,7 +19,6 @@ from rise.expr import (
     subterms,
     with_children,
 )
-from rise.primitives.declare import primitive
 from rise.types import Space, is_data
 
 NAMED = rule("let, introduced", "x", "let y = x in y", meaning="A value is given a name.")
@@ -40,7 +39,7 @@ IDX_LET = rule(
     "let >> idx",
     "idx(i)(let y = x in f(y))",
     "let y = x in idx(i)(f(y))",
-    meaning="Only one element is needed of what is computed with a name.",
+    meaning="Only one element of the body of a `let` is needed.",
 )
 
 
@@ -62,7 +61,7 @@ def APPLIED_AS_LET(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
 
 
 def _let(value: Expr, function: Lambda) -> Expr:
-    let = Primitive(primitive("let"), (value.type, function.body.type), function.origin)  # type: ignore[arg-type]  # data
+    let = instance("let", (value.type, function.body.type), function.origin)
     return apply(let, value, function, origin=function.origin)
 
 

@@ -1,4 +1,4 @@
-"""Rules into tensor-core primitives (extended abstract, Listing 4), and those that keep fragments."""
+"""Rules that introduce tensor-core primitives (extended abstract, Listing 4), and rules about fragments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def has_instruction(match: Match) -> str | None:
     _, accumulator = shape(match.terms["c"].type)
     sizes = _shape(m, n, k)
     if not isinstance(operand, Scalar) or not isinstance(accumulator, Scalar):
-        return "the elements are no numbers"
+        return "the elements are not numbers"
     if sizes is None or instruction(sizes, operand.name, accumulator.name) is None:
         return (
             f"there is no tensor-core instruction for {m}×{n}×{k}, operands of type `{operand}` and sums in"
@@ -86,7 +86,7 @@ TENSORISE_WHOLE = _tensorise(
 TENSORISE_GROUP = _tensorise(
     "tensoriseGroup",
     "f32(p) * f32(q)",
-    "A product by a warpgroup, whose operands stay where they are: in shared memory.",
+    "A product by a warpgroup, which reads its operands from shared memory.",
     by_warpgroup,
 )
 TENSORISE_GROUP_SAME = _tensorise("tensoriseGroupSame", "p * q", SAME_TYPE, by_warpgroup)
@@ -116,14 +116,14 @@ FETCH = rule(
     "h(x) |> map(fun(t => t |> transpose |> asFragment)) |> toMem(Local))), "
     "fun(acc, x => zip(acc)(fst(x)) |> map(fun(r => zip(fst(r))(snd(x)) |> map(fun(p => "
     "tensorMatMulAdd(snd(r))(snd(p))(fst(p))))))), z)",
-    meaning="Fragments are loaded once, and those of a step while the step before it computes.",
+    meaning="Fragments are loaded once; those of a step are prefetched while the step before it computes.",
 )
 FRAGMENT_OF_MATRIX = rule("asMatrix >> asFragment", "f |> asMatrix |> asFragment", "f")
 STORED_FRAGMENT = rule(
     "asMatrix >> asFragment >> toMem",
     "f |> asMatrix |> asFragment |> toMem(Local)",
     "f",
-    meaning="A fragment that is kept already is not stored again.",
+    meaning="A stored fragment is not stored again.",
 )
 FRAGMENT_OF_CONSTANT = rule(
     "constant >> asFragment",
@@ -183,7 +183,7 @@ ROW_FRAGMENT = rule(
     "f |> asMatrix |> map(fun(r => zip(r)(b) |> map(fun((x, y) => g(x, y)))))",
     "zipFragment(f)(generate(fun(i => b)) |> asFragment |> toMem(Local))"
     " |> mapFragment(fun((x, y) => g(x, y))) |> toMem(Local) |> asMatrix",
-    meaning="A row that goes with every row of a tile, a bias for each column: each lane loads its part.",
+    meaning="A row combined with every row of a tile (a bias for each column): each lane loads its part.",
     conditions=(_known_elements,),
 )
 COLUMN_FRAGMENT = rule(
@@ -191,7 +191,7 @@ COLUMN_FRAGMENT = rule(
     "zip(f |> asMatrix)(b) |> map(fun((r, y) => r |> map(fun(x => g(x, y)))))",
     "zipFragment(f)(b |> map(fun(y => generate(fun(j => y)))) |> asFragment |> toMem(Local))"
     " |> mapFragment(fun((x, y) => g(x, y))) |> toMem(Local) |> asMatrix",
-    meaning="A column that goes with every column of a tile, a bias for each row.",
+    meaning="A column that is combined with every column of a tile (a bias for each row).",
     conditions=(_known_elements,),
 )
 MAP_THROUGH_SHARED = rule(
@@ -217,14 +217,14 @@ ROW_THROUGH_SHARED = rule(
     "f |> asMatrix |> map(fun(r => zip(r)(b) |> map(fun((x, y) => g(x, y)))))",
     "zip(f |> asMatrix |> toMem(Shared) |> join)(generate(fun(i => b)) |> join) "
     "|> mapLane(fun((x, y) => g(x, y))) |> split(n)",
-    meaning="A row that goes with every row of a tile: a bias for each column.",
+    meaning="A row that is combined with every row of a tile (a bias for each column).",
 )
 COLUMN_THROUGH_SHARED = rule(
     "zip(asMatrix, column) >> **g through Shared",
     "zip(f |> asMatrix)(b) |> map(fun((r, y) => r |> map(fun(x => g(x, y)))))",
     "zip(f |> asMatrix |> toMem(Shared))(b) |> map(fun((r, y) => zip(r)(generate(fun(j => y))))) |> join "
     "|> mapLane(fun((x, y) => g(x, y))) |> split(n)",
-    meaning="A column that goes with every column of a tile: a bias for each row.",
+    meaning="A column that is combined with every column of a tile (a bias for each row).",
 )
 
 # --- bringing asMatrix, join and transpose out of reductions and maps -------------------------------------
@@ -245,7 +245,7 @@ def through(forward: str, backward: str, depth: int) -> Rule:
         f"reduceSeq >> {name}",
         f"xs |> reduceSeq(Local)(fun(acc, x => f(acc, x) |> {iso}), z)",
         f"xs |> reduceSeq(Local)(fun(acc, x => f(acc |> {iso}, x)), z |> {inverse}) |> {iso}",
-        meaning="An accumulator keeps the form in which its step computes it.",
+        meaning="A view of the accumulator moves out of the step.",
     )
 
 
@@ -266,7 +266,7 @@ def _out(forward: str, name: str = "") -> Rule:
         f"*({name or forward})",
         f"xs |> map(fun(x => f(x) |> {forward}))",
         f"xs |> map(f) |> map(fun(y => y |> {forward}))",
-        meaning="What only changes the form of a result is mapped separately.",
+        meaning="A view of a result becomes a map of its own.",
         conditions=(condition,),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rewrites.match import project
 from rewrites.rule import computed
+from rewrites.typed import array_type, instance
 from rise.expr import (
     Apply,
     Expr,
@@ -18,8 +19,6 @@ from rise.expr import (
     with_children,
 )
 from rise.normal import simplify
-from rise.primitives.declare import primitive
-from rise.types import Array
 
 
 @computed(
@@ -41,12 +40,12 @@ def DROP_UNUSED(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     kept = _keep(xs, function.parameter, function.body)
     if kept is xs:
         return "every component is used"
-    element = kept.type.element  # type: ignore[union-attr]
+    element = array_type(kept).element
     used = function.body.free - {function.parameter.name}
     parameter = Identifier(fresh_name(function.parameter.name, used), element, function.origin)
     body = _redirect(function.body, function.parameter, xs, kept, parameter)
-    size = xs.type.size  # type: ignore[union-attr]
-    mapped = Primitive(primitive("map"), (size, element, body.type), term.origin)  # type: ignore[arg-type]
+    size = array_type(xs).size
+    mapped = instance("map", (size, element, body.type), term.origin)
     return simplify(
         Apply(Apply(mapped, Lambda(parameter, body, function.origin), term.origin), kept, term.origin)
     )
@@ -116,15 +115,9 @@ def _keep(xs: Expr, place: Expr, body: Expr) -> Expr:
     a, b = _keep(parts[0], first, body), _keep(parts[1], second, body)
     if a is parts[0] and b is parts[1]:
         return xs
-    size = xs.type.size  # type: ignore[union-attr]
-    types = (size, _element(a), _element(b))
-    return Apply(Apply(Primitive(primitive("zip"), types, xs.origin), a, xs.origin), b, xs.origin)  # type: ignore[arg-type]
-
-
-def _element(term: Expr) -> object:
-    if not isinstance(term.type, Array):
-        raise TypeError(str(term.type))
-    return term.type.element
+    size = array_type(xs).size
+    types = (size, array_type(a).element, array_type(b).element)
+    return Apply(Apply(instance("zip", types, xs.origin), a, xs.origin), b, xs.origin)
 
 
 def _redirect(body: Expr, place: Expr, old: Expr, new: Expr, target: Expr) -> Expr:

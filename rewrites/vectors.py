@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rewrites.conditions import numbers, total
 from rewrites.rule import Rule, computed, rule
+from rewrites.typed import array_type, instance
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, apply, call, fresh_name
 from rise.nat import Nat
 from rise.normal import simplify
 from rise.primitives.declare import primitive
-from rise.types import Array, Data, Pair, Scalar, Variable, Vector, arguments
+from rise.types import Array, Pair, Scalar, Variable, Vector, arguments
 
 ARRAY, GIVES = numbers("xs"), numbers("f")
 
@@ -25,7 +26,7 @@ ROUND_UP_AFTER = rule(
     "xs |> padEmpty(p) |> asVector(n) |> asScalar |> take(m)",
     sizes=("p",),
     conditions=(ARRAY,),
-    meaning="p elements more, that vectors of n fit.",
+    meaning="p more elements, so that n divides the size.",
 )
 VECTORISE = rule(
     "vectorize",
@@ -40,7 +41,7 @@ VECTORISE_ROUNDED = rule(
     "xs |> padEmpty(p) |> asVector(n) |> map(fun(v => mapVec(f)(v))) |> asScalar |> take(m)",
     sizes=("p",),
     conditions=(ARRAY, GIVES, total("f")),
-    meaning="The same, where n does not divide: p elements are added that nothing defines.",
+    meaning="The same where n does not divide the size: p undefined elements are added.",
 )
 VECTORISE_STEPS = rule(
     "vectorize reduce",
@@ -167,7 +168,7 @@ def BEFORE_ZIP_MAP(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     if body is None:
         return "the function is more than arithmetic of one type"
     types = (count, p.type, body.type)
-    mapped = Primitive(primitive("map"), types, term.origin)  # type: ignore[arg-type]
+    mapped = instance("map", types, term.origin)
     return simplify(apply(mapped, Lambda(p, body, function.origin), vectors, origin=term.origin))
 
 
@@ -175,11 +176,11 @@ def _vectors(xs: Expr, width: Nat, count: Nat) -> Expr | None:
     """An array of numbers as vectors; of zipped arrays, each of them."""
     applied = call(xs)
     if applied is not None and applied[0] == "zip" and len(applied[2]) == 2:
-        parts = [_vectors(part, width, count) for part in applied[2]]
-        if any(part is None for part in parts):
+        parts = [v for part in applied[2] if (v := _vectors(part, width, count)) is not None]
+        if len(parts) < len(applied[2]):
             return None
-        elements = tuple(part.type.element for part in parts)  # type: ignore[union-attr]
-        return apply(Primitive(primitive("zip"), (count, *elements), xs.origin), *parts)  # type: ignore[arg-type]
+        elements = (array_type(part).element for part in parts)
+        return apply(instance("zip", (count, *elements), xs.origin), *parts)
     if not isinstance(xs.type, Array) or not isinstance(xs.type.element, Scalar):
         return None
     vector = Primitive(primitive("asVector"), (width, count, xs.type.element), xs.origin)
@@ -198,11 +199,10 @@ def _lifted(term: Expr, x: Identifier, p: Identifier, width: Nat) -> Expr | None
     applied = call(term)
     if applied is None or not _lifts(applied[1]) or applied[1].arguments != (term.type,):
         return None
-    operands = [_lifted(operand, x, p, width) for operand in applied[2]]
-    if any(operand is None for operand in operands):
+    operands = [v for operand in applied[2] if (v := _lifted(operand, x, p, width)) is not None]
+    if len(operands) < len(applied[2]):
         return None
-    type_: Data = Vector(width, term.type)
-    return apply(Primitive(applied[1].declaration, (type_,), term.origin), *operands)  # type: ignore[arg-type]
+    return apply(instance(applied[1].declaration, (Vector(width, term.type),), term.origin), *operands)
 
 
 def _lifts(operation: Primitive) -> bool:

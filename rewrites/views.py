@@ -34,7 +34,7 @@ MAP_DROP = rule(
     "drop >> *f",
     "xs |> drop(n) |> map(f)",
     "xs |> map(f) |> drop(n)",
-    meaning="This computes what is dropped, too.",
+    meaning="This also computes the dropped elements.",
 )
 INTERCHANGE = rule(
     "loopInterchange",
@@ -114,5 +114,5 @@ DEAL = rule(
     "deal",
     "xs |> map(f)",
     "xs |> split(n) |> transpose |> map(fun(c => c |> map(f))) |> transpose |> join",
-    meaning="Elements dealt to n workers in turn, as to persistent blocks.",
+    meaning="A cyclic distribution of the elements over n workers, as over persistent blocks.",
 )

@@ -25,15 +25,14 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
-    from rise.embed import Program, TracingError, define, expression, load, parse
+    from rise.embed import Definition, Program, TracingError, define, expression, load, parse
     from rise.errors import RiseError
-    from rise.expr import Definition
 
 __version__ = "0.1.0"
 
 # where the public names are that are not in rise.ops
-_HOMES = {"Definition": "rise.expr", "RiseError": "rise.errors"} | dict.fromkeys(
-    ("Program", "TracingError", "define", "expression", "load", "parse"), "rise.embed"
+_HOMES = {"RiseError": "rise.errors"} | dict.fromkeys(
+    ("Definition", "Program", "TracingError", "define", "expression", "load", "parse"), "rise.embed"
 )
 
 __all__ = ["Definition", "Program", "RiseError", "TracingError", "define", "expression", "load", "parse"]

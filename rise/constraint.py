@@ -13,7 +13,7 @@ from math import gcd
 from rise.nat import Atom, Monomial, Nat, Operation, atom, constant, divides
 from rise.source import Note, Origin
 from rise.type_classes import Holding, TypeClass
-from rise.types import Type
+from rise.types import Data
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Constraint:
     wanted: the class that a type has to be in
     """
 
-    value: Nat | Type
+    value: Nat | Data
     divisor: Nat | None = None
     origin: Origin = field(default=None, compare=False, repr=False)
     asker: str = field(default="", compare=False, repr=False)

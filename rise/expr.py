@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
 
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
-from rise.nat import NatVariable
+from rise.declaration import Declaration
 from rise.source import Origin
 from rise.types import (
     Argument,
@@ -24,15 +23,11 @@ from rise.types import (
     Scheme,
     Solution,
     Type,
-    Variable,
+    expect,
     mentioned,
     substitute_type,
     substitution,
 )
-
-if TYPE_CHECKING:
-    from rise.embed.definitions import Signature
-    from rise.primitives.declare import Declaration
 
 
 @dataclass(frozen=True)
@@ -80,8 +75,7 @@ class Apply:
 
     @cached_property
     def type(self) -> Type:
-        function = self.function.type
-        return function.result  # type: ignore[union-attr]  # only functions are applied
+        return expect(Function, self.function.type).result
 
     @cached_property
     def free(self) -> frozenset[str]:
@@ -132,9 +126,9 @@ class DependentApply:
 
     @cached_property
     def type(self) -> Type:
-        function = self.function.type
-        key = NatVariable(function.name) if function.kind is Kind.NAT else Variable(function.name)  # type: ignore[union-attr]
-        return substitute_type(function.result, {key: self.argument})  # type: ignore[union-attr]
+        function = expect(Dependent, self.function.type)
+        bound = Parameter(function.name, function.kind, function.implicit)
+        return substitute_type(function.result, {bound.key: self.argument})
 
     @cached_property
     def free(self) -> frozenset[str]:
@@ -235,65 +229,16 @@ class Definition:
     def scheme(self) -> Scheme:
         return Scheme(self.parameters, self.body.type)
 
-    # --- a definition as a value of Python: what the methods do stands in `rise.embed` -----------------
+    def __eq__(self, other: object) -> bool:
+        """Whether the parts are equal, whatever else a subclass can do."""
+        return isinstance(other, Definition) and self._parts == other._parts
 
     @property
-    def type(self) -> Signature:
-        """The type as a program writes it, with what it asks of its sizes: `… where 32 | n`."""
-        from rise.embed.definitions import Signature
-
-        return Signature(self)
-
-    def evaluate(self, *inputs: Any, **sizes: Any) -> Any:
-        """The result on NumPy arrays and numbers, tuples for pairs, by the interpreter.
-
-        Sizes, and the types a definition abstracts over, follow from the inputs; those that do not are
-        given by name: `f.evaluate(xs, n=4)`. Raises a RiseError where inputs do not fit.
-        """
-        from rise.embed.evaluation import evaluate
-
-        return evaluate(self, inputs, sizes)
-
-    def __call__(self, *inputs: Any, **sizes: Any) -> Any:
-        """Within a program written in Python, a part of it; elsewhere as `evaluate`."""
-        from rise.embed.definitions import apply
-
-        return apply(self, inputs, sizes)
-
-    def show(self, width: int = 100) -> str:
-        """The text of a program: what it uses, then itself. It parses back to the same definition."""
-        from rise.embed.definitions import program_text
-
-        return program_text(self, width)
+    def _parts(self) -> tuple[object, ...]:
+        return self.name, self.parameters, self.body, self.constraints
 
     def __repr__(self) -> str:
-        from rise.pretty import show_definition
-
-        return show_definition(self, 88)
-
-    def _repr_html_(self) -> str:
-        from rise.notebook import definition_html
-
-        return definition_html(self)
-
-    __array_ufunc__ = None  # NumPy leaves `array | f` to the definition
-
-    def __rshift__(self, second: Any) -> Any:
-        """`f >> g` is g after f, checked."""
-        from rise.embed.definitions import compose
-
-        return compose(self, second)
-
-    def __rrshift__(self, first: Any) -> Any:
-        from rise.embed.definitions import compose
-
-        return compose(first, self)
-
-    def __ror__(self, argument: Any) -> Any:
-        """`x | f` is f(x)."""
-        from rise.embed.definitions import apply
-
-        return apply(self, (argument,), {})
+        return f"<definition {self.name}>"
 
 
 # --- building -------------------------------------------------------------------------------------

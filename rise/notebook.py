@@ -9,13 +9,9 @@ from __future__ import annotations
 import html
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rise.errors import RiseError
-
-if TYPE_CHECKING:
-    from rise.embed.program import Program
-    from rise.expr import Definition
 
 STYLE = "line-height: 125%; overflow-x: auto"
 
@@ -34,19 +30,9 @@ def _coloured(text: str) -> str:
     return str(import_module("pygments").highlight(text, lexer, formatter)).rstrip("\n")
 
 
-def definition_html(definition: Definition) -> str:
-    """The text, and below it the type."""
-    return code_html(repr(definition)) + _typed(definition)
-
-
-def program_html(program: Program) -> str:
-    """Each definition with its type."""
-    return "".join(definition_html(definition) for definition in program.values())
-
-
-def _typed(definition: Definition) -> str:
-    shown = _coloured(f"{definition.name} : {definition.type}")
-    return f'<pre style="{STYLE}; opacity: 0.75">{shown}</pre>'
+def definition_html(text: str, signature: str) -> str:
+    """The text of a definition, and its type below it."""
+    return f'{code_html(text)}<pre style="{STYLE}; opacity: 0.75">{_coloured(signature)}</pre>'
 
 
 def error_html(error: RiseError) -> str:

@@ -12,6 +12,13 @@ import keyword
 from functools import cache
 from typing import Any
 
+from rise.embed import functions
+from rise.embed import types as written
+from rise.embed.traced import named
+from rise.primitives.declare import REGISTRY
+from rise.syntax.resolve import APPLICATIONS, FRAGMENT_KINDS, KINDS, LAYOUTS, SIZE_OPERATIONS, SPACES
+from rise.types import ROW_MAJOR, SCALARS
+
 # constructs of the language that are no primitives (`let` is one), by their name in `rise.embed.functions`
 FORMS = {"fun": "fun", "depFun": "depfun", "natFun": "natfun", "typed": "typed"}
 # types that have a notation of their own in the text of a program
@@ -34,11 +41,6 @@ def __dir__() -> list[str]:
 @cache
 def _find(name: str) -> Any:
     """What a program means by a name; None where it means nothing."""
-    from rise.embed import functions
-    from rise.embed import types as written
-    from rise.embed.traced import named
-    from rise.syntax.resolve import APPLICATIONS, KINDS
-
     if name in FORMS:
         return getattr(functions, FORMS[name])
     if name in KINDS:
@@ -52,17 +54,10 @@ def _find(name: str) -> Any:
 @cache
 def _plain() -> frozenset[str]:
     """Primitives, scalar types, memories, layouts, and the operations on sizes that have a name."""
-    from rise.primitives.declare import REGISTRY, lookup
-    from rise.syntax.resolve import FRAGMENT_KINDS, LAYOUTS, SIZE_OPERATIONS, SPACES
-    from rise.types import ROW_MAJOR, SCALARS
-
-    lookup("map")  # imports all that declares
     operations = (o for o in SIZE_OPERATIONS if o.isidentifier())
     return frozenset((*REGISTRY, *SCALARS, *SPACES, *FRAGMENT_KINDS, *LAYOUTS, ROW_MAJOR.name, *operations))
 
 
 def _names() -> list[str]:
-    from rise.syntax.resolve import APPLICATIONS, KINDS
-
     plain = (f"{name}_" if keyword.iskeyword(name) else name for name in _plain())
     return sorted({*FORMS, *KINDS, *APPLICATIONS, *TYPES, *plain})

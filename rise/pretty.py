@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isnan
 
+from rise.declaration import Declaration
 from rise.expr import (
     Apply,
     Definition,
@@ -31,7 +32,6 @@ from rise.expr import (
     with_children,
 )
 from rise.notation import show_argument, show_nat, show_scheme, show_type
-from rise.primitives.declare import Declaration
 from rise.source import Source, Span
 from rise.syntax import surface as s
 from rise.syntax.layout import BINARY

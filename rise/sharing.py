@@ -8,7 +8,7 @@ takes time in proportion to the graph.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 _NODES: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
@@ -17,9 +17,11 @@ _NODES: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 class Shared(type):
     """The metaclass of `Node`: a call gives the node that exists already, if there is one."""
 
+    __match_args__: tuple[str, ...]  # dataclasses have it
+
     def __call__(cls, *arguments: Any, **named: Any) -> Any:
         made: Node | None = None
-        if named or len(arguments) != len(cls.__match_args__):  # type: ignore[attr-defined]  # dataclasses have it
+        if named or len(arguments) != len(cls.__match_args__):
             made = super().__call__(*arguments, **named)
             arguments = made.parts
         # nodes by identity: that equal ones are one object holds for them already
@@ -35,11 +37,12 @@ class Shared(type):
 class Node(metaclass=Shared):
     """A frozen dataclass (with `eq=False`) whose objects are shared."""
 
+    __match_args__: ClassVar[tuple[str, ...]]
     _hash: int
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__match_args__)  # type: ignore[attr-defined]
+        return tuple(getattr(self, name) for name in self.__match_args__)
 
     @property
     def compared(self) -> tuple[Any, ...]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property
 from itertools import count
-from typing import Any
+from typing import Any, Protocol, TypeGuard, TypeVar, overload
 
+from rise.errors import RiseError
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
 from rise.sharing import Node
 
@@ -40,10 +41,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Unknown:
-    """A variable of a kind other than Nat that inference still has to solve.
-
-    `among` restricts it to scalars (`numeric` literals, operands of casts): None means any data type.
-    """
+    """A variable of a kind other than Nat that inference still has to solve."""
 
     identity: int
 
@@ -81,7 +79,7 @@ class Composite(Node):
         return tuple(dict.fromkeys(_leaves(self)))
 
     def __str__(self) -> str:
-        return shortened(self)._text()  # type: ignore[arg-type, union-attr]  # one of the types below
+        return shortened(self)._text()  # type: ignore[type-var]  # it is one of the types below
 
     def _text(self) -> str:
         raise NotImplementedError(f"{type(self).__name__} is no type")
@@ -201,6 +199,10 @@ class Dependent(Composite):
 
 
 Type = Scalar | Array | Pair | Index | Vector | Fragment | Variable | Unknown | Function | Dependent
+# what is replaced within data stays data
+T = TypeVar("T", Data, Type)
+S = TypeVar("S", Data, Type)
+Form = TypeVar("Form", Scalar, Array, Pair, Vector, Fragment, Function, Dependent)
 
 
 class Space(Enum):
@@ -248,7 +250,7 @@ ROW_MAJOR = Layout("rowMajor")
 
 # an argument for a dependent parameter, one alternative a kind
 Argument = Nat | Data | Space | FragmentKind | NatFunction | Layout
-Solution = Mapping[Any, Argument]  # by Atom, Variable or Unknown
+Solution = Mapping[Any, Any]  # by Atom, Variable or Unknown: an argument of its kind
 
 BOOL, I32, F16, TF32, F32, F64 = (Scalar(n) for n in ("bool", "i32", "f16", "tf32", "f32", "f64"))
 SCALARS: Mapping[str, Scalar] = {
@@ -256,51 +258,66 @@ SCALARS: Mapping[str, Scalar] = {
 }
 
 
+OnLeaf = Callable[[Variable | Unknown], Any]  # an argument of its kind: in type position, a type
+
+
+class Rebuild(Protocol):
+    def __call__(self, type_: S, /) -> S: ...
+
+
 def map_type(
-    type_: Type,
+    type_: T,
     on_nat: Callable[[Nat], Nat],
-    on_leaf: Callable[[Variable | Unknown], Argument],
+    on_leaf: OnLeaf,
     on_binder: Callable[[Dependent], Dependent] = lambda dependent: dependent,
-) -> Type:
+) -> T:
     """Rebuilds a type, replacing sizes and the variables of the other kinds.
 
     `on_binder` may rename what a dependent function binds, before its result is rebuilt.
     """
+    return _Rebuild(on_nat, on_leaf, on_binder, {})(type_)
 
-    done: dict[int, Type] = {}  # by identity: what occurs twice is rebuilt once
 
-    def go(t: Type) -> Type:
-        if isinstance(t, Variable | Unknown):
-            return on_leaf(t)  # type: ignore[return-value]  # a variable in type position stands for a type
-        if not isinstance(t, Composite):
-            return t
-        new = done.get(id(t))
+@dataclass(frozen=True, slots=True)
+class _Rebuild:
+    """The function that `map_type` is. A nested function that calls itself would be left to the collector."""
+
+    on_nat: Callable[[Nat], Nat]
+    on_leaf: OnLeaf
+    on_binder: Callable[[Dependent], Dependent]
+    done: dict[int, Any]  # by identity: what occurs twice is rebuilt once
+
+    def __call__(self, type_: S, /) -> S:
+        if isinstance(type_, Variable | Unknown):
+            leaf: S = self.on_leaf(type_)
+            return leaf
+        if not isinstance(type_, Composite):
+            return type_
+        new: S | None = self.done.get(id(type_))
         if new is None:
-            new = done[id(t)] = _rebuilt(t, go, on_nat, on_leaf, on_binder)
+            new = self.done[id(type_)] = _rebuilt(type_, self, self.on_nat, self.on_leaf, self.on_binder)
         return new
-
-    return go(type_)
 
 
 def _rebuilt(
     type_: Composite,
-    go: Callable[[Type], Type],
+    go: Rebuild,
     on_nat: Callable[[Nat], Nat],
-    on_leaf: Callable[[Variable | Unknown], Argument],
+    on_leaf: OnLeaf,
     on_binder: Callable[[Dependent], Dependent],
-) -> Type:
+) -> Any:  # a type of the form that it had
     match type_:
         case Array(size, element):
-            return Array(on_nat(size), go(element))  # type: ignore[arg-type]  # data stays data
+            return Array(on_nat(size), go(element))
         case Vector(size, element):
-            return Vector(on_nat(size), go(element))  # type: ignore[arg-type]
+            return Vector(on_nat(size), go(element))
         case Index(size):
             return Index(on_nat(size))
         case Pair(first, second):
-            return Pair(go(first), go(second))  # type: ignore[arg-type]
+            return Pair(go(first), go(second))
         case Fragment(rows, columns, other, element, kind):
             new_kind = kind if isinstance(kind, FragmentKind) else on_leaf(kind)
-            return Fragment(on_nat(rows), on_nat(columns), on_nat(other), go(element), new_kind)  # type: ignore[arg-type]
+            return Fragment(on_nat(rows), on_nat(columns), on_nat(other), go(element), new_kind)
         case Function(parameter, result):
             return Function(go(parameter), go(result))
         case Dependent():
@@ -310,17 +327,21 @@ def _rebuilt(
             raise NotImplementedError(f"{type(type_).__name__} is no type")
 
 
-def substitute_type(type_: Type, solution: Solution) -> Type:
+def substitute_type(type_: T, solution: Solution) -> T:
     """Replaces variables and unknowns; a binder that would capture one of a value is renamed."""
     if not solution:
         return type_
-    atoms = {a: v for a, v in solution.items() if isinstance(v, Nat)}
+    atoms = _sizes(solution)
     return map_type(
         type_,
         lambda n: n.substitute(atoms),
         lambda leaf: solution.get(leaf, leaf),
         lambda bound: _apart(bound, mentioned(solution)),
     )
+
+
+def _sizes(solution: Solution) -> Mapping[Atom, Nat]:
+    return {atom: value for atom, value in solution.items() if isinstance(value, Nat)}
 
 
 def _apart(bound: Dependent, names: frozenset[str]) -> Dependent:
@@ -349,30 +370,35 @@ def mentioned(solution: Solution) -> frozenset[str]:
     return frozenset(found)
 
 
+@overload
+def substitute_argument(argument: Nat, solution: Solution) -> Nat: ...
+@overload
+def substitute_argument(argument: Argument, solution: Solution) -> Argument: ...
 def substitute_argument(argument: Argument, solution: Solution) -> Argument:
     match argument:
         case Nat():
-            return argument.substitute({a: v for a, v in solution.items() if isinstance(v, Nat)})
+            return argument.substitute(_sizes(solution))
         case Space() | FragmentKind():
             return argument
         case NatFunction(parameter, body):
-            inner = {a: v for a, v in solution.items() if isinstance(v, Nat) and a != NatVariable(parameter)}
+            inner = {a: v for a, v in _sizes(solution).items() if a != NatVariable(parameter)}
             return NatFunction(parameter, body.substitute(inner))
         case Layout(name, Nat() as amount):
-            return Layout(name, substitute_argument(amount, solution))  # type: ignore[arg-type]  # a size
+            return Layout(name, substitute_argument(amount, solution))
         case Layout():
             return argument
         case Variable() | Unknown():
-            return solution.get(argument, argument)
+            found: Argument = solution.get(argument, argument)
+            return found
         case _:
-            return substitute_type(argument, solution)  # type: ignore[return-value]
+            return substitute_type(argument, solution)
 
 
 def substitution(
     solution: Solution,
 ) -> tuple[Callable[[Type], Type], Callable[[Argument], Argument]]:
     """`substitute_type` and `substitute_argument` for a term: most of its sizes and types occur often."""
-    sizes = {a: v for a, v in solution.items() if isinstance(v, Nat)}
+    sizes = _sizes(solution)
 
     @cache
     def on_nat(size: Nat) -> Nat:
@@ -389,7 +415,7 @@ def substitution(
             case Nat():
                 return on_nat(argument)
             case Scalar() | Array() | Pair() | Index() | Vector() | Fragment():
-                return on_type(argument)  # type: ignore[return-value]  # data stays data
+                return as_data(on_type(argument))
             case _:
                 return substitute_argument(argument, solution)
 
@@ -423,23 +449,44 @@ SHOWN = 40
 OMITTED = Variable("…")
 
 
-def shortened(type_: Type) -> Type:
+def shortened(type_: T) -> T:
     """The type, or its outer levels where it is too large to be written out."""
     if not isinstance(type_, Composite) or type_.extent <= LARGEST_WRITTEN:
         return type_
     return _outer(type_, SHOWN)
 
 
-def _outer(type_: Type, nodes: int) -> Type:
+def _outer(type_: T, nodes: int) -> T:
     if not isinstance(type_, Composite) or type_.extent <= nodes:
         return type_
-    if nodes <= 1:
-        return OMITTED
-    return _rebuilt(type_, lambda t: _outer(t, nodes // 2), lambda n: n, lambda leaf: leaf, lambda d: d)
+
+    def go(t: S, /) -> S:
+        return _outer(t, nodes // 2)
+
+    outer: T = OMITTED if nodes <= 1 else _rebuilt(type_, go, lambda n: n, lambda leaf: leaf, lambda d: d)
+    return outer
 
 
-def is_data(type_: Type) -> bool:
+def is_data(type_: Type) -> TypeGuard[Data]:
     return not isinstance(type_, Function | Dependent)
+
+
+def as_data(found: Type | Argument) -> Data:
+    """What has to be a type of data. An internal error where it is not."""
+    if isinstance(found, Function | Dependent | Nat | Space | FragmentKind | NatFunction | Layout):
+        raise _ill_typed(found, "data")
+    return found
+
+
+def expect(form: type[Form], found: Type | Argument) -> Form:
+    """What has to be a type of a form: an array, a function. An internal error where it is not."""
+    if not isinstance(found, form):
+        raise _ill_typed(found, form.__name__)
+    return found
+
+
+def _ill_typed(found: Type | Argument, wanted: str) -> RiseError:
+    return RiseError("R0699", f"a term is not well typed: `{found}` stands where {wanted} is needed")
 
 
 def shape(type_: Type) -> tuple[tuple[Nat, ...], Type]:
@@ -511,8 +558,7 @@ def _show_parameter(parameter: Parameter) -> str:
 
 def array(*parts: Nat | int | Data) -> Data:
     """array(m, n, F32) is m.n.f32."""
-    *sizes, element = parts
-    result: Data = element  # type: ignore[assignment]  # the last part is the element type
-    for size in reversed(sizes):
-        result = Array(nat(size), result)  # type: ignore[arg-type]
+    [result] = (part for part in parts if not isinstance(part, Nat | int))
+    for size in reversed([part for part in parts if isinstance(part, Nat | int)]):
+        result = Array(nat(size), result)
     return result

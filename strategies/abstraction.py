@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rewrites.result import Failure, Result, Step, Success
 from rise.expr import Expr, Identifier, children, fresh_name, substitute, with_children
-from strategies.core import Rewrite, Strategy
+from strategies.core import FunctionStrategy, Rewrite, Strategy, prints_as_call
 
 Predicate = Callable[[Expr], bool]
 
@@ -19,6 +19,7 @@ def outermost_parts(term: Expr, predicate: Predicate) -> list[Expr]:
     return [part for child in children(term) for part in outermost_parts(child, predicate)]
 
 
+@prints_as_call
 def with_parts_abstracted(predicate: Predicate, make: Callable[[Mapping[str, Expr]], Rewrite]) -> Strategy:
     """The outermost parts for which the predicate holds are names while the strategy made for them works."""
 
@@ -35,7 +36,7 @@ def with_parts_abstracted(predicate: Predicate, make: Callable[[Mapping[str, Exp
             return Failure("with_parts_abstracted", term, reason)
         return Success(shown, tuple(_shown(step, hidden) for step in result.steps))
 
-    return Strategy("with_parts_abstracted", run)
+    return FunctionStrategy("with_parts_abstracted", run)
 
 
 def _hidden(term: Expr, names: Mapping[int, str]) -> Expr:

@@ -1,4 +1,4 @@
-"""Which dimension of an array lies contiguously in memory, as far as its views tell."""
+"""Which dimension of an array is contiguous in memory, as far as its views tell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rewrites.result import Failure, Result, Success
 from rise.expr import Apply, Expr, Identifier, Lambda, call, children
 from rise.types import Array, Pair, Type
-from strategies.core import Rewrite, Strategy, at_child
+from strategies.core import FunctionStrategy, Rewrite, Strategy, at_child, prints_as_call
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,7 @@ def _array(outer: bool | None, inner: Known) -> Known:
 # --- strategies that ask --------------------------------------------------------------------------------
 
 
+@prints_as_call
 def in_context(
     at: Callable[[Expr], bool], make: Callable[[Expr, Context], Rewrite], known: Context
 ) -> Strategy:
@@ -151,7 +152,7 @@ def in_context(
             result = Success(below.term, result.steps + below.steps)
         return result
 
-    return Strategy("in_context", lambda term: go(term, known))
+    return FunctionStrategy("in_context", lambda term: go(term, known))
 
 
 def _below(term: Expr, child: Expr, context: Context) -> Context:

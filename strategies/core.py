@@ -11,143 +11,48 @@ from dataclasses import dataclass
 from functools import partial
 
 from rewrites.result import Failure, Result, Step, Success, no_result
-from rise.data import shown
-from rise.errors import StrategyError
+from rewrites.strategy import (
+    FunctionStrategy,
+    Head,
+    Rewrite,
+    Strategy,
+    choice,
+    fail,
+    id_,
+    prints_as_call,
+    seq,
+    strategy,
+    then,
+)
 from rise.expr import Apply, Expr, Lambda, Primitive, alpha_equal, children, spine, with_children
 from rise.pretty import show
 from rise.types import is_data
 
-Rewrite = Callable[[Expr], Result]
+__all__ = [
+    "Applies", "FunctionStrategy", "Head", "Predicate", "Rewrite", "Strategy", "all_", "all_bottom_up",
+    "all_top_down", "alltd", "applies", "apply_n_times", "argument", "argument_of", "at_child",
+    "at_children", "body", "bottom_up", "check", "choice", "contains", "depending", "downup",
+    "everywhere", "fail", "function", "id_", "if_", "if_then_else", "innermost", "is_equal_to",
+    "normalize", "not_", "one", "outermost", "peek", "position", "prints_as_call", "recursive", "repeat",
+    "repeat_n_times", "seq", "skip", "some", "somebu", "sometd", "strategy", "top_down", "try_",
+]  # fmt: skip
+
 Predicate = Callable[[Expr], bool]
-Head = tuple[str, int] | None
-STRATEGIES = "a strategy is made of rules and of functions from a term to a Success or a Failure"
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """A named function from terms to results; `head` as of a rule: what a term has to apply, if anything."""
-
-    name: str
-    function: Rewrite
-    head: Head = None
-
-    def __call__(self, term: Expr) -> Result:
-        result = self.function(term)
-        if isinstance(result, (Success, Failure)):
-            return result
-        raise no_result(f"the strategy `{self.name}`", result, self.function)
-
-    def __rshift__(self, other: Rewrite) -> Strategy:
-        return seq(self, other)
-
-    def __or__(self, other: Rewrite) -> Strategy:
-        return choice(self, other)
-
-    def __matmul__(self, traversal: Callable[[Rewrite], Strategy]) -> Strategy:
-        return traversal(self)
-
-
-def strategy(function: Rewrite) -> Strategy:
-    """A rule or a function as a strategy, so that `>>`, `|` and `@` apply. StrategyError R0631 for others."""
-    if isinstance(function, Strategy):
-        return function
-    if not callable(function):
-        raise StrategyError("R0631", f"{shown(function)} is no strategy", hint=STRATEGIES)
-    name = getattr(function, "name", getattr(function, "__name__", "strategy"))
-    return Strategy(name, function, _head(function))
-
-
-def _part(s: Rewrite) -> Rewrite:
-    """What a combinator is given; functions of Python as strategies, which see to it what they return."""
-    return s if callable(s) and hasattr(s, "name") else strategy(s)
-
-
-def _named(traversal: str, s: Rewrite) -> str:
-    return f"{traversal}({strategy(s).name})"
-
-
-def _head(s: Rewrite) -> Head:
-    return getattr(s, "head", None)
-
-
-def _then(first: Result, second: Rewrite) -> Result:
-    if isinstance(first, Failure):
-        return first
-    result = second(first.term)
-    if isinstance(result, Failure):
-        return result.following(first) if first.steps or first.missed else result
-    return Success(result.term, first.steps + result.steps, _closest(first.missed, result.missed))
-
-
-def _closest(first: Failure | None, second: Failure | None) -> Failure | None:
-    return first.closer(second) if first else second
 
 
 # --- combinators ----------------------------------------------------------------------------------------
 
-id_ = Strategy("id", Success)
-fail = Strategy("fail", lambda term: Failure("fail", term, "it always fails"))
 
-
-def seq(*parts: Rewrite) -> Strategy:
-    """a ; b: b after a, if both succeed."""
-
-    parts = tuple(map(_part, parts))
-
-    def run(term: Expr) -> Result:
-        result: Result = Success(term)
-        for part in parts:
-            result = _then(result, part)
-        return result
-
-    return Strategy("seq", run, _head(parts[0]) if parts else None)
-
-
-def choice(*parts: Rewrite) -> Strategy:
-    """a <+ b: the first that succeeds; of the failures, the one that came closest.
-
-    Rules that are for other primitives than a term applies are not tried. Where what succeeds does
-    nothing, as in `try`, the success remembers what failed before it.
-    """
-    parts = tuple(map(_part, parts))
-    by_head: dict[Head, tuple[list[Rewrite], list[Rewrite]]] = {}
-
-    def candidates(head: Head) -> tuple[list[Rewrite], list[Rewrite]]:
-        """Those that may apply, and those that are ruled out."""
-        if head not in by_head:
-            fits = [_head(part) in (None, head) for part in parts]
-            by_head[head] = (
-                [part for part, fit in zip(parts, fits, strict=True) if fit],
-                [part for part, fit in zip(parts, fits, strict=True) if not fit],
-            )
-        return by_head[head]
-
-    def run(term: Expr) -> Result:
-        closest: Failure | None = None
-        chosen, others = candidates(term.head if isinstance(term, Apply) else None)
-        for part in chosen:
-            result = part(term)
-            if isinstance(result, Success):
-                if closest is None or result.steps:
-                    return result
-                return Success(result.term, (), closest.closer(result.missed))
-            closest = result if closest is None else closest.closer(result)
-        if others and (closest is None or closest.depth < 0):
-            ruled_out = others[0](term)
-            closest = ruled_out.closer(closest) if isinstance(ruled_out, Failure) else closest
-        return closest or fail(term)
-
-    return Strategy("choice", run)
-
-
+@prints_as_call
 def try_(s: Rewrite) -> Strategy:
     """try s = s <+ id"""
     return choice(s, id_)
 
 
+@prints_as_call
 def repeat(s: Rewrite, limit: int = 10_000) -> Strategy:
-    """repeat s = try (s ; repeat s), as a loop; a strategy that never ends is a failure that says so."""
-    s = _part(s)
+    """repeat s = try (s ; repeat s), as a loop; fails where the strategy never ends."""
+    s = strategy(s)
 
     def run(term: Expr) -> Result:
         steps: list[Step] = []
@@ -163,7 +68,11 @@ def repeat(s: Rewrite, limit: int = 10_000) -> Strategy:
             steps += result.steps
         return _endless("repeat", term, limit, steps)
 
-    return Strategy("repeat", run)
+    return FunctionStrategy("repeat", run)
+
+
+def _named(traversal: str, s: Rewrite) -> str:
+    return f"{traversal}({strategy(s).name})"
 
 
 def _endless(name: str, term: Expr, limit: int, steps: Sequence[Step]) -> Failure:
@@ -172,11 +81,13 @@ def _endless(name: str, term: Expr, limit: int, steps: Sequence[Step]) -> Failur
     return Failure(name, term, f"still applicable after {limit} repetitions{last}", hint=hint)
 
 
+@prints_as_call
 def repeat_n_times(n: int, s: Rewrite) -> Strategy:
     """s ; … ; s, n times"""
     return seq(*[s] * n)
 
 
+@prints_as_call
 def apply_n_times(n: int, traversal: Callable[[Rewrite], Strategy], s: Rewrite) -> Strategy:
     """traversal (… (traversal s)), n times"""
     return strategy(s) if n == 0 else traversal(apply_n_times(n - 1, traversal, s))
@@ -185,46 +96,54 @@ def apply_n_times(n: int, traversal: Callable[[Rewrite], Strategy], s: Rewrite) 
 # --- predicates -------------------------------------------------------------------------------------------
 
 
+@prints_as_call
 def check(predicate: Predicate, name: str, reason: str = "") -> Strategy:
     """Succeeds unchanged where the predicate holds; fails with the reason elsewhere."""
     why = reason or f"expected {getattr(predicate, 'wanted', 'a term of another form')}"
-    return Strategy(name, lambda t: Success(t) if predicate(t) else Failure(name, t, why))
+    return FunctionStrategy(name, lambda t: Success(t) if predicate(t) else Failure(name, t, why))
 
 
+@prints_as_call
 def not_(s: Rewrite) -> Strategy:
     """Succeeds unchanged where s fails."""
     name = strategy(s).name
-    return check(lambda t: isinstance(s(t), Failure), "not", f"`{name}` applies, and must not")
+    return check(lambda t: isinstance(s(t), Failure), "not", f"`{name}` applies, but must not")
 
 
+@prints_as_call
 def if_then_else(condition: Rewrite, then: Rewrite, otherwise: Rewrite) -> Strategy:
     """then where the condition would succeed, otherwise elsewhere; the condition itself does nothing."""
     return depending(lambda t: then if isinstance(condition(t), Success) else otherwise)
 
 
+@prints_as_call
 def if_(condition: Rewrite, then: Rewrite) -> Strategy:
     """if c s = ifThenElse c s id"""
     return if_then_else(condition, then, id_)
 
 
+@prints_as_call
 def is_equal_to(wanted: Expr) -> Strategy:
     """Succeeds for that term, bound variables of any names."""
     return check(lambda t: alpha_equal(t, wanted), "is_equal_to", f"the term is not `{show(wanted)}`")
 
 
+@prints_as_call
 def contains(s: Rewrite) -> Strategy:
     """Succeeds unchanged where s would succeed somewhere in the term."""
     return if_then_else(top_down(s), id_, seq(top_down(s), fail))
 
 
+@prints_as_call
 def peek(look: Callable[[Expr], object]) -> Strategy:
-    """id, that shows each term it meets: `peek(lambda term: print(show(term)))`."""
-    return Strategy("peek", lambda t: (look(t), Success(t))[1])
+    """id, which first passes the term to a function: `peek(lambda term: print(show(term)))`."""
+    return FunctionStrategy("peek", lambda t: (look(t), Success(t))[1])
 
 
+@prints_as_call
 def depending(make: Callable[[Expr], Rewrite]) -> Strategy:
-    """The strategy that a term asks for."""
-    return Strategy("depending", lambda term: make(term)(term))
+    """The strategy that a function chooses for a term."""
+    return FunctionStrategy("depending", lambda term: make(term)(term))
 
 
 # --- one level --------------------------------------------------------------------------------------------
@@ -254,13 +173,14 @@ def at_children(indices: Iterable[int], s: Rewrite, term: Expr) -> Result:
     """s applied to some of the children, one after the other; fails if it fails at one."""
     result: Result = Success(term)
     for index in indices:
-        result = _then(result, partial(at_child, index, s))
+        result = then(result, partial(at_child, index, s))
     return result
 
 
+@prints_as_call
 def one(s: Rewrite) -> Strategy:
     """s at the first child where it succeeds."""
-    s = _part(s)
+    s = strategy(s)
 
     def run(term: Expr) -> Result:
         closest: Failure | None = None
@@ -272,37 +192,39 @@ def one(s: Rewrite) -> Strategy:
                 closest = result.below(index)
         return closest or Failure("one", term, "the term has no parts", -2)
 
-    return Strategy("one", run)
+    return FunctionStrategy("one", run)
 
 
+@prints_as_call
 def all_(s: Rewrite) -> Strategy:
     """s at every child; fails if it fails at one."""
-    s = _part(s)
-    return Strategy("all", lambda term: at_children(range(len(children(term))), s, term))
+    s = strategy(s)
+    return FunctionStrategy("all", lambda term: at_children(range(len(children(term))), s, term))
 
 
+@prints_as_call
 def some(s: Rewrite) -> Strategy:
     """s at every child where it succeeds; fails if there is none."""
-    s = _part(s)
+    s = strategy(s)
 
     def run(term: Expr) -> Result:
         result, closest = Success(term), Failure("some", term, "the term has no parts", -2)
         applied = False
         for index in range(len(children(term))):
-            following = _then(result, partial(at_child, index, s))
+            following = then(result, partial(at_child, index, s))
             if isinstance(following, Success):
                 result, applied = following, True
             else:
                 closest = closest.closer(following)
         return result if applied else closest
 
-    return Strategy("some", run)
+    return FunctionStrategy("some", run)
 
 
 def recursive(name: str, equation: Callable[[Strategy], Strategy]) -> Strategy:
     """The fixed point s = equation(s)."""
     knot: list[Strategy] = []
-    itself = Strategy(name, lambda term: knot[0](term))
+    itself = FunctionStrategy(name, lambda term: knot[0](term))
     knot.append(equation(itself))
     return itself
 
@@ -310,29 +232,34 @@ def recursive(name: str, equation: Callable[[Strategy], Strategy]) -> Strategy:
 # --- traversals --------------------------------------------------------------------------------------------
 
 
+@prints_as_call
 def top_down(s: Rewrite) -> Strategy:
     """topDown s = s <+ one (topDown s)"""
     return recursive(_named("top_down", s), lambda itself: choice(s, one(itself)))
 
 
+@prints_as_call
 def bottom_up(s: Rewrite) -> Strategy:
     """bottomUp s = one (bottomUp s) <+ s"""
     return recursive(_named("bottom_up", s), lambda itself: choice(one(itself), s))
 
 
+@prints_as_call
 def all_top_down(s: Rewrite) -> Strategy:
     """allTopDown s = s ; all (allTopDown s)"""
     return recursive(_named("all_top_down", s), lambda itself: seq(s, all_(itself)))
 
 
+@prints_as_call
 def all_bottom_up(s: Rewrite) -> Strategy:
     """allBottomUp s = all (allBottomUp s) ; s"""
     return recursive(_named("all_bottom_up", s), lambda itself: seq(all_(itself), s))
 
 
+@prints_as_call
 def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
     """normalize s = repeat (topDown s); a part in which s was found not to apply is not searched again."""
-    s = _part(s)
+    s = strategy(s)
 
     def run(term: Expr) -> Result:
         settled: dict[int, Expr] = {}
@@ -353,37 +280,43 @@ def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
         nothing = Failure("normalize", term, "nothing applies")
         return repeat(lambda part: first(part) or nothing, limit)(term)
 
-    return Strategy("normalize", run)
+    return FunctionStrategy("normalize", run)
 
 
+@prints_as_call
 def everywhere(s: Rewrite) -> Strategy:
     """tryAll s: wherever s applies, top down, once."""
     return all_top_down(try_(s))
 
 
+@prints_as_call
 def downup(down: Rewrite, up: Rewrite | None = None) -> Strategy:
     """downup s = s ; all (downup s) ; s; with two strategies, the second on the way up"""
     return recursive(_named("downup", down), lambda itself: seq(down, all_(itself), up or down))
 
 
+@prints_as_call
 def alltd(s: Rewrite) -> Strategy:
     """alltd s = s <+ all (alltd s): the outermost place on every way down, where there is one"""
     return recursive(_named("alltd", s), lambda itself: choice(s, all_(itself)))
 
 
+@prints_as_call
 def sometd(s: Rewrite) -> Strategy:
     """sometd s = s <+ some (sometd s): the outermost places where s applies; fails if there is none"""
     return recursive(_named("sometd", s), lambda itself: choice(s, some(itself)))
 
 
+@prints_as_call
 def somebu(s: Rewrite) -> Strategy:
     """somebu s = some (somebu s) <+ s: the innermost places where s applies; fails if there is none"""
     return recursive(_named("somebu", s), lambda itself: choice(some(itself), s))
 
 
+@prints_as_call
 def position(n: int, s: Rewrite) -> Strategy:
     """s at the n-th node, from 0, top down."""
-    s = _part(s)
+    s = strategy(s)
 
     def run(term: Expr) -> Result:
         seen = -1
@@ -400,12 +333,13 @@ def position(n: int, s: Rewrite) -> Strategy:
             )
         return result
 
-    return Strategy("position", run)
+    return FunctionStrategy("position", run)
 
 
+@prints_as_call
 def skip(n: int, s: Rewrite) -> Strategy:
     """s at the first place, top down, after n others where it would apply."""
-    s = _part(s)
+    s = strategy(s)
 
     def run(term: Expr) -> Result:
         left = n
@@ -424,22 +358,25 @@ def skip(n: int, s: Rewrite) -> Strategy:
             return Failure("skip", term, f"`{strategy(s).name}` applies at {count}, all of which are skipped")
         return result
 
-    return Strategy("skip", run)
+    return FunctionStrategy("skip", run)
 
 
 # --- traversals that know RISE ------------------------------------------------------------------------------
 
 
+@prints_as_call
 def body(s: Rewrite) -> Strategy:
-    """Under a lambda."""
-    return Strategy(
+    """s in the body of a lambda."""
+    return FunctionStrategy(
         "body",
         lambda t: at_child(0, s, t) if isinstance(t, Lambda) else Failure("body", t, "expected a function"),
     )
 
 
+@prints_as_call
 def function(s: Rewrite) -> Strategy:
-    return Strategy(
+    """s at the function of an application."""
+    return FunctionStrategy(
         "function",
         lambda t: (
             at_child(0, s, t) if isinstance(t, Apply) else Failure("function", t, "expected an application")
@@ -447,8 +384,10 @@ def function(s: Rewrite) -> Strategy:
     )
 
 
+@prints_as_call
 def argument(s: Rewrite) -> Strategy:
-    return Strategy(
+    """s at the argument of an application; of `x |> f` that is x."""
+    return FunctionStrategy(
         "argument",
         lambda t: (
             at_child(1, s, t) if isinstance(t, Apply) else Failure("argument", t, "expected an application")
@@ -456,8 +395,9 @@ def argument(s: Rewrite) -> Strategy:
     )
 
 
+@prints_as_call
 def argument_of(name: str, s: Rewrite) -> Strategy:
-    """The last argument of an application of the primitive."""
+    """s at the last argument of an application of the primitive."""
 
     def run(term: Expr) -> Result:
         head, applications = spine(term)
@@ -465,24 +405,29 @@ def argument_of(name: str, s: Rewrite) -> Strategy:
             return at_child(1, s, term)
         return Failure("argument_of", term, f"expected an application of `{name}`")
 
-    return Strategy("argument_of", run)
+    return FunctionStrategy("argument_of", run)
 
 
+@prints_as_call
 def outermost(predicate: Predicate, s: Rewrite) -> Strategy:
     """outermost p s = topDown (p ; s)"""
     return top_down(seq(check(predicate, "outermost"), s))
 
 
+@prints_as_call
 def innermost(predicate: Predicate, s: Rewrite) -> Strategy:
     """innermost p s = bottomUp (p ; s)"""
     return bottom_up(seq(check(predicate, "innermost"), s))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Applies:
     """Whether a term is a full application of a primitive: data, not a function."""
 
     name: str
+
+    def __repr__(self) -> str:
+        return f'applies("{self.name}")'
 
     def __call__(self, term: Expr) -> bool:
         head, _ = spine(term)

@@ -1,4 +1,4 @@
-"""Any high-level program on a GPU: the outermost map over all threads, the rest one after the other.
+"""Any high-level program on a GPU: the outermost map over all threads, the rest in loops.
 
 A result is written by loops. What is read on the way is evaluated where it is read, if that takes no
 loop; otherwise it is stored in the thread's own memory first:
@@ -21,10 +21,21 @@ from rewrites import selection as choose
 from rewrites import storing
 from rewrites.memory import STORED
 from rewrites.result import Failure, Result, Success
+from rewrites.typed import array_type
 from rise.expr import Expr, Lambda, call
 from rise.normal import is_view
 from rise.types import Array, Pair
-from strategies.core import Rewrite, Strategy, at_child, choice, depending, normalize, seq
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    at_child,
+    choice,
+    depending,
+    normalize,
+    prints_as_call,
+    seq,
+)
 from strategies.evaluation import (
     FOLDS,
     MAPS,
@@ -78,9 +89,10 @@ GRID = low.MAP_GLOBAL.with_sizes(d=0)
 SMALL = 1024
 
 
+@prints_as_call
 def default() -> Strategy:
     """The outermost map over all threads of the grid, everything else sequential; for any program."""
-    return Strategy("default", in_inputs(each_kernel(lowered)))
+    return FunctionStrategy("default", in_inputs(each_kernel(lowered)))
 
 
 def _lowered(term: Expr) -> Result:
@@ -89,12 +101,13 @@ def _lowered(term: Expr) -> Result:
     return seq(folds, depending(lambda new: written(GRID if independent(new) else LOOP)))(term)
 
 
-lowered = Strategy("lowered", _lowered)
+lowered = FunctionStrategy("lowered", _lowered)
 
 
 # --- writing --------------------------------------------------------------------------------------------
 
 
+@prints_as_call
 def written(level: Rewrite) -> Strategy:
     """Gives levels to the maps that write a result: `level` to the outermost, loops to those inside."""
 
@@ -127,7 +140,7 @@ def written(level: Rewrite) -> Strategy:
         return seq(storing.PAIR_OF_MEMBERS, run)(term)
 
     def _array(term: Expr, name: str) -> Result:
-        if name == "zip" or name == "concat" or (name == "makeArray" and has_array(term.type.element)):  # type: ignore[union-attr]  # an array
+        if name == "zip" or name == "concat" or (name == "makeArray" and has_array(array_type(term).element)):
             return each_operand(run)(term)
         if name == "makeArray":
             return each_operand(readable)(term)
@@ -165,7 +178,7 @@ def written(level: Rewrite) -> Strategy:
         inside = kept if level is LOOP else readable
         return seq(nth_operand(0, inside), nth_operand(1, in_function(run)))(term)
 
-    return Strategy("written", run)
+    return FunctionStrategy("written", run)
 
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -196,7 +209,7 @@ def _readable(term: Expr) -> Result:
     return each_operand(readable)(term)
 
 
-readable = Strategy("readable", _readable)
+readable = FunctionStrategy("readable", _readable)
 
 
 def _kept(term: Expr) -> Result:
@@ -208,14 +221,14 @@ def _kept(term: Expr) -> Result:
     return readable(term)
 
 
-kept = Strategy("kept", _kept)
+kept = FunctionStrategy("kept", _kept)
 
 
 def _stored(term: Expr) -> Result:
     return seq(written(LOOP), IN_LOCAL)(term)
 
 
-stored = Strategy("stored", _stored)
+stored = FunctionStrategy("stored", _stored)
 
 
 def _loop_operand(term: Expr) -> Result:
@@ -226,7 +239,7 @@ def _loop_operand(term: Expr) -> Result:
     return readable(term)
 
 
-loop_operand = Strategy("loop operand", _loop_operand)
+loop_operand = FunctionStrategy("loop operand", _loop_operand)
 
 
 # --- folds and iterations -------------------------------------------------------------------------------
@@ -254,7 +267,7 @@ def _fold(term: Expr) -> Result:
     return seq(operand(loop_operand), nth_operand(1, initial), nth_operand(0, step))(term)
 
 
-fold = Strategy("fold", _fold)
+fold = FunctionStrategy("fold", _fold)
 
 
 def _iteration(term: Expr) -> Result:
@@ -262,4 +275,4 @@ def _iteration(term: Expr) -> Result:
     return seq(operand(readable), nth_operand(0, turn))(term)
 
 
-iteration = Strategy("iteration", _iteration)
+iteration = FunctionStrategy("iteration", _iteration)

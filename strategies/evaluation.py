@@ -1,4 +1,4 @@
-"""What a term is, for the strategy that lowers it: what takes loops, what can be written and how."""
+"""Predicates on terms for lowering: which need loops, which can be written, and how."""
 
 from __future__ import annotations
 

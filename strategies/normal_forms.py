@@ -1,4 +1,4 @@
-"""Normal forms as strategies. Each ends, and changes nothing that has its form.
+"""Normal forms as strategies. Each terminates, and is idempotent.
 
 The four of ELEVATE: `benf` by β and η, `dfnf` as rules are matched, `rnf` with a map for each function,
 `cnf` with these fused again. Those of the schedules: views inward, forms outward.
@@ -32,10 +32,11 @@ def _used_once(function: Lambda) -> bool:
 
 # β-η normal form: no function is applied in place, none only applies another
 benf: Strategy = normalize(choice(maps.ETA, maps.BETA))
-# β that keeps what is computed once computed once
+# β where it does not duplicate work
 gentle_beta: Strategy = seq(check(repeats_no_work, "gentle_beta", "work would be repeated"), maps.BETA)
-# data-flow normal form: every function that is passed or returned is a lambda
+# a function that is passed or returned, as a lambda
 expand: Strategy = choice(argument(maps.ETA_ABSTRACTION), body(maps.ETA_ABSTRACTION))
+# data-flow normal form: every function that is passed or returned is a lambda
 dfnf: Strategy = normalize(choice(gentle_beta, expand))
 # rewrite normal form: a map does one thing to each element
 rnf: Strategy = seq(dfnf, normalize(maps.MAP_LAST_FISSION))
@@ -68,13 +69,14 @@ view_inward: Strategy = normalize(choice(*CANCEL, *CONSTANTS, *FUSE, *MOVE))
 
 # the maps in the components of a zip fused with the map over it, at the top of a term only
 fuse_once: Strategy = choice(a.MAP_FUSION, m.ZIP_MAP_FIRST, m.ZIP_MAP_SECOND, m.DROP_UNUSED)
+# the same, as long as there is something to fuse
 fuse_components: Strategy = repeat(fuse_once)
 
 
 def step_computes(term: Expr) -> bool:
     """Whether the step of a fold does more than change the form of its accumulator.
 
-    Where it does not, what is taken out of the step comes back in with the accumulator, without end.
+    Where it does not, the rule would apply to its own result for ever.
     """
     applied = call(term)
     if applied is None or not applied[2]:
@@ -82,9 +84,10 @@ def step_computes(term: Expr) -> bool:
     return not reshapes(result(applied[2][0]))
 
 
-# what only changes the form of results out of maps, and through accumulators
+# a view of the accumulator out of the step of a fold
 accumulate: Strategy = seq(
     check(step_computes, "accumulate", "the step only changes the form of its accumulator"),
     choice(*t.ACCUMULATE),
 )
+# views of results out of maps, and out of the steps of folds
 form_outward: Strategy = normalize(choice(accumulate, *t.MAP_OUT, *t.MAP_MAP_OUT))

@@ -1,22 +1,25 @@
-"""Where strategies go in the call of a primitive: into one argument, or the body of a function."""
+"""Traversals of calls: into one argument, or the body of a function."""
 
 from __future__ import annotations
 
 from rewrites.result import Result, Success
 from rise.expr import Expr, call
-from strategies.core import Rewrite, Strategy, at_child, seq
+from strategies.core import FunctionStrategy, Rewrite, Strategy, at_child, prints_as_call, seq
 
 
+@prints_as_call
 def in_function(s: Rewrite) -> Strategy:
     """In the body of a function, of data or of a size."""
-    return Strategy("in_function", lambda term: at_child(0, s, term))
+    return FunctionStrategy("in_function", lambda term: at_child(0, s, term))
 
 
+@prints_as_call
 def operand(s: Rewrite) -> Strategy:
     """In the last argument."""
-    return Strategy("operand", lambda term: at_child(1, s, term))
+    return FunctionStrategy("operand", lambda term: at_child(1, s, term))
 
 
+@prints_as_call
 def nth_operand(position: int, s: Rewrite) -> Strategy:
     """In an argument of a primitive, by number."""
 
@@ -29,9 +32,10 @@ def nth_operand(position: int, s: Rewrite) -> Strategy:
 
         return down(term, above)
 
-    return Strategy("nth_operand", run)
+    return FunctionStrategy("nth_operand", run)
 
 
+@prints_as_call
 def each_operand(s: Rewrite) -> Strategy:
     """In every argument that is data."""
 
@@ -41,4 +45,4 @@ def each_operand(s: Rewrite) -> Strategy:
             return Success(term)
         return seq(*(nth_operand(n, s) for n in range(len(applied[2]))))(term)
 
-    return Strategy("each_operand", run)
+    return FunctionStrategy("each_operand", run)

@@ -1,13 +1,23 @@
-"""Where strategies go in RISE programs: under maps, down a pipe, under a definition's inputs."""
+"""Traversals of RISE programs: under maps, along a pipe, under the inputs of a definition."""
 
 from __future__ import annotations
 
 from rewrites.result import Failure, Result
 from rise.expr import Apply, DependentApply, Expr, Lambda, call, children
 from rise.normal import is_view
-from strategies.core import Predicate, Rewrite, Strategy, apply_n_times, argument, at_child
+from strategies.core import (
+    FunctionStrategy,
+    Predicate,
+    Rewrite,
+    Strategy,
+    apply_n_times,
+    argument,
+    at_child,
+    prints_as_call,
+)
 
 
+@prints_as_call
 def mapped(s: Rewrite) -> Strategy:
     """fmap s = function (argument (body s)): in the function of a map, or of any pattern over an array."""
 
@@ -16,7 +26,7 @@ def mapped(s: Rewrite) -> Strategy:
             return Failure("mapped", term, "expected a map")
         return at_child(0, lambda f: at_child(1, lambda g: _body(s, g), f), term)
 
-    return Strategy("mapped", run)
+    return FunctionStrategy("mapped", run)
 
 
 def _body(s: Rewrite, term: Expr) -> Result:
@@ -25,14 +35,16 @@ def _body(s: Rewrite, term: Expr) -> Result:
     )
 
 
+@prints_as_call
 def arguments(count: int, s: Rewrite) -> Strategy:
     """s under `count` pipe steps: x of x |> f |> g for count = 2."""
     return apply_n_times(count, argument, s)
 
 
+@prints_as_call
 def dep_function(s: Rewrite) -> Strategy:
     """In what is applied to a size or a type."""
-    return Strategy(
+    return FunctionStrategy(
         "dep_function",
         lambda t: (
             at_child(0, s, t)
@@ -42,13 +54,14 @@ def dep_function(s: Rewrite) -> Strategy:
     )
 
 
+@prints_as_call
 def in_inputs(s: Rewrite) -> Strategy:
     """s in the body of the definition, under the lambdas of its inputs."""
 
     def run(term: Expr) -> Result:
         return at_child(0, run, term) if isinstance(term, Lambda) else s(term)
 
-    return Strategy("in_inputs", run)
+    return FunctionStrategy("in_inputs", run)
 
 
 def outermost_part(term: Expr, predicate: Predicate) -> Expr | None:

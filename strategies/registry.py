@@ -1,7 +1,7 @@
-"""The strategies that have a name: what `--strategy` finds, and what `--set` may say to them.
+"""The named strategies: those of `--strategy`, with their parameters for `--set`.
 
-A strategy is a function that returns one; its parameters, their types, defaults and meaning are read
-from its signature and its docstring, so nothing is said twice.
+A strategy is a function that returns one; its parameters, their types, defaults and meaning come from
+its signature and its docstring.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from strategies.user_defined import load
 # name: the module that defines a function of the same name
 MODULES: Mapping[str, str] = {
     "default": "strategies.default",
-    "tensor_core": "strategies.tensor_core",
-    "elementwise": "strategies.elementwise",
-    "reduction": "strategies.reduction",
-    "rows": "strategies.rows",
-    "transposition": "strategies.transposition",
-    "stencil": "strategies.stencil",
-    "tvm_gemm": "strategies.tvm_gemm",
+    "tensor_core": "strategies.matmul.tensor_core",
+    "elementwise": "strategies.memory_bound.elementwise",
+    "reduction": "strategies.memory_bound.reduction",
+    "rows": "strategies.memory_bound.rows",
+    "transposition": "strategies.memory_bound.transposition",
+    "stencil": "strategies.memory_bound.stencil",
+    "tvm_gemm": "strategies.loops.tvm_gemm",
     "tuned": "strategies.tuned",
 }
 
@@ -92,7 +92,7 @@ class Entry:
         made = self.factory(**{name: known[name].read(text) for name, text in values.items()})
         if callable(made):
             return made
-        message = f"`{self.name}` returns {shown(made)}, which is no strategy"
+        message = f"`{self.name}` returns {shown(made)}, which is not a strategy"
         raise StrategyError("R0631", message, place_of_function(self.factory))
 
 
@@ -126,7 +126,7 @@ def _own(name: str) -> Entry:
 
 
 def entry(name: str, factory: Callable[..., Strategy]) -> Entry:
-    """What signature and docstring of a function say; for strategies of a user's own, too."""
+    """The entry of a function, from its signature and docstring, also for a user's own strategies."""
     hints = get_type_hints(factory)
     settings = tuple(
         Setting(p.name, hints.get(p.name, str), p.default)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar, get_type_hints
 
-from strategies.core import Strategy
+from strategies.core import Strategy, prints_as_call
 
 P = ParamSpec("P")
 K = TypeVar("K")
@@ -17,6 +17,7 @@ def parameters_from(kind: Callable[P, K]) -> Callable[[Callable[[K], Strategy]],
     """Makes of a function that takes such an object one that takes its fields, as `registry` reads them."""
 
     def decorate(make: Callable[[K], Strategy]) -> Callable[P, Strategy]:
+        @prints_as_call
         @wraps(make)
         def factory(*given: P.args, **named: P.kwargs) -> Strategy:
             return make(kind(*given, **named))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rewrites.result import Failure, Result, Success
 from rise.errors import RiseError, StrategyError
 from rise.expr import Expr
-from strategies.core import Strategy
+from strategies.core import FunctionStrategy, prints_as_call
 from strategies.registry import find
 from strategies.search.hardware import Gpu, for_target
 from strategies.search.identity import identity
@@ -19,9 +19,9 @@ from strategies.search.trials import SHARED, Trials, summary
 
 FIRST = 16  # of what the model ranks first, tiles that differ
 TRIED = 24  # until one is a kernel
-NO_PRODUCT = "it is no product of matrices of known sizes, which a model could rank"
+NO_PRODUCT = "it is not a product of matrices of known sizes, which the cost model could rank"
 # of a low-level program, for a target: the bytes of shared memory that a block of its kernels takes. Raises
-# a RiseError where the program is no kernel that should run
+# raises a RiseError where the program does not become a kernel
 Builds = Callable[[Expr, str], int]
 
 
@@ -36,8 +36,8 @@ class Choice:
         return f"tuned: {self.point}: {self.reason}"
 
 
-@dataclass(frozen=True)
-class Tuned(Strategy):
+@dataclass(frozen=True, repr=False)
+class Tuned(FunctionStrategy):
     """choice: what a term is rewritten by.
 
     first_that: the same strategy, for which a candidate counts only if the program that it gives builds.
@@ -49,7 +49,7 @@ class Tuned(Strategy):
 
 @dataclass(frozen=True)
 class _Search:
-    """What `tuned` was asked for, and what it is told of kernels."""
+    """The arguments of `tuned`, and how it builds kernels."""
 
     gpu: Gpu
     target: str
@@ -76,6 +76,7 @@ class _Search:
             raise StrategyError(SHARED, message)
 
 
+@prints_as_call
 def tuned(target: str = "sm_90a", store: str = "", strategy: str = "tensor_core") -> Tuned:
     """The parameters that `rise tune` remembers for a program; else the first that the cost model ranks.
 
@@ -116,7 +117,7 @@ def _chosen(search: _Search, key: str, term: Expr) -> tuple[Choice, Result]:
         remembered = _remembered(search, record, term)
         if not isinstance(remembered, RiseError):
             return remembered
-        said = [f"what is remembered is no kernel any more, {record}: {reason(remembered)}"]
+        said = [f"the remembered parameters no longer make a kernel, {record}: {reason(remembered)}"]
     problem = _problem(term)
     if problem is None:
         said.append(NO_PRODUCT)

@@ -52,7 +52,7 @@ def _file(name: str) -> ModuleType:
             return module
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{name} is no Python file")
+        raise ImportError(f"{name} is not a Python file")
     module = module_from_spec(spec)
     sys.modules[path.stem] = module
     try:

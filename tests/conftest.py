@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from codegen.passes import verify
+
 COMMON = {
     "deadline": None,
     "database": None,
@@ -31,6 +33,13 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def passes_are_verified() -> Iterator[None]:
+    """Every kernel that a test makes is checked after every pass."""
+    with verify.verifying():
+        yield
 
 
 def pytest_report_header() -> str:

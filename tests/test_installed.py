@@ -89,16 +89,17 @@ def test_every_command_runs_without_the_source_tree_and_without_a_compiler(
         assert command[0] != "bench" or "rise_gemm" in out
 
 
-def test_another_package_of_our_name_is_refused(installed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["codegen", "bench"])
+def test_another_package_of_our_name_is_refused(installed: Path, tmp_path: Path, name: str) -> None:
     other = tmp_path / "other"
-    (other / "codegen").mkdir(parents=True)
-    (other / "codegen" / "__init__.py").write_text("")
+    (other / name).mkdir(parents=True)
+    (other / name / "__init__.py").write_text("")
     script = f"import sys; sys.path.insert(0, {str(other)!r}); from rise.cli import main; sys.exit(main())"
     command = [sys.executable, "-P", "-c", script, "check", "x.rise"]
     environment = {"PYTHONPATH": str(installed)}
     ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert ran.returncode == 2
-    assert "R0050" in ran.stderr and str(other / "codegen") in ran.stderr
+    assert "R0050" in ran.stderr and str(other / name) in ran.stderr
 
 
 def test_the_source_distribution_holds_everything_that_is_tracked(built: Path) -> None:

@@ -1,6 +1,7 @@
-"""Dependencies point one way: rise ◀ rewrites ◀ strategies, rise ◀ codegen ◀ bench; rise/cli uses them all.
+"""Imports point one way: rise ◀ rewrites ◀ strategies ◀ bench, rise ◀ codegen ◀ bench ◀ rise/cli.
 
-The parts of codegen are layers: each imports only from those below it.
+The parts of codegen and of strategies are layers: each imports only from those below it. The core of rise
+stands alone.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("rise", "rewrites", "strategies", "codegen", "bench")
 ALLOWED = {
     "rise": {"rise"},
-    "rise/cli": set(PACKAGES),
+    "rise/cli": {*PACKAGES, "rise/cli"},
     "rewrites": {"rise", "rewrites"},
     "strategies": {"rise", "rewrites", "strategies"},
     "codegen": {"rise", "codegen"},
@@ -28,17 +31,13 @@ def modules() -> Iterator[Path]:
 
 def part_of(path: Path) -> str:
     name = path.relative_to(ROOT).as_posix()
-    return "rise/cli" if name.startswith("rise/cli/") else name.split("/")[0]
+    return "rise/cli" if name.startswith(("rise/cli/", "rise/__main__")) else name.split("/")[0]
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """The packages that a module imports, at its top and inside its functions."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            yield (node.module or "").split(".")[0]
+    """The packages that a module imports, at its top and inside its functions; the command line is one."""
+    for name in imported_modules(tree):
+        yield "rise/cli" if f"{name}.".startswith("rise.cli.") else name.split(".")[0]
 
 
 def test_imports_point_one_way() -> None:
@@ -46,33 +45,44 @@ def test_imports_point_one_way() -> None:
     for path in modules():
         name = path.relative_to(ROOT).as_posix()
         allowed = ALLOWED[part_of(path)]
-        found = set(imported(ast.parse(path.read_text(encoding="utf-8")))) & set(PACKAGES)
+        found = set(imported(ast.parse(path.read_text(encoding="utf-8")))) & set(ALLOWED)
         wrong += [f"{name} imports {other}" for other in sorted(found - allowed)]
     assert not wrong
 
 
-# of codegen, from below; parts in one line do not import each other
-LAYERS = (
-    ("codegen.cache",),
-    ("codegen.ir",),
-    ("codegen.lower",),
-    ("codegen.passes.analysis",),
-    ("codegen.passes",),
-    ("codegen.cuda",),
-    ("codegen.host",),
-    ("codegen.emulation", "codegen.runtime"),
-    ("codegen.pipeline",),
-    ("codegen.execute",),
-    ("codegen.compiled",),
-    ("codegen",),
-)
+# from below; parts in one line do not import each other
+LAYERS = {
+    "codegen": (
+        ("codegen.cache",),
+        ("codegen.ir",),
+        ("codegen.lower",),
+        ("codegen.passes.analysis",),
+        ("codegen.passes",),
+        ("codegen.cuda",),
+        ("codegen.host",),
+        ("codegen.emulation", "codegen.runtime"),
+        ("codegen.pipeline",),
+        ("codegen.execute",),
+        ("codegen.compiled",),
+        ("codegen",),
+    ),
+    "strategies": (
+        ("strategies",),
+        ("strategies.loops", "strategies.matmul"),
+        ("strategies.memory_bound",),
+        ("strategies.user_defined",),
+        ("strategies.registry",),
+        ("strategies.search",),
+        ("strategies.tuned",),
+    ),
+}
 
 
 def layer_of(module: str) -> tuple[int, str] | None:
-    """The height of a module of codegen, and its part."""
+    """The height of a module in its package, and the part that it belongs to."""
     found = [
         (height, part)
-        for height, parts in enumerate(LAYERS)
+        for height, parts in enumerate(LAYERS.get(module.split(".", maxsplit=1)[0], ()))
         for part in parts
         if module == part or module.startswith(part + ".")
     ]
@@ -83,14 +93,16 @@ def imported_modules(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0 and node.module, "imports are absolute"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_the_layers_of_codegen_import_downward() -> None:
+@pytest.mark.parametrize(("package", "arrows"), [("codegen", 200), ("strategies", 40)])
+def test_the_layers_of_a_package_import_downward(package: str, arrows: int) -> None:
     wrong, seen = [], 0
-    for path in sorted((ROOT / "codegen").rglob("*.py")):
-        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((ROOT / package).rglob("*.py")):
+        name = module_name(path)
         here = layer_of(name)
         assert here is not None, f"{name} is in no layer"
         for other in imported_modules(ast.parse(path.read_text(encoding="utf-8"))):
@@ -100,7 +112,90 @@ def test_the_layers_of_codegen_import_downward() -> None:
             seen += 1
             wrong += [f"{name} imports {other}"] if there[0] >= here[0] else []
     assert not wrong
-    assert seen > 200
+    assert seen > arrows
+
+
+# of rise: what a reader, or an import, needs nothing else for
+CORE = {
+    "rise.bounds",
+    "rise.constraint",
+    "rise.data",
+    "rise.declaration",
+    "rise.depth",
+    "rise.document",
+    "rise.errors",
+    "rise.expr",
+    "rise.generator",
+    "rise.instructions",
+    "rise.nat",
+    "rise.nat.division",
+    "rise.nat.evaluation",
+    "rise.nat.facts",
+    "rise.nat.limits",
+    "rise.nat.normal_form",
+    "rise.nat.operations",
+    "rise.normal",
+    "rise.notation",
+    "rise.numbers",
+    "rise.sharing",
+    "rise.solve",
+    "rise.source",
+    "rise.type_classes",
+    "rise.types",
+    "rise.verify",
+}
+# modules that import each other, late or for types: a traced value calls Python functions, which are traced
+LARGEST_CYCLE = 3
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def import_graph() -> dict[str, set[str]]:
+    """What each module of rise imports, late and for types too, with the packages that this runs."""
+    paths = {module_name(path): path for path in modules() if path.is_relative_to(ROOT / "rise")}
+    graph: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        named = set(imported_modules(ast.parse(path.read_text(encoding="utf-8"))))
+        found = {other if other in paths else other.rpartition(".")[0] for other in named}
+        around = {other[:i] for other in found for i, letter in enumerate(other) if letter == "."}
+        outside = {package for package in around if not f"{name}.".startswith(f"{package}.")}
+        graph[name] = (found | outside) & paths.keys() - {name}
+    return graph
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def test_modules_of_rise_hardly_import_each_other() -> None:
+    graph = import_graph()
+    assert sum(map(len, graph.values())) > 600
+    reached = {name: reachable(graph, name) for name in graph}
+    cycles = {frozenset(o for o in reached[n] if n in reached[o]) for n in graph if n in reached[n]}
+    assert [sorted(cycle) for cycle in cycles if len(cycle) > LARGEST_CYCLE] == []
+
+
+def test_the_core_of_rise_stands_alone() -> None:
+    """Its modules import only each other, and only at the top: not in functions, not for types alone."""
+    graph = import_graph()
+    assert graph.keys() >= CORE
+    upward = [f"{name} imports {other}" for name in sorted(CORE) for other in sorted(graph[name] - CORE)]
+    assert not upward
+    late = []
+    for path in modules():
+        if (name := module_name(path)) in CORE:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            inner = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
+            late += [f"{name}:{n.lineno} {ast.unparse(n)}" for n in inner if n not in tree.body]
+    assert not late
 
 
 def test_the_parser_library_stays_in_the_parser() -> None:

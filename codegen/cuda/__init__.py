@@ -1,1 +1,1 @@
-"""The imperative program as CUDA C++: the printer, and the device headers that the text includes."""
+"""Imperative programs as CUDA C++: the printer, and the device headers that the text includes."""

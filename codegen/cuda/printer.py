@@ -1,4 +1,4 @@
-"""The printer: an imperative program as CUDA C++, one statement a line. It prints what is there."""
+"""Prints an imperative program as CUDA C++, one statement per line, without changing it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = {
     FragmentKind.B: "matrix_b",
     FragmentKind.ACCUMULATOR: "accumulator",
 }
-# threads of a scope smaller than a block, and how all of a scope meet; barrier 0 is the block's
+# scopes smaller than a block: their threads, and their barriers; barrier 0 belongs to the block
 WORKERS = {i.Scope.WARPGROUP: WARPGROUP, i.Scope.WARP: WARP}
 BARRIER = {
     i.Scope.CLUSTER: "cluster_sync();",
@@ -37,14 +37,14 @@ BARRIER = {
     i.Scope.WARPGROUP: f"named_barrier(threadIdx.x / {WARPGROUP} + 1, {WARPGROUP});",
     i.Scope.WARP: "__syncwarp();",
 }
-CONSUMERS = 15  # the named barrier of all who compute, where others load
-# bytes that an array of each thread's own may take: what all threads of a GPU have comes to some gigabytes
+CONSUMERS = 15  # the named barrier of all consumer warpgroups
+# the limit for a thread-private array in bytes: for all threads of a GPU, it amounts to some gigabytes
 LOCAL_LIMIT = 16 * 1024
 
 
 @dataclass
 class Printer:
-    """Prints one kernel, which counts in `indices`. `layouts` are those of the tiles of fragments."""
+    """Prints one kernel, whose indices have type `indices`. `layouts` are those of operand tiles."""
 
     function: i.Function
     launch: Launch
@@ -72,7 +72,7 @@ class Printer:
             if isinstance(command, i.LoadFragment):
                 self._layout(command)
         hopper = bool(self.function.maps) or any(
-            isinstance(c, i.WaitBarrier | i.GroupFence | i.FenceAsync) for c in i.commands(self.function.body)
+            isinstance(c, i.WaitBarrier | i.WgmmaFence | i.FenceAsync) for c in i.commands(self.function.body)
         )
         self.line(f'#include "{"hopper" if hopper else "rise"}.cuh"')
         includes = len(self.lines)
@@ -95,26 +95,26 @@ class Printer:
         return f"__cluster_dims__({self.launch.cluster}, 1, 1) " if self.launch.cluster > 1 else ""
 
     def _foreign(self) -> None:
-        """The C functions whose text the program gives, once each."""
+        """Prints the C functions whose text the program gives, once each."""
         found: dict[tuple[str, tuple[str, ...]], i.ForeignCall] = {}
 
         def see(foreign: i.ForeignCall) -> i.ForeignCall:
-            found[foreign.name, tuple(str(o.type) for o in foreign.operands)] = foreign  # type: ignore[union-attr]
+            found[foreign.name, tuple(str(o.type) for o in foreign.operands)] = foreign
             for operand in foreign.operands:
-                i.rebuild(operand, i.ForeignCall, see)  # type: ignore[arg-type]  # it rebuilds expressions, too
+                i.rebuild(operand, i.ForeignCall, see)
             return foreign
 
         i.rebuild(self.function.body, i.ForeignCall, see)
         for foreign in found.values():
             if foreign.text:
-                types = [base(o.type) for o in foreign.operands]  # type: ignore[union-attr]
+                types = [base(o.type) for o in foreign.operands]
                 given = ", ".join(f"{type_} x{n}" for n, type_ in enumerate(types, 1))
                 head = f"{base(foreign.type)} {of_function(foreign.name)}({given})"
                 self.line(f"__device__ {head} {{ {foreign.text} }}")
                 self.line("")
 
     def _layout(self, load: i.LoadFragment) -> None:
-        """An operand's layout is part of its type; an accumulator's is given at each load."""
+        """An operand's layout is part of its type; an accumulator's is an argument of each load."""
         target, tile = load.target, load.tile
         if load.fragment.kind is FragmentKind.ACCUMULATOR:
             return
@@ -153,11 +153,11 @@ class Printer:
         return base(self.indices)
 
     def nat(self, value: Nat) -> str:
-        """A size or an index, computed in a type that holds it."""
+        """A size or an index, computed in a type wide enough for it."""
         return spelled(widened(value, self.ranges, self.indices))
 
     def narrow(self, value: Nat) -> str:
-        """The same for what an instruction takes in 32 bits: a corner of a box, a distance of rows."""
+        """The same for 32-bit operands of instructions: the corner of a box, a leading dimension."""
         if self.indices != I32 and not interval(tree(value), self.ranges).within(INT):
             raise TranslationError(
                 "R0742", f"{value} may be beyond 2^31, and instructions on tiles take 32 bits", self.origin
@@ -166,18 +166,18 @@ class Printer:
 
     @contextmanager
     def inside(self, command: i.Command) -> Iterator[None]:
-        """While what is in the body of a command is printed."""
+        """The context in which the body of a command is printed."""
         around, self.ranges = self.ranges, inside(command, self.ranges)
         yield
         self.ranges = around
 
     def _defined(self, value: Nat) -> str:
-        """All threads of a warp have the same warpgroup, which the GPU's compiler does not see by itself."""
+        """The number of a warpgroup is warp-uniform, which nvcc cannot see, so it is broadcast explicitly."""
         of_warpgroup = value == quotient(variable("threadIdx.x"), WARPGROUP)
         return f"uniform({self.nat(value)})" if of_warpgroup else self.nat(value)
 
     def _declared(self, new: i.New, value: i.Expression | None) -> str:
-        """The type of a scalar: of one that is an index, the type of indices."""
+        """The C type of a scalar; if it serves as an index, the type of indices."""
         is_index = isinstance(new.type, Index) or (new.type == I32 and _is_index(value))
         return self.index_type if is_index else base(new.type)
 
@@ -203,7 +203,7 @@ class Printer:
             case i.CopyAsync(target, i.Operator("select", (inside, i.Access() as value, _))):
                 self._copy("copy_async_or_zero", target, value, f", {self.expression(inside)}")
             case i.CopyAsync():
-                raise TranslationError("R0799", "internal: what is copied asynchronously is computed")
+                raise TranslationError("R0799", "internal: the source of an asynchronous copy is computed")
             case i.Assign(target, value):
                 self.line(f"{self.expression(_read(target))} = {self.expression(value)};")
             case i.Commit():
@@ -265,14 +265,14 @@ class Printer:
                 self.line(f"{how}({self._pointer(target)}, {places});")
             case i.WaitBarrier(barrier, parity):
                 self.line(f"barrier_wait({self._pointer_to(barrier)}, {self.nat(parity)});")
-            case i.GroupFence(fragments):
+            case i.WgmmaFence(fragments):
                 self.line(f"wgmma_fence({self._registers(fragments)});")
-            case i.GroupCommit():
+            case i.WgmmaCommit():
                 self.line("wgmma_commit();")
-            case i.GroupWait(pending, fragments):
+            case i.WgmmaWait(pending, fragments):
                 self.line(f"wgmma_wait<{pending}>({self._registers(fragments)});")
-            case i.MmaFragment(target, a, i.Tile() as b):
-                self.line(self._group_product(target, a, b, command.before))
+            case i.Wgmma():
+                self.line(self._wgmma(command))
             case i.LoadMatrices(target, source, count, transposed):
                 how = "load_matrices_transposed" if transposed else "load_matrices"
                 places = f"&{self.expression(_read(target))}, &{self.expression(source)}"
@@ -305,7 +305,7 @@ class Printer:
         return BARRIER[scope]
 
     def _roles(self, roles: i.WarpSpecialise) -> None:
-        """Registers that those who load do not need go to those who compute."""
+        """The producers' surplus registers go to the consumers (setmaxnreg)."""
         self.command(roles.setup)
         low, high = register_budget(self.launch)
         self.line(f"if (threadIdx.x >= {WARPGROUP * roles.consumers}) {{  // {roles.producers} load")
@@ -333,10 +333,10 @@ class Printer:
             self.line(f"{self.index_type} {counter.name} = {self.nat(counter.start)};")
         if loop.unroll:
             self.line("#pragma unroll")
-        elif self.loading:  # copies of a loop's body keep more indices than those who load have registers
+        elif self.loading:  # an unrolled loop of copies needs more indices than producers have registers
             self.line("#pragma unroll 1")
         name, count = loop.index, self.nat(loop.count)
-        self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.pattern}")
+        self.line(f"for ({self.index_type} {name} = 0; {name} < {count}; {name} += 1) {{  // {loop.label}")
         outside = self.unrolled
         self.unrolled = (*outside, name) if loop.unroll else outside
         with self.inside(loop):
@@ -351,7 +351,7 @@ class Printer:
         self.line("}")
 
     def _parallel(self, loop: i.ParallelFor) -> None:
-        """Iterations that the workers do in turn: where there is a worker for each, no loop is left."""
+        """A cyclic distribution over workers; without a loop if there is a worker per iteration."""
         first = self.nat(worker(loop.level, loop.dimension, self.launch))
         workers = self.nat(nat(self.launch.workers(loop.level, loop.dimension)))
         count, name = self.nat(loop.count), loop.index
@@ -389,7 +389,7 @@ class Printer:
         self.command(new.body)
 
     def _scalar(self, new: i.New) -> None:
-        """A variable, with its first value if it gets that at once."""
+        """A variable, initialised if its first use is an assignment."""
         match new.body:
             case i.Sequence((i.Assign(i.Access(name), value), *rest)) if name == new.name:
                 self.line(f"{self._declared(new, value)} {new.name} = {self.expression(value)};")
@@ -398,7 +398,7 @@ class Printer:
                 self.line(f"{self._declared(new, None)} {new.name};")
                 self.command(body)
 
-    def _fragment(self, name: str, type_: Fragment, lies: Layout) -> str:
+    def _fragment(self, name: str, type_: Fragment, memory: Layout) -> str:
         m, n, k = known_shape(type_)
         kind = KINDS[type_.kind]  # type: ignore[index]  # kinds are known by now
         if family_of(type_) is Family.WGMMA:
@@ -407,7 +407,7 @@ class Printer:
         if distribution(type_) is not None:
             library = _library(type_)
             layout = {"rowMajor": f", {library}::row_major", "columnMajor": f", {library}::col_major"}[
-                lies.name
+                memory.name
             ]
             typed = layout if library == "volta" and type_.kind is not FragmentKind.ACCUMULATOR else ""
             return f"{library}::fragment<{library}::{kind}, {m}, {n}, {k}, {base(type_.element)}{typed}>"
@@ -417,9 +417,9 @@ class Printer:
         return f"wmma::fragment<wmma::{kind}, {m}, {n}, {k}, {base(type_.element)}{layout}>"
 
     def _of_warpgroups(self, name: str) -> bool:
-        """Whether copying unit and warpgroups, which know the pattern, are all that use a buffer."""
+        """Whether only the copy engine and wgmma, which apply the swizzle themselves, use the buffer."""
         using = [c for c in i.commands(self.function.body) if any(a.buffer == name for a in i.accesses(c))]
-        return all(isinstance(c, i.BulkCopy | i.BulkStore | i.MmaFragment) for c in using)
+        return all(isinstance(c, i.BulkCopy | i.BulkStore | i.Wgmma) for c in using)
 
     def _pointer_to(self, barrier: i.Acceptor) -> str:
         """The address of an mbarrier."""
@@ -432,11 +432,12 @@ class Printer:
     def _registers(self, fragments: tuple[i.Acceptor, ...]) -> str:
         return ", ".join(f"{self.expression(_read(f))}.x" for f in fragments)
 
-    def _group_product(self, target: i.Acceptor, a: i.Expression, b: i.Tile, before: Nat | None) -> str:
-        """Operands are swizzled rows as long as their pattern; or, the first, registers."""
-        fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
+    def _wgmma(self, product: i.Wgmma) -> str:
+        """Operands are rows of one swizzle width in shared memory; the first may be in registers."""
+        target, a, b = product.target, product.a, product.b
+        fragment = inner_element(self.types[_read(target).buffer])
         if not isinstance(fragment, Fragment):
-            raise TranslationError("R0799", "internal: a product has no fragment")
+            raise TranslationError("R0799", "internal: a product without a fragment")
         operand, n = base(self.types[b.buffer]), known_shape(fragment)[1]
         in_registers = not isinstance(a, i.Tile)
         along_k = not isinstance(a, i.Tile) or a.row_major
@@ -446,14 +447,14 @@ class Printer:
         operands = f"{self.expression(_read(target))}.x, {first}, {self._descriptor(b, majors[1])}"
         said = majors[1:] if in_registers else majors
         flags = "".join(f", Major::{major}" for major in said) if "MN" in said else ""
-        scale = f", {self.nat(before)} > 0" if before is not None else ""
+        scale = f", {self.nat(product.clear)} > 0" if product.clear is not None else ""
         return f"wgmma<{n}, {operand}{flags}>({operands}{scale});"
 
     def _descriptor(self, tile: i.Tile, major: str) -> str:
-        """Of a tile across k also how far its panels are apart, in bytes; eight rows are a stride."""
+        """Across k, the leading dimension is the distance of panels; the stride is that of eight rows."""
         size, pattern = _bytes(self.types[tile.buffer]), self.patterns[tile.buffer]
         leading = 16 if major == "K" or tile.panel is None else size * number(tile.panel, "a distance")
-        # what only unrolled loops change is added to the descriptor, not to the address that it is made of
+        # terms that only unrolled loops change are added to the descriptor, not to the address it encodes
         start = tile.offset.substitute({NatVariable(name): constant(0) for name in self.unrolled})
         first = self._pointer(replace(tile, offset=start))
         made = f"shared_descriptor({first}, {leading}, {8 * pattern}, Swizzle::B{pattern})"
@@ -461,7 +462,7 @@ class Printer:
         return made if rest == constant(0) else f"further({made}, {self.nat(rest)})"
 
     def _library_of(self, target: i.Acceptor) -> str:
-        fragment = inner_element(self.types[_read(target).buffer])  # type: ignore[union-attr]
+        fragment = inner_element(self.types[_read(target).buffer])
         return _library(fragment) if isinstance(fragment, Fragment) else "wmma"
 
     def _elements(self, index: str, body: i.Command) -> None:
@@ -518,15 +519,15 @@ class Printer:
         return operation(expr, [self.expression(o) for o in expr.operands])
 
 
-def _read(target: object) -> i.Expression:
-    """A resolved acceptor is an access, and printed as one."""
+def _read(target: object) -> i.Access:
+    """A resolved acceptor is an access, and printed like one."""
     if not isinstance(target, i.Access):
         raise TranslationError("R0799", f"internal: {type(target).__name__} is left in a program")
     return target
 
 
 def _is_index(value: i.Expression | None) -> bool:
-    """Whether it is computed from indices only."""
+    """Whether a value is computed from indices only."""
     match value:
         case i.Natural():
             return True
@@ -546,14 +547,14 @@ def _bytes(type_: Data) -> int:
 
 
 def _library(fragment: Fragment) -> str:
-    """The namespace of what is done with a fragment."""
+    """The namespace of the functions on a fragment."""
     names = {Family.MMA: "mma", Family.VOLTA: "volta", Family.WGMMA: "group"}
     found = family_of(fragment)
     return names.get(found, "wmma") if found is not None else "wmma"
 
 
 def innermost(type_: Data) -> Data:
-    """What the array dimensions are of: a vector, or an element."""
+    """The type inside all array dimensions: a vector, or an element."""
     while isinstance(type_, Array):
         type_ = type_.element
     return type_

@@ -1,6 +1,6 @@
-"""Scalar operations as C++: each means what the language says, also where C++ leaves something undefined.
+"""Scalar operations in C++, with the semantics of the language even where C++ leaves behaviour undefined.
 
-Integers wrap, conversions to them take the nearest there is, and literals are rounded once.
+Integers wrap, conversions to integers saturate, and literals are rounded once.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "lt": "<", "le": "<=", "gt": ">",
     "ge": ">=", "eq": "==", "ne": "!=", "and": "&&", "or": "||",
 }  # fmt: skip
-# of floats: what the C library calls it, but for the suffix
+# operations on floats: the name in the C library, without the suffix
 FLOATING = {
     **{name: name for name in "exp log sqrt rsqrt tanh floor ceil sin cos pow fma".split()},
     "abs": "fabs", "min": "fmin", "max": "fmax", "mod": "fmod", "round": "rint",
 }  # fmt: skip
-# the type without a sign in which integers of a type are computed: C++ computes with narrow ones as with int,
-# whose overflow it leaves undefined
+# the unsigned type in which integers of a type are computed: C++ promotes narrow types to int, whose overflow
+# is undefined
 WRAPPING: Mapping[Data, str] = {
     **{Scalar(name): "unsigned int" for name in ("i8", "i16", "i32", "u8", "u16")},
     Scalar("i64"): "unsigned long long",
@@ -49,17 +49,17 @@ def base(type_: Data) -> str:
         return TYPES[element.name]
     if isinstance(element, Index):
         if element.size.value is not None and element.size.value > INDICES_IN_MEMORY:
-            message = f"values of `{element}` are stored in 32 bits, which hold those below 2^31"
+            message = f"values of `{element}` are stored in 32 bits, and must be below 2^31"
             raise TranslationError("R0741", message)
         return "int"
     raise TranslationError("R0715", f"`{element}` cannot be stored in memory")
 
 
 def operation(expr: i.Operator, operands: list[str]) -> str:
-    """An operation on operands that are printed."""
+    """An operation on printed operands."""
     match expr.name, operands:
         case "cast", [a]:
-            return converted(a, expr.operands[0].type, expr.type)  # type: ignore[union-attr]  # no tile
+            return converted(a, expr.operands[0].type, expr.type)
         case "indexToInt" | "natAsIndex", [a]:
             return f"(int)({a})"
         case "select", [c, a, b]:
@@ -74,8 +74,8 @@ def operation(expr: i.Operator, operands: list[str]) -> str:
 
 
 def _chosen(expr: i.Operator, side: int, text: str) -> str:
-    """One side of a choice. What is read becomes a number of its class where the other side is of another:
-    memories differ in what reading them gives, and a tf32 becomes nothing by itself."""
+    """One side of a conditional. If the other side has another class, what is read is converted to a number:
+    different memories return different reference types, and a tf32 has no implicit conversions."""
     reads = [isinstance(operand, i.Access) for operand in expr.operands]
     differ = expr.type == TF32 or (expr.type in NARROW_FLOATS and reads[3 - side])
     return f"({base(expr.type)})({text})" if reads[side] and differ else text
@@ -96,7 +96,7 @@ def _of_floats(name: str, operands: list[str], type_: Data) -> str:
 
 
 def _through_float(name: str, operands: list[str], type_: Data) -> str:
-    """A function of the C library; 16-bit types are computed in float, and rounded."""
+    """A function of the C library; for 16-bit types it computes in float and rounds the result."""
     if type_ in NARROW_FLOATS:
         wide = [converted(o, type_, F32) for o in operands]
         return converted(f"{name}f({', '.join(wide)})", F32, type_)
@@ -104,7 +104,7 @@ def _through_float(name: str, operands: list[str], type_: Data) -> str:
 
 
 def _of_integers(expr: i.Operator, operands: list[str]) -> str:
-    """Also comparisons, of any type, and what truth values have."""
+    """Also comparisons of any type, and operations on truth values."""
     name, type_ = expr.name, expr.type
     match name, operands:
         case "add" | "sub" | "mul" | "neg" | "fma", _ if type_ in WRAPPING:
@@ -129,12 +129,12 @@ def _of_integers(expr: i.Operator, operands: list[str]) -> str:
 
 
 def _wrapped(text: str, type_: Data) -> str:
-    """The low bits of a number without a sign."""
+    """The low bits of an unsigned number."""
     return f"narrowed<short>({text})" if type_ == Scalar("i16") else f"({base(type_)})({text})"
 
 
 def _whole(name: str, operands: list[str]) -> str:
-    """An operation on whole numbers."""
+    """An operation on integers."""
     if name == "neg":
         return f"-{operands[0]}"
     if name == "fma":
@@ -143,7 +143,7 @@ def _whole(name: str, operands: list[str]) -> str:
 
 
 def _divides_plainly(divisor: i.Expression) -> bool:
-    """Whether no quotient by it overflows: it is a number other than -1, and than 0, which is none."""
+    """Whether quotients by the divisor cannot overflow, because it is a constant other than -1 and 0."""
     return isinstance(divisor, i.Number) and divisor.value not in (0, -1)
 
 
@@ -156,12 +156,12 @@ def _is_float(type_: Data) -> bool:
 TO_FLOAT = {"f16": "__half2float", "bf16": "__bfloat162float", "tf32": "from_tf32"}
 FROM_FLOAT = {"f16": "__float2half", "bf16": "__float2bfloat16", "tf32": "to_tf32"}
 FROM_DOUBLE = {"f16": "__double2half({})", "bf16": "__double2bfloat16({})", "tf32": "to_tf32((float)({}))"}
-# whole numbers that a float may have to round, and a bf16 again
+# integers that a float may have to round, so that bf16 would round twice
 FINER_THAN_FLOAT = ("i32", "u32", "i64", "u64")
 
 
 def converted(text: str, source: Data, target: Data) -> str:
-    """A conversion: to floats rounded once, to nearest; to integers truncated, to the nearest there is."""
+    """A conversion: to floats, rounded once to nearest; to integers, truncated and saturating."""
     if source == target or not (isinstance(source, Scalar | Index) and isinstance(target, Scalar)):
         return text
     name = source.name if isinstance(source, Scalar) else "i32"
@@ -208,7 +208,7 @@ def literal(value: float | bool, type_: Data) -> str:
 
 
 def _number(value: float, type_: Scalar) -> str:
-    """As it is written, if the C++ compiler gets the same number from that: it rounds the decimal once."""
+    """The decimal, if C++ reads the same number from it, since it rounds the decimal only once."""
     number, suffix = rounded(value, type_), "" if type_ == F64 else "f"
     if isinf(number) or isnan(number):
         sign = "-" if number < 0 else ""

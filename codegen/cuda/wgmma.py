@@ -1,7 +1,7 @@
-"""The wgmma instructions of a kernel, printed as functions around a line of PTX each.
+"""The wgmma instructions of a kernel, printed as functions around one line of PTX each.
 
-There are thousands of them (the shape, the types, how the operands lie), and each names up to 128
-registers; so a kernel's text carries those that it uses. The emulating header has them all.
+There are thousands of them, by shape, types and operand layouts, and each names up to 128 registers, so a
+kernel's text contains only those that it uses. The header of the emulator has them all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rise.errors import LaunchError
 
 @dataclass(frozen=True)
 class Operand:
-    """A type of A and B: its names in the kernel's text and in PTX, its bytes, and what it sums up in."""
+    """A type of A and B: its names in the kernel's text and in PTX, its bytes, and its accumulator types."""
 
     text: str
     ptx: str
@@ -41,10 +41,10 @@ class Wgmma:
 
     operand:          type of A and B: half, bfloat16, tf32, e4m3, signed char
     sum:              type of the accumulators: float, half, int
-    a_major, b_major: "K" or "MN": along which the operand's rows lie in shared memory
+    a_major, b_major: "K" or "MN": the dimension along which an operand in shared memory is contiguous
     a_in_registers:   A is in registers, 16 bytes of each thread
 
-    Raises LaunchError R0884 for what the hardware does not have.
+    Raises LaunchError R0884 for combinations that the hardware does not support.
     """
 
     n: int
@@ -56,7 +56,7 @@ class Wgmma:
 
     def __post_init__(self) -> None:
         if problem := _problem(self):
-            raise LaunchError("R0884", f"there is no such wgmma: {problem}", hint=str(self))
+            raise LaunchError("R0884", f"wgmma does not support {problem}", hint=str(self))
 
     @property
     def k(self) -> int:
@@ -64,7 +64,7 @@ class Wgmma:
 
     @property
     def registers(self) -> int:
-        """Of the accumulators, in each thread."""
+        """Accumulator registers per thread."""
         return self.n // 4 if self.sum == "half" else self.n // 2
 
 
@@ -74,20 +74,20 @@ def _problem(wgmma: Wgmma) -> str | None:
     operand = OPERANDS[wgmma.operand]
     step = 16 if operand.ptx == "s8" and wgmma.n > 32 else 8
     if not 8 <= wgmma.n <= 256 or wgmma.n % step:
-        return f"{wgmma.n} columns; 8 to 256 in steps of {step}"
+        return f"{wgmma.n} columns, only 8 to 256 in steps of {step}"
     if wgmma.sum not in operand.sums:
-        return f"{wgmma.operand} does not sum up in {wgmma.sum}"
+        return f"accumulators of type {wgmma.sum} for {wgmma.operand}"
     if not {wgmma.a_major, wgmma.b_major} <= {"K", "MN"}:
-        return f"rows along {wgmma.a_major} and {wgmma.b_major}"
+        return f"operands contiguous along {wgmma.a_major} and {wgmma.b_major}"
     if operand.bytes != 2 and (wgmma.a_major, wgmma.b_major) != ("K", "K"):
-        return f"rows of {wgmma.operand} lie along k"
+        return f"{wgmma.operand} operands contiguous along anything but k"
     if wgmma.a_in_registers and wgmma.a_major != "K":
-        return "rows of A in registers lie along k"
+        return "an A in registers contiguous along anything but k"
     return None
 
 
 def print_wgmma(instructions: Iterable[Wgmma]) -> str:
-    """The text that a kernel has after its includes: each instruction once."""
+    """The text that follows the includes of a kernel: each instruction once."""
     printed = "".join(_function(wgmma) for wgmma in dict.fromkeys(instructions))
     return f"#ifndef RISE_EMULATION\n{printed}#endif\n"
 
@@ -116,7 +116,7 @@ struct Wgmma<{wgmma.n}, {wgmma.operand}, {majors}, {wgmma.sum}, {a}> {{
 
 
 def instruction(wgmma: Wgmma) -> str:
-    """The line of PTX; operands are numbered: accumulators, A, B. The predicate is p."""
+    """The line of PTX; operands are numbered in the order accumulators, A, B. The predicate is p."""
     operand = OPERANDS[wgmma.operand]
     first = wgmma.registers
     accumulators = ", ".join(f"%{i}" for i in range(first))
@@ -124,7 +124,7 @@ def instruction(wgmma: Wgmma) -> str:
         a, after = "{" + ", ".join(f"%{first + i}" for i in range(4)) + "}", first + 4
     else:
         a, after = f"%{first}", first + 1
-    flags = [] if operand.ptx == "s8" else ["1", "1"]  # no signs are changed
+    flags = [] if operand.ptx == "s8" else ["1", "1"]  # no operand is negated
     if operand.bytes == 2:
         majors = [wgmma.b_major] if wgmma.a_in_registers else [wgmma.a_major, wgmma.b_major]
         flags += [str(int(major == "MN")) for major in majors]

@@ -1,9 +1,9 @@
-"""How wide the numbers are that a kernel computes its indices with.
+"""The widths of the integers with which a kernel computes its indices.
 
-Every operator of a printed index has a type by C's rules: the registers `threadIdx.x` and `blockIdx.x` are
-unsigned numbers of 32 bits, variables and loops' indices are of the kernel's type of indices, `int` or
-`long long`. Intervals say which values each operator can have. From them follow the type of indices that a
-kernel needs, the conversions of registers, and which sizes a kernel with open ones is for.
+By C's rules, every operator of a printed index has a type: the registers `threadIdx.x` and `blockIdx.x` are
+32-bit unsigned, variables and loop indices have the kernel's index type, `int` or `long long`. Interval
+arithmetic bounds the values of each operator. The bounds determine the index type that a kernel needs, the
+conversions of registers, and the sizes that a kernel with run-time sizes supports.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from codegen.passes.workers import worker
 from rise.nat import Nat, NatVariable, nat
 from rise.types import I32, Array, Fragment, Index, Scalar, Vector
 
-# what a size may be (`rise.check.specialise` refuses larger ones)
+# the range of sizes (`rise.check.specialise` refuses larger ones)
 LARGEST_SIZE = 2**40
 I64 = Scalar("i64")
 
 
 @dataclass(frozen=True)
 class Interval:
-    """The whole numbers from `low` to `high`, both included."""
+    """The integers from `low` to `high`, inclusive."""
 
     low: int
     high: int
@@ -49,7 +49,7 @@ Ranges = Mapping[str, Interval]
 
 
 def at_launch(function: i.Function, launch: Launch, sizes: Mapping[str, int] | None = None) -> Ranges:
-    """Of the registers, and of the sizes that a kernel is given: numbers, or whatever sizes may be."""
+    """The ranges of the registers and of a kernel's sizes: the given numbers, or all possible sizes."""
     if sizes is None:
         given: dict[str, Interval] = {
             v.name: Interval(0, LARGEST_SIZE) for v in function.inputs if v.type in (I32, I64)
@@ -66,7 +66,7 @@ def at_launch(function: i.Function, launch: Launch, sizes: Mapping[str, int] | N
 
 
 def inside(command: i.Command, ranges: Ranges) -> Ranges:
-    """With those of the variables that are known in the body of a command."""
+    """The ranges that hold in the body of a command."""
     match command:
         case i.For(index, count):
             new = {c.name: _below(c.modulus, ranges) for c in command.counters}
@@ -90,7 +90,7 @@ def _below(count: Nat, ranges: Ranges) -> Interval:
 
 
 def _where_less(value: Nat, bound: Nat, ranges: Ranges) -> Ranges:
-    """Where c*v + rest < bound, v is at most (bound - 1 - least rest) / c."""
+    """Given c*v + rest < bound, v is at most (bound - 1 - min(rest)) / c."""
     most = interval(tree(bound), ranges).high - 1
     least = interval(tree(value), ranges).low
     found = dict(ranges)
@@ -113,7 +113,7 @@ def _of_scalar(name: str, type_: object, body: i.Command, ranges: Ranges) -> Int
 
 
 def _of_expression(value: i.Expression, ranges: Ranges) -> Interval | None:
-    """Of an expression over indices; None for what is read or computed otherwise."""
+    """The interval of an expression over indices; None if it reads memory or computes anything else."""
     match value:
         case i.Natural(known, _):
             return interval(tree(known), ranges)
@@ -173,19 +173,19 @@ def _combined(operator: str, a: Interval, b: Interval) -> Interval:
 
 
 def widened(value: Nat, ranges: Ranges, indices: Scalar) -> Tree:
-    """A size with registers converted to the type of indices where C would compute it in too few bits,
-    or would compare or divide a negative number as an unsigned one."""
-    return _Typing(ranges, indices).typed(tree(value))[0]
+    """A size, with registers converted to the index type wherever C would use too few bits, or would compare
+    or divide a negative number as unsigned."""
+    return _Typer(ranges, indices).typed(tree(value))[0]
 
 
 def comparison(value: Nat, bound: Nat, ranges: Ranges, indices: Scalar) -> Tree:
     """value < bound, in the same way."""
-    return _Typing(ranges, indices).typed(Binary("<", tree(value), tree(bound)))[0]
+    return _Typer(ranges, indices).typed(Binary("<", tree(value), tree(bound)))[0]
 
 
 @dataclass(frozen=True)
-class _Typing:
-    """Expressions with their C types, `int`, `unsigned` or `long long`."""
+class _Typer:
+    """Expressions with their C types `int`, `unsigned` or `long long`."""
 
     ranges: Ranges
     indices: Scalar
@@ -212,19 +212,19 @@ class _Typing:
     ) -> tuple[Tree, str]:
         (one, first), (other, second) = left, right
         types = {first, second}
-        if "long long" in types:  # an unsigned number of 32 bits is converted as it is
+        if "long long" in types:  # C converts the 32-bit unsigned operand without loss
             return Binary(operator, one, other), "long long"
         if "unsigned" not in types:
             return Binary(operator, one, other), "int"
         results = (interval(part, self.ranges) for part in (whole, whole.left, whole.right))
         if not any(map(self._is_cut, results)):
             return Binary(operator, one, other), "unsigned"
-        if self.indices == I64 and first == "unsigned":  # one of them is enough
+        if self.indices == I64 and first == "unsigned":  # converting one operand is enough
             return Binary(operator, self._converted(one), other), "long long"
         return Binary(operator, self._converted(one), self._converted(other)), C_NAMES[self.indices]
 
     def _is_cut(self, values: Interval) -> bool:
-        """Whether 32 bits without a sign are too few. Kernels that count in `int` meet no larger values."""
+        """Whether 32 unsigned bits are too few. Kernels that count in `int` have no larger values."""
         return values.low < 0 or (self.indices == I64 and values.high > UNSIGNED.high)
 
     def _converted(self, expression: Tree) -> Tree:
@@ -247,7 +247,7 @@ def _is_register(name: str) -> bool:
 
 
 def spans(function: i.Function, launch: Launch, sizes: Mapping[str, int] | None = None) -> Iterator[Interval]:
-    """The values that each operator of each index, guard and loop may have."""
+    """The intervals of each operator in each index, guard and loop."""
     yield from _spans(function.body, at_launch(function, launch, sizes), launch)
 
 
@@ -262,12 +262,12 @@ def _spans(command: i.Command, ranges: Ranges, launch: Launch) -> Iterator[Inter
 
 
 def _printed(tile: i.Tile) -> i.Tile:
-    """Without the indices of its elements, which only passes look at."""
+    """The tile without the indices of its elements, which only passes use."""
     return replace(tile, indices=(), extents=())
 
 
 def _turns(loop: i.ParallelFor, ranges: Ranges, launch: Launch) -> Iterator[Interval]:
-    """The workers' numbers, and the index after the last turn: it goes on by as many workers as there are."""
+    """The workers' numbers, and the final index, which exceeds the bound by up to the number of workers."""
     workers = tree(nat(launch.workers(loop.level, loop.dimension)))
     yield from parts(tree(worker(loop.level, loop.dimension, launch)), ranges)
     yield from parts(workers, ranges)

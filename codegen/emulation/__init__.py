@@ -1,1 +1,1 @@
-"""Printed CUDA on the CPU: the emulator, its headers, and how many steps a kernel may take."""
+"""Printed CUDA on the CPU: the emulator, its headers, and the number of steps that a kernel may take."""

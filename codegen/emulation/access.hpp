@@ -1,6 +1,6 @@
 // Elements of checked arrays in expressions: `a[i] * 2 + a[j]` reads, `a[i] += 1` reads and writes.
-// An accessor stands for one element; every operator that meets one first reads its value. Operands
-// are passed by value, so that the compiler sees where a variable without one is used.
+// An accessor stands for one element; every operator first reads the value of its accessors. Operands
+// are passed by value, so that the compiler notices the use of an uninitialised variable.
 #pragma once
 
 #include <type_traits>
@@ -18,7 +18,7 @@ struct Accessor {};
 template <class A>
 constexpr bool is_accessor = std::is_base_of<Accessor, A>::value;
 
-// Called by its full name, so that no `value` of the kernel's text is meant.
+// Qualified, so that it is not confused with a `value` in the kernel's text.
 template <class A>
 static inline auto value(A operand) {
   if constexpr (is_accessor<A>) {
@@ -28,7 +28,7 @@ static inline auto value(A operand) {
   }
 }
 
-// An index, with the line of the CUDA text that it is used on.
+// An index, with the line of the CUDA text in which it is used.
 struct Index {
   int64_t value;
   int line;
@@ -42,8 +42,8 @@ struct Index {
 // `void write(Value) const`.
 template <class Derived, class Value>
 struct Element : Accessor {
-  // What an element of a class type becomes in arithmetic contexts; its own class has a
-  // constructor from accessors.
+  // The value of an element of class type in arithmetic contexts; the class itself has a constructor from
+  // accessors.
   using Number = typename std::conditional<std::is_arithmetic<Value>::value, Value, float>::type;
 
   const Derived& self() const { return static_cast<const Derived&>(*this); }
@@ -107,7 +107,7 @@ static inline auto operator-(A operand) {
   return -::rise_emulation::value(operand);
 }
 
-// What can be an element: numbers, the two classes of 16-bit numbers, and tf32.
+// The types of elements: numbers, the two classes of 16-bit floats, and tf32.
 template <class T>
 constexpr bool is_number = std::is_arithmetic<T>::value || std::is_same<T, __half>::value ||
                            std::is_same<T, __nv_bfloat16>::value || std::is_same<T, tf32>::value;
@@ -115,14 +115,14 @@ constexpr bool is_number = std::is_arithmetic<T>::value || std::is_same<T, __hal
 template <class T, Fault uninitialised>
 struct LocalElement;
 
-// The state of an element of a thread's array. Written elements carry the mark of the time that
-// they were written at, where instructions ask for that (hopper/wgmma.hpp).
+// The state of an element of a thread-private array. Written elements record the time of the write for
+// instructions that need it (hopper/wgmma.hpp).
 using Mark = uint16_t;
 constexpr Mark unwritten = 0, settled = 1, held = 2, first_mark = 3;
-static Mark written_mark = settled;
+RISE_STATE Mark written_mark RISE_INITIALLY(settled);
 
-__attribute__((noinline, cold)) static void element_is_held(const char* verb, int index, int line) {
-  RISE_FAULT(RegistersInUse, line, "%s %s element %d of an array that a wgmma under way works on",
+__attribute__((noinline, cold)) RISE_CODE void element_is_held(const char* verb, int index, int line) {
+  RISE_FAULT(RegistersInUse, line, "%s %s element %d of an array that a wgmma under way uses",
              place_name(machine.current).characters, verb, index);
 }
 
@@ -177,7 +177,7 @@ struct LocalElement : Element<LocalElement<T, uninitialised>, T> {
   LocalPointer<T, uninitialised> operator&() const { return {place, written, index, length}; }
 };
 
-static inline void check_local(const Index& index, int length) {
+RISE_CODE void check_local(const Index& index, int length) {
   machine.threads[machine.current].line = index.line;
   if (index.value < 0 || index.value >= length)
     RISE_FAULT(WriteOutOfBounds, index.line, "%s uses element %lld of a local array of %d",
@@ -209,7 +209,7 @@ struct LocalArray {
   }
 };
 
-// Arrays of fragments, and of arrays: the parts check themselves.
+// Arrays of fragments and of arrays: their elements make the checks.
 template <class T, int count, Fault uninitialised>
 struct LocalArray<T, count, uninitialised, false> {
   T values[count];

@@ -1,9 +1,9 @@
-// Bank conflicts of shared memory, by line of the text. Memory answers a warp's instruction in phases:
+// Bank conflicts of shared memory, by line of the text. The memory serves a warp's instruction in phases:
 // all lanes at once for up to 4 bytes each, half of them for 8 bytes, a quarter for 16. A phase takes
-// one wavefront, and one more for each further word that one of the 32 banks has to give.
+// one wavefront, and one more for each further word requested from the same one of the 32 banks.
 //
-// Lanes run one after the other here. What they do at one line for the same time in a block is taken
-// to be one instruction.
+// The emulator runs lanes one after the other. It treats their n-th executions of a line in a block as one
+// instruction.
 #pragma once
 
 #include "machine.hpp"
@@ -11,24 +11,24 @@
 namespace rise_emulation {
 
 constexpr int banks = 32, word_bytes = 4;
-constexpr int most_lines = 8192;        // of a text: what is beyond is not counted
-constexpr unsigned most_requests = 1u << 18;  // that not all lanes have made yet
+constexpr int most_lines = 8192;        // of a text: later lines are not counted
+constexpr unsigned most_requests = 1u << 18;  // for which some lanes are still missing
 
-// What a line did: phases, and the wavefronts that they took.
+// The cost of a line: phases, and the wavefronts that they took.
 struct Wavefronts {
   int64_t phases, wavefronts;
 };
 
-// An instruction of a warp: which bytes its lanes access.
+// An instruction of a warp: the bytes that its lanes access.
 struct Request {
   uint64_t block_and_time, line_and_warp;
-  unsigned generation;  // of the table; an older one's place is free
-  uint32_t lanes;       // a bit for each that has made it
-  uint32_t bytes;       // of a lane
+  unsigned generation;  // of the table; the entry of an older one is free
+  uint32_t lanes;       // a bit for each lane that has made the request
+  uint32_t bytes;       // per lane
   uint32_t places[lanes_per_warp];
 };
 
-// How often a thread has accessed shared memory on a line, in a block of a launch.
+// How often a thread has accessed shared memory in a line, in a block of a launch.
 struct Times {
   uint32_t launch, block, count;
 };
@@ -41,9 +41,9 @@ struct Banks {
   bool muted;  // while a vector is accessed element by element
 };
 
-static Banks shared_banks;
+RISE_STATE Banks shared_banks;
 
-static inline void add_phase(const uint32_t* places, int count, uint32_t bytes, int line) {
+RISE_CODE void add_phase(const uint32_t* places, int count, uint32_t bytes, int line) {
   uint32_t words[banks][lanes_per_warp];
   int distinct[banks] = {}, most = 1;
   for (int lane = 0; lane < count; lane++) {
@@ -60,7 +60,7 @@ static inline void add_phase(const uint32_t* places, int count, uint32_t bytes, 
   shared_banks.lines[line].wavefronts += most;
 }
 
-static inline void finish(const Request& request) {
+RISE_CODE void finish(const Request& request) {
   int together = request.bytes <= 4 ? 32 : request.bytes <= 8 ? 16 : 8;
   for (int first = 0; first < lanes_per_warp; first += together) {
     uint32_t places[lanes_per_warp];
@@ -72,13 +72,13 @@ static inline void finish(const Request& request) {
   }
 }
 
-static inline void empty_table() {
+RISE_CODE void empty_table() {
   shared_banks.generation++;
   shared_banks.used = shared_banks.incomplete = 0;
 }
 
-// Also the instructions that only some lanes make.
-static inline void finish_all() {
+// Includes instructions that only some lanes execute.
+RISE_CODE void finish_all() {
   Banks& b = shared_banks;
   for (unsigned place = 0; b.incomplete && place < most_requests; place++)
     if (b.requests[place].generation == b.generation && b.requests[place].lanes != ~0u)
@@ -93,8 +93,8 @@ static T* lasting_pages(size_t count) {
   return memory == MAP_FAILED ? nullptr : static_cast<T*>(memory);
 }
 
-// False where there is no memory to count in.
-static inline bool counting() {
+// False if there is not enough memory for the counters.
+RISE_CODE bool counting() {
   Banks& b = shared_banks;
   if (!b.requests) b.requests = lasting_pages<Request>(most_requests);
   if (!b.times) b.times = lasting_pages<Times>(size_t{most_threads} * most_lines);
@@ -106,7 +106,7 @@ static inline bool counting() {
   return b.requests && b.times;
 }
 
-static inline Request& request_of(uint64_t block_and_time, uint64_t line_and_warp) {
+RISE_CODE Request& request_of(uint64_t block_and_time, uint64_t line_and_warp) {
   Banks& b = shared_banks;
   if (b.used > most_requests / 2) finish_all();
   uint64_t hash = (block_and_time * 0x9e3779b97f4a7c15u) ^ (line_and_warp * 0xbf58476d1ce4e5b9u);
@@ -125,8 +125,8 @@ static inline Request& request_of(uint64_t block_and_time, uint64_t line_and_war
   }
 }
 
-// The running thread accesses `bytes` bytes of shared memory from `place` on.
-static inline void count_access(int64_t place, int64_t bytes, int line) {
+// The running thread accesses `bytes` bytes of shared memory at `place`.
+RISE_CODE void count_access(int64_t place, int64_t bytes, int line) {
   Banks& b = shared_banks;
   if (b.muted || line <= 0 || line >= most_lines || !counting()) return;
   int thread = machine.current, warp = thread / lanes_per_warp;
@@ -144,14 +144,15 @@ static inline void count_access(int64_t place, int64_t bytes, int line) {
   if (--b.incomplete == 0) empty_table();
 }
 
-// A phase of eight rows of 16 bytes, as ldmatrix reads them: where each starts in shared memory.
-static inline void count_conflicts(const uint32_t* rows, int line) {
+// A phase of ldmatrix: eight rows of 16 bytes, given by their offsets in shared memory.
+RISE_CODE void count_conflicts(const uint32_t* rows, int line) {
   if (line > 0 && line < most_lines && counting()) add_phase(rows, 8, 16, line);
 }
 
 }  // namespace rise_emulation
 
-// Phases and wavefronts of each line of the last launch, from line 0 on; how many lines there are.
+#ifndef RISE_DECLARED
+// Phases and wavefronts of each line of the last launch, from line 0; returns the number of lines.
 extern "C" __attribute__((visibility("default"))) int rise_emulation_wavefronts(int64_t* numbers,
                                                                                 int count) {
   using namespace rise_emulation;
@@ -163,3 +164,4 @@ extern "C" __attribute__((visibility("default"))) int rise_emulation_wavefronts(
   }
   return counted ? most_lines : 0;
 }
+#endif

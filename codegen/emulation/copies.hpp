@@ -1,5 +1,5 @@
-// Copies of several elements at once, and copies that go on while the thread does something else.
-// An asynchronous copy completes as late as it may: when its thread waits for it.
+// Copies of several elements at once, and asynchronous copies. An asynchronous copy completes as late as
+// possible: when its thread waits for it.
 #pragma once
 
 #include "memory.hpp"
@@ -17,7 +17,7 @@ static inline LocalElement<T, uninitialised> element(const LocalPointer<T, unini
   return pointer.at(offset, line);
 }
 
-static inline void check_alignment(const Access& access, int64_t bytes, const char* operation) {
+RISE_CODE void check_alignment(const Access& access, int64_t bytes, const char* operation) {
   if (access.memory && access.byte() % bytes != 0)
     RISE_FAULT(Misaligned, access.line, "%s at %s, not aligned to %lld bytes", operation,
                access.name().characters, static_cast<long long>(bytes));
@@ -38,8 +38,8 @@ static inline void check_vector(const LocalPointer<T, uninitialised>& pointer, i
                operation, pointer.index, together);
 }
 
-// The instructions for a vector that starts at a place, if it is in shared memory: 16 bytes each.
-static inline void count_vector(const Access& access, int64_t bytes) {
+// Counts the instructions for a vector, 16 bytes each, if it is in shared memory.
+RISE_CODE void count_vector(const Access& access, int64_t bytes) {
   if (!access.memory || !access.memory->shared) return;
   for (int64_t done = 0; done < bytes; done += 16)
     count_access(access.byte() + done, bytes < 16 ? bytes : 16, access.line);
@@ -71,21 +71,21 @@ struct Copy {
   Access target, source;
   int64_t bytes;
   unsigned group;
-  bool inside;  // of the source's array; else it brings zeros
+  bool inside;  // of the source's array; otherwise it copies zeros
 };
 
-constexpr int most_copies = 512;  // of a thread, under way at one time
+constexpr int most_copies = 512;  // of a thread that are under way at one time
 
 struct Copies {
-  unsigned block;  // the value of `blocks_started` that the queue belongs to
+  unsigned block;  // the value of `blocks_started` to which the queue belongs
   unsigned committed;
   int count;
   Copy queue[most_copies];
 };
 
-static Copies copies[most_threads];
+RISE_STATE Copies copies[most_threads];
 
-static inline Copies& copies_of_thread() {
+RISE_CODE Copies& copies_of_thread() {
   Copies& own = copies[machine.current];
   if (own.block != machine.block_start) {
     own.block = machine.block_start;
@@ -95,14 +95,14 @@ static inline Copies& copies_of_thread() {
   return own;
 }
 
-static inline void mark_under_way(const Access& target, int64_t bytes, uint8_t value) {
+RISE_CODE void mark_under_way(const Access& target, int64_t bytes, uint8_t value) {
   Memory& memory = *target.memory;
   for (int64_t byte = target.byte(); byte < target.byte() + bytes; byte += memory.granule)
     memory.shadow[byte / memory.granule].write.under_way = value;
 }
 
-// An access to each of the elements that a copy moves.
-static inline Access part(Access access, int64_t number) {
+// Accesses each of the elements that a copy moves.
+RISE_CODE Access part(Access access, int64_t number) {
   access.index += number;
   return access;
 }
@@ -112,12 +112,12 @@ static inline void start_copy(const Pointer<T>& target,
                               const typename std::common_type<Pointer<const T>>::type& source, bool inside,
                               int line) {
   constexpr int64_t bytes = count * static_cast<int64_t>(sizeof(T));
-  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "4, 8 or 16 bytes are copied at once");
+  static_assert(bytes == 4 || bytes == 8 || bytes == 16, "an asynchronous copy moves 4, 8 or 16 bytes");
   check_vector(target, count, "copy_async", line);
   check_vector(source, count, "copy_async", line);
   Access to = target.at(0, machine.current, line), from = source.at(0, machine.current, line);
   if (!to.memory || !to.memory->shared || !from.memory || from.memory->shared)
-    RISE_FAULT(Undefined, line, "copy_async goes from global into shared memory");
+    RISE_FAULT(Undefined, line, "copy_async must copy from global to shared memory");
   for (int i = 0; i < count; i++) checked_write(part(to, i));
   mark_under_way(to, bytes, 1);
   count_vector(to, bytes);
@@ -141,10 +141,10 @@ static inline void copy_async_or_zero(const Pointer<T>& target,
   start_copy<count>(target, source, inside, line);
 }
 
-// Puts the copies started since the last commit into a group.
-static inline void commit_copies() { copies_of_thread().committed++; }
+// Makes the copies started since the last commit a commit group.
+RISE_CODE void commit_copies() { copies_of_thread().committed++; }
 
-static inline void complete(const Copy& copy) {
+RISE_CODE void complete(const Copy& copy) {
   mark_under_way(copy.target, copy.bytes, 0);
   int64_t count = copy.bytes / copy.target.size;
   for (int64_t i = 0; i < count; i++) {
@@ -157,7 +157,7 @@ static inline void complete(const Copy& copy) {
   }
 }
 
-// Waits until at most `pending` groups of the thread are under way.
+// Waits until at most `pending` of the thread's groups are pending.
 template <int pending>
 static inline void wait_copies() {
   Copies& own = copies_of_thread();

@@ -1,41 +1,41 @@
-"""Runs printed CUDA text without a GPU, and reports what the text does wrong.
+"""Runs printed CUDA text without a GPU, and reports its faults.
 
 The text is compiled for the host against the headers in `emulation/`, which check every access,
 barrier and collective. The first fault ends the kernel and becomes an `EmulationError`:
 
     R0901  an argument does not fit its parameter, or overlaps another one
-    R0902  a read outside of an array
-    R0903  a write outside of an array; any use outside of a local array
-    R0904  a read of an element of global or shared memory that nothing has written
+    R0902  a read out of bounds
+    R0903  a write out of bounds, or any use out of bounds of a local array
+    R0904  a read of an uninitialised element of global or shared memory
     R0905  a read of an element of a thread's local array that it has not written
     R0906  a use of a fragment, or of its element, that a lane has not written
     R0907  a race between threads of one block, in shared or global memory
     R0908  a race between blocks
-    R0909  a __syncthreads that only some threads of the block reach
-    R0910  a warp collective that only some lanes reach, or whose operands differ between lanes
-    R0911  a leading dimension that tile loads and stores do not have
-    R0912  a tile or an array at an address that is not aligned
-    R0913  a thread that goes on for ever: its loops make many times the steps that the program's have
-    R0914  a grid, a block or shared memory beyond what GPUs have
-    R0915  undefined arithmetic: signed overflow, division by zero, an index outside of a C++ array
-    R0916  a use of memory into which a copy is under way that its thread has not waited for
+    R0909  a divergent __syncthreads: only some threads of the block reach it
+    R0910  a divergent warp collective: only some lanes reach it, or operands differ between lanes
+    R0911  a leading dimension that tile loads and stores do not support
+    R0912  a misaligned tile or array
+    R0913  a thread that does not terminate: its loops take many times the steps of the program's
+    R0914  a grid, a block or shared memory beyond the limits of GPUs
+    R0915  undefined arithmetic: signed overflow, division by zero, an index out of bounds of a C++ array
+    R0916  a use of the target of an asynchronous copy that its thread has not waited for
 
 and of text that includes `hopper.cuh`:
 
-    R0917  threads that wait for each other, or for bytes that never come
-    R0918  a use of registers on which a wgmma under way works
-    R0919  a write to shared memory that a wgmma or a bulk store under way reads
-    R0920  a fence that is missing between ordinary accesses and those of the asynchronous units
-    R0921  a use of an mbarrier that it does not allow
-    R0922  an operand that an instruction does not have: a descriptor, a tensor map, a box
+    R0917  a deadlock: threads wait for each other, or for bytes that never arrive
+    R0918  a use of registers that a pending wgmma uses
+    R0919  a write to shared memory that a pending wgmma or bulk store reads
+    R0920  a missing proxy fence between ordinary accesses and those of asynchronous units
+    R0921  an illegal use of an mbarrier
+    R0922  an operand that an instruction does not support: a descriptor, a tensor map, a box
     R0923  setmaxnreg in the wrong direction; beyond the pool it is a deadlock
-    R0924  a block that may end while another one, or a copy, still uses its shared memory
-    R0925  global memory used before the kernel before is waited for, in a kernel that overlaps with it
-    R0926  an arrival, a wait or bytes that in another order of the threads belong to another phase
-    R0927  a block that ends in the middle of an mbarrier's phase: a count of arrivals or bytes is wrong
+    R0924  a block that may exit while another block, or a copy, still uses its shared memory
+    R0925  use of global memory before waiting for the previous kernel, in a kernel that overlaps with it
+    R0926  an arrival, a wait or bytes that could count for another phase under another thread order
+    R0927  a block that exits in the middle of an mbarrier's phase: a count of arrivals or bytes is wrong
 
-A `CompilationError` is R0801, no compiler on this machine, R0802, the text is no C++, or R0811, what the
-compiler makes of it cannot be loaded: a function that it calls is defined nowhere.
+A `CompilationError` is R0801 if this machine has no compiler, R0802 if the text is not C++, or R0811 if the
+compiled text cannot be loaded because a function that it calls is not defined.
 """
 
 from __future__ import annotations
@@ -78,26 +78,27 @@ COMPILE = [
     "-Werror=uninitialized",
     "-Werror=frame-larger-than=200000",  # stacks in `emulation/fiber.hpp` have 256 KiB
 ]
+INCLUDE = ["-isystem", str(HEADERS), "-x", "c++", "-"]
 LINK = ["-shared", "-fPIC"]
-# of a launch with few threads the compiler is what takes time: without optimising it takes a third as long,
-# and the kernel twice
+# For launches with few threads compilation dominates: it is several times as fast without optimisation,
+# and the kernel takes two to three times as long.
 FEW, FAST, SLOW = 4096, "-O1", "-O0"
 
-STEPS = "RISE_EMULATION_STEPS"  # the environment variable for how many steps of loops a thread may make
-MOST_STEPS, LIMIT = 2**22, 2**63 - 1  # where nothing else says how many there may be; what can be said
+STEPS = "RISE_EMULATION_STEPS"  # the environment variable that limits the loop iterations of a thread
+MOST_STEPS, LIMIT = 2**22, 2**63 - 1  # the default limit, and the largest one possible
 ENDLESS = 13  # in `emulation/report.hpp`
 
 MOST_BLOCKS = 2**28  # as in `emulation/launch.hpp`
 INITIALISED, WRITABLE = 1, 2  # flags of an argument
 WHOLE_NUMBER, FRACTION = -1, -2  # the "length" of a number
-TENSOR_MAP = -3  # the "length" of an array under a map
+TENSOR_MAP = -3  # the "length" of an array with a tensor map
 
 
 @dataclass(frozen=True)
 class Buffer:
     """An array argument. It is written in place.
 
-    name:        what messages call it
+    name:        its name in messages
     initialised: False if the kernel has to write an element before it reads it
     """
 
@@ -108,7 +109,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number argument, with the name that messages give it."""
+    """A number argument, with its name in messages."""
 
     name: str
     value: int | float | np.generic
@@ -119,10 +120,10 @@ Argument = Buffer | Scalar | TensorBuffer | NDArray[np.generic] | int | float | 
 
 @dataclass(frozen=True)
 class Conflicts:
-    """What a line asked of shared memory, in all blocks together (see `emulation/banks.hpp`).
+    """The accesses of a line to shared memory, over all blocks (see `emulation/banks.hpp`).
 
-    phases:     in how many parts warps' instructions are answered, at best one wavefront each
-    wavefronts: how many these took
+    phases:     the parts in which warps' instructions are served, at best one wavefront each
+    wavefronts: the number of wavefronts that these took
     """
 
     phases: int
@@ -136,7 +137,7 @@ class Conflicts:
 
 @dataclass(frozen=True)
 class Emulation:
-    """What is found out about a kernel that ran: its conflicts, by line of the text."""
+    """Measurements of a kernel that ran: its bank conflicts, by line of the text."""
 
     conflicts: Mapping[int, Conflicts]
 
@@ -199,11 +200,11 @@ def emulate(
 
     arguments:    arrays, written in place, and numbers, in the order of the parameters
     shared_bytes: dynamic shared memory of a block
-    seed:         chooses the order of blocks and threads and the layout of fragments; a correct
-                  kernel gives the same result for every one
-    cluster:      blocks of a cluster, which run together; for text that includes hopper.cuh
-    origins:      for each line of the text the part of the program that it comes from: faults show it
-    most_steps:   of the kernel's loops that a thread may make, before it is taken to go on for ever
+    seed:         determines the order of blocks and threads and the layout of fragments; a correct
+                  kernel gives the same result for every seed
+    cluster:      blocks per cluster, which run concurrently; for text that includes hopper.cuh
+    origins:      for each line of the text, the part of the program that it comes from, shown in faults
+    most_steps:   the loop iterations of the kernel that a thread may take before it is considered endless
     """
     _check_extents(grid, block, shared_bytes)
     level = SLOW if prod(grid) * prod(block) <= FEW else FAST
@@ -234,24 +235,24 @@ def emulate(
 
 
 def _usual_steps(arguments: Sequence[Argument]) -> int:
-    """What a thread of a kernel that nothing else is known of needs no more steps than, whatever it does."""
+    """An upper bound on the steps of a thread, for a kernel of which only the arguments are known."""
     arrays = [a.array if isinstance(a, Buffer | TensorBuffer) else a for a in arguments]
     return MOST_STEPS // 16 + 64 * sum(array.size for array in arrays if isinstance(array, np.ndarray))
 
 
 def _allowed_steps(most: int) -> tuple[int, int]:
-    """How many steps a thread's loops may make, and those in functions that it calls for each of these."""
+    """The limits on a thread's steps of loops in the kernel, and on those in called functions between two."""
     given = os.environ.get(STEPS)
     if given is None:
         return min(most, LIMIT), MOST_STEPS
     if not (given.isascii() and given.isdigit() and 0 < int(given[:20]) <= LIMIT):
-        message = f"the environment variable {STEPS} is to be a positive number of 64 bits, not `{given}`"
+        message = f"the environment variable {STEPS} must be a positive number of 64 bits, not `{given}`"
         raise UsageError("R0013", message)
     return int(given), int(given)
 
 
 def _in_the_program(line: int, message: str, origins: Sequence[Origin]) -> Iterator[Note]:
-    """Where the lines that a fault is about come from: the one that it shows, and those that it names."""
+    """The origins of the lines of a fault: of the line that it shows, and of those that it mentions."""
     named = [int(number) for number in re.findall(r"line (\d+)", message)]
     for number in dict.fromkeys((line, *named)):
         if 1 <= number <= len(origins) and place(origins[number - 1]) is not None:
@@ -259,7 +260,7 @@ def _in_the_program(line: int, message: str, origins: Sequence[Origin]) -> Itera
 
 
 def compiler() -> Path | None:
-    """The C++ compiler that emulation uses, `$CXX` first; without one it is not possible."""
+    """The C++ compiler for emulation, `$CXX` first; None if there is none."""
     for name in (os.environ.get("CXX"), "g++", "clang++"):
         found = shutil.which(name) if name else None
         if found:
@@ -270,28 +271,45 @@ def compiler() -> Path | None:
 def compile_kernel(source: str, kernel: str, level: str = FAST) -> Path:
     """The shared library that emulates a kernel, from the cache if it has been compiled before.
 
-    level: how far it is optimised; what is computed and what is found wrong is the same for all
+    level: of optimisation, which affects neither results nor the faults that are found
     """
     command = compiler()
     if command is None:
         raise CompilationError(
             "R0801",
-            "emulation needs a C++ compiler, and there is none",
+            "emulation needs a C++ compiler, and none was found",
             hint="install g++ or clang++, or name one in the environment variable CXX",
         )
-    version = compiler_version(command)
     options = [*COMPILE, level]
-    key = ["emulate", source, kernel, emulated(), header_text(), version, platform.machine(), *options, *LINK]
+    key = ["emulate", source, kernel, *_environment(command), *options, *LINK]
 
     def build(path: Path) -> None:
         obj = path.with_suffix(".o")
         try:
             _compile([str(command), *options], source, kernel, obj)
-            _run([str(command), *LINK, str(obj), "-o", str(path)], "", source, kernel)
+            objects = [obj] if level != SLOW else [obj, _runtime(command, source)]
+            _run([str(command), *LINK, *map(str, objects), "-o", str(path)], "", source, kernel)
         finally:
             obj.unlink(missing_ok=True)
 
     return cached(key, ".so", build)
+
+
+def _runtime(command: Path, source: str) -> Path:
+    """The emulator itself, optimised and compiled once: what a text only declares (`emulation/once.hpp`)."""
+    header = "hopper.cuh" if '"hopper.cuh"' in source else "rise.cuh"
+    options = [*COMPILE, FAST, "-DRISE_RUNTIME"]
+
+    def build(path: Path) -> None:
+        text = f'{emulated()}#include "{header}"\n'
+        _run([str(command), *options, *INCLUDE, "-o", str(path)], text, text, header)
+
+    return cached(["runtime", header, *_environment(command), *options], ".o", build)
+
+
+def _environment(command: Path) -> list[str]:
+    """What a library depends on besides the text."""
+    return [emulated(), header_text(), compiler_version(command), platform.machine()]
 
 
 def line_span(source: Source, number: int) -> Span | None:
@@ -305,14 +323,14 @@ def line_span(source: Source, number: int) -> Span | None:
 
 @cache
 def compiler_version(command: Path) -> str:
-    """What the compiler says that it is: part of what a library is cached by."""
+    """The compiler's version message, as part of a library's key in the cache."""
     finished = subprocess.run([command, "--version"], check=False, capture_output=True, text=True)
     return finished.stdout
 
 
 @cache
 def header_text() -> str:
-    """The emulating headers, as libraries depend on them."""
+    """The emulator's headers, as part of a library's key in the cache."""
     files = sorted(path for path in HEADERS.rglob("*") if path.suffix in (".hpp", ".cuh"))
     return "".join(path.read_text(encoding="utf-8") for path in files)
 
@@ -320,11 +338,11 @@ def header_text() -> str:
 def _compile(command: list[str], source: str, kernel: str, obj: Path) -> None:
     """Compiles the text, under its own line numbers, and the entry point for the kernel."""
     text = f"{emulated()}{_with_counted_loops(source, kernel)}\nRISE_EMULATE({kernel})\n"
-    _run([*command, "-isystem", str(HEADERS), "-x", "c++", "-", "-o", str(obj)], text, source, kernel)
+    _run([*command, *INCLUDE, "-o", str(obj)], text, source, kernel)
 
 
 def _with_counted_loops(source: str, kernel: str) -> str:
-    """The text under its own line numbers; what counts steps of loops stands after its includes."""
+    """The text under its own line numbers; the macros that count steps of loops follow its includes."""
     includes = [
         match.end() for match in re.finditer(r"^[ \t]*#[ \t]*include\b[^\n]*\n", source, re.MULTILINE)
     ]
@@ -335,7 +353,7 @@ def _with_counted_loops(source: str, kernel: str) -> str:
 
 
 def _run(command: list[str], text: str, source: str, kernel: str) -> None:
-    """Runs a step of compilation. Its first error that has a line in the text is the one shown."""
+    """Runs a step of compilation. Shows its first error that has a line in the text."""
     finished = subprocess.run(command, check=False, input=text, capture_output=True, text=True)
     if finished.returncode == 0:
         return
@@ -373,13 +391,13 @@ def _unloadable(reason: str, path: Path) -> CompilationError:
         message = reason.replace(str(path), "what the C++ compiler made")
         return CompilationError("R0811", f"the emulated kernel cannot be loaded: {message}")
     shown = _demangled(undefined[1])
-    hint = f'a foreign function that the text does not define is given its body: ("{shown}", n, "…")'
-    message = f"the emulated kernel cannot be loaded: `{shown}` is called and defined nowhere"
+    hint = f'give the body of a foreign function that the text does not define: ("{shown}", n, "…")'
+    message = f"the emulated kernel cannot be loaded: `{shown}` is called, but not defined"
     return CompilationError("R0811", message, hint=hint)
 
 
 def _demangled(symbol: str) -> str:
-    """The name of a function that C++ has mangled: `_Z6nobodyf` is `nobody`."""
+    """The name of a function that C++ has mangled: `nobody` for `_Z6nobodyf`."""
     found = re.match(r"_Z(\d+)", symbol)
     return symbol[found.end() : found.end() + int(found[1])] if found else symbol
 
@@ -393,20 +411,20 @@ def _conflicts(library: _Library, lines: int) -> dict[int, Conflicts]:
 
 
 def _check_extents(grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int) -> None:
-    """Keeps numbers that are no 32-bit sizes from being cut off on their way."""
+    """Refuses numbers that would be truncated to 32 bits."""
     sizes = (*grid, *block)
     if len(grid) != 3 or len(block) != 3 or not all(0 < size < 2**31 for size in sizes):
         raise EmulationError("R0914", f"a grid {grid} of blocks {block} cannot be launched")
     if prod(grid) > MOST_BLOCKS:
         raise EmulationError(
-            "R0914", f"a grid of {prod(grid)} blocks is too large to emulate; {MOST_BLOCKS} are possible"
+            "R0914", f"a grid of {prod(grid)} blocks is too large to emulate; the limit is {MOST_BLOCKS}"
         )
     if not 0 <= shared_bytes < 2**31:
-        raise EmulationError("R0914", f"{shared_bytes} bytes of shared memory are not possible")
+        raise EmulationError("R0914", f"a block cannot have {shared_bytes} bytes of shared memory")
 
 
 def _prepare(arguments: Sequence[Argument]) -> tuple[ctypes.Array[_Argument], list[object]]:
-    """The arguments as C sees them, and the objects that they point into."""
+    """The arguments as C structures, and the objects that they point into."""
     prepared = (_Argument * max(1, len(arguments)))()
     kept_alive: list[object] = []
     for number, argument in enumerate(arguments):
@@ -445,7 +463,7 @@ def _map(buffer: TensorBuffer) -> tuple[_Argument, object]:
 
 
 def _type_number(buffer: Buffer) -> int:
-    """A letter and a size, as `type_number` in `emulation/launch.hpp`."""
+    """The element type as a number: a letter and a size, as `type_number` in `emulation/launch.hpp`."""
     dtype = buffer.array.dtype
     letters = {"float": "f", "int": "i", "uint": "u", "bool": "u", "bfloat": "b"}
     letter = letters.get(dtype.name.rstrip("0123456789"))
@@ -455,7 +473,7 @@ def _type_number(buffer: Buffer) -> int:
 
 
 def _number(scalar: Scalar) -> tuple[_Argument, object]:
-    """A number as the widest of its kind; the parameter's type decides what becomes of it."""
+    """A number as the widest of its kind, which is converted to the parameter's type."""
     value = scalar.value
     storage: ctypes.c_int64 | ctypes.c_double
     if isinstance(value, (int, np.integer, np.bool_)):

@@ -1,9 +1,11 @@
-// Fibers: stacks to switch between. x86-64 Linux saves six registers; elsewhere ucontext does it.
+// Fibers: stacks to switch between. On x86-64 Linux a switch saves six registers; elsewhere ucontext does it.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+
+#include "once.hpp"
 
 #if defined(__x86_64__) && defined(__linux__) && !defined(RISE_UCONTEXT)
 
@@ -16,9 +18,11 @@ struct Context {
 extern "C" __attribute__((visibility("hidden"))) void rise_switch(
     rise_emulation::Context* from, const rise_emulation::Context* to);
 
-// Keeps the registers that a call preserves on the stack left, and takes them from the other.
+#ifndef RISE_DECLARED
+// Saves the callee-saved registers on the current stack, and restores those of the other.
 asm(R"(
   .text
+  .globl rise_switch
   .hidden rise_switch
   .type rise_switch, @function
 rise_switch:
@@ -39,14 +43,15 @@ rise_switch:
   ret
   .size rise_switch, .-rise_switch
 )");
+#endif
 
 namespace rise_emulation {
 
-static inline void switch_context(Context& from, const Context& to) { rise_switch(&from, &to); }
+RISE_CODE void switch_context(Context& from, const Context& to) { rise_switch(&from, &to); }
 
-static inline void prepare(Context& context, char* stack, size_t bytes, void (*entry)()) {
+RISE_CODE void prepare(Context& context, char* stack, size_t bytes, void (*entry)()) {
   void** top = reinterpret_cast<void**>(stack + bytes);
-  *--top = nullptr;  // where `entry` would return to: it never does; and it aligns the stack
+  *--top = nullptr;  // the return address of `entry`, which never returns; also aligns the stack
   *--top = reinterpret_cast<void*>(entry);
   for (int saved = 0; saved < 6; saved++) *--top = nullptr;
   context.stack_pointer = top;
@@ -67,11 +72,11 @@ struct Context {
   ucontext_t state;
 };
 
-static inline void switch_context(Context& from, const Context& to) {
+RISE_CODE void switch_context(Context& from, const Context& to) {
   swapcontext(&from.state, &to.state);
 }
 
-static inline void prepare(Context& context, char* stack, size_t bytes, void (*entry)()) {
+RISE_CODE void prepare(Context& context, char* stack, size_t bytes, void (*entry)()) {
   getcontext(&context.state);
   context.state.uc_stack.ss_sp = stack;
   context.state.uc_stack.ss_size = bytes;
@@ -85,7 +90,7 @@ static inline void prepare(Context& context, char* stack, size_t bytes, void (*e
 
 namespace rise_emulation {
 
-// One stack a thread, with an unmapped page below each, so that an overflow cannot spill.
+// One stack per thread, with an unmapped guard page below each that catches overflows.
 struct Stacks {
   static constexpr size_t usable = 256 * 1024;
   static constexpr size_t guard = 16 * 1024;

@@ -1,6 +1,6 @@
-// Tensor-core fragments. CUDA leaves open which lane holds which element, so here the elements are
-// dealt out at random, one way for each fragment type and seed: text that relies on a distribution
-// fails, text that treats equal fragments element by element does not.
+// Tensor-core fragments. CUDA does not specify which lane holds which element, so the elements are
+// distributed at random, in one way for each fragment type and seed: a kernel that relies on a distribution
+// fails; one that treats equal fragments element by element does not.
 #pragma once
 
 #include "half.hpp"
@@ -47,7 +47,7 @@ constexpr bool exists =
          : (std::is_same<T, bfloat16>::value || std::is_same<T, half>::value) &&
                layout_number<Layout> != 0);
 
-// Elements per lane. A and B of half have 16 in all shapes: each element is there up to four times.
+// Elements per lane. A and B of half have 16 in all shapes: each element occurs up to four times.
 template <class Use, int m, int n, int k, class T>
 constexpr int elements_per_lane =
     !std::is_same<Use, accumulator>::value && std::is_same<T, half>::value
@@ -56,7 +56,7 @@ constexpr int elements_per_lane =
 
 template <class Use, int m, int n, int k, class T, class Layout = void>
 struct fragment {
-  static_assert(exists<Use, m, n, k, T, Layout>, "there is no such fragment");
+  static_assert(exists<Use, m, n, k, T, Layout>, "the hardware does not have this fragment");
   using element_type = T;
   static constexpr int rows = Extent<Use, m, n, k>::rows;
   static constexpr int columns = Extent<Use, m, n, k>::columns;
@@ -81,7 +81,7 @@ using nvcuda::wmma::layout_t;
 using nvcuda::wmma::matrix_a;
 using nvcuda::wmma::matrix_b;
 
-// Where the elements of a fragment type are: slot `lane * num_elements + i` is `x[i]` of a lane.
+// The layout of a fragment type: slot `lane * num_elements + i` is `x[i]` of a lane.
 template <class F>
 struct Distribution {
   static constexpr int slots = F::num_elements * lanes_per_warp;
@@ -114,7 +114,7 @@ struct Distribution {
 template <class F>
 using Type = typename F::element_type;
 
-static inline int first_lane() { return machine.current / lanes_per_warp * lanes_per_warp; }
+RISE_CODE int first_lane() { return machine.current / lanes_per_warp * lanes_per_warp; }
 
 // The matrix that the lanes hold together.
 template <class F>

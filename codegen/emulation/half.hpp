@@ -1,4 +1,4 @@
-// The two 16-bit number types. As on a GPU each operation rounds to nearest, ties to even;
+// The two 16-bit float types. As on a GPU, each operation rounds to nearest, ties to even;
 // computing in float first is exact enough for that, as float has more than twice the digits.
 #pragma once
 
@@ -15,12 +15,12 @@ static inline To bit_cast(From from) {
 }
 
 // Drops the low bits of a number, rounding to nearest, ties to even.
-static inline uint32_t round_off(uint32_t bits, unsigned dropped) {
+RISE_CODE uint32_t round_off(uint32_t bits, unsigned dropped) {
   uint32_t half = uint32_t{1} << (dropped - 1);
   return (bits + half - 1 + ((bits >> dropped) & 1)) >> dropped;
 }
 
-static inline uint16_t half_bits(float number) {
+RISE_CODE uint16_t half_bits(float number) {
   uint32_t bits = bit_cast<uint32_t>(number);
   uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
   bits &= 0x7fffffff;
@@ -33,7 +33,7 @@ static inline uint16_t half_bits(float number) {
   return static_cast<uint16_t>(sign | round_off((bits & 0x7fffff) | 0x800000, shift));
 }
 
-static inline float half_number(uint16_t bits) {
+RISE_CODE float half_number(uint16_t bits) {
   uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
   uint32_t magnitude = bits & 0x7fff;
   if (magnitude >= 0x7c00)  // infinity, NaN
@@ -43,18 +43,18 @@ static inline float half_number(uint16_t bits) {
   return sign ? -number : number;
 }
 
-static inline uint16_t bfloat16_bits(float number) {
+RISE_CODE uint16_t bfloat16_bits(float number) {
   uint32_t bits = bit_cast<uint32_t>(number);
   if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;
   return static_cast<uint16_t>(round_off(bits, 16));
 }
 
-static inline float bfloat16_number(uint16_t bits) {
+RISE_CODE float bfloat16_number(uint16_t bits) {
   return bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-// A double as a float that rounds to 16 bits as the double does: rounded to odd.
-static inline float rounded_to_odd(double number) {
+// A double as a float, rounded to odd: rounding the float to 16 bits gives the same as rounding the double.
+RISE_CODE float rounded_to_odd(double number) {
   float near = static_cast<float>(number);
   double back = near;
   if (back == number || number != number) return near;
@@ -63,8 +63,8 @@ static inline float rounded_to_odd(double number) {
   return bit_cast<float>(bits | 1);
 }
 
-// The sum of two numbers, rounded to odd: what rounding it to fewer digits needs to know (Knuth).
-static inline double sum_to_odd(double a, double b) {
+// The sum of two numbers, rounded to odd, so that it can be rounded again correctly (Knuth).
+RISE_CODE double sum_to_odd(double a, double b) {
   double total = a + b, part = total - a;
   double rest = (a - (total - part)) + (b - part);
   uint64_t bits = bit_cast<uint64_t>(total);
@@ -72,7 +72,7 @@ static inline double sum_to_odd(double a, double b) {
   return bit_cast<double>((rest > 0) == (total > 0) ? bits + 1 : bits - 1);
 }
 
-// Whether an element can become a number of a class: if it is one, or of a type of C++.
+// Whether an element converts to a number of a class: it is one, or of a built-in type.
 template <class A, class Name>
 constexpr bool converts() {
   if constexpr (is_accessor<A>) {
@@ -144,25 +144,25 @@ RISE_NUMBER(__nv_bfloat16, bfloat16_bits, bfloat16_number)
 using half = __half;
 using bfloat16 = __nv_bfloat16;
 
-static inline float __half2float(half number) { return number; }
-static inline half __float2half(float number) { return number; }
-static inline half __float2half_rn(float number) { return number; }
-static inline half __double2half(double number) { return number; }
-static inline half __int2half_rn(int number) { return number; }
-static inline half __ushort_as_half(unsigned short bits) { return half::from_bits(bits); }
-static inline unsigned short __half_as_ushort(half number) { return number.bits; }
+RISE_CODE float __half2float(half number) { return number; }
+RISE_CODE half __float2half(float number) { return number; }
+RISE_CODE half __float2half_rn(float number) { return number; }
+RISE_CODE half __double2half(double number) { return number; }
+RISE_CODE half __int2half_rn(int number) { return number; }
+RISE_CODE half __ushort_as_half(unsigned short bits) { return half::from_bits(bits); }
+RISE_CODE unsigned short __half_as_ushort(half number) { return number.bits; }
 
-static inline float __bfloat162float(bfloat16 number) { return number; }
-static inline bfloat16 __float2bfloat16(float number) { return number; }
-static inline bfloat16 __float2bfloat16_rn(float number) { return number; }
-static inline bfloat16 __double2bfloat16(double number) { return number; }
-static inline bfloat16 __int2bfloat16_rn(int number) { return number; }
-static inline bfloat16 __ushort_as_bfloat16(unsigned short bits) {
+RISE_CODE float __bfloat162float(bfloat16 number) { return number; }
+RISE_CODE bfloat16 __float2bfloat16(float number) { return number; }
+RISE_CODE bfloat16 __float2bfloat16_rn(float number) { return number; }
+RISE_CODE bfloat16 __double2bfloat16(double number) { return number; }
+RISE_CODE bfloat16 __int2bfloat16_rn(int number) { return number; }
+RISE_CODE bfloat16 __ushort_as_bfloat16(unsigned short bits) {
   return bfloat16::from_bits(bits);
 }
-static inline unsigned short __bfloat16_as_ushort(bfloat16 number) { return number.bits; }
+RISE_CODE unsigned short __bfloat16_as_ushort(bfloat16 number) { return number.bits; }
 
-// A float with 10 bits of fraction: its low 13 bits are zero. It is converted, and nothing else.
+// A float with 10 bits of fraction: its low 13 bits are zero. It supports only conversions.
 struct tf32 {
   float number;
 
@@ -173,18 +173,18 @@ struct tf32 {
   explicit operator float() const { return number; }
 };
 
-// Rounds to nearest, ties away from zero: magnitudes are ordered as their bits are.
-static inline tf32 to_tf32(float number) {
+// Rounds to nearest, ties away from zero: magnitudes are ordered like their bits.
+RISE_CODE tf32 to_tf32(float number) {
   uint32_t bits = rise_emulation::bit_cast<uint32_t>(number);
   bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
   tf32 result;
   result.number = rise_emulation::bit_cast<float>((is_nan ? 0x7fffffffu : bits + 0x1000u) & 0xffffe000u);
   return result;
 }
-static inline float from_tf32(tf32 number) { return number.number; }
+RISE_CODE float from_tf32(tf32 number) { return number.number; }
 
-// The largest and smallest ignore a NaN on one side; __hfma rounds once: its product is exact in
-// double, and its sum rounded to odd.
+// Maximum and minimum ignore a NaN on one side; __hfma rounds once: its product is exact in double, and
+// its sum rounded to odd.
 #define RISE_NUMBER_FUNCTIONS(Name)                                                        \
   static inline Name __hadd(Name a, Name b) { return a + b; }                              \
   static inline Name __hsub(Name a, Name b) { return a - b; }                              \
@@ -205,4 +205,4 @@ RISE_NUMBER_FUNCTIONS(__half)
 RISE_NUMBER_FUNCTIONS(__nv_bfloat16)
 #undef RISE_NUMBER_FUNCTIONS
 
-static inline bfloat16 fma_bfloat16(bfloat16 a, bfloat16 b, bfloat16 c) { return __hfma(a, b, c); }
+RISE_CODE bfloat16 fma_bfloat16(bfloat16 a, bfloat16 b, bfloat16 c) { return __hfma(a, b, c); }

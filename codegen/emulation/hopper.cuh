@@ -1,5 +1,5 @@
-// What kernels for Hopper GPUs include: rise.cuh, and mbarriers, bulk copies, wgmma, clusters and the
-// register pool, emulated with checks. docs/hopper-machine.md says what is checked.
+// The header of kernels for Hopper GPUs: rise.cuh, and mbarriers, bulk copies, wgmma, clusters and the
+// register pool, emulated with checks. docs/hopper-machine.md lists the checks.
 #pragma once
 
 #include "rise.cuh"
@@ -30,30 +30,30 @@ using rise_emulation::wgmma_wait;
 
 #define RISE_LINE int line = __builtin_LINE()
 
-static inline void barrier_init(Shared<Barrier> bar, int count, RISE_LINE) {
+RISE_CODE void barrier_init(Shared<Barrier> bar, int count, RISE_LINE) {
   rise_emulation::barrier_init(bar, count, line);
 }
-static inline void barrier_expect(Shared<Barrier> bar, int bytes, RISE_LINE) {
+RISE_CODE void barrier_expect(Shared<Barrier> bar, int bytes, RISE_LINE) {
   rise_emulation::barrier_expect(bar, bytes, line);
 }
-static inline void barrier_arrive(Shared<Barrier> bar, RISE_LINE) { rise_emulation::barrier_arrive(bar, line); }
-static inline void barrier_arrive_remote(Shared<Barrier> bar, int rank, RISE_LINE) {
+RISE_CODE void barrier_arrive(Shared<Barrier> bar, RISE_LINE) { rise_emulation::barrier_arrive(bar, line); }
+RISE_CODE void barrier_arrive_remote(Shared<Barrier> bar, int rank, RISE_LINE) {
   rise_emulation::barrier_arrive_remote(bar, rank, line);
 }
-static inline void barrier_wait(Shared<Barrier> bar, int parity, RISE_LINE) {
+RISE_CODE void barrier_wait(Shared<Barrier> bar, int parity, RISE_LINE) {
   rise_emulation::barrier_wait(bar, parity, line);
 }
-static inline void fence_barrier_init(RISE_LINE) { rise_emulation::fence_barrier_init(line); }
-static inline void fence_async_shared(RISE_LINE) {
+RISE_CODE void fence_barrier_init(RISE_LINE) { rise_emulation::fence_barrier_init(line); }
+RISE_CODE void fence_async_shared(RISE_LINE) {
   rise_emulation::fence_barrier_init(line);
   rise_emulation::fence_clocks(rise_emulation::running_agent());
 }
-static inline void named_barrier(int number, int threads, RISE_LINE) {
+RISE_CODE void named_barrier(int number, int threads, RISE_LINE) {
   rise_emulation::named_barrier(number, threads, line);
 }
-static inline void prefetch_map(const TensorMap&) {}
+RISE_CODE void prefetch_map(const TensorMap&) {}
 
-// The line of a call; no number of coordinates is taken for one.
+// The line of a call; a type of its own, so that it is not taken for a coordinate.
 struct CallLine {
   int number;
   explicit CallLine(int number) : number(number) {}
@@ -90,7 +90,7 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), x, y, z, u, v)
 #undef RISE_CALL
 #undef RISE_PARAMETERS
 
-// Waits until all but the last groups of the thread's bulk stores are done, or have read their boxes.
+// Waits until at most `pending` of the thread's groups of bulk stores are pending, or have unread boxes.
 template <int pending>
 static inline void bulk_wait(RISE_LINE) {
   rise_emulation::wait_for_stores(pending, true, line);
@@ -103,7 +103,7 @@ static inline void bulk_wait_read(RISE_LINE) {
 
 namespace group {
 
-// What a thread holds of 64 × n accumulators.
+// The registers of a thread for 64 × n accumulators.
 template <int n, class T>
 struct fragment {
   enum { num_elements = n / 2 };

@@ -1,5 +1,5 @@
-// Fragments whose elements' places are known. The places come from the compiler (`Places`, before this
-// text), so that text and machine cannot disagree.
+// Fragments with a known layout. The layout comes from the compiler (`Places`, before this text), so that
+// text and machine cannot disagree.
 #pragma once
 
 #include "fragment.hpp"
@@ -11,7 +11,7 @@ struct Known {};
 template <class F>
 constexpr bool is_known = std::is_base_of<Known, F>::value;
 
-// `down` by `across` tiles, together of the extent E, whose elements are at the places P.
+// `down` by `across` tiles of extent E together, whose elements have the layout P.
 template <class P, class E, int down, int across, class T>
 struct KnownFragment : Known {
   using element_type = T;

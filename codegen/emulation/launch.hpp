@@ -9,7 +9,7 @@
 
 namespace rise_emulation {
 
-// The layout of these two is repeated in `codegen/emulator.py`.
+// `codegen/emulation/emulator.py` repeats the layout of these two.
 struct Argument {
   const char* name;
   void* data;
@@ -26,8 +26,8 @@ struct Launch {
   int64_t count;
   Argument* arguments;
   uint32_t cluster[3];
-  uint64_t most_steps;   // of the kernel's loops that a thread may make
-  uint64_t most_called;  // of loops in functions that it calls, for each of those
+  uint64_t most_steps;   // the limit on loop iterations of the kernel per thread
+  uint64_t most_called;  // the limit on those in called functions between two of the kernel's
 };
 
 constexpr int flag_initialised = 1;
@@ -46,7 +46,7 @@ constexpr int type_number =
         256 +
     static_cast<int>(sizeof(T));
 
-static inline Text type_name(int number) {
+RISE_CODE Text type_name(int number) {
   const char* word = number / 256 == 'b'   ? "bfloat"
                      : number / 256 == 'f' ? "float"
                      : number / 256 == 'i' ? "int"
@@ -54,7 +54,7 @@ static inline Text type_name(int number) {
   return text("%s%d", word, number % 256 * 8);
 }
 
-// How a parameter of type P takes an argument.
+// Converts an argument for a parameter of type P.
 template <class P>
 struct Parameter {
   static_assert(is_number<P>, "a kernel's parameters are Global arrays and numbers");
@@ -142,14 +142,14 @@ struct Pages {
   }
 };
 
-static inline void prepare_array(const Argument& argument, Memory& memory, Pages& pages) {
+RISE_CODE void prepare_array(const Argument& argument, Memory& memory, Pages& pages) {
   int64_t size = argument.type % 256;
   memory = {argument.name, static_cast<char*>(argument.data),
             argument.length * size, size, (argument.flags & flag_initialised) != 0, false,
             pages.take<Shadow>(argument.length)};
 }
 
-static inline void check_overlaps(const Launch& launch, const bool* written) {
+RISE_CODE void check_overlaps(const Launch& launch, const bool* written) {
   for (int64_t first = 0; first < launch.count; first++) {
     for (int64_t second = 0; second < launch.count; second++) {
       const Argument& a = launch.arguments[first];
@@ -164,7 +164,7 @@ static inline void check_overlaps(const Launch& launch, const bool* written) {
   }
 }
 
-static inline void check_limits(const Launch& launch) {
+RISE_CODE void check_limits(const Launch& launch) {
   uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
   uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   if (threads == 0 || threads > most_threads || launch.block[2] > 64)
@@ -179,7 +179,7 @@ static inline void check_limits(const Launch& launch) {
              static_cast<long long>(launch.shared_bytes));
 }
 
-static inline void prepare_machine(const Launch& launch) {
+RISE_CODE void prepare_machine(const Launch& launch) {
   Machine& m = machine;
   gridDim = {launch.grid[0], launch.grid[1], launch.grid[2]};
   blockDim = {launch.block[0], launch.block[1], launch.block[2]};
@@ -194,7 +194,7 @@ static inline void prepare_machine(const Launch& launch) {
   shared_banks.muted = false;
 }
 
-static inline void run_in_turn(const Launch& launch) {
+RISE_CODE void run_in_turn(const Launch& launch) {
   Machine& m = machine;
   if (uint64_t{launch.cluster[0]} * launch.cluster[1] * launch.cluster[2] != 1)
     return complain(LaunchLimits, 0, "clusters need hopper.cuh, which the kernel does not include");
@@ -204,10 +204,10 @@ static inline void run_in_turn(const Launch& launch) {
   for (unsigned turn = 0; turn < count && !m.report->code; turn++) run_block(m.blocks[turn]);
 }
 
-// How the blocks of a grid are run: one after the other, if nothing else is included.
-static void (*run_grid)(const Launch& launch) = run_in_turn;
+// Runs the blocks of a grid one after the other, unless another header is included.
+RISE_STATE void (*run_grid)(const Launch& launch) RISE_INITIALLY(run_in_turn);
 
-static inline void run_blocks(const Launch& launch, void (*kernel)()) {
+RISE_CODE void run_blocks(const Launch& launch, void (*kernel)()) {
   Machine& m = machine;
   prepare_machine(launch);
   unsigned count = gridDim.x * gridDim.y * gridDim.z;

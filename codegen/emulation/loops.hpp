@@ -1,6 +1,6 @@
-// Counts the steps of loops in the text that follows, so that one that never ends is stopped, whatever it
-// does. A step is counted after the condition has held; `else` keeps those of the text where they belong.
-// Included by the emulator after the text's own includes, whose loops nobody counts.
+// Counts the iterations of loops in the text that follows, so that an endless one is stopped, whatever it
+// does. An iteration counts after the condition has held; `else` keeps a following `else` bound correctly.
+// The emulator includes this after the text's own includes, whose loops are not counted.
 
 #define for(...)                                                                 \
   for (__VA_ARGS__)                                                              \

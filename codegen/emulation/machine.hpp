@@ -12,8 +12,8 @@ struct dim3 {
   unsigned x, y, z;
 };
 
-static uint3 threadIdx, blockIdx;
-static dim3 blockDim, gridDim;
+RISE_STATE uint3 threadIdx, blockIdx;
+RISE_STATE dim3 blockDim, gridDim;
 static const int warpSize = 32;
 
 namespace rise_emulation {
@@ -49,10 +49,10 @@ struct Thread {
   State state;
   int line;       // the last line known to have run
   uint64_t steps;   // of the kernel's loops so far
-  uint64_t called;  // of loops in functions that it calls, since then
+  uint64_t called;  // of loops in called functions, since the kernel's last step
 };
 
-// What all lanes of a warp do together, once the last of them has arrived.
+// A collective of a warp, executed once its last lane has arrived.
 using Collective = void (*)(void** operands, int line);
 
 struct Warp {
@@ -75,7 +75,7 @@ struct Machine {
   int at_barrier, finished, barrier_line;
   uint32_t epoch;        // counts barriers and starts of blocks: never the same twice
   uint32_t block_start;  // its value when this block started
-  uint32_t* starts;      // by position in the order that blocks run in: their `block_start`
+  uint32_t* starts;      // by position in the execution order of blocks: their `block_start`
   unsigned* blocks;      // by position: the number of the block
   unsigned blocks_started;
   uint64_t seed;
@@ -84,36 +84,36 @@ struct Machine {
   Report* report;
   void (*kernel)();
   const char* name;     // of the kernel
-  uint64_t most_steps;  // of its loops that a thread may make
+  uint64_t most_steps;  // the limit on loop iterations per thread
   uint64_t most_called;
 };
 
-static Machine machine;
+RISE_STATE Machine machine;
 
-// Told of each meeting that orders threads of the running block: the threads from `first` on. Null
-// where epochs alone tell order.
-static void (*threads_met)(int first, int count);
+// Called whenever a barrier orders the `count` threads from `first` of the running block. Null if
+// epochs suffice to decide the order.
+RISE_STATE void (*threads_met)(int first, int count);
 
-static inline uint3 position(unsigned number, const dim3& extent) {
+RISE_CODE uint3 position(unsigned number, const dim3& extent) {
   return {number % extent.x, number / extent.x % extent.y, number / extent.x / extent.y};
 }
 
-static inline Text thread_name(int thread) {
+RISE_CODE Text thread_name(int thread) {
   uint3 at = position(static_cast<unsigned>(thread), blockDim);
   return text("thread (%u, %u, %u)", at.x, at.y, at.z);
 }
 
-static inline Text block_name(unsigned block) {
+RISE_CODE Text block_name(unsigned block) {
   uint3 at = position(block, gridDim);
   return text("block (%u, %u, %u)", at.x, at.y, at.z);
 }
 
-static inline Text place_name(int thread) {
+RISE_CODE Text place_name(int thread) {
   return text("%s of block (%u, %u, %u)", thread_name(thread).characters, blockIdx.x, blockIdx.y,
               blockIdx.z);
 }
 
-__attribute__((format(printf, 3, 4))) static inline void complain(Fault fault, int line,
+__attribute__((format(printf, 3, 4))) RISE_CODE void complain(Fault fault, int line,
                                                                   const char* format, ...) {
   Report& report = *machine.report;
   if (report.code) return;
@@ -126,7 +126,7 @@ __attribute__((format(printf, 3, 4))) static inline void complain(Fault fault, i
 }
 
 // Leaves the running fiber. Returns when it is resumed, never if the kernel has been reported.
-static inline void leave() {
+RISE_CODE void leave() {
   Thread& me = machine.threads[machine.current];
   switch_context(me.context, machine.scheduler);
 }
@@ -138,19 +138,19 @@ static inline void leave() {
     for (;;) ::rise_emulation::leave();           \
   } while (false)
 
-static inline void count_step(int line) {
+RISE_CODE void count_step(int line) {
   Thread& me = machine.threads[machine.current];
   me.line = line ? line : me.line;
 }
 
-__attribute__((noinline, cold)) static void endless(int line, uint64_t steps, const char* what) {
+__attribute__((noinline, cold)) RISE_CODE void endless(int line, uint64_t steps, const char* what) {
   RISE_FAULT(Endless, line, "%s does not finish: it made %llu steps of loops%s", place_name(machine.current).characters,
              static_cast<unsigned long long>(steps), what);
 }
 
-// A step of a loop in the text. What the kernel's own may make is known; of functions that it calls nothing
-// is, but that they do not do it all for one step of the kernel.
-static inline bool loop_step(const char* function, int line) {
+// A step of a loop in the text. The program bounds the number of the kernel's own steps; called functions are
+// unknown, but may not take the whole limit within one step of the kernel.
+RISE_CODE bool loop_step(const char* function, int line) {
   Thread& me = machine.threads[machine.current];
   if (__builtin_strcmp(function, machine.name) != 0) {
     if (++me.called > machine.most_called) endless(line, me.called, " in functions that it calls");

@@ -1,5 +1,5 @@
-// The functions of CUDA that are there without an include. The C library computes them, so the last
-// bit may differ from a GPU's.
+// The functions of CUDA that need no include. The C library computes them, so the last bit may differ
+// from a GPU's.
 #pragma once
 
 #include "access.hpp"
@@ -17,7 +17,7 @@
   static inline float name(float x, float y) { return __builtin_##name##f(x, y); }    \
   static inline double name(double x, double y) { return __builtin_##name(x, y); }
 
-// Their own namespace lets them stand beside the C library's functions of the same names.
+// They have a namespace of their own, since the C library has functions of the same names.
 namespace rise_math {
 RISE_UNARY(acos)
 RISE_UNARY(asin)
@@ -78,7 +78,7 @@ static inline auto max(const A& left, const B& right) {
   return a < b ? b : a;
 }
 
-// Of a number and NaN the number; -0 is below 0. So have it the instructions, and not the C library.
+// max and min ignore a NaN, and -0 is below 0, as for the instructions but not in the C library.
 template <class T>
 static inline T smaller(T a, T b) {
   if (a == b) return __builtin_signbit(a) ? a : b;

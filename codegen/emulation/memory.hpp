@@ -1,5 +1,5 @@
-// Arrays in global and shared memory: checked pointers, and for every element a shadow of who
-// touched it last, from which uninitialised reads and races are told.
+// Arrays in global and shared memory: checked pointers, and for every element a shadow of its last
+// accesses, by which uninitialised reads and races are detected.
 #pragma once
 
 #include "access.hpp"
@@ -7,8 +7,8 @@
 
 namespace rise_emulation {
 
-// An access as far as later ones have to know it. Two accesses of a block are ordered if a barrier
-// (epoch) is between them or, in one warp, a __syncwarp (warp_epoch).
+// The part of an access that later checks need. Two accesses of a block are ordered if a barrier (epoch)
+// is between them or, in one warp, a __syncwarp (warp_epoch).
 struct Trace {
   uint32_t epoch;  // 0: never
   uint32_t warp_epoch;
@@ -18,7 +18,7 @@ struct Trace {
   uint32_t line;
 };
 
-// What a trace of reads stands for besides the one read that it describes.
+// The reads that a trace stands for besides the one that it describes.
 constexpr uint8_t many_lanes = 1;    // other lanes of the warp, since its last __syncwarp
 constexpr uint8_t many_warps = 2;    // other warps, since the last barrier
 constexpr uint8_t other_blocks = 4;  // blocks that ran earlier
@@ -37,20 +37,20 @@ struct Memory {
   bool initialised;
   bool shared;
   Shadow* shadow;
-  Cell* cells;  // in place of `shadow` where a watcher checks accesses (hopper/cells.hpp)
+  Cell* cells;  // instead of `shadow` if a watcher checks accesses (hopper/cells.hpp)
 };
 
 constexpr int most_arguments = 64;
-static Memory memories[most_arguments];
-static Memory shared_bytes;
+RISE_STATE Memory memories[most_arguments];
+RISE_STATE Memory shared_bytes;
 
 template <class T>
 struct Pointer;
 
-// Where an access goes to: enough to describe it in a message.
+// The target of an access, for messages.
 struct Access {
   Memory* memory;
-  int64_t origin;  // in bytes: where the array starts in its memory
+  int64_t origin;  // the offset of the array in its memory, in bytes
   int64_t index;
   int64_t size;  // of an element
   int thread, line;
@@ -63,13 +63,13 @@ struct Access {
   }
 };
 
-static inline unsigned block_of(uint32_t epoch) {
+RISE_CODE unsigned block_of(uint32_t epoch) {
   unsigned position = machine.blocks_started - 1;
   while (position > 0 && machine.starts[position] > epoch) position--;
   return machine.blocks[position];
 }
 
-__attribute__((noinline, cold)) static void race(const Access& access, const char* verb,
+__attribute__((noinline, cold)) RISE_CODE void race(const Access& access, const char* verb,
                                                  const Trace& other, const char* other_verb,
                                                  bool several) {
   if (other.epoch < machine.block_start) {
@@ -88,12 +88,12 @@ __attribute__((noinline, cold)) static void race(const Access& access, const cha
              same_warp && !(other.many & many_warps) ? "__syncwarp" : "__syncthreads");
 }
 
-// Whether something this launch, or in shared memory this block, did is behind a trace.
-static inline bool present(const Trace& trace, bool shared) {
+// Whether a trace records an access in this launch, or for shared memory in this block.
+RISE_CODE bool present(const Trace& trace, bool shared) {
   return trace.epoch && !(shared && trace.epoch < machine.block_start);
 }
 
-static inline void check_against_write(const Access& access, const Shadow& shadow,
+RISE_CODE void check_against_write(const Access& access, const Shadow& shadow,
                                        const char* verb) {
   const Trace& write = shadow.write;
   if (!present(write, access.memory->shared)) return;
@@ -104,7 +104,7 @@ static inline void check_against_write(const Access& access, const Shadow& shado
     race(access, verb, write, "wrote", false);
 }
 
-static inline void check_against_reads(const Access& access, const Shadow& shadow) {
+RISE_CODE void check_against_reads(const Access& access, const Shadow& shadow) {
   const Trace& read = shadow.read;
   if (!present(read, access.memory->shared)) return;
   if (read.epoch < machine.block_start) return race(access, "writes", read, "read", false);
@@ -121,12 +121,12 @@ static inline void check_against_reads(const Access& access, const Shadow& shado
   if (unordered) race(access, "writes", read, "read", true);
 }
 
-static inline void note_write(Shadow& shadow, const Access& access) {
+RISE_CODE void note_write(Shadow& shadow, const Access& access) {
   shadow.write = {machine.epoch, machine.warps[access.thread / lanes_per_warp].epoch,
                   static_cast<uint16_t>(access.thread), 0, 0, static_cast<uint32_t>(access.line)};
 }
 
-static inline void note_read(Shadow& shadow, const Access& access) {
+RISE_CODE void note_read(Shadow& shadow, const Access& access) {
   Trace& read = shadow.read;
   uint32_t warp_epoch = machine.warps[access.thread / lanes_per_warp].epoch;
   uint8_t many = read.many & other_blocks;
@@ -148,7 +148,7 @@ static inline void note_read(Shadow& shadow, const Access& access) {
           static_cast<uint32_t>(access.line)};
 }
 
-__attribute__((noinline, cold)) static void outside(const Access& access, bool writes) {
+__attribute__((noinline, cold)) RISE_CODE void outside(const Access& access, bool writes) {
   int64_t length = access.memory ? (access.memory->bytes - access.origin) / access.size : 0;
   RISE_FAULT(writes ? WriteOutOfBounds : ReadOutOfBounds, access.line,
              "%s %s %s, outside its %lld elements", place_name(access.thread).characters,
@@ -157,7 +157,7 @@ __attribute__((noinline, cold)) static void outside(const Access& access, bool w
              static_cast<long long>(length));
 }
 
-static inline char* check_bounds(const Access& access, bool writes) {
+RISE_CODE char* check_bounds(const Access& access, bool writes) {
   count_step(access.line);
   if (!access.memory || access.byte() < access.origin ||
       access.byte() + access.size > access.memory->bytes)
@@ -165,7 +165,7 @@ static inline char* check_bounds(const Access& access, bool writes) {
   return access.memory->data + access.byte();
 }
 
-static inline void check_arrived(const Access& access, const Shadow& shadow, const char* verb) {
+RISE_CODE void check_arrived(const Access& access, const Shadow& shadow, const char* verb) {
   const Trace& write = shadow.write;
   if (write.under_way && present(write, access.memory->shared))
     RISE_FAULT(CopyUnderWay, access.line,
@@ -175,15 +175,15 @@ static inline void check_arrived(const Access& access, const Shadow& shadow, con
                thread_name(write.thread).characters, write.line);
 }
 
-// Who checks accesses in place of epochs: needed where more than barriers orders threads.
+// Checks accesses instead of epochs: needed if more than barriers orders threads.
 struct Watcher {
   void (*read)(const Access& access);
   void (*write)(const Access& access);
 };
 
-static const Watcher* watcher;
+RISE_STATE const Watcher* watcher;
 
-static inline const char* checked_read(const Access& access) {
+RISE_CODE const char* checked_read(const Access& access) {
   const char* place = check_bounds(access, false);
   if (watcher) return watcher->read(access), place;
   Memory& memory = *access.memory;
@@ -200,7 +200,7 @@ static inline const char* checked_read(const Access& access) {
   return place;
 }
 
-static inline char* checked_write(const Access& access) {
+RISE_CODE char* checked_write(const Access& access) {
   char* place = check_bounds(access, true);
   if (watcher) return watcher->write(access), place;
   Memory& memory = *access.memory;
@@ -248,8 +248,8 @@ struct Reference : Element<Reference<T>, typename std::remove_const<T>::type> {
   Pointer<T> operator&() const { return {access.memory, access.origin, access.index}; }
 };
 
-// A pointer into an array argument or into shared memory. It may point anywhere; only what it is
-// used to access has to be inside.
+// A pointer into an array argument or into shared memory. It may point anywhere; only the elements that
+// are accessed through it must be in bounds.
 template <class T>
 struct Pointer {
   Memory* memory = nullptr;

@@ -6,7 +6,7 @@
 
 namespace rise_emulation {
 
-// What a lane passes to ldmatrix.
+// The arguments of a lane to ldmatrix.
 template <class T, Fault fault>
 struct Rows {
   LocalPointer<T, fault> registers;
@@ -16,7 +16,7 @@ struct Rows {
 template <class T, int count, bool transposed, Fault fault>
 static void perform_matrices(void** operands, int line) {
   constexpr int chunk = 16 / static_cast<int>(sizeof(T)), run = 4 / static_cast<int>(sizeof(T));
-  static_assert(!transposed || sizeof(T) == 2, "elements of 16 bits are transposed");
+  static_assert(!transposed || sizeof(T) == 2, "only 16-bit elements can be transposed");
   static T matrix[count][8][chunk];
   for (int number = 0; number < count; number++) {
     uint32_t rows[8];
@@ -25,7 +25,7 @@ static void perform_matrices(void** operands, int line) {
       const Rows<T, fault>& own = *static_cast<const Rows<T, fault>*>(operands[lane]);
       Access start = own.row.at(0, first_lane() + lane, line);
       if (!start.memory || !start.memory->shared)
-        RISE_FAULT(Undefined, line, "load_matrices goes from shared memory into registers");
+        RISE_FAULT(Undefined, line, "load_matrices must load from shared memory into registers");
       check_alignment(start, 16, "load_matrices");
       for (int e = 0; e < chunk; e++)
         __builtin_memcpy(&matrix[number][i][e], checked_read(part(start, e)), sizeof(T));
@@ -66,7 +66,7 @@ static inline void load_matrices_transposed(
   load_matrices_of<count, true>(registers, row, "load_matrices_transposed", line);
 }
 
-// An array in shared memory whose chunks of 16 bytes change places within each row of `bytes`.
+// A swizzled array in shared memory: 16-byte chunks are permuted within each row of `bytes`.
 template <class T, int bytes>
 struct Swizzled {
   Pointer<T> first;
@@ -80,7 +80,7 @@ struct Swizzled {
 template <class T, int bytes>
 static inline Swizzled<T, bytes> swizzled_memory(int64_t offset, int line = __builtin_LINE()) {
   if (offset % (8 * bytes) != 0)
-    RISE_FAULT(Misaligned, line, "a swizzled array starts at byte %lld, no multiple of %d",
+    RISE_FAULT(Misaligned, line, "a swizzled array starts at byte %lld, not a multiple of %d",
                static_cast<long long>(offset), 8 * bytes);
   return {shared_memory<T>(offset, line)};
 }
@@ -97,7 +97,7 @@ using rise_emulation::fill_fragment;
 template <class Use, int m, int n, int k>
 using Extent = nvcuda::wmma::Extent<Use, m, n, k>;
 
-// Those of accumulators are the same for all.
+// Accumulators have one layout for all element types.
 template <class Use, int m, int n, int k, class T>
 struct Places {
   using type = rise_emulation::Places<0, Extent<Use, m, n, k>::number, sizeof(T), k, 0>;
@@ -111,7 +111,7 @@ template <class Use, int m, int n, int k, class T>
 struct fragment : rise_emulation::KnownFragment<typename Places<Use, m, n, k, T>::type, Extent<Use, m, n, k>,
                                                 m / 16, n / 8, T> {
   static_assert(m % 16 == 0 && n % 8 == 0 && fragment::num_elements * 32 == fragment::rows * fragment::columns,
-                "there is no such fragment");
+                "the hardware does not have this fragment");
 };
 
 template <int m, int n, int k, class S, class D>

@@ -1,5 +1,5 @@
-// Products by a warp: each lane brings its operands, the last to arrive does the work of all. What the
-// hardware asks of the operands is checked.
+// Products by a warp: each lane passes its operands, and the last to arrive computes for all. The operands
+// are checked as the hardware requires.
 #pragma once
 
 #include "known.hpp"
@@ -7,22 +7,22 @@
 
 namespace rise_emulation {
 
-static inline void check_whole_warp(const char* operation, int line) {
+RISE_CODE void check_whole_warp(const char* operation, int line) {
   int lanes = machine.warps[machine.current / lanes_per_warp].lanes;
   if (lanes != lanes_per_warp)
     RISE_FAULT(DivergentCollective, line, "%s calls %s (line %d) in a warp of only %d threads",
                place_name(machine.current).characters, operation, line, lanes);
 }
 
-__attribute__((noinline, cold)) static void not_uniform(const char* what, int lane, int line) {
+__attribute__((noinline, cold)) RISE_CODE void not_uniform(const char* what, int lane, int line) {
   RISE_FAULT(DivergentCollective, line,
              "divergent collective: %s passes another %s than %s of its warp",
              place_name(first_lane() + lane).characters, what,
              thread_name(first_lane()).characters);
 }
 
-// All lanes pass the same variable: it is at the same place in the stacks of all.
-static inline void check_same_variable(int lane, const void* first, const void* other, int line) {
+// All lanes pass the same variable: it has the same offset in the stacks of all.
+RISE_CODE void check_same_variable(int lane, const void* first, const void* other, int line) {
   size_t thread = static_cast<size_t>(first_lane());
   ptrdiff_t expected = static_cast<const char*>(first) - machine.stacks[thread];
   ptrdiff_t found = static_cast<const char*>(other) -
@@ -30,7 +30,7 @@ static inline void check_same_variable(int lane, const void* first, const void* 
   if (expected != found) not_uniform("fragment", lane, line);
 }
 
-// What a lane passes to mma_sync.
+// The arguments of a lane to mma_sync.
 template <class D, class A, class B, class C>
 struct Product {
   D* d;
@@ -39,7 +39,7 @@ struct Product {
   C* c;
 };
 
-// Products of 16-bit numbers are exact in float; a sum is rounded to the accumulator at its end.
+// Products of 16-bit numbers are exact in float; a sum is rounded to the accumulator type at its end.
 template <int m, int n, int k, class Number>
 static inline void multiply(const Number* a, const Number* b, Number* sum) {
   for (int row = 0; row < m; row++)
@@ -86,7 +86,7 @@ static void perform_product(void** operands, int line) {
     check_same_variable(lane, first.b, b[lane] = own.b, line);
     check_same_variable(lane, first.c, c[lane] = own.c, line);
   }
-  // sums of whole numbers are exact in 64 bits, and wrap where they become results
+  // sums of integers are exact in 64 bits, and wrap when they are converted to results
   using Number = typename std::conditional<std::is_same<Type<D>, int>::value, int64_t, float>::type;
   Number left[A::rows * A::columns], right[B::rows * B::columns], sum[D::rows * D::columns];
   gather_numbers(a, left, line);

@@ -1,9 +1,11 @@
-// The first misbehaviour of a kernel: what the caller gets to read. The codes are listed in
-// `codegen/emulator.py`; a fault `n` is error R09nn there.
+// The first fault of a kernel, as reported to the caller. `codegen/emulation/emulator.py` lists the codes;
+// fault `n` is error R09nn there.
 #pragma once
 
 #include <stdarg.h>
 #include <stdint.h>
+
+#include "once.hpp"
 
 namespace rise_emulation {
 
@@ -44,12 +46,12 @@ struct Report {
   char message[504];
 };
 
-// Text put together in a fixed buffer: what a message consists of.
+// Text formatted into a fixed buffer: a part of a message.
 struct Text {
   char characters[200];
 };
 
-__attribute__((format(printf, 1, 2))) static inline Text text(const char* format, ...) {
+__attribute__((format(printf, 1, 2))) RISE_CODE Text text(const char* format, ...) {
   Text result;
   va_list arguments;
   va_start(arguments, format);

@@ -1,10 +1,10 @@
 // CUDA without a GPU: the names that the printed text uses, for a C++17 compiler on the host.
 //
-// Each thread of a block is a fiber (fiber.hpp, scheduler.hpp), arrays are checked pointers into
-// memory with shadow state (memory.hpp, access.hpp), fragments hand their elements to lanes in a
-// random way (fragment.hpp, wmma.hpp), and `RISE_EMULATE(kernel)` after the text makes it callable
-// (launch.hpp). Standard headers are avoided: they cost more than all of this to compile, and
-// their names (`index`, `read`, `y0`) would be taken from kernels.
+// Each thread of a block is a fiber (fiber.hpp, scheduler.hpp), arrays are checked pointers into memory
+// with shadow state (memory.hpp, access.hpp), fragments distribute their elements over lanes at random
+// (fragment.hpp, wmma.hpp), and `RISE_EMULATE(kernel)` after the text makes it callable (launch.hpp).
+// Standard headers are avoided: they take longer to compile than all of this, and they would occupy names
+// that kernels use (`index`, `read`, `y0`).
 #pragma once
 
 #include "machine.hpp"
@@ -43,10 +43,10 @@ using rise_emulation::Swizzled;
 using rise_emulation::swizzled_memory;
 using rise_emulation::wait_copies;
 
-static inline void __syncthreads(int line = __builtin_LINE()) {
+RISE_CODE void __syncthreads(int line = __builtin_LINE()) {
   rise_emulation::block_barrier(line);
 }
 
-static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
+RISE_CODE void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
   rise_emulation::warp_barrier(mask, line);
 }

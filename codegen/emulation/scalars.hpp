@@ -1,4 +1,4 @@
-// Operations on numbers as the language has them, where C++ leaves some of their cases undefined.
+// Operations on numbers with the semantics of the language, where C++ leaves cases undefined.
 #pragma once
 
 #include "half.hpp"
@@ -21,20 +21,20 @@ static inline T narrowed(unsigned number) {
   return static_cast<T>(number);
 }
 
-// A number without its fraction; beyond the range of T the nearest in it, of NaN 0.
+// Truncates a number; saturates beyond the range of T, and maps NaN to 0.
 template <class T, class A>
 static inline T truncated(A operand) {
   const double number = rise_emulation::value(operand);
   if (number != number) return 0;
-  // the first number above the range, which a double has
+  // the first number above the range, which a double can represent
   const double above = 2.0 * static_cast<double>(rise_emulation::highest<T> / 2 + 1);
   if (number >= above) return rise_emulation::highest<T>;
   if (number <= static_cast<double>(rise_emulation::lowest<T>)) return rise_emulation::lowest<T>;
   return static_cast<T>(number);
 }
 
-// An integer as a float that rounds to fewer digits as the integer does: towards zero, and where that
-// loses something with the last bit set.
+// Rounds an integer to odd: towards zero, with the last bit set if the result is inexact. Rounding such a
+// float to fewer digits gives the same result as rounding the integer.
 template <class T>
 static inline float rounded_to_odd(T number) {
   const bool negative = number < 0;
@@ -49,13 +49,13 @@ static inline float rounded_to_odd(T number) {
   return negative ? -exact : exact;
 }
 
-// The absolute value; of the lowest number, which has none, that number.
+// The absolute value; the lowest number, whose absolute value does not exist, stays.
 template <class T>
 static inline T magnitude(T number) {
   return number < 0 ? static_cast<T>(0ull - static_cast<unsigned long long>(number)) : number;
 }
 
-// Quotient and remainder of integers with a sign; those of the lowest number and -1 wrap.
+// Quotient and remainder of signed integers; those of the lowest number and -1 wrap.
 template <class T>
 static inline T quotient_of(T number, T divisor, int line = __builtin_LINE()) {
   if (divisor == 0) rise_emulation::undefined_at(line, "division by zero");
@@ -67,7 +67,7 @@ static inline T remainder_of(T number, T divisor, int line = __builtin_LINE()) {
   return divisor == -1 ? T(0) : static_cast<T>(number % divisor);
 }
 
-// The power of an integer, which wraps; truncated where the exponent is negative.
+// The power of an integer, which wraps; truncated if the exponent is negative.
 template <class T>
 static inline T power_of(T number, T exponent, int line = __builtin_LINE()) {
   if (exponent < 0 && number == 0) rise_emulation::undefined_at(line, "0 to a negative power");

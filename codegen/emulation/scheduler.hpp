@@ -1,23 +1,23 @@
-// Runs the threads of a block as fibers, in shuffled order, from one barrier or warp collective to
-// the next, and reports any that do not meet.
+// Runs the threads of a block as fibers, in shuffled order, from one barrier or warp collective to the
+// next, and reports divergence.
 #pragma once
 
 #include "machine.hpp"
 
 namespace rise_emulation {
 
-static inline int some_thread(State state, int from, int count) {
+RISE_CODE int some_thread(State state, int from, int count) {
   for (int thread = from; thread < from + count; thread++)
     if (machine.threads[thread].state == state) return thread;
   return -1;
 }
 
-static inline void report_barrier(int line, int waiting, const Text& other) {
+RISE_CODE void report_barrier(int line, int waiting, const Text& other) {
   complain(DivergentBarrier, line, "divergent barrier: %s waits at __syncthreads (line %d), %s",
            place_name(waiting).characters, line, other.characters);
 }
 
-static inline void block_barrier(int line) {
+RISE_CODE void block_barrier(int line) {
   Machine& m = machine;
   count_step(line);
   if (m.at_barrier > 0 && line != m.barrier_line) {
@@ -43,7 +43,7 @@ static inline void block_barrier(int line) {
   for (int warp = 0; warp * lanes_per_warp < m.count; warp++) m.warps[warp].epoch++;
 }
 
-static inline void check_meeting(const Warp& warp, const char* operation, int line) {
+RISE_CODE void check_meeting(const Warp& warp, const char* operation, int line) {
   int first = machine.current / lanes_per_warp * lanes_per_warp;
   if (warp.arrived > 0) {
     int other = some_thread(State::AtCollective, first, warp.lanes);
@@ -62,7 +62,7 @@ static inline void check_meeting(const Warp& warp, const char* operation, int li
 }
 
 // Waits until every lane of the warp has made the same call; the last to arrive performs it.
-static inline void meet(const char* operation, int line, Collective collective, void* operands) {
+RISE_CODE void meet(const char* operation, int line, Collective collective, void* operands) {
   Machine& m = machine;
   count_step(line);
   Warp& warp = m.warps[m.current / lanes_per_warp];
@@ -82,21 +82,21 @@ static inline void meet(const char* operation, int line, Collective collective, 
   for (int lane = 0; lane < warp.lanes; lane++) m.threads[first + lane].state = State::Ready;
 }
 
-static inline void order_lanes(void**, int) {
+RISE_CODE void order_lanes(void**, int) {
   int number = machine.current / lanes_per_warp;
   Warp& warp = machine.warps[number];
   warp.epoch++;
   if (threads_met) threads_met(number * lanes_per_warp, warp.lanes);
 }
 
-static inline void warp_barrier(unsigned mask, int line) {
+RISE_CODE void warp_barrier(unsigned mask, int line) {
   if (mask != 0xffffffffu)
     RISE_FAULT(DivergentCollective, line,
                "__syncwarp of some lanes only (mask %#x) is not emulated", mask);
   meet("__syncwarp", line, order_lanes, nullptr);
 }
 
-static inline void finish_thread() {
+RISE_CODE void finish_thread() {
   Machine& m = machine;
   Thread& me = m.threads[m.current];
   Warp& warp = m.warps[m.current / lanes_per_warp];
@@ -117,14 +117,14 @@ static inline void finish_thread() {
   m.finished++;
 }
 
-static void fiber_entry() {
+RISE_CODE void fiber_entry() {
   machine.kernel();
   finish_thread();
   for (;;) leave();
 }
 
-// No thread can go on, so some warp waits for a lane that itself waits at the barrier.
-static inline void report_stuck() {
+// No thread can proceed, so some warp waits for a lane that itself waits at the barrier.
+RISE_CODE void report_stuck() {
   Machine& m = machine;
   int waiting = some_thread(State::AtCollective, 0, m.count);
   int first = waiting / lanes_per_warp * lanes_per_warp;
@@ -137,13 +137,13 @@ static inline void report_stuck() {
            thread_name(other).characters, m.barrier_line);
 }
 
-static inline void resume(int thread) {
+RISE_CODE void resume(int thread) {
   machine.current = thread;
   threadIdx = position(static_cast<unsigned>(thread), blockDim);
   switch_context(machine.scheduler, machine.threads[thread].context);
 }
 
-static inline void start_block(unsigned block) {
+RISE_CODE void start_block(unsigned block) {
   Machine& m = machine;
   blockIdx = position(block, gridDim);
   m.block_start = ++m.epoch;
@@ -165,7 +165,7 @@ static inline void start_block(unsigned block) {
   }
 }
 
-static inline void run_block(unsigned block) {
+RISE_CODE void run_block(unsigned block) {
   Machine& m = machine;
   start_block(block);
   while (m.finished < m.count) {

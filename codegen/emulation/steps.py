@@ -1,4 +1,4 @@
-"""How often the loops of a kernel go round: what tells a thread that goes on for ever from a patient one."""
+"""Bounds on the iterations of a kernel's loops, which distinguish an endless thread from a slow one."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from codegen.ir.launch import Launch
 from codegen.passes.analysis.walk import facts_of_workers, inside, substituted
 from rise.nat import Atom, Facts, Nat, NatVariable, constant, nat, upper_bound
 
-ELEMENTS = 256  # that a thread holds of a fragment, at most
+ELEMENTS = 256  # of a fragment that a thread holds at most
 
-# An edited text may do the same in smaller steps: a vector element by element, an unrolled loop rolled up.
+# An edited text may do the same in smaller steps, such as scalar instead of vector copies or rolled loops.
 SLACK, FLOOR = 8, 1024
 
 
 def most_steps(kernel: Kernel, launch: Launch, sizes: dict[str, int]) -> int | None:
-    """The steps of loops that a thread of this kernel, or of a text edited in its place, may make.
+    """The limit on loop iterations for a thread of this kernel, or of an edited text in its place.
 
-    It follows from the program, not from the text. None where nothing bounds a loop of the program.
+    It is derived from the program, not from the text. None if a loop of the program has no bound.
 
     launch: at these sizes
-    sizes:  those that the kernel is given when it is launched, by name
+    sizes:  the kernel's run-time sizes, by name
     """
     if not kernel.stages:
         return None
@@ -41,7 +41,7 @@ def _steps(command: i.Command, facts: Facts, launch: Launch) -> int | None:
 
 
 def _iterations(command: i.Command, facts: Facts, launch: Launch) -> int | None:
-    """How often a thread does what is inside of a command."""
+    """How often a thread executes the body of a command."""
     match command:
         case i.For(_, count) | i.InitBarriers(_, count):
             return _most(count, facts)

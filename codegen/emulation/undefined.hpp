@@ -1,6 +1,6 @@
-// What C++ leaves undefined and would crash the caller, or silently go wrong: division by zero,
-// overflow of signed numbers, shifts too far, indices outside of plain arrays. The compiler's
-// checks (-fsanitize) call these functions, which a sanitizer library has otherwise.
+// Behaviour that C++ leaves undefined and that would crash the caller, or silently go wrong: division by
+// zero, signed overflow, shifts that are too far, indices out of bounds of plain arrays. The compiler's
+// checks (-fsanitize) call these functions, which a sanitizer library normally provides.
 #pragma once
 
 #include "machine.hpp"
@@ -12,26 +12,28 @@ struct CheckedPlace {  // the start of the record that each check passes
   uint32_t line, column;
 };
 
-__attribute__((noinline, cold)) static void undefined_at(int line, const char* what) {
+__attribute__((noinline, cold)) RISE_CODE void undefined_at(int line, const char* what) {
   RISE_FAULT(Undefined, line, "%s: %s", place_name(machine.current).characters, what);
 }
 
-static inline void undefined(const void* record, const char* what) {
+RISE_CODE void undefined(const void* record, const char* what) {
   undefined_at(static_cast<int>(static_cast<const CheckedPlace*>(record)->line), what);
 }
 
 }  // namespace rise_emulation
 
+#ifndef RISE_DECLARED
 #define RISE_CHECK(name, what)                                           \
   extern "C" void __ubsan_handle_##name(void* record, void*, void*) {    \
     rise_emulation::undefined(record, what);                             \
   }
 
-RISE_CHECK(add_overflow, "overflow of an addition of signed numbers")
-RISE_CHECK(sub_overflow, "overflow of a subtraction of signed numbers")
-RISE_CHECK(mul_overflow, "overflow of a multiplication of signed numbers")
-RISE_CHECK(negate_overflow, "overflow of a negation")
-RISE_CHECK(divrem_overflow, "division by zero, or overflow of a division")
+RISE_CHECK(add_overflow, "signed overflow in an addition")
+RISE_CHECK(sub_overflow, "signed overflow in a subtraction")
+RISE_CHECK(mul_overflow, "signed overflow in a multiplication")
+RISE_CHECK(negate_overflow, "signed overflow in a negation")
+RISE_CHECK(divrem_overflow, "division by zero, or overflow in a division")
 RISE_CHECK(shift_out_of_bounds, "a shift by more bits than the number has")
-RISE_CHECK(out_of_bounds, "an index outside of an array of the kernel")
+RISE_CHECK(out_of_bounds, "an index out of bounds of an array of the kernel")
 #undef RISE_CHECK
+#endif

@@ -1,4 +1,4 @@
-// Volta's fragments and products. Two lanes hold each element of an operand, and have to agree.
+// Volta's fragments and products. Two lanes hold each element of an operand, and must agree on it.
 #pragma once
 
 #include "products.hpp"

@@ -1,11 +1,11 @@
-// Fragments whose elements' places are left open: loads, stores, products.
+// Fragments with an unspecified layout: loads, stores, products.
 #pragma once
 
 #include "products.hpp"
 
 namespace rise_emulation {
 
-// What a lane passes to a load or store; `T` is const for a load.
+// The arguments of a lane to a load or store; `T` is const for a load.
 template <class F, class T>
 struct Tile {
   F* fragment;
@@ -32,7 +32,7 @@ struct Tile {
   void check_legal(const char* operation, int line) const {
     constexpr unsigned multiple = 16 / sizeof(T);
     if (stride % multiple != 0)
-      RISE_FAULT(LeadingDimension, line, "%s with leading dimension %u, no multiple of %u",
+      RISE_FAULT(LeadingDimension, line, "%s with leading dimension %u, not a multiple of %u",
                  operation, stride, multiple);
     Access corner = element(0, 0, line);
     if (corner.memory && corner.byte() % 32 != 0)
@@ -101,7 +101,7 @@ static inline void load_matrix_sync(
     fragment<Use, m, n, k, T, Layout>& target,
     typename std::common_type<rise_emulation::Pointer<const T>>::type source, unsigned stride,
     int line = __builtin_LINE()) {
-  static_assert(layout_number<Layout> != 0, "an accumulator is loaded with a layout");
+  static_assert(layout_number<Layout> != 0, "loads of accumulators need a layout");
   layout_t layout = layout_number<Layout> == 1 ? mem_row_major : mem_col_major;
   rise_emulation::load(target, source, stride, layout, line);
 }

@@ -1,1 +1,1 @@
-"""What the host does for one call: kernels in order, temporaries, parameters."""
+"""The host's part of a call: kernels in order, temporaries, parameters."""

@@ -1,6 +1,6 @@
-"""What a kernel takes and gives: one parameter for each array, or number, that data is stored in.
+"""The inputs and results of a kernel: one parameter per array, or number, that stores data.
 
-An array of pairs is a pair of arrays, so it is two parameters, `xs.0` and `xs.1`.
+An array of pairs is a pair of arrays, so it has two parameters, `xs.0` and `xs.1`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rise.types import TF32, Array, Data, Fragment, Index, Pair, Scalar, Type, V
 
 @dataclass(frozen=True)
 class Part:
-    """One array, or one number: what a parameter of the kernel takes.
+    """The type of one parameter of the kernel: an array, or a number.
 
     indices: it holds values of `Idx[n]`: int in a kernel, int64 for the interpreter and its users
     below:   the n of these
@@ -43,7 +43,7 @@ class Part:
 
 
 def stored(name: str, type_: Type) -> Iterator[Part]:
-    """The parts of data of a type, first members first, as the kernel's parameters have them."""
+    """The parts that store data of a type, first members first, in the order of the kernel's parameters."""
     first, second = members(type_)
     if first is not None and second is not None:
         yield from stored(f"{name}.0", first)
@@ -56,7 +56,7 @@ def stored(name: str, type_: Type) -> Iterator[Part]:
 
 
 def members(type_: Type) -> tuple[Data | None, Data | None]:
-    """The types of the two arrays that an array of pairs is; None where the elements are no pairs."""
+    """The types of the two arrays that store an array of pairs; None if the elements are not pairs."""
     match type_:
         case Pair(first, second):
             return first, second
@@ -75,7 +75,7 @@ def results(call: HostCall) -> list[Part]:
 
 
 def shapes_of(program: HostProgram, inputs: Sequence[Any]) -> dict[str, tuple[int, ...]]:
-    """The shape of each input that is an array, or arrays of pairs. R0808 for another number of inputs."""
+    """The shape of each input that is an array, or arrays of pairs. R0808 for the wrong number of inputs."""
     if len(inputs) != len(program.inputs):
         names = ", ".join(f"`{n}`" for n, _ in program.inputs) or "none"
         raise LaunchError("R0808", f"expected {len(program.inputs)} inputs ({names}), found {len(inputs)}")
@@ -84,7 +84,7 @@ def shapes_of(program: HostProgram, inputs: Sequence[Any]) -> dict[str, tuple[in
 
 
 def leaves(name: str, type_: Type, value: Any) -> Iterator[Any]:
-    """The arrays and numbers of a value, as the parameters have them: tuples of two taken apart."""
+    """The arrays and numbers of a value, in the order of the parameters; tuples are taken apart."""
     first, second = members(type_)
     if first is None or second is None:
         yield value
@@ -93,14 +93,14 @@ def leaves(name: str, type_: Type, value: Any) -> Iterator[Any]:
         raise LaunchError(
             "R0806",
             f"`{name}` holds pairs; found a {type(value).__name__}",
-            hint="an array of pairs is given as a tuple of two arrays",
+            hint="an array of pairs is passed as a tuple of two arrays",
         )
     yield from leaves(f"{name}.0", first, value[0])
     yield from leaves(f"{name}.1", second, value[1])
 
 
 def together(type_: Type, values: Iterator[Any]) -> Any:
-    """The opposite: of arrays in the order of the parameters, tuples as pairs are."""
+    """The inverse of `leaves`: groups arrays into tuples according to the type."""
     first, second = members(type_)
     if first is not None and second is not None:
         return together(first, values), together(second, values)
@@ -122,11 +122,11 @@ def _dtype(element: Type) -> np.dtype[Any]:
 
 
 def as_number(part: Part, value: Any) -> Any:
-    """A NumPy number of the type wanted, from one of Python or NumPy: nothing is cut off or wrapped."""
+    """A NumPy number of the parameter's type; nothing is truncated or wrapped."""
     if type(value) in (int, float, bool):
         return without_loss(part, _from_python(part, value))
     if not isinstance(value, np.ndarray | np.generic) or value.shape:
-        raise LaunchError("R0806", f"`{part.name}` is to be a number; found a {type(value).__name__}")
+        raise LaunchError("R0806", f"`{part.name}` must be a number; found a {type(value).__name__}")
     value = as_indices(part, value)
     if value.dtype != part.dtype:
         raise wrong_type(part, value.dtype)
@@ -144,18 +144,18 @@ def _from_python(part: Part, value: bool | int | float) -> Any:
 
 
 def as_indices(part: Part, value: Any) -> Any:
-    """Indices of NumPy as a kernel takes them; what is of another type, as it is. R0843: one out of range."""
+    """NumPy indices in the kernel's type; other values unchanged. R0843 if one is out of range."""
     if part.below is None or value.dtype not in (np.int64, part.dtype):
         return value
     given = np.atleast_1d(value)
     wrong = given[(given < 0) | (given >= part.below)]
     if wrong.size:
-        raise LaunchError("R0843", f"`{part.name}` holds {wrong[0]}, which is no index below {part.below}")
+        raise LaunchError("R0843", f"`{part.name}` holds {wrong[0]}, not an index below {part.below}")
     return value.astype(part.dtype, copy=False)
 
 
 def without_loss(part: Part, value: Any) -> Any:
-    """The value, of NumPy. R0842 where a part of tf32 would lose bits of it."""
+    """The NumPy value. R0842 if it would lose bits as tf32."""
     refusal = tf32.refusal(part.name, value) if part.tf32 else None
     if refusal is not None:
         raise LaunchError("R0842", refusal, hint=tf32.HINT)

@@ -1,7 +1,7 @@
-"""What the host does for one call of a program: temporaries in global memory, and launches of kernels.
+"""The host's part of a program: temporaries in global memory, and kernel launches.
 
-A program over run-time sizes is checked and laid out for each set of sizes (`at`): their constraints,
-whether the kernels' indices count far enough, the grids, and where in one allocation the temporaries are.
+For run-time sizes, `at` checks and lays out a program at given sizes: their constraints, whether the
+kernels' index type is wide enough, the grids, and the offsets of temporaries in one allocation.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from codegen.cuda.widths import C_NAMES, HOLDS, spans
 from codegen.ir import imperative as i
-from codegen.ir.launch import Launch, number
+from codegen.ir.launch import Launch, check_grid, number
 from codegen.ir.runtime_sizes import LARGEST_COUNT, counts, index_type
-from codegen.passes.allocate import Region, first_gap
+from codegen.passes.allocate import Region, first_fit
 from codegen.passes.split_kernels import Temporary
 from rise.check.specialise import Shape, check_constraint, check_natural, sizes_from_shapes
 from rise.check.symbolic import RuntimeSize
@@ -28,15 +28,14 @@ if TYPE_CHECKING:
 
 Concrete = Callable[[i.Variable], i.Variable]
 ALIGNMENT = 256
-LARGEST_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 
 
 @dataclass(frozen=True)
 class HostProgram:
-    """Kernels in the order of their launches; they find their arguments by name.
+    """Kernels in launch order; they refer to their arguments by name.
 
     inputs, output:      types as the caller sees them, over the sizes' names
-    outputs, parameters: the arrays and numbers that these are stored in
+    outputs, parameters: the arrays and numbers that store these
     """
 
     name: str
@@ -51,7 +50,7 @@ class HostProgram:
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block, in the kernel that takes most."""
+        """Bytes per block, the maximum over the kernels."""
         return max(kernel.launch.shared_bytes for kernel in self.kernels)
 
     def sizes_from(self, shapes: Mapping[str, Shape]) -> dict[str, int]:
@@ -62,8 +61,8 @@ class HostProgram:
     def at(self, given: Mapping[str, int]) -> HostCall:
         """One call at these sizes.
 
-        Raises UsageError R0405-R0407 for sizes missing, unknown or no numbers, TypeMismatch where a
-        constraint does not hold, LaunchError R0840, R0841 for sizes beyond what the kernels are made for.
+        Raises UsageError R0405-R0407 for sizes that are missing, unknown or not numbers, TypeMismatch if a
+        constraint is violated, LaunchError R0840, R0841 for sizes that the kernels do not support.
         """
         self._check(given)
         numbers = {s.number: given[s.name] // s.unit for s in self.sizes}
@@ -71,13 +70,13 @@ class HostProgram:
         solution: dict[Atom, Nat] = {NatVariable(n): constant(v) for n, v in values.items()}
 
         def concrete(variable: i.Variable) -> i.Variable:
-            return replace(variable, type=substitute_type(variable.type, solution))  # type: ignore[arg-type]  # data
+            return replace(variable, type=substitute_type(variable.type, solution))
 
         launches = tuple(_launch(kernel, values, concrete) for kernel in self.kernels)
         temporaries = [replace(t, variable=concrete(t.variable)) for t in self.temporaries]
         return HostCall(
-            tuple((name, substitute_type(type_, solution)) for name, type_ in self.inputs),  # type: ignore[misc]  # data
-            substitute_type(self.output, solution),  # type: ignore[arg-type]  # data
+            tuple((name, substitute_type(type_, solution)) for name, type_ in self.inputs),
+            substitute_type(self.output, solution),
             tuple(map(concrete, self.outputs)),
             tuple(map(concrete, self.parameters)),
             launches,
@@ -98,13 +97,13 @@ class HostProgram:
             check_constraint(self.name, constraint, given)
 
     def __str__(self) -> str:
-        """The host's part, a line for each temporary and each launch."""
+        """The host's part, one line per temporary and per launch."""
         return "\n".join(_lines(self))
 
 
 @dataclass(frozen=True)
 class Launching:
-    """A kernel whose buffers have types of numbers, and its launch, a grid of numbers."""
+    """A kernel at given sizes, and its launch, with numbers for the grid."""
 
     kernel: Kernel
     launch: Launch
@@ -126,7 +125,7 @@ class Launching:
 
 @dataclass(frozen=True)
 class Placed:
-    """A temporary and where in the workspace it is, in bytes."""
+    """A temporary and its offset in the workspace, in bytes."""
 
     temporary: Temporary
     bytes: Region
@@ -140,7 +139,7 @@ class Placed:
 class HostCall:
     """A host program at given sizes: every type, grid and offset is known.
 
-    numbers: the sizes as the kernels are given them
+    numbers: the sizes as they are passed to the kernels
     """
 
     inputs: tuple[tuple[str, Data], ...]
@@ -158,7 +157,7 @@ class HostCall:
 
 
 def alone(kernel: Kernel) -> HostProgram:
-    """The host program that launches one kernel."""
+    """The host program that launches a single kernel."""
     function = kernel.function
     numbers = {size.number for size in kernel.sizes}
     parameters = tuple(v for v in function.inputs if v.name not in numbers)
@@ -188,21 +187,14 @@ def _launch(kernel: Kernel, values: Mapping[str, int], concrete: Concrete) -> La
     return replace(made, kernel=replace(kernel, function=replace(function, outputs=outputs, inputs=inputs)))
 
 
-def check_grid(name: str, launch: Launch, at: str = "") -> None:
-    """LaunchError R0841 for more blocks than a grid has; those that are not known yet are passed over."""
-    for axis, found, most in zip("xyz", launch.grid, LARGEST_GRID, strict=True):
-        if isinstance(found, int) and found > most:
-            raise LaunchError("R0841", f"`{name}` needs {found} blocks in {axis}{at}; {most} are possible")
-
-
 def _check_counts(kernel: Kernel, launch: Launch, values: Mapping[str, int]) -> None:
-    """What is known when a kernel is compiled, its indices hold; what is not is checked here."""
+    """Checks at launch whether the index type is wide enough, as far as compilation could not."""
     if not kernel.sizes:
         return
     indices = index_type(kernel.function)
     own = {size.number: values[size.number] for size in kernel.sizes}
     for what, size in counts(kernel.function, indices):
-        # a count that depends on a loop around it is less than that of an array
+        # a count that depends on an enclosing loop is less than that of an array
         if (
             size.variables
             and size.variables <= own.keys()
@@ -220,8 +212,8 @@ def _check_counts(kernel: Kernel, launch: Launch, values: Mapping[str, int]) -> 
 def _uncounted(kernel: Kernel, indices: Scalar, what: str, values: Mapping[str, int]) -> LaunchError:
     return LaunchError(
         "R0840",
-        f"in `{kernel.name}` {what}{_at(kernel, values)}, more than {C_NAMES[indices]} indices count",
-        hint="a kernel that is compiled for this very size has wider ones",
+        f"in `{kernel.name}` {what}{_at(kernel, values)}, beyond the range of {C_NAMES[indices]} indices",
+        hint="compile the kernel for this size, which gives it wider indices",
     )
 
 
@@ -230,20 +222,20 @@ def _at(kernel: Kernel, values: Mapping[str, int]) -> str:
 
 
 def _placed(temporaries: Sequence[Temporary]) -> Iterator[Placed]:
-    """Those that are never in use at once may lie at the same place."""
+    """Assigns offsets; temporaries with disjoint live ranges may share memory."""
     done: list[Placed] = []
     for temporary in temporaries:
         live = Region(temporary.first, temporary.last + 1)
         others = [p for p in done if live.overlaps(Region(p.temporary.first, p.temporary.last + 1))]
         size = bytes_of(temporary.variable.type)
         taken = sorted((p.bytes.start, p.bytes.end) for p in others)
-        start = first_gap(taken, size, ALIGNMENT)
+        start = first_fit(taken, size, ALIGNMENT)
         done.append(Placed(temporary, Region(start, start + size)))
     yield from done
 
 
 def bytes_of(type_: Data) -> int:
-    """The size of data in memory whose sizes are numbers."""
+    """The size of data in memory, in bytes; its sizes must be numbers."""
     total = 1
     while isinstance(type_, Array | Vector):
         total *= number(type_.size, "the size of a temporary")

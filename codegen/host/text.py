@@ -1,4 +1,4 @@
-"""The CUDA text of a program, and a text that was edited in its place."""
+"""The CUDA text of a program, and edited texts that replace it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENTRY = re.compile(
 
 @dataclass(frozen=True)
 class Entry:
-    """A kernel's head: its name, its parameters, and the threads of a block that it is compiled for."""
+    """A kernel's signature: its name, its parameters, and its launch bound in threads per block."""
 
     name: str
     parameters: tuple[str, ...]
@@ -25,7 +25,7 @@ class Entry:
 
 
 def cuda_text(program: HostProgram) -> str:
-    """All kernels in one text; what stands before them, includes and functions, once."""
+    """All kernels in one text; what precedes them, includes and functions, only once."""
     before: dict[str, None] = {}
     bodies = []
     for kernel in program.kernels:
@@ -46,7 +46,7 @@ def entries(text: str) -> dict[str, Entry]:
 
 
 def edited(program: HostProgram, text: str) -> HostProgram:
-    """The program with its kernels from another text. LaunchError R0839 where they are not the program's."""
+    """The program with its kernels from another text. LaunchError R0839 if their signatures differ."""
     given = entries(text)
     for kernel in program.kernels:
         _check(kernel, given)
@@ -59,7 +59,7 @@ def _check(kernel: Kernel, given: dict[str, Entry]) -> None:
     found = given.get(kernel.name)
     if found is None:
         listed = ", ".join(f"`{name}`" for name in given) or "none"
-        raise _differs(f"there is no kernel `{kernel.name}` in the text; it has {listed}")
+        raise _differs(f"the text has no kernel `{kernel.name}`; it has {listed}")
     for number, (one, other) in enumerate(zip(wanted.parameters, found.parameters, strict=False), 1):
         if one != other:
             raise _differs(f"parameter {number} of `{kernel.name}` is `{other}`, the program's is `{one}`")
@@ -69,7 +69,7 @@ def _check(kernel: Kernel, given: dict[str, Entry]) -> None:
     threads = kernel.launch.threads
     if found.bound is not None and found.bound < threads:
         raise _differs(
-            f"`{kernel.name}` is bounded to {found.bound} threads a block, and launched with {threads}"
+            f"`{kernel.name}` is bounded to {found.bound} threads per block, but launched with {threads}"
         )
 
 

@@ -1,1 +1,1 @@
-"""The imperative program: nodes, buffers, fragments, sizes, identifiers, launch parameters."""
+"""The imperative IR: nodes, buffers, fragments, sizes, identifiers, launch parameters."""

@@ -1,4 +1,4 @@
-"""Data in buffers: an array of pairs is a pair of arrays, an array's elements lie row by row."""
+"""The layout of data in buffers: structures of arrays for pairs, row-major order for arrays."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rise.nat import Nat, constant
 from rise.source import Origin
 from rise.types import Array, Data, Index, Layout, Pair, Scalar, Vector, shape
 
-# of a buffer that is a ring of mbarriers
+# the layout of a buffer that holds the mbarriers of a ring
 BARRIERS = Layout("barriers")
-# bytes of a row of the patterns there are
+# the swizzle widths that exist, in bytes
 SWIZZLES = (32, 64, 128)
 
 
 def members(name: str, type_: Data) -> list[tuple[str, Data]]:
-    """The buffers that a value is stored in: one, or those of the members of a pair."""
+    """The buffers that store a value: one, or those of the members of a pair."""
     sizes: list[Nat] = []
     inner = type_
     while isinstance(inner, Array):
@@ -41,7 +41,7 @@ def dimensions(type_: Data) -> tuple[Nat, ...]:
 
 
 def laid_out(type_: Data, layout: Layout, origin: Origin) -> Data:
-    """The type of the memory in which values of a type lie as a layout says: padded rows are longer."""
+    """The type of memory in which a layout stores values of a type: padded rows are longer."""
     match layout:
         case Layout("rowMajor" | "barriers"):
             return type_
@@ -55,19 +55,19 @@ def laid_out(type_: Data, layout: Layout, origin: Origin) -> Data:
 
 
 def _check_swizzled(type_: Data, size: int, origin: Origin) -> None:
-    """Rows of a swizzled array are whole rows of the pattern: chunks of 16 bytes change places in each."""
+    """Rows of a swizzled array are multiples of the swizzle width, within which chunks are permuted."""
     sizes, element = shape(type_)
     row = sizes[-1].value if sizes else None
     if size not in SWIZZLES or not isinstance(element, Scalar) or row is None:
-        known = f"arrays of numbers are swizzled by {', '.join(map(str, SWIZZLES))} bytes"
-        raise TranslationError("R0730", f"there is no swizzling of `{type_}` by {size} bytes", origin, known)
+        known = f"swizzling is for arrays of numbers, by {', '.join(map(str, SWIZZLES))} bytes"
+        raise TranslationError("R0730", f"`{type_}` cannot be swizzled by {size} bytes", origin, known)
     if row * element.bytes % size:
         message = f"rows of {row * element.bytes} bytes cannot be swizzled by {size} bytes"
-        raise TranslationError("R0730", message, origin, "rows are to be multiples of that")
+        raise TranslationError("R0730", message, origin, "make the rows a multiple of that long")
 
 
 def swizzle(layout: Layout | None) -> int:
-    """By how many bytes a layout swizzles rows; 0 where it does not."""
+    """The swizzle width of a layout in bytes; 0 if it does not swizzle."""
     match layout:
         case Layout("swizzled", Nat(value=int() as size)):
             return size
@@ -86,7 +86,7 @@ def _longer(type_: Data, amount: Nat) -> Data:
 
 
 def inner_element(type_: Data) -> Data:
-    """What the dimensions are of."""
+    """The type inside all array dimensions."""
     while isinstance(type_, Array | Vector):
         type_ = type_.element
     return type_

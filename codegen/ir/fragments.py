@@ -1,8 +1,8 @@
-"""Which elements of a tile each lane of a warp holds: data, for printer, emulator and schedules alike.
+"""Which elements of a tile each lane of a warp holds, as data that printer, emulator and schedules share.
 
-Of WMMA's fragments nothing is known. Of those of `mma.sync` the PTX manual says it (warp-level matrix
-fragments); a fragment of several of its tiles has their registers one tile after the other. Volta's are
-the macro-MMAs of paper 000, put together from m8n8k4.
+The layout of WMMA fragments is unspecified. The PTX manual specifies those of `mma.sync` (warp-level matrix
+fragments); a fragment of several such tiles holds their registers tile by tile. Volta's are the macro-MMAs of
+paper 000, composed of m8n8k4 instructions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rise.types import Data, Fragment, FragmentKind, Scalar
 
 LANES = 32
 LANE, REGISTER = variable("lane"), variable("r")
-# the extents of the whole fragment, in tiles of 16×8
+# the extents of the whole fragment in tiles of 16×8
 ROWS, COLUMNS = variable("m"), variable("n")
 
 
@@ -26,10 +26,10 @@ ROWS, COLUMNS = variable("m"), variable("n")
 class Distribution:
     """Register r of a lane holds the element at (row, column).
 
-    registers: how many a lane has
+    registers: the number of registers per lane
     row, column: in terms of `lane` and `r`
-    run:       so many registers, from a multiple of it on, hold neighbours…
-    along_row: … that lie in a row; else in a column
+    run:       each aligned group of this many registers holds adjacent elements…
+    along_row: … of a row; otherwise of a column
     """
 
     registers: Nat
@@ -40,16 +40,16 @@ class Distribution:
 
     def at(self, lane: Nat, register: Nat) -> tuple[Nat, Nat]:
         places = {NatVariable("lane"): lane, NatVariable("r"): register}
-        return self.row.substitute(places), self.column.substitute(places)  # type: ignore[arg-type]  # variables are atoms
+        return self.row.substitute(places), self.column.substitute(places)
 
     def for_shape(self, rows: int, columns: int, holders: int = LANES) -> Distribution:
-        """Of a fragment with so many rows and columns of tiles, held by so many threads."""
+        """The distribution of a fragment of rows × columns tiles over `holders` threads."""
         sizes = {NatVariable("m"): constant(rows), NatVariable("n"): constant(columns)}
-        registers = self.registers.substitute(sizes)  # type: ignore[arg-type]  # variables are atoms
+        registers = self.registers.substitute(sizes)
         facts = Facts().with_range("lane", 0, holders).with_range("r", 0, registers)
 
         def known(value: Nat) -> Nat:
-            return simplify(value.substitute(sizes), facts)  # type: ignore[arg-type]  # variables are atoms
+            return simplify(value.substitute(sizes), facts)
 
         return Distribution(registers, known(self.row), known(self.column), self.run, self.along_row)
 
@@ -63,12 +63,12 @@ def _mod(value: Nat, by: int) -> Nat:
 
 
 def _operand(run: int, depth: int, first: bool) -> Distribution:
-    """A (first) or B for elements of 32 / run bits: k goes along the run, tiles along m or n.
+    """A (first) or B for elements of 32 / run bits: k varies along the run, tiles along m or n.
 
-    A lane has `run` neighbours in k, in each half of the depth, and for A in each half of the 16 rows.
+    A lane has `run` adjacent elements of k in each half of the depth, and for A in each half of the 16 rows.
     """
     halves, within = (2 if first else 1), run * (2 if first else 1)
-    half = 4 * run  # elements of k that the lanes of a row have together
+    half = 4 * run  # elements of k that the lanes of a row hold together
     registers = within * (depth // half)
     across = _div(LANE, 4) + 8 * halves * _div(REGISTER, registers)
     if first:
@@ -90,9 +90,9 @@ def _accumulator() -> Distribution:
 
 @dataclass(frozen=True)
 class Key:
-    """What decides where elements are; 0 and None stand for all.
+    """What determines a distribution; 0 and None match everything.
 
-    size: bytes of an element; row_major: how an operand lies in memory (Volta has instructions for each)
+    size: bytes of an element; row_major: the layout of an operand in memory (Volta has instructions for each)
     """
 
     family: Family
@@ -103,15 +103,15 @@ class Key:
 
 
 # --- Volta ------------------------------------------------------------------------------------------------
-# Lanes 4q … 4q+3 and 16+4q … 16+4q+3 are quad-pair q, which has quarter (q % 2, q / 2) of a 16×16 tile: an
-# element of an operand is held by the two of them that need it.
+# Lanes 4q … 4q+3 and 16+4q … 16+4q+3 are quad-pair q, which computes quarter (q % 2, q / 2) of a 16×16 tile.
+# The two quad-pairs that need an element of an operand both hold it.
 
 UPPER_HALF = 4 * _div(LANE, 16)
 OF_A, OF_B = 8 * _mod(_div(LANE, 4), 2), 8 * _mod(_div(LANE, 8), 2)
 
 
 def _volta_operand(first: bool, row_major: bool) -> Distribution:
-    """A (first) or B for k = 8, by two instructions; registers hold neighbours in memory."""
+    """A (first) or B for k = 8, in two instructions; registers hold elements that are adjacent in memory."""
     block = 16 * _div(REGISTER, 8) + (OF_A if first else OF_B) + UPPER_HALF
     if first == row_major:
         across, along = block + _mod(LANE, 4), _mod(REGISTER, 8)
@@ -138,14 +138,14 @@ def _volta_accumulator(size: int) -> Distribution:
 
 
 def _group_accumulator() -> Distribution:
-    """Of a warpgroup's 64 rows each warp has 16; `lane` is one of the 128 threads."""
+    """Each warp has 16 of the warpgroup's 64 rows; `lane` is one of the 128 threads."""
     row = 16 * _div(LANE, 32) + 8 * _mod(_div(REGISTER, 2), 2) + _div(_mod(LANE, 32), 4)
     column = 8 * _div(REGISTER, 4) + 2 * _mod(LANE, 4) + _mod(REGISTER, 2)
     return Distribution(4 * COLUMNS, row, column, 2, along_row=True)
 
 
 def _group_operand(run: int, depth: int) -> Distribution:
-    """A in registers: each warp has 16 rows, as A of `mma.sync`; `lane` is one of the 128 threads."""
+    """A in registers: each warp has 16 rows, like A of `mma.sync`; `lane` is one of the 128 threads."""
     places = _operand(run, depth, first=True)
     lane: dict[Atom, Nat] = {NatVariable("lane"): _mod(LANE, LANES)}
     row = places.row.substitute(lane) + 16 * _div(LANE, LANES)
@@ -171,14 +171,14 @@ TABLE: dict[Key, Distribution] = {
     },
     **{Key(Family.VOLTA, FragmentKind.ACCUMULATOR, size): _volta_accumulator(size) for size in (2, 4)},
 }
-# rows and columns of a tile that the registers of one instruction belong to
+# the tile to which the registers of one instruction belong: rows and columns
 TILES = {Family.MMA: (16, 8), Family.VOLTA: (16, 16), Family.WGMMA: (64, 8)}
-# how many threads hold a fragment together
+# the number of threads that hold a fragment together
 HOLDERS = {Family.WGMMA: 128}
 
 
 def shape_of(fragment: Fragment) -> tuple[Nat, Nat, Nat]:
-    """(m, n, k) of the product that a fragment takes part in."""
+    """The shape (m, n, k) of the product to which a fragment belongs."""
     match fragment.kind:
         case FragmentKind.A:
             return fragment.rows, fragment.other, fragment.columns
@@ -200,7 +200,7 @@ def family_of(fragment: Fragment) -> Family | None:
 
 
 def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | None:
-    """Of a fragment's elements over the lanes, if it is known; of operands that lie so in memory."""
+    """How a fragment is distributed over lanes, for operands of that layout; None if unspecified."""
     shape = known_shape(fragment)
     found = family(shape)
     if found is None or found is Family.WMMA:
@@ -208,7 +208,7 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
     size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 0
     kind, (m, n, k) = fragment.kind, shape
     if kind is not FragmentKind.ACCUMULATOR and not takes(shape, str(fragment.element)):
-        raise TranslationError("R0715", f"there are no fragments `{fragment}`")
+        raise TranslationError("R0715", f"the hardware does not have the fragment `{fragment}`")
     for key, general in TABLE.items():
         sizes = key.size in (0, size) and key.k in (0, k)
         if key.family is found and key.kind is kind and sizes and key.row_major in (None, row_major):
@@ -216,11 +216,11 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
             return general.for_shape(m // rows, n // columns, HOLDERS.get(found, LANES))
     if found is Family.WGMMA:
         return None  # B stays in shared memory
-    raise TranslationError("R0715", f"there are no fragments `{fragment}`")
+    raise TranslationError("R0715", f"the hardware does not have the fragment `{fragment}`")
 
 
 def extents(type_: Data) -> tuple[Nat, ...]:
-    """How many elements an array has by its indices, the registers of a fragment being one of these."""
+    """The extents of an array, where the registers of a fragment count as one dimension."""
     sizes = dimensions(type_)
     inner = inner_element(type_)
     places = distribution(inner) if isinstance(inner, Fragment) else None
@@ -228,7 +228,7 @@ def extents(type_: Data) -> tuple[Nat, ...]:
 
 
 def emulated() -> str:
-    """The same as C++, for the emulator: by family, kind, bytes, k and layout (1 row, 2 column, 0 all)."""
+    """The distributions in C++ for the emulator. Key: family, kind, bytes, k, layout (row 1, column 2)."""
     lines = ["namespace rise_emulation {", "template <int, int, int, int, int> struct Places;"]
     families, kinds = [Family.MMA, Family.VOLTA], list(FragmentKind)
     for key, one in TABLE.items():

@@ -1,8 +1,8 @@
-"""The imperative program: what accT/conT make of a functional one (extended abstract, sections 2.2, 4.1).
+"""The imperative IR, produced by accT/conT from functional programs (extended abstract, sections 2.2, 4.1).
 
-Expressions are read, acceptors are written, commands do something. As translated, expressions and
+Expressions are read, acceptors are written, commands have effects. After translation, expressions and
 acceptors still contain the views of the functional program (`At(i, View("zip", …))`); `codegen.lower.paths`
-turns every one of them into an `Access` to a buffer.
+turns each of them into an `Access` to a buffer.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from rise.source import Origin
 from rise.types import ROW_MAJOR, Argument, Data, Fragment, Layout, Space
 
 N = TypeVar("N")
-# what holds no part of a program
+T = TypeVar("T")
+# fields that contain no part of the program
 LEAVES = frozenset({"origin", "type", "fragment"})
 
 
 class Level(Enum):
-    """Who executes an iteration of a parallel loop."""
+    """The hardware level whose workers execute the iterations of a parallel loop."""
 
     GRID = "global"
     CLUSTER = "cluster"
@@ -36,12 +37,24 @@ class Level(Enum):
     LANE = "lane"
 
 
+class Role(Enum):
+    """How the iterations of a sequential loop relate to each other; passes depend on it."""
+
+    SEQUENCE = "an iteration may use the results of earlier ones"
+    MAP = "iterations are independent"
+    REDUCTION = "iterations add to one accumulator"
+    PIPELINE = "a reduction whose operands are loaded several iterations ahead"
+    PRELOAD = "loads the first elements of a pipeline into registers"
+    VECTOR = "the elements of a vector, which one access can move"
+    ALIGNED_VECTOR = "the elements of a vector declared as aligned, which one access must move"
+
+
 class Scope(Enum):
-    """Who waits at a barrier."""
+    """The threads that a barrier synchronises."""
 
     CLUSTER = "cluster"
     BLOCK = "block"
-    CONSUMERS = "consumers"  # the warpgroups that compute, where others only load
+    CONSUMERS = "consumers"  # the warpgroups that compute, in a warp-specialised kernel
     WARPGROUP = "warpgroup"
     WARP = "warp"
 
@@ -73,7 +86,7 @@ class Natural:
 
 @dataclass(frozen=True)
 class Operator:
-    """A scalar operation, named as the primitive."""
+    """A scalar operation, with the name of the primitive."""
 
     name: str
     operands: tuple[Expression, ...]
@@ -82,7 +95,7 @@ class Operator:
 
 @dataclass(frozen=True)
 class At:
-    """idx(index, array); of a fragment, the element with that number."""
+    """idx(index, array); for a fragment, the element held in register `index`."""
 
     index: Nat
     array: Expression
@@ -91,7 +104,7 @@ class At:
 
 @dataclass(frozen=True)
 class View:
-    """A primitive that rearranges: no code, no memory. `arguments` are its dependent arguments."""
+    """A primitive that only rearranges: no code, no memory. `arguments` are its dependent arguments."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -102,7 +115,7 @@ class View:
 
 @dataclass(frozen=True)
 class MapExpression:
-    """map in read position: the body in place of each element."""
+    """map in read position: the body replaces each element."""
 
     parameter: str
     body: Expression
@@ -112,7 +125,7 @@ class MapExpression:
 
 @dataclass(frozen=True)
 class GenerateExpression:
-    """An array that is a function of the index."""
+    """An array whose elements are a function of the index."""
 
     parameter: str
     body: Expression
@@ -121,7 +134,7 @@ class GenerateExpression:
 
 @dataclass(frozen=True)
 class LetExpression:
-    """The body, where the parameter stands for a scalar that is computed once."""
+    """The body, in which the parameter denotes a scalar that is computed once."""
 
     parameter: str
     value: Expression
@@ -131,7 +144,7 @@ class LetExpression:
 
 @dataclass(frozen=True)
 class ForeignCall:
-    """A call of a C function: one that exists, or of the given text over x1, x2, …"""
+    """A call of a C function: an existing one, or one with the given text over x1, x2, …"""
 
     name: str
     text: str
@@ -141,7 +154,7 @@ class ForeignCall:
 
 @dataclass(frozen=True)
 class Access:
-    """An element of a buffer, or a part of it where indices are fewer than dimensions."""
+    """An element of a buffer, or a subarray if there are fewer indices than dimensions."""
 
     buffer: str
     indices: tuple[Nat, ...]
@@ -150,17 +163,18 @@ class Access:
 
 @dataclass(frozen=True)
 class Tile:
-    """A two-dimensional part of a buffer: its first element, and how far rows (columns) are apart.
+    """A two-dimensional part of a buffer: the offset of its first element and its leading dimension.
 
-    indices: those of an element, in terms of its row and column
-    panel:   how far panels of columns are apart, where it consists of such
-    extents: the names of row and column in `indices`, and how many there are
+    indices: of an element, in terms of its row and column
+    panel:   the distance between panels of columns, if the tile is stored in panels
+    extents: the names of row and column in `indices`, and their extents
     """
 
     buffer: str
     offset: Nat
     leading: Nat
     row_major: bool
+    type: Data
     indices: tuple[Nat, ...] = ()
     extents: tuple[tuple[str, Nat], ...] = ()
     panel: Nat | None = None
@@ -199,9 +213,9 @@ class AcceptAt:
 
 @dataclass(frozen=True)
 class AcceptView:
-    """The acceptor of a view's operand, given the acceptor of its result: `operand` says of which operand.
+    """The acceptor of a view's operand number `operand`, given the acceptor of its result.
 
-    indices: the array of indices of a scatter, which says where the elements go
+    indices: the index array of a scatter, which determines where the elements are written
     """
 
     name: str
@@ -246,7 +260,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class CopyAsync:
-    """An assignment from global into shared memory that goes on until it is waited for."""
+    """An asynchronous assignment from global to shared memory (cp.async), complete when it is waited for."""
 
     target: Acceptor
     value: Expression
@@ -255,19 +269,19 @@ class CopyAsync:
 
 @dataclass(frozen=True)
 class Commit:
-    """The asynchronous copies started since the last commit become a group."""
+    """Makes the asynchronous copies started since the last commit a commit group."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Until at most `pending` groups of the thread's copies are under way."""
+    """Waits until at most `pending` of the thread's commit groups are pending."""
 
     pending: int
 
 
 @dataclass(frozen=True)
 class InitBarriers:
-    """Makes the mbarriers of a ring, whose phases end after so many arrivals: by one thread."""
+    """Initialises the mbarriers of a ring, whose phases complete after `arrivals` arrivals; by one thread."""
 
     barriers: Acceptor
     count: Nat
@@ -276,7 +290,7 @@ class InitBarriers:
 
 @dataclass(frozen=True)
 class Expect:
-    """Arrives at an mbarrier, and says how many bytes bulk copies are to bring."""
+    """Arrive/expect-tx: arrives at an mbarrier and announces the bytes that bulk copies will transfer."""
 
     barrier: Acceptor
     bytes: int
@@ -284,10 +298,10 @@ class Expect:
 
 @dataclass(frozen=True)
 class BulkCopy:
-    """Starts to copy a tile from global into shared memory, whose bytes come to an mbarrier.
+    """Starts a bulk copy of a tile from global to shared memory, which signals its bytes to an mbarrier.
 
-    map, corner: as resolved: of the tensor, and the first element of the box in it, innermost first
-    blocks:      to the same place in so many blocks of the cluster
+    map, corner: once resolved: the tensor map, and the box's first element in it, innermost first
+    blocks:      the number of blocks of the cluster that receive the copy, at the same address
     """
 
     target: Acceptor
@@ -301,7 +315,7 @@ class BulkCopy:
 
 @dataclass(frozen=True)
 class WaitBarrier:
-    """Until the phase of that parity has ended."""
+    """Waits until the phase of that parity is complete."""
 
     barrier: Acceptor
     parity: Nat
@@ -309,21 +323,21 @@ class WaitBarrier:
 
 @dataclass(frozen=True)
 class PrefetchMap:
-    """Brings a tensor map, which is a parameter, close to the copying unit."""
+    """Prefetches a tensor map, which is a parameter, for the copy engine."""
 
     map: str
 
 
 @dataclass(frozen=True)
 class GridDependency:
-    """The next kernel of the stream may start; what the one before has written is there from here on."""
+    """Lets the next kernel of the stream start, and waits for the results of the previous one."""
 
 
 @dataclass(frozen=True)
 class Arrive:
-    """Each warpgroup arrives once: at the mbarriers at one place of so many blocks.
+    """Each warpgroup arrives once, at the mbarriers with the same address in `blocks` blocks.
 
-    release: when the products that it has started are over
+    release: arrives only when the products that the warpgroup started are complete
     """
 
     barrier: Acceptor
@@ -333,7 +347,7 @@ class Arrive:
 
 @dataclass(frozen=True)
 class Elected:
-    """The body, by one thread: of the block, that with a number, or of each warpgroup (see `stores`)."""
+    """One thread executes the body: number `thread` of a block, or one of each warp(group); see `scope`."""
 
     body: Command
     scope: Scope = Scope.BLOCK
@@ -342,10 +356,10 @@ class Elected:
 
 @dataclass(frozen=True)
 class WarpSpecialise:
-    """The last warpgroups of a block only load; `consumers` warpgroups do everything else.
+    """The last warpgroups of a block only load; the first `consumers` warpgroups do everything else.
 
-    setup: is done once in a block, before anything
-    turn:  in `produce` and `consume`, how often they were executed before (see `passes.roles`)
+    setup: executed once per block, before everything else
+    turn:  in `produce` and `consume`, the number of earlier executions (see `passes.roles`)
     """
 
     setup: Command
@@ -353,29 +367,29 @@ class WarpSpecialise:
     consume: Command
     producers: int
     consumers: int
-    turn: str = ""
+    execution: str = ""
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Ring:
-    """A pipeline of bulk copies, by all threads of a block.
+    """A pipeline of bulk copies that all threads of a block execute.
 
-    setup: initialises its mbarriers: once in a block, before the pipeline is executed for the first time
-    turn:  in `body`, how often it was executed before (see `passes.rings`)
+    setup: initialises its mbarriers, once per block, before the first execution of the pipeline
+    turn:  in `body`, the number of earlier executions (see `passes.rings`)
     """
 
     setup: Command
     body: Command
-    turn: str
+    execution: str
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class BulkStore:
-    """Starts to copy a tile from shared into global memory; what lies outside of the array is left out.
+    """Starts a bulk store of a tile from shared to global memory; elements out of bounds are dropped.
 
-    map, corner: as resolved: of the tensor, and the first element of the box in it, innermost first
+    map, corner: once resolved: the tensor map, and the box's first element in it, innermost first
     """
 
     target: Acceptor
@@ -387,36 +401,36 @@ class BulkStore:
 
 @dataclass(frozen=True)
 class BulkCommit:
-    """The bulk stores that the thread started since the last commit become a group."""
+    """Makes the bulk stores that the thread started since the last commit a commit group."""
 
 
 @dataclass(frozen=True)
 class BulkWait:
-    """Until at most `pending` groups of the thread's bulk stores have not read their tiles."""
+    """Waits until all but `pending` of the thread's groups of bulk stores have read their sources."""
 
     pending: int
 
 
 @dataclass(frozen=True)
 class FenceAsync:
-    """What the thread wrote to shared memory is seen by the copying unit and by products."""
+    """A proxy fence: makes the thread's writes to shared memory visible to the copy engine and to wgmma."""
 
 
 @dataclass(frozen=True)
-class GroupFence:
-    """A warpgroup's accumulators, written before, are ready for products."""
+class WgmmaFence:
+    """Orders earlier writes to a warpgroup's accumulators before its wgmmas."""
 
     fragments: tuple[Acceptor, ...] = ()
 
 
 @dataclass(frozen=True)
-class GroupCommit:
-    """The products that a warpgroup started since the last commit become a group."""
+class WgmmaCommit:
+    """Makes the wgmmas that a warpgroup started since the last commit a commit group."""
 
 
 @dataclass(frozen=True)
-class GroupWait:
-    """Until at most `pending` groups of products are under way; then the fragments can be used."""
+class WgmmaWait:
+    """Waits until at most `pending` groups of wgmmas are pending; then the fragments can be used."""
 
     pending: int
     fragments: tuple[Acceptor, ...] = ()
@@ -424,7 +438,7 @@ class GroupWait:
 
 @dataclass(frozen=True)
 class When:
-    """The body if value < bound."""
+    """Executes the body if value < bound."""
 
     value: Nat
     bound: Nat
@@ -433,7 +447,7 @@ class When:
 
 @dataclass(frozen=True)
 class Define:
-    """An index that is computed once: during the body, the name stands for the value."""
+    """Computes an index once: in the body, the name denotes the value."""
 
     name: str
     value: Nat
@@ -442,9 +456,9 @@ class Define:
 
 @dataclass(frozen=True)
 class Counter:
-    """(start + index of the loop) mod modulus, without dividing: it starts again at 0. start < modulus.
+    """(start + loop index) mod modulus, without a division: it wraps around to 0. start < modulus.
 
-    after: the counter that it counts the rounds of, in place of the iterations of the loop
+    after: the counter whose wrap-arounds it counts, instead of the iterations of the loop
     """
 
     name: str
@@ -455,14 +469,19 @@ class Counter:
 
 @dataclass(frozen=True)
 class For:
-    """A sequential loop. `owner`: each thread runs the iterations whose elements it owns."""
+    """A sequential loop.
+
+    owner: each thread executes the iterations whose elements it owns
+    label: the origin of the loop, for readers of the kernel
+    """
 
     index: str
     count: Nat
     body: Command
     unroll: bool = False
     owner: bool = False
-    pattern: str = ""
+    role: Role = Role.SEQUENCE
+    label: str = ""
     counters: tuple[Counter, ...] = ()
 
 
@@ -470,9 +489,9 @@ class For:
 class ParallelFor:
     """Iterations distributed over the workers of a level, in dimension `dimension` (0 is x).
 
-    most: at most so many workers, who do several iterations in turn; 0: one for each
-    turn: what stands for how often the command was executed before, where of its iterations only one is
-          executed, the next one each time (see `roles`)
+    most: the largest number of workers, over which iterations are then distributed cyclically; 0: no limit
+    turn: if not empty, each execution runs only one iteration, and the next execution the next one; the
+          name denotes the number of earlier executions (see `passes.roles`)
     """
 
     level: Level
@@ -482,16 +501,16 @@ class ParallelFor:
     body: Command
     origin: Origin = field(default=None, compare=False, repr=False)
     most: int = 0
-    turn: str = ""
+    execution: str = ""
 
 
 @dataclass(frozen=True)
 class New:
-    """A buffer that lives during the body.
+    """A buffer whose scope is the body.
 
-    layout: how rows lie in shared memory
-    owners: for each dimension the workers among whom it is distributed, or None (see `distribute`)
-    offset: bytes from the start of shared memory (see `place`)
+    layout: the layout of rows in shared memory
+    owners: for each dimension the workers over which it is distributed, or None (see `distribute`)
+    offset: in bytes from the start of shared memory (see `allocate`)
     """
 
     space: Space
@@ -511,7 +530,7 @@ class Barrier:
 
 @dataclass(frozen=True)
 class LoadFragment:
-    """loadFragment of Listing 1: a tile in memory into a fragment."""
+    """loadFragment of Listing 1: loads a tile in memory into a fragment."""
 
     fragment: Fragment
     target: Acceptor
@@ -521,9 +540,9 @@ class LoadFragment:
 
 @dataclass(frozen=True)
 class LoadMatrices:
-    """ldmatrix: `count` 8×8 matrices of 16-bit elements into the registers of a fragment from `target` on.
+    """ldmatrix: loads `count` 8×8 matrices of 16-bit elements into registers of a fragment, from `target`.
 
-    source: of lane 8j + i where row i of matrix j starts
+    source: the start of row i of matrix j, for lane 8j + i
     """
 
     target: Acceptor
@@ -535,9 +554,9 @@ class LoadMatrices:
 
 @dataclass(frozen=True)
 class StoreMatrices:
-    """stmatrix: `count` 8×8 matrices of 16-bit elements from the registers of a fragment from `value` on.
+    """stmatrix: stores `count` 8×8 matrices of 16-bit elements from registers of a fragment, from `value`.
 
-    target: of lane 8j + i where row i of matrix j goes
+    target: the start of row i of matrix j, for lane 8j + i
     """
 
     target: Acceptor
@@ -564,22 +583,32 @@ class FillFragment:
 
 @dataclass(frozen=True)
 class MmaFragment:
-    """target = a * b + c, by all threads of a warp together.
-
-    before: where it is 0, c counts as zeros
-    """
+    """target = a * b + c on fragments in registers, executed by all threads of a warp together."""
 
     target: Acceptor
     a: Expression
     b: Expression
     c: Expression
     origin: Origin = field(default=None, compare=False, repr=False)
-    before: Nat | None = None
+
+
+@dataclass(frozen=True)
+class Wgmma:
+    """target += a * b, started by a warpgroup: b is in shared memory, a is there or in registers.
+
+    clear: if its value is 0, the product replaces the target
+    """
+
+    target: Acceptor
+    a: Expression
+    b: Tile
+    origin: Origin = field(default=None, compare=False, repr=False)
+    clear: Nat | None = None
 
 
 @dataclass(frozen=True)
 class ForFragment:
-    """The body for every element that a thread holds of the fragments accessed with `index`."""
+    """The body, for each element that a thread holds of the fragments that are accessed with `index`."""
 
     fragment: Fragment
     index: str
@@ -607,9 +636,9 @@ Command = (
     | BulkCommit
     | BulkWait
     | FenceAsync
-    | GroupFence
-    | GroupCommit
-    | GroupWait
+    | WgmmaFence
+    | WgmmaCommit
+    | WgmmaWait
     | When
     | Define
     | For
@@ -622,20 +651,21 @@ Command = (
     | StoreFragment
     | FillFragment
     | MmaFragment
+    | Wgmma
     | ForFragment
 )
 
 
-# what has expressions and acceptors as its parts
+# nodes whose fields are expressions and acceptors
 READING = (
     Operator, ForeignCall, Assign, CopyAsync, LoadFragment, LoadMatrices, StoreFragment, FillFragment,
-    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, Arrive, GroupFence, GroupWait, BulkStore,
-    StoreMatrices,
+    MmaFragment, InitBarriers, Expect, BulkCopy, WaitBarrier, Arrive, WgmmaFence, WgmmaWait, BulkStore,
+    StoreMatrices, Wgmma,
 )  # fmt: skip
 
 
 def sequence(*commands: Command) -> Command:
-    """One after the other, flat."""
+    """The commands in order, with nested sequences flattened."""
     flat: list[Command] = []
     for command in commands:
         if isinstance(command, Sequence):
@@ -643,6 +673,13 @@ def sequence(*commands: Command) -> Command:
         elif not isinstance(command, Skip):
             flat.append(command)
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat)) if flat else Skip()
+
+
+def vector_loop(lane: str, size: Nat, body: Command, aligned: bool = False) -> For:
+    """The loop over the elements of a vector."""
+    if aligned:
+        return For(lane, size, body, unroll=True, role=Role.ALIGNED_VECTOR, label="aligned vector")
+    return For(lane, size, body, unroll=True, role=Role.VECTOR, label="vector")
 
 
 def inner(command: Command) -> tuple[Command, ...]:
@@ -661,7 +698,7 @@ def inner(command: Command) -> tuple[Command, ...]:
 
 
 def with_inner(command: Command, new: tuple[Command, ...]) -> Command:
-    """The same command around others."""
+    """The command with other commands inside it."""
     match command:
         case Sequence():
             return sequence(*new)
@@ -695,13 +732,16 @@ def accesses(node: object) -> Iterator[Access | Tile]:
 
 
 def accesses_in(command: Command) -> Iterator[Access | Tile]:
-    """Every access in a command and the commands inside of it."""
+    """Every access in a command and the commands inside it."""
     for part in commands(command):
         yield from accesses(part)
 
 
-def rebuild(node: Command, kind: type[N], change: Callable[[N], N]) -> Command:
-    """The command with every node of a kind changed, however deep it is."""
+def rebuild(node: T, kind: type[N], change: Callable[[N], object]) -> T:
+    """A command or expression with every node of a kind changed, at any depth.
+
+    The replacement must be legal where the node was; this is not checked.
+    """
 
     def go(value: object) -> object:
         if isinstance(value, kind):
@@ -713,12 +753,12 @@ def rebuild(node: Command, kind: type[N], change: Callable[[N], N]) -> Command:
             return replace(value, **parts)
         return value
 
-    return cast(Command, go(node))
+    return cast(T, go(node))
 
 
 @dataclass(frozen=True)
 class MapParameter:
-    """A tensor map that a kernel is given: of the array that is its parameter `buffer`."""
+    """A kernel parameter that is the tensor map of the array parameter `buffer`."""
 
     name: str
     buffer: str
@@ -727,7 +767,7 @@ class MapParameter:
 
 @dataclass(frozen=True)
 class Function:
-    """A kernel before printing: what it is given, what it writes, what it does."""
+    """A kernel before printing: its parameters and its body."""
 
     name: str
     outputs: tuple[Variable, ...]

@@ -1,4 +1,4 @@
-"""A kernel: the imperative program, the text printed from it, and how it is launched."""
+"""A kernel: the imperative program, the text printed from it, and its launch parameters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rise.types import Data
 
 @dataclass(frozen=True)
 class Kernel:
-    """A printed kernel: its text, how it is launched, and what it takes and gives.
+    """A printed kernel: its text, launch parameters, inputs and output.
 
     stages:      the imperative program after each pass, by name
-    sizes:       those that it is given when it is launched, after its other inputs
-    constraints: what has to hold for them
-    lines:       for each line of the text the part of the program that it comes from
+    sizes:       the run-time sizes, which are passed at launch after the other inputs
+    constraints: the conditions that these sizes must satisfy
+    lines:       for each line of the text, the part of the source program that it comes from
     """
 
     name: str

@@ -1,7 +1,6 @@
-"""Launch parameters: derived from the parallel loops of a kernel, never given.
+"""Launch parameters, which are derived from the parallel loops of a kernel and never given.
 
-A block has a size that is known when the kernel is compiled; a grid may be as large as a size that is known
-when it is launched.
+The size of a block is known at compile time; the size of a grid may depend on sizes that are known at launch.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from enum import Enum
 from math import ceil
 
 from codegen.ir import imperative as i
-from rise.errors import TranslationError
+from rise.errors import LaunchError, TranslationError
 from rise.nat import Nat, ceiling_quotient, constant, evaluate, maximum, minimum, nat, quotient
 from rise.source import Origin
 
@@ -22,28 +21,29 @@ GLOBAL_BLOCK = 128
 LARGEST_CLUSTER = 8
 LARGEST_DEPTH = 64
 PRODUCER = 40  # registers of a thread that loads: with 24, indices of tiles are spilled
-# warps that share a loop whose number of iterations is not known
+# warps that share a loop whose number of iterations is not known at compile time
 SOME_WARPS = 4
-REGISTERS = 65536  # of a multiprocessor
+REGISTERS = 65536  # per multiprocessor
 GRIDS = (i.Level.CLUSTER, i.Level.BLOCK, i.Level.GRID)
-# a number, or the size that it is where that is known at launch
+LARGEST_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
+# a number, or a size that is known at launch
 Extent = int | Nat
 
 
 class Sharing(Enum):
-    """How the iterations of a parallel loop are shared out among its workers."""
+    """How the iterations of a parallel loop are distributed over its workers."""
 
-    ONE_EACH = "one for each worker"
-    AT_MOST_ONE = "one for some workers, none for the others"
-    STRIDED = "several for a worker, one after the other"
+    ONE_EACH = "each worker runs one iteration"
+    AT_MOST_ONE = "some workers run one iteration, the others none"
+    STRIDED = "each worker runs several iterations, one after the other"
 
 
 @dataclass(frozen=True)
 class Launch:
-    """Blocks of the grid and threads of a block, by dimension; bytes of dynamic shared memory.
+    """Blocks of the grid and threads of a block, by dimension, and bytes of dynamic shared memory.
 
-    cluster:   blocks of a cluster, which are neighbours in dimension 0
-    producers: the last warpgroups of a block, which only load: they are no workers at any level
+    cluster:   blocks per cluster, which are adjacent in dimension 0
+    producers: the warpgroups at the end of a block that only load; no level counts them as workers
     """
 
     grid: tuple[Extent, Extent, Extent] = (1, 1, 1)
@@ -62,16 +62,16 @@ class Launch:
 
     @property
     def registers(self) -> int:
-        """What each thread can have when the kernel starts, with one block on each multiprocessor."""
+        """Registers available to each thread when the kernel starts, with one block per multiprocessor."""
         return min(248, REGISTERS // self.threads // 8 * 8)
 
     def at(self, sizes: Mapping[str, int]) -> Launch:
-        """The launch at these sizes: a grid of numbers."""
+        """The launch at these sizes, with numbers for the grid."""
         x, y, z = (e if isinstance(e, int) else int(evaluate(e, sizes)) for e in self.grid)
         return replace(self, grid=(x, y, z))
 
     def workers(self, level: i.Level, dimension: int) -> Extent:
-        """How many there are to share the iterations of a loop."""
+        """The number of workers over which the iterations of a loop are distributed."""
         match level:
             case i.Level.CLUSTER:
                 return _extent(quotient(nat(self.grid[dimension]), self.cluster if dimension == 0 else 1))
@@ -91,7 +91,7 @@ class Launch:
                 return self.grid[dimension] * self.block[dimension]
 
     def sharing(self, loop: i.ParallelFor) -> Sharing:
-        """A grid has a worker for every iteration, whatever their number; a block may not."""
+        """A grid always has a worker per iteration; a block may have fewer."""
         workers = nat(self.workers(loop.level, loop.dimension))
         if workers == loop.count:
             return Sharing.ONE_EACH
@@ -106,9 +106,9 @@ class Launch:
 
 
 def register_budget(launch: Launch) -> tuple[int, int]:
-    """Registers of each thread that loads, and of each that computes: the block's are handed over.
+    """Registers per loading thread and per computing thread, redistributed from the block's allocation.
 
-    Both are multiples of 8; together they are at most what the block had when the kernel started.
+    Both are multiples of 8; their total is at most what the block was launched with.
     """
     groups = launch.threads // WARPGROUP
     consumers = groups - launch.producers
@@ -129,7 +129,7 @@ def number(size: Nat, what: str, origin: Origin = None) -> int:
 
 
 def derive(body: i.Command) -> Launch:
-    """As many workers at every level as its largest loop has iterations."""
+    """Each level gets as many workers as its largest loop has iterations."""
     loops = [c for c in i.commands(body) if isinstance(c, i.ParallelFor)]
     block = [_in_block(loops, i.Level.THREAD, d, GLOBAL_BLOCK if d == 0 else 1) for d in range(3)]
     cluster = _cluster(body)
@@ -154,19 +154,17 @@ def derive(body: i.Command) -> Launch:
         (grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), cluster=cluster, producers=producers
     )
     if launch.threads > 1024:
-        raise TranslationError(
-            "R0714", f"a block would have {launch.threads} threads; at most 1024 are possible"
-        )
+        raise TranslationError("R0714", f"a block would have {launch.threads} threads; the limit is 1024")
     if launch.block[2] > LARGEST_DEPTH:
         raise TranslationError(
             "R0714",
-            f"a block would have {launch.block[2]} threads in z; at most {LARGEST_DEPTH} are possible",
+            f"a block would have {launch.block[2]} threads in z; the limit is {LARGEST_DEPTH}",
         )
     return launch
 
 
 def _cluster(body: i.Command) -> int:
-    """How many blocks are in a cluster: those of the maps over blocks inside of maps over clusters."""
+    """The cluster size: the extent of the maps over blocks inside maps over clusters."""
     clusters = [c for c in i.commands(body) if isinstance(c, i.ParallelFor) and c.level is i.Level.CLUSTER]
     blocks = [c for c in i.commands(body) if isinstance(c, i.ParallelFor) and c.level is i.Level.BLOCK]
     inside = [b for c in clusters for b in i.commands(c) if isinstance(b, i.ParallelFor) and b in blocks]
@@ -177,9 +175,9 @@ def _cluster(body: i.Command) -> int:
     if len(sizes) != 1 or len(inside) != len(blocks) or not flat or max(sizes) > LARGEST_CLUSTER:
         raise TranslationError(
             "R0733",
-            "the blocks of this program are in no clusters of one size",
+            "not all blocks of this program are in clusters of the same size",
             clusters[0].origin,
-            f"put all of mapBlock(0) into mapCluster(0), up to {LARGEST_CLUSTER} blocks each",
+            f"put every mapBlock(0) into a mapCluster(0), with at most {LARGEST_CLUSTER} blocks each",
         )
     return max(sizes)
 
@@ -190,7 +188,7 @@ def _counts(loops: Iterable[i.ParallelFor], level: i.Level, dimension: int) -> l
 
 
 def _in_block(loops: Sequence[i.ParallelFor], level: i.Level, dimension: int, some: int) -> int:
-    """The workers of a block; `some` share a loop whose number of iterations is not known."""
+    """The workers of a block; `some` of them share a loop with an unknown number of iterations."""
     counts = _counts(loops, level, dimension)
     return max((some if count.value is None else count.value for count in counts), default=1) or 1
 
@@ -204,3 +202,10 @@ def _largest(loops: Sequence[i.ParallelFor], level: i.Level, dimension: int) -> 
 
 def _extent(size: Nat) -> Extent:
     return size if size.value is None else size.value
+
+
+def check_grid(name: str, launch: Launch, at: str = "") -> None:
+    """Raises LaunchError R0841 if a grid would be too large; skips extents that are not known yet."""
+    for axis, found, most in zip("xyz", launch.grid, LARGEST_GRID, strict=True):
+        if isinstance(found, int) and found > most:
+            raise LaunchError("R0841", f"`{name}` needs {found} blocks in {axis}{at}; the limit is {most}")

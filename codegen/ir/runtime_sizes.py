@@ -1,4 +1,4 @@
-"""Sizes that are known when a kernel is launched, and not before: which there are, and what they must be."""
+"""Sizes that are known only when a kernel is launched: which there are, and their constraints."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from rise.nat import Atom, Facts, Nat, NatVariable, constant, variable
 from rise.types import I32, Array, Data, Index, Scalar, is_data
 
 LARGEST_INT = 2**31 - 1
-# a loop goes on by as much as a block or a grid has workers, once beyond its end
+# a loop index advances by the number of workers of a block or grid, once beyond its end
 LARGEST_COUNT = LARGEST_INT - 2**16
 
 
 def sizes_of(term: Expr) -> frozenset[str]:
-    """The variables among the sizes of a term that it does not bind itself."""
+    """The free variables among the sizes of a term."""
     bound = {part.name for part in subterms(term) if isinstance(part, DependentLambda)}
     return frozenset(name for size, _ in _sizes(term) for name in size.variables) - bound
 
 
 def _sizes(term: Expr) -> Iterator[tuple[Nat, Expr]]:
-    """Those that its primitives are given, and those of its inputs."""
+    """The sizes that its primitives are given, and those of its inputs."""
     for part in subterms(term):
         if isinstance(part, Primitive):
             yield from ((argument, part) for argument in part.arguments if isinstance(argument, Nat))
         elif isinstance(part, Lambda) and is_data(part.parameter.type):
-            for _, type_ in members("", part.parameter.type):  # type: ignore[arg-type]  # it is data
+            for _, type_ in members("", part.parameter.type):
                 yield from ((size, part) for size in dimensions(type_))
 
 
@@ -43,7 +43,7 @@ def open_program(term: Expr) -> OpenProgram:
 
 
 def named_for_c(program: OpenProgram) -> OpenProgram:
-    """The same with numbers that have names which C++ allows."""
+    """The same program, with names for its sizes that are legal in C++."""
     taken = {part.name for part in subterms(program.program) if isinstance(part, DependentLambda)} | RESERVED
     renamed: dict[str, str] = {}
     for size in program.sizes:
@@ -54,7 +54,7 @@ def named_for_c(program: OpenProgram) -> OpenProgram:
 
 
 def in_units(program: OpenProgram, constraints: Sequence[Constraint]) -> OpenProgram:
-    """The same with every size written as a multiple of all that divides it."""
+    """The same program, with every size written as a multiple of all its divisors."""
     solution: dict[Atom, Nat] = {}
     sizes: list[RuntimeSize] = []
     taken = {size.number for size in program.sizes} | sizes_of(program.program)
@@ -79,11 +79,11 @@ def unused(name: str, taken: Collection[str]) -> str:
     return found
 
 
-# --- what has to hold ---------------------------------------------------------------------------------
+# --- constraints --------------------------------------------------------------------------------------
 
 
 def constraints_of(program: OpenProgram) -> list[Constraint]:
-    """What a program asks of its sizes, in their terms: what the definition does, and each size in it."""
+    """What a program requires of its sizes: the definition's constraints, and those of each size in it."""
     if not program.sizes:
         return []
     back: dict[Atom, Nat] = {NatVariable(s.number): s.quotient for s in program.sizes}
@@ -114,7 +114,7 @@ def _variables(constraint: Constraint) -> frozenset[str]:
 
 
 def facts_of(sizes: Sequence[RuntimeSize], constraints: Sequence[Constraint]) -> Facts:
-    """What the constraints say, and nothing more, in terms of the numbers."""
+    """What the constraints imply, in terms of the sizes that the kernel takes."""
     numbers: dict[Atom, Nat] = {NatVariable(s.name): s.size for s in sizes}
     divisible: set[tuple[Nat, Nat]] = set()
     for constraint in constraints:
@@ -129,7 +129,7 @@ def facts_of(sizes: Sequence[RuntimeSize], constraints: Sequence[Constraint]) ->
 
 
 def index_type(function: i.Function) -> Scalar:
-    """i32, or i64 where an array has more elements than that counts, or a size is a fraction of a product."""
+    """i32; i64 if that cannot count an array's elements, or if a size is a fraction of a product."""
     fractions = False
 
     def see(size: Nat) -> Nat:
@@ -151,15 +151,15 @@ def _types(function: i.Function) -> Iterator[Data]:
 
 
 def totals(function: i.Function) -> Iterator[tuple[str, Nat]]:
-    """How many elements the arrays in global memory have."""
+    """The numbers of elements of the arrays in global memory."""
     for buffer in (*function.outputs, *function.inputs):
         if isinstance(buffer.type, Array):
             yield buffer.name, prod(dimensions(buffer.type), start=constant(1))
 
 
 def counts(function: i.Function, indices: Scalar) -> Iterator[tuple[str, Nat]]:
-    """The numbers of elements and of iterations that a kernel's indices have to count, and of the values of
-    indices in memory, which are of 32 bits."""
+    """The counts that a kernel's indices must be able to represent (elements and iterations), and the values
+    of indices stored in memory, which have 32 bits."""
     for type_ in _types(function):
         element = inner_element(type_)
         if isinstance(element, Index):

@@ -1,9 +1,10 @@
-"""Scalars that have to be stored before a command can run: indices that are data, values used twice.
+"""Scalar temporaries: variables that must be computed before a command, for data-dependent indices and
+values that are used twice.
 
-A size of the imperative program is a sum of products of loop indices. What it cannot say (an index read
-from memory, a clamped one) is stored in a scalar variable first, whose name then is an index as any
-other: a variable with a known range. What is stored is computed under the conditions under which it is
-used, so nothing is read that the program does not read.
+A size of the imperative program is a sum of products of loop indices. Anything else, such as an index read
+from memory or a clamped one, is first stored in a scalar variable, which then serves as an index with a known
+range. A temporary is computed under the conditions under which it is used, so the kernel reads nothing that
+the program does not read.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ PARTIAL = frozenset({"div", "mod", "pow"})
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A scalar variable and what it is set to."""
+class Definition:
+    """A scalar variable and its value."""
 
     name: str
     value: i.Expression
@@ -35,37 +36,37 @@ class Stored:
 
 @dataclass
 class ScalarTemporaries:
-    """The scalars that one command needs. `taken` are the names of the kernel.
+    """The scalar temporaries of one command. `taken` are the names in use in the kernel.
 
-    guards: the conditions under which what is read now is used, outermost first
-    written: value < bound, for all of which the command writes
-    ranges: the bounds of the indices among the scalars
+    guards: the conditions under which the current expression is evaluated, outermost first
+    write_guards: pairs (value, bound): the command writes only where value < bound for all of them
+    ranges: the ranges of the scalars that are indices
     """
 
     taken: set[str] = field(default_factory=set)
     guards: tuple[i.Expression, ...] = ()
-    written: list[tuple[Nat, Nat]] = field(default_factory=list)
+    write_guards: list[tuple[Nat, Nat]] = field(default_factory=list)
     ranges: dict[str, tuple[Nat, Nat]] = field(default_factory=dict)
-    pending: list[Stored] = field(default_factory=list)
-    known: dict[tuple[i.Expression, tuple[i.Expression, ...]], i.Access] = field(default_factory=dict)
+    definitions: list[Definition] = field(default_factory=list)
+    cache: dict[tuple[i.Expression, tuple[i.Expression, ...]], i.Access] = field(default_factory=dict)
 
     def scalar(self, stem: str, value: i.Expression) -> i.Access:
-        """The variable that holds a value; the same one for the same value under the same conditions."""
+        """The variable that holds a value; shared by equal values under equal conditions."""
         guards = () if is_total(value) else self.guards
         key = (value, guards)
-        if key not in self.known:
-            type_: Data = value.type  # type: ignore[union-attr]  # no tile is a scalar
+        if key not in self.cache:
+            type_: Data = value.type
             guarded = value
             for number in reversed(range(len(guards))):
                 condition = self._condition(number)
                 guarded = i.Operator("select", (condition, guarded, i.Number(0, type_)), type_)
             name = self.fresh(stem)
-            self.pending.append(Stored(name, guarded, type_))
-            self.known[key] = i.Access(name, (), type_)
-        return self.known[key]
+            self.definitions.append(Definition(name, guarded, type_))
+            self.cache[key] = i.Access(name, (), type_)
+        return self.cache[key]
 
     def _condition(self, number: int) -> i.Expression:
-        """A guard, by name if it is more than a comparison of indices."""
+        """A guard, by name unless it is a comparison of indices."""
         guard, outer = self.guards[number], self.guards
         if next(i.accesses(guard), None) is None or isinstance(guard, i.Access):
             return guard
@@ -83,38 +84,38 @@ class ScalarTemporaries:
         return name
 
     def index(self, value: i.Expression, size: Nat | None = None) -> Nat:
-        """An expression as an index, below its type's size: that it is, is the program's promise."""
+        """An expression as an index below the size in its type: the program guarantees the bound."""
         match value:
             case i.Natural(known, _):
                 return known
             case i.Number(int() as known, _):
                 return nat(known)
-        type_ = value.type  # type: ignore[union-attr]
+        type_ = value.type
         bound = size if size is not None else type_.size if isinstance(type_, Index) else None
         if bound is None:
-            raise TranslationError("R0799", f"internal: `{type_}` is no index")
+            raise TranslationError("R0799", f"internal: `{type_}` is not an index")
         name = self.scalar("index", value).buffer
         self.ranges[name] = (nat(0), bound)
         return variable(name)
 
     def facts(self, facts: Facts) -> Facts:
-        """With what is known of the indices."""
+        """The facts, extended by the ranges of the indices."""
         return Facts({**facts.ranges, **self.ranges}, facts.divisible) if self.ranges else facts
 
-    def only(self, value: Nat, bound: Nat) -> None:
-        """The command writes only where value < bound."""
-        if (value, bound) not in self.written:
-            self.written.append((value, bound))
+    def restrict(self, value: Nat, bound: Nat) -> None:
+        """Restricts the command's writes to value < bound."""
+        if (value, bound) not in self.write_guards:
+            self.write_guards.append((value, bound))
 
-    def implied(self, value: Nat, bound: Nat) -> bool:
-        """Whether the command does nothing but where value < bound, so that scalars are there as well."""
-        return (value, bound) in self.written and value.variables.isdisjoint(self.ranges)
+    def write_implies(self, value: Nat, bound: Nat) -> bool:
+        """Whether the command has effects only where value < bound, so that scalars may assume it, too."""
+        return (value, bound) in self.write_guards and value.variables.isdisjoint(self.ranges)
 
-    def partly_written(self, names: set[str]) -> bool:
-        """Whether it depends on one of these indices if something is written."""
-        return any(not value.variables.isdisjoint(names) for value, _ in self.written)
+    def write_depends_on(self, names: set[str]) -> bool:
+        """Whether a condition of the write depends on one of these indices."""
+        return any(not value.variables.isdisjoint(names) for value, _ in self.write_guards)
 
-    def mentions(self, names: set[str]) -> bool:
+    def depends_on(self, names: set[str]) -> bool:
         """Whether a scalar is computed from one of these indices."""
         found: set[str] = set()
 
@@ -122,27 +123,27 @@ class ScalarTemporaries:
             found.update(value.variables)
             return value
 
-        for stored in self.pending:
-            i.rebuild(stored.value, Nat, see)  # type: ignore[arg-type]  # it rebuilds expressions as well
+        for definition in self.definitions:
+            i.rebuild(definition.value, Nat, see)
         return not found.isdisjoint(names)
 
     @contextmanager
     def under(self, condition: i.Expression) -> Iterator[None]:
-        """While what is read is used under a condition only."""
+        """Within this context, expressions are evaluated only under the condition."""
         outer, self.guards = self.guards, (*self.guards, condition)
         yield
         self.guards = outer
 
-    def before(self, make: Callable[[], i.Command]) -> i.Command:
-        """A command, inside of the variables that making it asked for."""
+    def enclose(self, make: Callable[[], i.Command]) -> i.Command:
+        """The command, inside the declarations of the temporaries that its construction required."""
         command = make()
-        data = [guard for guard in self.written if not guard[0].variables.isdisjoint(self.ranges)]
+        data = [guard for guard in self.write_guards if not guard[0].variables.isdisjoint(self.ranges)]
         command = _when(data, command)
-        for stored in reversed(self.pending):
-            assigned = i.Assign(i.Access(stored.name, (), stored.type), stored.value)
-            command = i.New(Space.LOCAL, stored.name, stored.type, i.sequence(assigned, command))
-        command = _when([guard for guard in self.written if guard not in data], command)
-        for part in (self.pending, self.known, self.ranges, self.written):
+        for definition in reversed(self.definitions):
+            assigned = i.Assign(i.Access(definition.name, (), definition.type), definition.value)
+            command = i.New(Space.LOCAL, definition.name, definition.type, i.sequence(assigned, command))
+        command = _when([guard for guard in self.write_guards if guard not in data], command)
+        for part in (self.definitions, self.cache, self.ranges, self.write_guards):
             part.clear()
         return command
 
@@ -154,7 +155,7 @@ def _when(guards: list[tuple[Nat, Nat]], command: i.Command) -> i.Command:
 
 
 def is_total(value: i.Expression) -> bool:
-    """Whether a value is always defined, so that it does no harm to compute it where it is not used."""
+    """Whether a value is defined for all operands, so that it may be computed speculatively."""
     match value:
         case i.Natural() | i.Number():
             return True
@@ -176,7 +177,7 @@ def negated(condition: i.Expression) -> i.Expression:
 
 
 def assuming_less(facts: Facts, value: Nat, bound: Nat) -> Facts:
-    """With the upper bound that value < bound gives to the index in value, where it is tighter."""
+    """Tightens the upper bound of the index in `value`, given value < bound."""
     name, more = _index(value)
     if name not in facts.ranges:
         return facts
@@ -185,7 +186,7 @@ def assuming_less(facts: Facts, value: Nat, bound: Nat) -> Facts:
 
 
 def assuming_not_less(facts: Facts, value: Nat, bound: Nat) -> Facts:
-    """With the lower bound that value >= bound gives to the index in value, where it is tighter."""
+    """Tightens the lower bound of the index in `value`, given value >= bound."""
     name, more = _index(value)
     if name not in facts.ranges:
         return facts
@@ -194,7 +195,7 @@ def assuming_not_less(facts: Facts, value: Nat, bound: Nat) -> Facts:
 
 
 def _index(value: Nat) -> tuple[str, Nat]:
-    """(x, c) of x + c."""
+    """(x, c), if the value is x + c."""
     for monomial, coefficient in value.terms:
         match monomial, coefficient:
             case ((NatVariable(name), 1),), 1:
@@ -205,7 +206,7 @@ def _index(value: Nat) -> tuple[str, Nat]:
 
 
 def or_zero(value: i.Expression) -> tuple[tuple[i.Expression, ...], i.Expression]:
-    """The conditions under which a value is not zero, and what it is then."""
+    """The conditions under which a value is not zero, and its value then."""
     match value:
         case i.Operator("select", (condition, first, i.Number(other))) if other == 0:
             conditions, inner = or_zero(first)
@@ -215,8 +216,8 @@ def or_zero(value: i.Expression) -> tuple[tuple[i.Expression, ...], i.Expression
 
 
 def whole_blocks(value: Nat, bound: Nat, facts: Facts) -> Nat:
-    """What of the value decides value < bound: of a multiple of g, below which there are whole blocks of g,
-    only the number of the block. So the lanes of a vector have one condition."""
+    """The part of the value that decides value < bound: if the bound is a multiple of g, the value rounded
+    down to a multiple of g. All lanes of a vector then have the same condition."""
     for size in sorted({_common(c, bound) for _, c in value.terms}, reverse=True):
         blocks = Nat.build({monomial: c for monomial, c in value.terms if size == _common(c, constant(size))})
         rest = value - blocks
@@ -230,7 +231,7 @@ def _common(coefficient: object, bound: Nat) -> int:
 
 
 def decided(value: Nat, bound: Nat, facts: Facts) -> bool | None:
-    """Whether value < bound, where that is certain."""
+    """Whether value < bound, if that is certain; otherwise None."""
     if less_than(value, bound, facts):
         return True
     return False if at_least(value, bound, facts) else None

@@ -1,4 +1,4 @@
-"""Prints imperative programs, in the style of the paper's Figure 1: to be read, not to be compiled."""
+"""Prints imperative programs for readers, in the style of the paper's Figure 1, not for compilers."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def _lines(command: i.Command) -> Iterator[str]:
         case i.For(index, count, body, unroll):
             for counter in command.counters:
                 start, modulus = show_nat(counter.start), show_nat(counter.modulus)
-                counted = f"rounds of {counter.after}" if counter.after else index
+                counted = f"wraps of {counter.after}" if counter.after else index
                 yield f"counter({counter.name} = ({start} + {counted}) mod {modulus})"
             yield from _block(f"for({index} < {show_nat(count)}{', unroll' if unroll else ''})", body)
         case i.ParallelFor(level, dimension, index, count, body):
-            one = ", one in turn" if command.turn else ""
+            one = ", ping-pong" if command.execution else ""
             head = f"parFor({level.value} {dimension}, {index} < {show_nat(count)}{one})"
             yield from _block(head, body)
         case i.New(space, name, type_, body):
@@ -89,7 +89,7 @@ def _lines(command: i.Command) -> Iterator[str]:
 
 
 def cut(text: str, width: int = 160) -> str:
-    """A line that is read: before paths are resolved an expression can be pages long."""
+    """The line, truncated: before paths are resolved, an expression can be pages long."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -129,12 +129,12 @@ def _statement(command: i.Command) -> str:
             return "fenceAsync"
         case i.WaitBarrier(barrier, parity):
             return f"waitBarrier({show_acceptor(barrier)}, {show_nat(parity)})"
-        case i.GroupFence(fragments):
-            return f"groupFence({', '.join(map(show_acceptor, fragments))})"
-        case i.GroupCommit():
-            return "groupCommit"
-        case i.GroupWait(pending, fragments):
-            return f"groupWait({', '.join([str(pending), *map(show_acceptor, fragments)])})"
+        case i.WgmmaFence(fragments):
+            return f"wgmmaFence({', '.join(map(show_acceptor, fragments))})"
+        case i.WgmmaCommit():
+            return "wgmmaCommit"
+        case i.WgmmaWait(pending, fragments):
+            return f"wgmmaWait({', '.join([str(pending), *map(show_acceptor, fragments)])})"
         case i.LoadMatrices(target, source, count, transposed):
             how = f"loadMatrices{'Transposed' if transposed else ''}<{count}>"
             return f"{how}({show_acceptor(target)}, {show_expression(source)})"
@@ -148,6 +148,8 @@ def _statement(command: i.Command) -> str:
         case i.MmaFragment(target, a, b, c):
             operands = ", ".join(show_expression(e) for e in (a, b, c))
             return f"mmaFragment({show_acceptor(target)}, {operands})"
+        case i.Wgmma(target, a, b):
+            return f"wgmma({show_acceptor(target)}, {show_expression(a)}, {show_expression(b)})"
         case _:
             return f"{type(command).__name__}(…)"
 

@@ -1,4 +1,4 @@
-"""Sizes and indices as C expressions: operators in the order in which C applies them, and their text."""
+"""Sizes and indices as C expressions: trees with C's operator precedence, and their text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rise.nat import Atom, Coefficient, Monomial, Nat, NatVariable, Operation
 
 @dataclass(frozen=True)
 class Name:
-    """A variable, or a register: `threadIdx.x`. `cast` is the type that it is converted to first."""
+    """A variable, or a register such as `threadIdx.x`. `cast` is the type to which it is first converted."""
 
     name: str
     cast: str = ""
@@ -39,7 +39,7 @@ class Negative:
 
 @dataclass(frozen=True)
 class Grouped:
-    """In parentheses."""
+    """A parenthesised expression."""
 
     inner: Tree
 
@@ -48,7 +48,7 @@ Tree = Name | Literal | Binary | Negative | Grouped
 
 
 def nat_text(value: Nat) -> str:
-    """A size as a C expression: what is subtracted last, of the others the largest steps first."""
+    """A size as a C expression: terms with the largest strides first, subtracted ones last."""
     return spelled(tree(value))
 
 
@@ -70,7 +70,7 @@ def spelled(expression: Tree) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def tree(value: Nat) -> Tree:
-    if not value.is_whole:  # its fractions are whole together, not each by itself
+    if not value.is_whole:  # only the sum of its fractions is whole
         above, below = value.fraction
         return Binary("/", _grouped(above), _grouped(below))
     total: Tree | None = None
@@ -117,7 +117,7 @@ def _atom(base_: Atom) -> Tree:
         case Operation("remainder", left, right):
             return Binary("%", _grouped(left), _grouped(right))
         case Operation("min" | "max" as name, left, right):
-            if left.value is not None:  # what is bounded stands in front of the bound
+            if left.value is not None:  # the bounded value precedes the bound
                 left, right = right, left
             return Binary(name, tree(left), tree(right))
         case _:

@@ -1,12 +1,12 @@
-"""Tensor maps: how bulk copies see a global array, and how a box of it lies in shared memory.
+"""Tensor maps: how bulk copies address a global array, and the layout of a box of it in shared memory.
 
-A `TensorMap` is the description; it is legal or cannot be made. `encode` makes the object that a GPU
-takes, with the driver's cuTensorMapEncodeTiled; `TensorBuffer` is an array under a map as an argument
-of `codegen.emulation.emulator.emulate`. Dimensions are innermost first, as in the driver.
+A `TensorMap` is a description that is always legal. `encode` makes the object that a GPU takes, with the
+driver's cuTensorMapEncodeTiled; `TensorBuffer` is an array with its map as an argument of
+`codegen.emulation.emulator.emulate`. Dimensions are innermost first, as in the driver.
 
-    R0880  a dimension of the tensor, or a stride, that maps do not have
-    R0881  a box that maps do not have
-    R0882  an array that does not lie as its map says
+    R0880  a dimension or a stride of the tensor that maps do not support
+    R0881  a box that maps do not support
+    R0882  an array whose layout differs from its map
     R0883  the driver refuses a map
 """
 
@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from rise.errors import LaunchError
 
 MOST_DIMENSIONS = 5
-SWIZZLES = (0, 32, 64, 128)  # bytes of a row whose 16-byte chunks change places; 0: none do
+SWIZZLES = (0, 32, 64, 128)  # the width in bytes within which 16-byte chunks are permuted; 0: none
 ENCODED_BYTES = 128
-ALIGNMENT = 64  # of an encoded map
+ALIGNMENT = 64  # bytes, of an encoded map
 
-# element types: the number of the driver (CUtensorMapDataType), and bytes
+# element types: the driver's number (CUtensorMapDataType), and bytes
 ELEMENTS = {
     "uint8": (0, 1),
     "uint16": (1, 2),
@@ -38,7 +38,7 @@ ELEMENTS = {
     "float32": (7, 4),
     "bfloat16": (9, 2),
 }
-# types that are moved as numbers of their size: int8 and the 8-bit floating-point ones
+# types that are moved as integers of their size: int8 and the 8-bit floating-point types
 MOVED_AS = {"int8": "uint8", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 SWIZZLE_NUMBERS = {0: 0, 32: 1, 64: 2, 128: 3}
 INTERLEAVE_NONE, FILL_ZERO, PROMOTE_L2_128 = 0, 0, 2
@@ -49,10 +49,10 @@ class TensorMap:
     """A tensor in global memory, and the box of it that one copy moves.
 
     element: the name of a NumPy type
-    sizes:   of the tensor, innermost dimension first; what lies outside is read as zero
+    sizes:   of the tensor, innermost dimension first; elements outside are read as zero
     strides: of the dimensions after the first, in bytes
     box:     elements in each dimension
-    swizzle: bytes within which chunks of 16 change places by the row; then a box's row has as many
+    swizzle: the width in bytes within which 16-byte chunks are permuted by row; it is a box's row length
 
     Raises LaunchError R0880, R0881.
     """
@@ -73,12 +73,12 @@ class TensorMap:
 
     @property
     def box_bytes(self) -> int:
-        """What a load brings to its mbarrier, whether or not the box is inside of the tensor."""
+        """The bytes that a load signals to its mbarrier, even if the box is partly outside the tensor."""
         return prod(self.box) * self.element_bytes
 
     @property
     def extent_bytes(self) -> int:
-        """From the first byte of the tensor to after its last."""
+        """The distance from the first byte of the tensor to the end of its last element."""
         steps = (self.element_bytes, *self.strides)
         return (
             sum((size - 1) * step for size, step in zip(self.sizes, steps, strict=True)) + self.element_bytes
@@ -86,9 +86,9 @@ class TensorMap:
 
 
 def check_tensor(described: TensorMap) -> None:
-    """Rank, sizes and strides."""
+    """Checks rank, sizes and strides."""
     if described.element not in ELEMENTS and described.element not in MOVED_AS:
-        raise LaunchError("R0880", f"a tensor map has no elements of type {described.element}")
+        raise LaunchError("R0880", f"a tensor map cannot have elements of type {described.element}")
     rank = len(described.sizes)
     if not 1 <= rank <= MOST_DIMENSIONS:
         raise LaunchError("R0880", f"a tensor map has 1 to {MOST_DIMENSIONS} dimensions, not {rank}")
@@ -106,12 +106,12 @@ def check_tensor(described: TensorMap) -> None:
             raise LaunchError(
                 "R0880",
                 f"a stride of a tensor map is a multiple of 16 bytes below 2⁴⁰, not {stride}",
-                hint="rows of 16-bit elements have to be a multiple of 8 long, or padded to one",
+                hint="make rows of 16-bit elements a multiple of 8 long, or pad them",
             )
 
 
 def check_box(described: TensorMap) -> None:
-    """The box and its swizzle."""
+    """Checks the box and its swizzle."""
     if described.swizzle not in SWIZZLES:
         raise LaunchError("R0881", f"a swizzle is one of {SWIZZLES} bytes, not {described.swizzle}")
     for size in described.box:
@@ -119,7 +119,7 @@ def check_box(described: TensorMap) -> None:
             raise LaunchError("R0881", f"a box has 1 to 256 elements in a dimension, not {size}")
     row = described.box[0] * described.element_bytes
     if row % 16:
-        raise LaunchError("R0881", f"a box's row has a multiple of 16 bytes, not {row}")
+        raise LaunchError("R0881", f"a row of a box has a multiple of 16 bytes, not {row}")
     if described.swizzle and row > described.swizzle:
         raise LaunchError(
             "R0881", f"a box's row of {row} bytes is longer than its swizzle, {described.swizzle}"
@@ -128,16 +128,16 @@ def check_box(described: TensorMap) -> None:
         raise LaunchError(
             "R0881",
             f"a box's row of {row} bytes is shorter than its swizzle, {described.swizzle}",
-            hint="how such rows lie in shared memory is not documented; use a smaller swizzle",
+            hint="the layout of such rows in shared memory is not documented; use a smaller swizzle",
         )
 
 
 def map_of(
     shape: tuple[int, ...], element: str, box: tuple[int, ...], swizzle: int = 0, row_bytes: int | None = None
 ) -> TensorMap:
-    """The map of a row-major array. `shape` and `box` are outermost first, as NumPy has them.
+    """The map of a row-major array. `shape` and `box` are outermost first, as in NumPy.
 
-    row_bytes: from one row to the next, if rows are padded
+    row_bytes: the leading dimension in bytes, if rows are padded
     """
     size = ELEMENTS.get(MOVED_AS.get(element, element), (0, 1))[1]
     strides = [row_bytes or shape[-1] * size]
@@ -169,7 +169,7 @@ def encode(described: TensorMap, address: int, encode_tiled: Encode) -> ctypes.A
 
 
 def encoding_arguments(described: TensorMap, address: int) -> tuple[Any, ...]:
-    """What cuTensorMapEncodeTiled takes after the place for its result."""
+    """The arguments of cuTensorMapEncodeTiled after the pointer to its result."""
     rank = len(described.sizes)
     number, _ = ELEMENTS[MOVED_AS.get(described.element, described.element)]
     return (
@@ -188,7 +188,7 @@ def encoding_arguments(described: TensorMap, address: int) -> tuple[Any, ...]:
 
 
 def aligned_bytes(count: int, alignment: int) -> ctypes.Array[ctypes.c_char]:
-    """Memory at a multiple of the alignment."""
+    """Memory whose address is a multiple of the alignment."""
     storage = ctypes.create_string_buffer(count + alignment)
     offset = -ctypes.addressof(storage) % alignment
     return (ctypes.c_char * count).from_buffer(storage, offset)
@@ -199,9 +199,9 @@ def aligned_bytes(count: int, alignment: int) -> ctypes.Array[ctypes.c_char]:
 
 @dataclass(frozen=True)
 class TensorBuffer:
-    """An array under a map, as an argument of the emulator. Stores write it in place.
+    """An array with its map, as an argument of the emulator. Stores write it in place.
 
-    name:        what messages call it
+    name:        its name in messages
     initialised: False if the kernel has to write an element before it reads it
     """
 

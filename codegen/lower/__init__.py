@@ -1,1 +1,1 @@
-"""From functional to imperative: accT and conT for each primitive, views resolved to accesses."""
+"""Lowering from functional to imperative programs: accT and conT of each primitive, and views to accesses."""

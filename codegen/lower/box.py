@@ -1,8 +1,8 @@
-"""Bulk copies and stores: the proof, from the index path, that a tile is a box of an array in global memory.
+"""Bulk copies and stores: proves from the index path that a tile is a box of an array in global memory.
 
-A box has extents in some of the array's dimensions, and one element in the others; its rows lie along the
-innermost one. The copying unit gets the array and the box as a tensor map. What of a box is outside of the
-array, the unit makes zero: so a box of an array with zeros behind the ends of its dimensions is one of it.
+A box extends in some of the array's dimensions and has extent 1 in the others; its rows are contiguous in the
+innermost dimension. The copy engine gets the array and the box as a tensor map. It fills elements outside the
+array with zeros, so a box of an array that is zero-padded at the ends of its dimensions qualifies, too.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from codegen.lower.views import Path
 from rise.errors import LaunchError, TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable, constant, divides, quotient, simplify, variable
 from rise.source import Origin
-from rise.types import Fragment, Scalar, shape
+from rise.types import Array, Data, Fragment, Scalar, shape
 
 
 def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Command:
-    """The copy, its map and the corner of its box; of a tile in panels, a copy for each of them."""
-    sizes, _ = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
-    pattern = "bulkCopy" if isinstance(command, i.BulkCopy) else "bulkStore"
+    """The copy with its map and the corner of its box; a tile in panels needs a copy per panel."""
+    sizes, _ = shape(command.value.type)
+    label = "bulkCopy" if isinstance(command, i.BulkCopy) else "bulkStore"
     for outer in range(len(sizes)):
-        panels = [r.named.fresh("panel") for _ in range(outer)]
+        panels = [r.scalars.fresh("panel") for _ in range(outer)]
         try:
-            body = r.named.before(lambda panels=panels: _box(r, command, panels, facts))  # type: ignore[misc]  # by value
+            body = r.scalars.enclose(lambda panels=panels: _box(r, command, panels, facts))  # type: ignore[misc]  # by value
         except TranslationError:
             if outer == len(sizes) - 1 or len(sizes) == 2:
                 raise
             continue
         for panel, size in zip(reversed(panels), reversed(sizes[:outer]), strict=True):
-            body = i.For(panel, size, body, unroll=True, pattern=pattern)
+            body = i.For(panel, size, body, unroll=True, label=label)
         return body
     raise _refused("it has no dimensions", command.origin)
 
@@ -44,8 +44,8 @@ def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Co
 def _box(
     r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], facts: Facts
 ) -> i.BulkCopy | i.BulkStore:
-    """The copy of one box: what is left of the tile when the indices of its panels are given."""
-    sizes, element = shape(command.value.type)  # type: ignore[union-attr]  # arrays have types
+    """The copy of one box: the part of the tile at the given indices of its panels."""
+    sizes, element = shape(command.value.type)
     names = [f"box_{d}" for d in range(len(sizes) - len(panels))]
     inside = facts
     for name, size in zip([*panels, *names], sizes, strict=True):
@@ -54,10 +54,10 @@ def _box(
     value = _without_zeros(r, r.read(command.value, path, inside), inside, command.origin)
     target = _clipped(r, r.write(command.target, path, inside), inside, command.origin)
     shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
-    if not isinstance(array, i.Access) or array.buffer in r.shared or r.named.pending:
+    if not isinstance(array, i.Access) or array.buffer in r.shared or r.scalars.definitions:
         raise _refused("it is computed, or not in global memory", command.origin)
     if not isinstance(shared, i.Access) or shared.buffer not in r.shared:
-        raise _refused("it is copied from or to something that is not in shared memory", command.origin)
+        raise _refused("it is copied from or to a buffer that is not in shared memory", command.origin)
     zero: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in names}
     extents = dict(zip(names, sizes[len(panels) :], strict=True))
     tile = _dense(r, shared, extents, inside, command.origin)
@@ -69,52 +69,55 @@ def _box(
         barrier = r.write(command.barrier, (), facts)
         return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], origin=command.origin)
     start = simplify(r.linear(array).substitute(zero), inside)
-    written = i.Tile(array.buffer, start, constant(0), True, array.indices, tuple(extents.items()))
+    written = i.Tile(array.buffer, start, constant(0), True, tile.type, array.indices, tuple(extents.items()))
     return i.BulkStore(written, tile, name, corner[::-1], command.origin)
 
 
 def _dense(r: Resolver, access: i.Access, extents: dict[str, Nat], facts: Facts, origin: Origin) -> i.Tile:
-    """The box in shared memory, where its elements lie one after the other."""
+    """The box in shared memory, where its elements must be contiguous."""
     linear = simplify(r.linear(access), facts)
     start = simplify(linear.substitute({NatVariable(name): constant(0) for name in extents}), facts)
     expected, size = start, constant(1)
     for name, extent in reversed(extents.items()):
         expected, size = expected + size * variable(name), size * extent
     if simplify(linear - expected, facts) != constant(0):
-        raise _refused("in shared memory its elements do not lie one after the other", origin)
-    pattern = 8 * swizzle(r.shared[access.buffer])  # bytes after which chunks change places as before
+        raise _refused("its elements are not contiguous in shared memory", origin)
+    pattern = 8 * swizzle(r.shared[access.buffer])  # bytes of a swizzle atom
     element = access.type.bytes if isinstance(access.type, Scalar) else 1
     if pattern and not divides(pattern // element, start, facts):
         raise _refused(f"in shared memory it does not start at a multiple of {pattern} bytes", origin)
-    return i.Tile(access.buffer, start, constant(0), True, access.indices, tuple(extents.items()))
+    type_: Data = access.type
+    for extent in reversed(extents.values()):
+        type_ = Array(extent, type_)
+    return i.Tile(access.buffer, start, constant(0), True, type_, access.indices, tuple(extents.items()))
 
 
 def _clipped(r: Resolver, target: i.Access, facts: Facts, origin: Origin) -> i.Access:
-    """Where a tile is written, without the conditions that this is inside of the array: the unit knows."""
-    guards, limits = list(r.named.written), list[tuple[Nat, Nat]]()
-    r.named.written.clear()
+    """The target of a bulk store without its bounds checks, since the copy engine clips at the bounds."""
+    guards, limits = list(r.scalars.write_guards), list[tuple[Nat, Nat]]()
+    r.scalars.write_guards.clear()
     if guards:
         ends = zip(target.indices, dimensions(r.buffers[target.buffer]), strict=True)
         limits = [(whole_blocks(index, size, facts), size) for index, size in ends]
     if any(guard not in limits for guard in guards):
-        raise _refused(f"some elements inside of `{target.buffer}` are not written", origin)
+        raise _refused(f"some elements inside `{target.buffer}` are not written", origin)
     return target
 
 
 def _without_zeros(r: Resolver, value: i.Expression, facts: Facts, origin: Origin) -> i.Expression:
-    """What is read, without the conditions that it is inside of its array."""
+    """The source of a bulk copy without its bounds checks, since the copy engine zero-fills."""
     conditions, source = or_zero(value)
     if not conditions or not isinstance(source, i.Access):
         return value
     ends = list(zip(source.indices, dimensions(r.buffers[source.buffer]), strict=True))
     limits = [less(whole_blocks(index, size, facts), size) for index, size in ends]
     if any(condition not in limits for condition in conditions):
-        raise _refused(f"zeros are read for some elements inside of `{source.buffer}`", origin)
+        raise _refused(f"zeros are read for some elements inside `{source.buffer}`", origin)
     return source
 
 
 def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:
-    """Where an operand of a warpgroup is: a tile, or panels as wide as a pattern at equal distances."""
+    """The operand of a wgmma in shared memory: a tile, or equidistant panels as wide as the swizzle."""
     size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 1
     columns = fragment.columns.value or 0
     widths = [pattern // size for pattern in reversed(SWIZZLES) if pattern // size < columns]
@@ -130,7 +133,7 @@ def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, o
 def _in_panels(
     r: Resolver, tile: i.Expression, fragment: Fragment, width: int, facts: Facts, origin: Origin
 ) -> i.Tile:
-    """The operand as panels of so many columns; or as one tile, where these are all."""
+    """The operand in panels of that many columns; a single tile if that is all of them."""
 
     def read(path: Path, inside: Facts) -> i.Expression:
         return r.read(tile, path, inside)
@@ -151,7 +154,7 @@ def _in_panels(
     distance = at_panel(1) - at_panel(0)
     expected = first.offset + first.leading * variable(row) + variable(column) + distance * variable(panel)
     if not first.row_major or simplify(linear - expected, inside) != constant(0):
-        raise _refused("it is in no panels at equal distances", origin)
+        raise _refused("its panels are not equidistant", origin)
     whole = r.read(tile, (variable(row), variable(column)), inside)
     extents = ((row, fragment.rows), (column, fragment.columns))
     indices = whole.indices if isinstance(whole, i.Access) else first.indices
@@ -166,7 +169,7 @@ def _extents(
     facts: Facts,
     origin: Origin,
 ) -> tuple[int, ...]:
-    """How many elements the box has in each dimension of the array: the tile's, in their order."""
+    """The extents of the box in the dimensions of the array, in their order."""
     found: list[int] = []
     left = list(names)
     for index, start in zip(source.indices, corner, strict=True):
@@ -196,11 +199,11 @@ def _map(
             made = map_of(extents, NUMPY.get(element.name, element.name), box, swizzle)
         except LaunchError as error:
             raise TranslationError(
-                "R0731", f"there is no bulk copy of this tile: {error.message}", origin
+                "R0731", f"this tile cannot be bulk-copied: {error.message}", origin
             ) from None
         name = derived(buffer, "map")
-        r.maps[key] = i.MapParameter(r.named.fresh(name) if name in r.named.taken else name, buffer, made)
-        r.named.taken.add(name)
+        r.maps[key] = i.MapParameter(r.scalars.fresh(name) if name in r.scalars.taken else name, buffer, made)
+        r.scalars.taken.add(name)
     return r.maps[key].name
 
 
@@ -218,7 +221,7 @@ NUMPY = {
 def _refused(why: str, origin: Origin) -> TranslationError:
     return TranslationError(
         "R0731",
-        f"this tile is no box of an array in global memory: {why}",
+        f"this tile is not a box of an array in global memory: {why}",
         origin,
         "copy it with `copyAsync`, or store it without `bulkStore`",
     )

@@ -1,9 +1,9 @@
-"""Loads and stores of fragments whose elements' places are known: each lane moves those it holds.
+"""Loads and stores of fragments with a known layout: each lane moves the elements that it holds.
 
-From shared memory whole 8×8 matrices of 16-bit elements (8×16 bytes) are loaded at once (`ldmatrix`),
-where rows or columns of the tile are contiguous and aligned; from anywhere else, and of what is computed,
-element by element. So such a fragment can be loaded from any view, and stored into any. Warpgroups store
-such matrices at once as well (`stmatrix`).
+From shared memory, `ldmatrix` loads whole 8×8 matrices of 16-bit elements (8×16 bytes) if rows or columns
+of the tile are contiguous and aligned. In all other cases, and for computed tiles, lanes load single
+elements. So such a fragment can be loaded from any view and stored to any. Warpgroups store whole matrices
+with `stmatrix` in the same way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from codegen.ir import imperative as i
 from codegen.ir.fragments import HOLDERS, LANES, Distribution, distribution, family_of
 from codegen.ir.identifiers import shown
 from codegen.lower.paths import Resolver
-from codegen.lower.translate import VECTOR
 from codegen.lower.views import Path
 from rise.errors import TranslationError
 from rise.instructions import Family
@@ -24,20 +23,20 @@ from rise.types import ROW_MAJOR, Fragment, FragmentKind, Layout, Scalar
 
 LANE, MEMBER = "lane", "member"
 COLUMN_MAJOR = Layout("columnMajor")
-ROWS = 8  # of a matrix that ldmatrix loads, of 16 bytes each
+ROWS = 8  # of a matrix that ldmatrix loads, each of 16 bytes
 
 
 def load(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Command:
     row_major = _operand_layout(r, command, facts)
     places = distribution(command.fragment, row_major)
     if places is None:
-        raise TranslationError("R0799", "internal: which elements a lane holds is not known", command.origin)
+        raise TranslationError("R0799", "internal: the layout of a fragment is not known", command.origin)
     matrices = _matrices(r, command, places, facts)
     return matrices if matrices is not None else _load_elements(r, command, places, facts)
 
 
 def _operand_layout(r: Resolver, command: i.LoadFragment, facts: Facts) -> bool:
-    """How an operand lies, where there are instructions for both: then its type says it, once and for all."""
+    """The layout of an operand; if instructions exist for both, the first load fixes it in the type."""
     fragment = command.fragment
     if family_of(fragment) is not Family.VOLTA or fragment.kind is FragmentKind.ACCUMULATOR:
         return True
@@ -77,23 +76,23 @@ def _each_element(
     places: Distribution,
     make: Callable[[Nat, Nat, Nat, Facts], i.Command],
     facts: Facts,
-    pattern: str,
+    label: str,
     fragment: Fragment,
 ) -> i.Command:
-    """make(register, row, column, facts) for every register of every lane, neighbours together."""
-    group, neighbour = r.named.fresh("g"), r.named.fresh("h")
+    """make(register, row, column, facts) for every register of every lane, adjacent elements together."""
+    group, neighbour = r.scalars.fresh("g"), r.scalars.fresh("h")
     groups, run = quotient(places.registers, constant(places.run)), constant(places.run)
     lane, holders = _holders(fragment)
     inside = facts.with_range(lane, 0, holders).with_range(group, 0, groups).with_range(neighbour, 0, run)
     register = places.run * variable(group) + variable(neighbour)
     row, column = (simplify(n, inside) for n in places.at(variable(lane), register))
-    body = r.named.before(lambda: make(register, row, column, inside))
-    neighbours = i.For(neighbour, run, body, unroll=True, pattern=VECTOR)
-    return _by_holders(i.For(group, groups, neighbours, unroll=True, pattern=pattern), fragment)
+    body = r.scalars.enclose(lambda: make(register, row, column, inside))
+    neighbours = i.vector_loop(neighbour, run, body)
+    return _by_holders(i.For(group, groups, neighbours, unroll=True, label=label), fragment)
 
 
 def _holders(fragment: Fragment) -> tuple[str, int]:
-    """What those who hold a fragment are called, and how many they are."""
+    """The name and number of the threads that hold a fragment."""
     family = family_of(fragment)
     holders = HOLDERS.get(family, LANES) if family is not None else LANES
     return (LANE if holders == LANES else MEMBER), holders
@@ -110,24 +109,24 @@ def _by_holders(body: i.Command, fragment: Fragment) -> i.Command:
 
 @dataclass(frozen=True)
 class _Rows:
-    """What of a tile lies side by side: its rows, or its columns."""
+    """The contiguous lines of a tile: its rows, or its columns."""
 
     are_rows: bool
 
 
 def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts: Facts) -> i.Command | None:
-    """The load by matrices; None where the tile does not lie so that it can be."""
+    """The load with ldmatrix; None if the layout of the tile does not allow it."""
     element = command.fragment.element
     size = element.bytes if isinstance(element, Scalar) else 0
     if family_of(command.fragment) not in (Family.MMA, Family.WGMMA) or size * places.run != 4:
         return None
     stored = _stored_rows(r, command, size, facts)
-    # a transposing load exchanges elements of 16 bits
+    # ldmatrix with .trans transposes 16-bit elements
     if stored is None or (stored.are_rows != places.along_row and size != 2):
         return None
     matrices = quotient(places.registers, constant(places.run)).value or 0
     count = next(c for c in (4, 2, 1) if matrices % c == 0)
-    group = r.named.fresh("g")
+    group = r.scalars.fresh("g")
     holder, holders = _holders(command.fragment)
     inside = facts.with_range(holder, 0, holders).with_range(group, 0, matrices // count)
     lane = simplify(remainder(variable(holder), constant(LANES)), inside)
@@ -145,14 +144,14 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
         transposed = stored.are_rows != places.along_row
         return i.LoadMatrices(target, source, count, transposed, command.origin)
 
-    body = r.named.before(make)
+    body = r.scalars.enclose(make)
     groups = constant(matrices // count)
-    loop = i.For(group, groups, body, unroll=True, pattern="asFragment")
+    loop = i.For(group, groups, body, unroll=True, label="asFragment")
     return _by_holders(loop, command.fragment)
 
 
 def _stored_rows(r: Resolver, command: i.LoadFragment, size: int, facts: Facts) -> _Rows | None:
-    """How the tile lies in shared memory, if its rows, or its columns, lie there in aligned 16 bytes."""
+    """The layout of the tile in shared memory, if its rows or columns consist of aligned 16-byte runs."""
     tile, chunk = _tile(r, command, facts), 16 // size
     if tile is None or tile.buffer not in r.shared:
         return None
@@ -161,7 +160,7 @@ def _stored_rows(r: Resolver, command: i.LoadFragment, size: int, facts: Facts) 
 
 
 def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:
-    """What is loaded, if it is a tile in memory."""
+    """The tile that is loaded, if it is in memory."""
     found: list[i.Tile] = []
 
     def read(path: Path, inside: Facts) -> i.Expression:
@@ -172,7 +171,7 @@ def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:
         return i.Skip()
 
     try:
-        made = r.named.before(probe)
+        made = r.scalars.enclose(probe)
     except TranslationError:
         return None
     return found[0] if isinstance(made, i.Skip) else None
@@ -184,18 +183,18 @@ def _tile(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Tile | None:
 def _matrices_out(
     r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts
 ) -> i.Command | None:
-    """The store by matrices; None where the tile does not lie so that it can be."""
+    """The store with stmatrix; None if the layout of the tile does not allow it."""
     fragment = command.fragment
     size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 0
     if family_of(fragment) is not Family.WGMMA or size * places.run != 4:
         return None
     matrices = quotient(places.registers, constant(places.run)).value or 0
     count = next(c for c in (4, 2, 1) if matrices % c == 0)
-    group, inside = r.named.fresh("g"), facts.with_range(MEMBER, 0, HOLDERS[Family.WGMMA])
+    group, inside = r.scalars.fresh("g"), facts.with_range(MEMBER, 0, HOLDERS[Family.WGMMA])
     inside = inside.with_range(group, 0, matrices // count)
     member = variable(MEMBER)
     matrix = count * variable(group) + remainder(quotient(member, constant(ROWS)), constant(count))
-    # the place of the warp's first lane
+    # the number of the warp's first lane
     first = places.at(LANES * quotient(member, constant(LANES)), places.run * matrix)
     row, column = (simplify(n, inside) for n in first)
     stored = _rows_at(r, command.tile, row, column, inside)
@@ -210,16 +209,16 @@ def _matrices_out(
         transposed = stored.are_rows != places.along_row
         return i.StoreMatrices(target, value, count, transposed, command.origin)
 
-    body = r.named.before(make)
+    body = r.scalars.enclose(make)
     groups = constant(matrices // count)
-    loop = i.For(group, groups, body, unroll=True, pattern="asMatrix")
+    loop = i.For(group, groups, body, unroll=True, label="asMatrix")
     return i.ParallelFor(i.Level.WARPGROUP_THREAD, 0, MEMBER, constant(HOLDERS[Family.WGMMA]), loop)
 
 
 def _rows_at(r: Resolver, tile: i.Acceptor, row: Nat, column: Nat, facts: Facts) -> _Rows | None:
-    """How 8×8 elements of 16 bits from there on lie in shared memory, if in aligned rows or columns.
+    """The layout of the 8×8 matrix of 16-bit elements at (row, column), if its rows or columns are aligned.
 
-    None as well where they are written under a condition.
+    None also if it is written under a condition.
     """
     down, along = "matrix_row", "matrix_column"
     inside = facts.with_range(down, 0, ROWS).with_range(along, 0, ROWS)
@@ -230,7 +229,7 @@ def _rows_at(r: Resolver, tile: i.Acceptor, row: Nat, column: Nat, facts: Facts)
         found.append(r.write(tile, path, inside))
         return i.Skip()
 
-    alone = isinstance(r.named.before(probe), i.Skip)
+    alone = isinstance(r.scalars.enclose(probe), i.Skip)
     access = found[0]
     if not alone or access.buffer not in r.shared:
         return None

@@ -1,8 +1,8 @@
 """Views as transformations of paths (DPIA's code generation; `split` turns i::j into n*i + j).
 
-Every view of an expression or acceptor rewrites the path; at a buffer it is flat: one index for each
-dimension. Nothing is copied. Arrays of pairs are stored as pairs of arrays, so members become parts of
-the buffer's name.
+Every view of an expression or acceptor rewrites the path, which at a buffer consists of one index for each
+dimension. Nothing is copied. Arrays of pairs are stored as pairs of arrays, so members become part of the
+buffer's name.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import count
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions, flatten, members
+from codegen.ir.data import element_type
 from codegen.ir.identifiers import derived
 from codegen.ir.scalar_temporaries import (
     INT,
@@ -24,9 +25,9 @@ from codegen.ir.scalar_temporaries import (
     negated,
     whole_blocks,
 )
-from codegen.lower.views import READING, WRITING, Choice, Path, Reading, Sizes, fed
+from codegen.lower.views import READING, WRITING, Choice, Path, Reading, Sizes, fed, index_of
 from rise.errors import RiseError, TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, nat, simplify, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, simplify, variable
 from rise.primitives.declare import primitive
 from rise.source import Origin
 from rise.types import Argument, Array, Data, Fragment, Layout, Pair, Scalar, Vector
@@ -34,13 +35,13 @@ from rise.types import Argument, Array, Data, Fragment, Layout, Pair, Scalar, Ve
 
 @dataclass(frozen=True)
 class Bindings:
-    """What the parameters of maps and generates in read position stand for."""
+    """The values of the parameters of maps and generates in read position."""
 
     terms: Mapping[str, tuple[i.Expression, Bindings]] = field(default_factory=dict)
     sizes: Mapping[NatVariable, Nat] = field(default_factory=dict)
 
     def index(self, value: Nat) -> Nat:
-        return value.substitute(self.sizes)  # type: ignore[arg-type]  # variables are atoms
+        return value.substitute(self.sizes)
 
     def with_term(self, name: str, term: i.Expression, outer: Bindings) -> Bindings:
         return replace(self, terms={**self.terms, name: (term, outer)})
@@ -51,10 +52,10 @@ class Resolver:
     """Turns expressions and acceptors into accesses.
 
     buffers: those in scope
-    shared:  how those of them lie that are in shared memory
+    shared:  the layouts of the buffers in shared memory
     maps:    the tensor maps that bulk copies need, by array and box
-    operands: how the tiles lie that fragments of Volta are loaded from
-    named:   the scalars that have to be stored before the accesses can be made
+    operands: the layouts of the tiles from which fragments of Volta are loaded
+    scalars: the scalar temporaries that the accesses need
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class Resolver:
     operands: dict[str, Layout] = field(default_factory=dict)
     maps: dict[object, i.MapParameter] = field(default_factory=dict)
     probes: count[int] = field(default_factory=count)
-    named: ScalarTemporaries = field(default_factory=ScalarTemporaries)
+    scalars: ScalarTemporaries = field(default_factory=ScalarTemporaries)
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -90,46 +91,46 @@ class Resolver:
                     raise untranslated(name, origin)
 
                 def element(number: int, place: Path) -> Nat:
-                    return self.named.index(self.read(operands[number], place, facts, bound))
+                    return self.scalars.index(self.read(operands[number], place, facts, bound))
 
                 found = READING[name](self.sizes(name, arguments, len(operands), facts, element), path)
-                return self._operand(found, operands, self.named.facts(facts), bound)
+                return self._operand(found, operands, self.scalars.facts(facts), bound)
             case i.MapExpression():
                 return self._mapped(expr, path, facts, bound)
             case i.GenerateExpression(parameter, body, _):
                 part, *rest = path
-                sizes = {**bound.sizes, NatVariable(parameter): nat(part)}  # type: ignore[arg-type]
+                sizes = {**bound.sizes, NatVariable(parameter): index_of(part)}
                 return self.read(body, tuple(rest), facts, replace(bound, sizes=sizes))
             case i.LetExpression(parameter, value, body, _):
-                is_pair = isinstance(value.type, Pair)  # type: ignore[union-attr]  # no tile has a name
-                # variables are scalars: what is read of a pair is a part of it
+                is_pair = isinstance(value.type, Pair)
+                # variables are scalars, so only a member of a pair can be read
                 known = value if is_pair else self._stored(parameter, value, facts, bound)
                 return self.read(body, path, facts, bound.with_term(parameter, known, bound))
 
     def _operator(
         self, expr: i.Operator | i.ForeignCall, path: Path, facts: Facts, bound: Bindings
     ) -> i.Expression:
-        """Of vectors, the operation on the elements that the path selects."""
+        """An operation on vectors is applied to the elements that the path selects."""
 
         def operand(o: i.Expression) -> i.Expression:
-            return self.read(o, path if isinstance(o.type, Vector) else (), facts, bound)  # type: ignore[union-attr]
+            return self.read(o, path if isinstance(o.type, Vector) else (), facts, bound)
 
         type_ = expr.type.element if isinstance(expr.type, Vector) and path else expr.type
         return replace(expr, operands=tuple(map(operand, expr.operands)), type=type_)
 
     def _mapped(self, expr: i.MapExpression, path: Path, facts: Facts, bound: Bindings) -> i.Expression:
-        """The body for one element. What is computed, and used more than once, is computed once."""
+        """The body for one element. A computed value that is used more than once is computed once."""
         part, *rest = path
         array, parameter = expr.array, expr.parameter
-        element: i.Expression = i.At(nat(part), array, array.type.element)  # type: ignore[arg-type, union-attr]
-        if isinstance(element.type, Scalar) and occurrences(expr.body, parameter) > 1:  # type: ignore[union-attr]
-            element = self._stored(parameter, element, facts, bound)
-        return self.read(expr.body, tuple(rest), facts, bound.with_term(parameter, element, bound))
+        found: i.Expression = i.At(index_of(part), array, element_type(array.type))
+        if isinstance(found.type, Scalar) and occurrences(expr.body, parameter) > 1:
+            found = self._stored(parameter, found, facts, bound)
+        return self.read(expr.body, tuple(rest), facts, bound.with_term(parameter, found, bound))
 
     def _stored(self, stem: str, value: i.Expression, facts: Facts, bound: Bindings) -> i.Expression:
-        """A scalar as what is there to be read: in memory, a number, or a variable it is stored in."""
+        """A scalar in a form that can be read again: an access, a number, or a variable that stores it."""
         found = self.read(value, (), facts, bound)
-        return self.named.scalar(stem, found) if isinstance(found, i.Operator | i.ForeignCall) else found
+        return self.scalars.scalar(stem, found) if isinstance(found, i.Operator | i.ForeignCall) else found
 
     def _operand(
         self, found: Reading, operands: tuple[i.Expression, ...], facts: Facts, bound: Bindings
@@ -154,19 +155,19 @@ class Resolver:
         second: Callable[[Facts], i.Expression],
         facts: Facts,
     ) -> i.Expression:
-        """One of two by a comparison of indices, which is not made where it is certain."""
+        """Selects one of two values by a comparison of indices, unless its result is certain."""
         answer = decided(value, limit, facts)
         if answer is not None:
             return first(facts) if answer else second(facts)
         blocks = whole_blocks(value, limit, facts)
-        if self.named.implied(blocks, limit):
+        if self.scalars.write_implies(blocks, limit):
             return first(assuming_less(facts, value, limit))
         condition = less(blocks, limit)
-        with self.named.under(condition):
+        with self.scalars.under(condition):
             one = first(assuming_less(facts, value, limit))
-        with self.named.under(negated(condition)):
+        with self.scalars.under(negated(condition)):
             other = second(assuming_not_less(facts, value, limit))
-        return one if one == other else i.Operator("select", (condition, one, other), one.type)  # type: ignore[union-attr]
+        return one if one == other else i.Operator("select", (condition, one, other), one.type)
 
     def _select(
         self,
@@ -177,13 +178,13 @@ class Resolver:
         facts: Facts,
         bound: Bindings,
     ) -> i.Expression:
-        """select of arrays and pairs is select of what the path leads to."""
+        """A select of arrays or pairs is pushed down to the elements that the path leads to."""
         chosen = self.read(condition, (), facts, bound)
-        with self.named.under(chosen):
+        with self.scalars.under(chosen):
             one = self.read(first, path, facts, bound)
-        with self.named.under(negated(chosen)):
+        with self.scalars.under(negated(chosen)):
             other = self.read(second, path, facts, bound)
-        return i.Operator("select", (chosen, one, other), one.type)  # type: ignore[union-attr]
+        return i.Operator("select", (chosen, one, other), one.type)
 
     # --- writing --------------------------------------------------------------------------------------
 
@@ -198,14 +199,14 @@ class Resolver:
                 def element(_: int, place: Path) -> Nat:
                     if indices is None:
                         raise RiseError("R0799", f"internal: `{name}` has no indices")
-                    return self.named.index(self.read(indices, place, facts))
+                    return self.scalars.index(self.read(indices, place, facts))
 
                 sizes = self.sizes(name, arguments, 1, facts, element)
                 inner = WRITING[name](sizes, path, operand)
-                return self.write(acceptor, inner, self.named.facts(facts))
+                return self.write(acceptor, inner, self.scalars.facts(facts))
             case i.AcceptMap(parameter, body, acceptor, _):
                 part, *rest = path
-                at = i.AcceptAt(nat(part), acceptor, acceptor.type.element)  # type: ignore[arg-type, union-attr]
+                at = i.AcceptAt(index_of(part), acceptor, element_type(acceptor.type))
                 return self.write(fed(body, parameter, at), tuple(rest), facts)
             case i.Access():
                 return target
@@ -233,13 +234,13 @@ class Resolver:
         )
 
     def _only(self, index: Nat, size: Nat, facts: Facts) -> None:
-        """What is written now is written where index < size."""
+        """Restricts the current write to index < size."""
         index = simplify(index, facts)
         if decided(index, size, facts) is not True:
-            self.named.only(whole_blocks(index, size, facts), size)
+            self.scalars.restrict(whole_blocks(index, size, facts), size)
 
     def _clamped(self, index: Nat, size: Nat, facts: Facts) -> Nat:
-        """An index, moved to the nearest end where it is outside."""
+        """The index clamped to the bounds."""
         index = simplify(index, facts)
         inside, natural = decided(index, size, facts), at_least(index, 0, facts)
         if inside is True and natural:
@@ -249,12 +250,12 @@ class Resolver:
             value = i.Operator("max", (value, i.Number(0, INT)), INT)
         if not inside:
             value = i.Operator("min", (value, i.Natural(size - 1, INT)), INT)
-        return self.named.index(value, size)
+        return self.scalars.index(value, size)
 
     # --- buffers --------------------------------------------------------------------------------------
 
     def access(self, name: str, type_: Data, path: Path, facts: Facts) -> i.Access:
-        """The flat path into a buffer; members select one of the arrays that a pair is stored as."""
+        """The flat path into a buffer; members select one of the arrays that store a pair."""
         self.buffers.update({n: t for n, t in members(name, type_) if n not in self.buffers})
         indices: list[Nat] = []
         for part in path:
@@ -287,31 +288,32 @@ class Resolver:
     ) -> i.Tile:
         """Offset, leading dimension and layout of a rows × columns tile, from the index of its element.
 
-        The linear index has to be offset + leading * row + column, or with row and column exchanged.
+        The linear index must be offset + leading * row + column, or the same with row and column exchanged.
         """
         number = next(self.probes)
         row, column = f"row_{number}", f"column_{number}"
         inside = facts.with_range(row, 0, fragment.rows).with_range(column, 0, fragment.columns)
         access = probe((variable(row), variable(column)), inside)
-        if not isinstance(access, i.Access) or self.named.mentions({row, column}):
+        if not isinstance(access, i.Access) or self.scalars.depends_on({row, column}):
             raise TranslationError(
                 "R0710",
                 "the tile is computed: a fragment is loaded from memory",
                 origin,
                 "store the tile with `toMem` before `asFragment`",
             )
-        if self.named.partly_written({row, column}):
+        if self.scalars.write_depends_on({row, column}):
             raise TranslationError(
                 "R0711",
-                f"a part of the tile may be outside of `{access.buffer}`: this fragment is stored as a whole",
+                f"a part of the tile may be outside `{access.buffer}`: this fragment is stored as a whole",
                 origin,
-                "store it in shared memory, or use fragments whose elements have known places (16×8×16)",
+                "store it in shared memory, or use fragments with a known layout (16×8×16)",
             )
         linear = self.linear(access)
         by_row, by_column = _coefficient(linear, row), _coefficient(linear, column)
         corner: dict[Atom, Nat] = {NatVariable(row): constant(0), NatVariable(column): constant(0)}
         offset = linear.substitute(corner)
         extents = ((row, fragment.rows), (column, fragment.columns))
+        type_ = Array(fragment.rows, Array(fragment.columns, access.type))
         affine = offset + by_row * variable(row) + by_column * variable(column)
         if simplify(linear - affine, inside) != constant(0) or constant(1) not in (
             by_row,
@@ -321,14 +323,14 @@ class Resolver:
                 "R0711",
                 f"the tile has its elements at {linear}: neither rows nor columns are contiguous",
                 origin,
-                "a tile has to be a rectangle of one array",
+                "a tile must be a rectangle of one array",
             )
         if by_column == constant(1):
-            return i.Tile(access.buffer, offset, by_row, True, access.indices, extents)
-        return i.Tile(access.buffer, offset, by_column, False, access.indices, extents)
+            return i.Tile(access.buffer, offset, by_row, True, type_, access.indices, extents)
+        return i.Tile(access.buffer, offset, by_column, False, type_, access.indices, extents)
 
     def linear(self, access: i.Access) -> Nat:
-        """The index into the memory of a buffer, row-major."""
+        """The linear, row-major index into a buffer."""
         return flatten(access.indices, dimensions(self.buffers[access.buffer]))
 
 

@@ -1,4 +1,4 @@
-"""The pass that resolves every view of a program into accesses to buffers."""
+"""The pass that resolves every view of a program to accesses to buffers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rise.types import ROW_MAJOR, Fragment, Space
 
 
 def resolve(function: i.Function, facts: Facts = Facts()) -> i.Function:
-    """The pass: every view is gone, every array of pairs is a pair of arrays. `facts` are about sizes."""
-    resolver = Resolver(named=ScalarTemporaries(set(_names(function))))
+    """The pass: no view remains, and every array of pairs is a pair of arrays. `facts` are about sizes."""
+    resolver = Resolver(scalars=ScalarTemporaries(set(_names(function))))
     outputs = tuple(i.Variable(n, t) for v in function.outputs for n, t in members(v.name, v.type))
     inputs = tuple(i.Variable(n, t) for v in function.inputs for n, t in members(v.name, v.type))
     resolver.buffers.update({v.name: v.type for v in outputs + inputs})
@@ -31,10 +31,10 @@ def resolve(function: i.Function, facts: Facts = Facts()) -> i.Function:
 def several_kernels(
     what: str,
     origin: Origin,
-    hint: str = "store it with `toMem(Global)` outside of all maps",
+    hint: str = "store it with `toMem(Global)` outside all maps",
     notes: tuple[Note, ...] = (),
 ) -> TranslationError:
-    """The refusal of what one kernel cannot do: its blocks do not wait for each other."""
+    """The refusal of a program that needs several kernels, because blocks cannot wait for each other."""
     return TranslationError(
         "R0726",
         f"{what}: a result for the whole grid that others read needs a kernel of its own",
@@ -45,7 +45,7 @@ def several_kernels(
 
 
 def _names(function: i.Function) -> Iterator[str]:
-    """Every name that a variable of the kernel has, or must not have."""
+    """The names of the kernel's variables, and the reserved names."""
     yield from RESERVED
     for variable in (*function.outputs, *function.inputs):
         yield from (name for name, _ in members(variable.name, variable.type))
@@ -58,7 +58,7 @@ def _names(function: i.Function) -> Iterator[str]:
 
 
 def resolved(command: i.Command) -> i.Command:
-    """A part of a program resolved by itself."""
+    """Resolves a part of a program on its own."""
     return _command(Resolver(), command, Facts())
 
 
@@ -74,7 +74,7 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.New(space, name, type_, body, origin, layout):
             parts = [(n, laid_out(t, layout, origin)) for n, t in members(name, type_)]
             r.buffers.update(parts)
-            # a padded row is a longer one; that it is swizzled, only the memory knows
+            # padding makes rows longer; swizzling does not change the type
             kept = layout if layout.name in ("swizzled", "barriers") else ROW_MAJOR
             if space is Space.SHARED:
                 r.shared.update((n, kept) for n, _ in parts)
@@ -97,14 +97,14 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.Sequence():
             return i.sequence(*(_command(r, part, facts) for part in command.commands))
         case _:
-            return r.named.before(lambda: _statement(r, command, facts))
+            return r.scalars.enclose(lambda: _statement(r, command, facts))
 
 
 def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
     match command:
         case i.Assign(target, value, origin) | i.CopyAsync(target, value, origin):
             place, found = r.write(target, (), facts), r.read(value, (), facts)
-            # a number is not copied: nothing but padding is in this place
+            # single numbers are not copied: only padding would be here
             how = i.Assign if isinstance(found, i.Number) else type(command)
             return how(place, found, origin)
         case i.LoadFragment(fragment, target, loaded, origin):
@@ -117,9 +117,8 @@ def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             return i.StoreFragment(fragment, found, r.read(value, (), facts), origin)
         case i.FillFragment(fragment, target, value):
             return i.FillFragment(fragment, r.write(target, (), facts), r.read(value, (), facts))
-        case i.MmaFragment(target, a, b, c, origin):
-            left, right = (_operand(r, x, facts) for x in (a, b))
-            return i.MmaFragment(r.write(target, (), facts), left, right, r.read(c, (), facts), origin)
+        case i.MmaFragment():
+            return _product(r, command, facts)
         case i.InitBarriers(barriers):
             return replace(command, barriers=r.write(barriers, (constant(0),), facts))
         case i.Arrive(barrier):
@@ -133,18 +132,34 @@ def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
 
 
 def _check_rows(r: Resolver, tile: i.Tile, origin: Origin) -> None:
-    """WMMA finds the elements of a tile by their distance, which a swizzled array has none."""
+    """WMMA addresses the rows of a tile by a leading dimension, which a swizzled array does not have."""
     if r.shared.get(tile.buffer, ROW_MAJOR) != ROW_MAJOR:
         raise TranslationError(
             "R0730",
-            f"`{shown(tile.buffer)}` is swizzled: its rows are at no constant distance",
+            f"`{shown(tile.buffer)}` is swizzled: its rows are not equidistant",
             origin,
             "use padded rows, or fragments of `mma.sync` (16×8×16)",
         )
 
 
+def _product(r: Resolver, product: i.MmaFragment, facts: Facts) -> i.MmaFragment | i.Wgmma:
+    """A product whose second operand stays in shared memory is a wgmma."""
+    target, added = r.write(product.target, (), facts), r.read(product.c, (), facts)
+    left, right = (_operand(r, x, facts) for x in (product.a, product.b))
+    if not isinstance(right, i.Tile):
+        return i.MmaFragment(target, left, right, added, product.origin)
+    if added != target:
+        raise TranslationError(
+            "R0732",
+            "a wgmma adds its product to the accumulator that holds the sum",
+            product.origin,
+            "use the accumulator of the reduction as the third operand",
+        )
+    return i.Wgmma(target, left, right, product.origin)
+
+
 def _operand(r: Resolver, operand: i.Expression, facts: Facts) -> i.Expression:
-    """An operand in registers, or, seen as a fragment, the tile in shared memory that it is."""
+    """An operand in registers; or, if the operand is a view as a fragment, its tile in shared memory."""
     match operand:
         case i.View("asFragment", _, (tile,), Fragment() as fragment, origin):
             return box.operand(r, tile, fragment, facts, origin)

@@ -1,8 +1,7 @@
 """accT and conT: from functional to imperative (extended abstract, Listing 3; DPIA).
 
-`accept(e, A)` writes e into the acceptor A; `continue_with(e, C)` hands an expression for e to C.
-What a primitive becomes stands in `codegen/lower/primitives/`, registered here by name: there is no match
-over all primitives.
+`accept(e, A)` writes e into the acceptor A; `continue_with(e, C)` passes an expression for e to C. The
+modules of `codegen/lower/primitives/` register translations here by name, without a match over all of them.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import members
+from codegen.ir.data import data, element_type
 from codegen.ir.identifiers import derived, of_user
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
@@ -19,10 +19,18 @@ from rise.nat import Nat, variable
 from rise.normal import occurrences
 from rise.primitives.declare import REGISTRY
 from rise.source import Origin
-from rise.types import ROW_MAJOR, Argument, Array, Data, Function, Layout, Pair, Space, Vector
+from rise.types import (
+    ROW_MAJOR,
+    Argument,
+    Array,
+    Data,
+    Function,
+    Layout,
+    Pair,
+    Space,
+    Vector,
+)
 
-# the pattern of a loop over the elements of a vector: one access, if the pass `vectorise` finds it can be
-VECTOR, ALIGNED = "vector", "aligned vector"
 Environment = Mapping[str, i.Expression]
 Continuation = Callable[[i.Expression], i.Command]
 
@@ -42,7 +50,7 @@ class Call:
         return self.primitive.name
 
     def size(self, name: str) -> Argument:
-        """The dependent argument of that name."""
+        """The dependent argument with that name."""
         parameters = self.primitive.declaration.scheme.parameters
         for parameter, argument in zip(parameters, self.primitive.arguments, strict=True):
             if parameter.name == name:
@@ -86,14 +94,14 @@ def continuing(*names: str) -> Callable[[Continuing], Continuing]:
 
 @dataclass
 class Translator:
-    """One translation: gives names that are unique in the kernel."""
+    """One translation, which generates names that are unique in the kernel."""
 
     used: set[str] = field(default_factory=set)
-    # of each expression that is evaluated where it is read: the scalars that are computed for it first
+    # for each enclosing expression that is evaluated at its reads: the scalars that must be computed first
     inlining: list[list[tuple[str, i.Expression]]] = field(default_factory=list)
 
     def name(self, stem: str, type_: Data | None = None) -> str:
-        """A name that nothing has, nor do the members of a pair of that type."""
+        """An unused name, also for the buffers of the members of a pair of that type."""
         number, name = 0, stem
         while not self.used.isdisjoint(taken := _names(name, type_)):
             number += 1
@@ -102,7 +110,7 @@ class Translator:
         return name
 
     def parameter(self, function: Expr, default: str, type_: Data | None = None) -> str:
-        """A name for what a function is applied to: its parameter's, where it has one."""
+        """A name for the argument of a function: that of its parameter, if it has one."""
         return self.name(of_user(function.parameter.name) if isinstance(function, Lambda) else default, type_)
 
     # --- the two translations -------------------------------------------------------------------------
@@ -124,7 +132,7 @@ class Translator:
         return self.accept_value(expr, target, environment)
 
     def accept_value(self, expr: Expr, target: i.Acceptor, environment: Environment) -> i.Command:
-        """con(e) λx. A := x, for a value that is no array: which of its elements who writes is not said."""
+        """con(e) λx. A := x, for a value that is not an array, whose writers would not be determined."""
         if contains_array(expr.type):
             raise TranslationError(
                 "R0701",
@@ -135,12 +143,12 @@ class Translator:
         return self.continue_with(expr, lambda value: self.assign(target, value, expr.origin), environment)
 
     def continue_with(self, expr: Expr, continuation: Continuation, environment: Environment) -> i.Command:
-        """Hands an expression for expr to the continuation."""
+        """Passes an expression for expr to the continuation."""
         match expr:
             case Identifier(name):
                 return continuation(environment[name])
-            case Literal(value, type_):
-                return continuation(i.Number(value, type_))  # type: ignore[arg-type]  # literals are data
+            case Literal(value):
+                return continuation(i.Number(value, data(expr)))
             case _:
                 pass
         call = as_call(expr, environment)
@@ -165,7 +173,7 @@ class Translator:
         what = f"`{head.name}`" if isinstance(head, Primitive) else "this expression"
         return TranslationError(
             "R0702",
-            f"the result of {what}, of type `{expr.type}`, is read but stored nowhere",
+            f"the result of {what}, of type `{expr.type}`, is read but not stored anywhere",
             expr.origin,
             "say where: `|> toMem(Local)` or `|> toMem(Shared)`",
         )
@@ -173,7 +181,7 @@ class Translator:
     # --- helpers for the primitives ---------------------------------------------------------------------
 
     def pure(self, expr: Expr, environment: Environment, origin: Origin) -> i.Expression:
-        """The expression for expr, which must not need any command: it is evaluated where it is read."""
+        """The expression for expr, which must not need any command, since it is evaluated at its reads."""
         found: list[i.Expression] = []
         mark = i.Skip()
 
@@ -193,13 +201,13 @@ class Translator:
             )
         result = found[0]
         for name, value in reversed(named):
-            result = i.LetExpression(name, value, result, result.type)  # type: ignore[union-attr]
+            result = i.LetExpression(name, value, result, result.type)
         return result
 
     def all(
         self, exprs: tuple[Expr, ...], environment: Environment, then: Callable[..., i.Command]
     ) -> i.Command:
-        """conT of several expressions, one after the other."""
+        """conT of several expressions, in order."""
 
         def go(done: tuple[i.Expression, ...]) -> i.Command:
             if len(done) == len(exprs):
@@ -215,9 +223,9 @@ class Translator:
         environment: Environment,
         body: Callable[[Expr, Environment], i.Command],
     ) -> i.Command:
-        """(fun(x => body))(value): a computed scalar is stored once, everything else is a view.
+        """(fun(x => body))(value): a computed scalar is stored once; anything else becomes a view.
 
-        Where an expression is evaluated at each read, the scalar is a part of it.
+        In an expression that is evaluated at each read, the scalar becomes part of that expression.
         """
 
         return self.continue_with(
@@ -232,10 +240,10 @@ class Translator:
         body: Callable[[Expr, Environment], i.Command],
         origin: Origin,
     ) -> i.Command:
-        """`body` gets that of the function, whose parameter stands for the value, computed once."""
+        """Calls `body` with the function's body; its parameter denotes the value, computed once."""
         if not is_computed(value):
             return body(*self.apply(function, (value,), environment))
-        type_: Data = value.type  # type: ignore[union-attr]  # what is computed has a type
+        type_ = value.type
         name = self.parameter(function, "value", type_)
         variable = i.Variable(name, type_)
         if self.inlining:
@@ -252,7 +260,7 @@ class Translator:
         environment: Environment,
         body: Callable[[Expr, Environment], i.Command],
     ) -> i.Command:
-        """`body` gets that of the function; an argument that is computed and used again is computed once."""
+        """Calls `body` with the function's body; a computed argument that is used twice is computed once."""
         if not arguments:
             return body(function, environment)
 
@@ -266,7 +274,7 @@ class Translator:
     def apply(
         self, function: Expr, arguments: tuple[i.Expression, ...], environment: Environment
     ) -> tuple[Expr, Environment]:
-        """The body of a function and the environment in which its parameters are the arguments."""
+        """The body of a function, and the environment that binds its parameters to the arguments."""
         for argument in arguments:
             if isinstance(function, Lambda):
                 environment = {**environment, function.parameter.name: argument}
@@ -282,22 +290,21 @@ class Translator:
 
     def assign(self, target: i.Acceptor, value: i.Expression, origin: Origin) -> i.Command:
         """target = value, member by member for pairs, element by element for vectors."""
-        if isinstance(value.type, Vector):  # type: ignore[union-attr]
+        if isinstance(value.type, Vector):
             lane = self.name("lane")
             inner = self.assign(accept_at(target, lane), at(value, lane), origin)
-            pattern = ALIGNED if _called_aligned(value) else VECTOR
-            return i.For(lane, value.type.size, inner, unroll=True, pattern=pattern)  # type: ignore[union-attr]
-        if isinstance(value.type, Pair):  # type: ignore[union-attr]
-            return self._each_member(self.assign, target, value, value.type, origin)  # type: ignore[union-attr]
+            return i.vector_loop(lane, value.type.size, inner, _called_aligned(value))
+        if isinstance(value.type, Pair):
+            return self._each_member(self.assign, target, value, value.type, origin)
         return i.Assign(target, value, origin)
 
     def copy(self, target: i.Acceptor, value: i.Expression, origin: Origin) -> i.Command:
-        """target := value; an array is copied element by element by whoever owns the element."""
-        match value.type:  # type: ignore[union-attr]
+        """target := value; the owner of each element copies it."""
+        match value.type:
             case Array(size):
                 index = self.name("i")
                 inner = self.copy(accept_at(target, index), at(value, index), origin)
-                return i.For(index, size, inner, unroll=True, owner=True, pattern="copy")
+                return i.For(index, size, inner, unroll=True, owner=True, label="copy")
             case Pair() as pair:
                 return self._each_member(self.copy, target, value, pair, origin)
             case _:
@@ -331,8 +338,8 @@ class Translator:
         layout: Layout = ROW_MAJOR,
         how: Callable[[i.Command], i.Command] = lambda written: written,
     ) -> i.Command:
-        """A new buffer, expr written into it (`how` may change the way), and what follows reads it."""
-        type_: Data = expr.type  # type: ignore[assignment]  # only data is stored
+        """A new buffer: expr is written into it (`how` may change the command); the continuation reads it."""
+        type_ = data(expr)
         name = self.name(stem, type_)
         written = how(self.accept(expr, i.AcceptVariable(name, type_), environment))
         body = i.sequence(written, then(i.Variable(name, type_)))
@@ -345,12 +352,12 @@ def uses(function: Lambda) -> int:
 
 
 def is_computed(value: i.Expression) -> bool:
-    """Whether a value is what one operation gives, not an array."""
+    """Whether a value is the result of a single operation, and not an array."""
     return isinstance(value, i.Operator | i.ForeignCall) and not contains_array(value.type)
 
 
 def _names(name: str, type_: Data | None) -> set[str]:
-    """A name, and those of the buffers that a value of the type is stored in."""
+    """A name, and the names of the buffers that store a value of the type."""
     return {name} | ({part for part, _ in members(name, type_)} if type_ is not None else set())
 
 
@@ -385,17 +392,12 @@ def contains_array(type_: object) -> bool:
             return False
 
 
-def element(type_: Data) -> Data:
-    """The element type of an array or a fragment."""
-    return type_.element  # type: ignore[union-attr]
-
-
 def at(array: i.Expression, index: str | Nat) -> i.At:
-    return i.At(_index(index), array, element(array.type))  # type: ignore[union-attr]
+    return i.At(_index(index), array, element_type(array.type))
 
 
 def accept_at(array: i.Acceptor, index: str | Nat) -> i.AcceptAt:
-    return i.AcceptAt(_index(index), array, element(array.type))  # type: ignore[union-attr]
+    return i.AcceptAt(_index(index), array, element_type(array.type))
 
 
 def _index(index: str | Nat) -> Nat:

@@ -1,8 +1,8 @@
-"""How views turn paths into paths: the registry that `codegen/lower/primitives/` fills.
+"""How views transform paths: the registry that the modules of `codegen/lower/primitives/` fill.
 
-A path selects an element: indices, and members of pairs, outermost first. Reading, a view turns a path
-into its result into one into an operand; writing, a path into the acceptor of an operand into one into
-that of the result.
+A path selects an element by indices and members of pairs, outermost first. For reading, a view turns a path
+into its result into a path into an operand; for writing, it turns a path into the acceptor of an operand into
+a path into the acceptor of the result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from codegen.ir import imperative as i
-from rise.expr import Expr, Identifier, Lambda, Primitive, spine
+from codegen.ir.data import data
+from rise.errors import TranslationError
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, spine
 from rise.nat import Facts, Nat, quotient, remainder
 from rise.types import Argument, NatFunction
 
@@ -21,12 +23,12 @@ Path = tuple[Nat | Member, ...]
 
 @dataclass(frozen=True)
 class Sizes:
-    """The dependent arguments of a view by name, and what is known of the indices.
+    """The dependent arguments of a view by name, and the operations that it may use.
 
-    operands: how many the view has
-    element:  the index that an operand, by number, holds at a path, as one that paths may contain
-    clamped:  an index moved up to 0 or down below a size
-    only:     what is written is written only where an index is below a size
+    operands: the number of operands of the view
+    element:  the index that operand `number` holds at a path, in a form that paths can contain
+    clamped:  an index clamped to 0 … size - 1
+    only:     restricts the current write to an index below a size
     """
 
     arguments: Mapping[str, Argument]
@@ -59,7 +61,7 @@ class Choice:
     second: Reading
 
 
-# into which operand, and where in it
+# the number of the operand, and the path into it
 Reading = tuple[int, Path] | Choice
 Reader = Callable[[Sizes, Path], Reading]
 Writer = Callable[[Sizes, Path, int], Path]
@@ -68,7 +70,7 @@ WRITING: dict[str, Writer] = {}
 
 
 def reading(*names: str) -> Callable[[Reader], Reader]:
-    """Registers how views turn a path into their result into one into an operand."""
+    """Registers how views turn a path into their result into a path into an operand."""
 
     def register(function: Reader) -> Reader:
         for name in names:
@@ -79,7 +81,7 @@ def reading(*names: str) -> Callable[[Reader], Reader]:
 
 
 def writing(*names: str) -> Callable[[Writer], Writer]:
-    """Registers how the acceptor of an operand turns its path into one of the result's acceptor."""
+    """Registers how views turn a path into the acceptor of an operand into one of the result's acceptor."""
 
     def register(function: Writer) -> Writer:
         for name in names:
@@ -90,7 +92,7 @@ def writing(*names: str) -> Callable[[Writer], Writer]:
 
 
 def index_of(part: Nat | Member) -> Nat:
-    """A part of a path into an array: its types see to it that this is an index."""
+    """A part of a path into an array, which is an index because the program is well typed."""
     if isinstance(part, Member):
         raise TypeError(part)
     return part
@@ -119,21 +121,23 @@ def zip_path(path: Path) -> tuple[int, Path]:
 
 
 def fed(body: Expr, parameter: str, target: i.Acceptor) -> i.Acceptor:
-    """The acceptor of the parameter, where the body rearranges it into the target."""
+    """The acceptor of the parameter, if the body rearranges it into the target."""
     if isinstance(body, Identifier) and body.name == parameter:
         return target
     head, applications = spine(body)
-    if isinstance(head, Primitive) and head.name == "map" and len(applications) == 2:
-        function, xs = applications[0].argument, applications[1].argument
-        inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[union-attr, arg-type]  # see `rearranges`
-        return fed(xs, parameter, inner)
+    if not isinstance(head, Primitive):
+        raise TranslationError("R0799", "internal: a function does more than rearrange", body.origin)
     operand = applications[-1].argument
-    view = i.AcceptView(head.name, head.arguments, target, operand.type)  # type: ignore[union-attr, arg-type]  # likewise
-    return fed(operand, parameter, view)
+    match applications:
+        case (Apply(argument=Lambda() as function), _) if head.name == "map":
+            inner: i.Acceptor = i.AcceptMap(function.parameter.name, function.body, target, data(operand))
+        case _:
+            inner = i.AcceptView(head.name, head.arguments, target, data(operand))
+    return fed(operand, parameter, inner)
 
 
 def rearranges(body: Expr, parameter: str) -> bool:
-    """Whether a function's body is its parameter seen through views that can be written through."""
+    """Whether a function's body is its parameter under views that can be written through."""
     if isinstance(body, Identifier):
         return body.name == parameter
     head, applications = spine(body)

@@ -1,1 +1,1 @@
-"""Passes on the imperative program: small, named, each printable before and after."""
+"""Passes on the imperative program. Each is small, has a name, and can be printed before and after."""

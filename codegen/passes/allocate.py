@@ -1,4 +1,4 @@
-"""How much each thread and each block allocates: shares of distributed arrays, and shared memory."""
+"""Allocation: each thread's share of distributed arrays, and the layout of shared memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rise.types import Array, Layout, Space
 
 SHARED_LIMIT = 227 * 1024
 ALIGNMENT = 128
-# whose workers have buffers in shared memory of their own
+# loops over these levels do not give each worker its own buffer in shared memory
 BLOCKS = (i.Level.CLUSTER, i.Level.BLOCK)
 OWNERS = (i.Level.WARP, i.Level.WARPGROUP)
 
 
 def shares(function: i.Function, launch: Launch) -> i.Function:
-    """The pass: a dimension distributed over as many workers as it is long vanishes."""
+    """The pass: a dimension distributed over as many workers as it has elements disappears."""
     return replace(function, body=_shares(function.body, launch))
 
 
@@ -54,21 +54,21 @@ def _shares(command: i.Command, launch: Launch) -> i.Command:
 
 
 def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
-    """The pass: offsets for buffers in shared memory; those in the work of a warp, or warpgroup, for each.
+    """The pass: assign offsets in shared memory; each warp or warpgroup gets its own copy of its buffers.
 
-    Buffers that are never in use at the same time may lie at the same place: the pass that computes
-    barriers keeps their uses apart.
+    Buffers whose live ranges do not overlap may share addresses; the pass that inserts barriers then treats
+    them as conflicting.
     """
     buffers = list(_buffers(function.body, launch))
     offsets: dict[str, int] = {}
     for buffer in sorted(buffers, key=lambda b: b.live.start):
         others = [b for b in buffers if b.name in offsets and b.live.overlaps(buffer.live)]
         taken = sorted((offsets[b.name], offsets[b.name] + b.bytes) for b in others)
-        offsets[buffer.name] = first_gap(taken, buffer.bytes, buffer.alignment)
+        offsets[buffer.name] = first_fit(taken, buffer.bytes, buffer.alignment)
     used = max((offsets[b.name] + b.bytes for b in buffers), default=0)
     if used > SHARED_LIMIT:
         raise TranslationError(
-            "R0716", f"{used} bytes of shared memory are needed; at most {SHARED_LIMIT} exist"
+            "R0716", f"{used} bytes of shared memory are needed; the limit is {SHARED_LIMIT}"
         )
     placed = {b.name: constant(offsets[b.name]) + b.worker * b.size for b in buffers}
 
@@ -81,8 +81,8 @@ def place_shared(function: i.Function, launch: Launch) -> tuple[i.Function, Laun
     return replace(function, body=place(function.body)), replace(launch, shared_bytes=used)
 
 
-def first_gap(taken: list[tuple[int, int]], size: int, alignment: int) -> int:
-    """The lowest aligned start of `size` bytes that overlap nothing taken."""
+def first_fit(taken: list[tuple[int, int]], size: int, alignment: int) -> int:
+    """The lowest aligned start of `size` bytes that do not overlap a taken range."""
     start = 0
     for lower, upper in taken:
         if start + size <= lower:
@@ -93,7 +93,7 @@ def first_gap(taken: list[tuple[int, int]], size: int, alignment: int) -> int:
 
 @dataclass(frozen=True)
 class Region:
-    """From start up to, not including, end: bytes of shared memory, or numbers of commands."""
+    """The half-open range [start, end): bytes of shared memory, or numbers of commands."""
 
     start: int
     end: int
@@ -104,7 +104,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer in shared memory: of one copy, or of one for each warp or warpgroup, `size` bytes."""
+    """A buffer in shared memory of `size` bytes, with one copy in all or one per warp or warpgroup."""
 
     name: str
     size: int
@@ -119,7 +119,7 @@ class Buffer:
 
 
 def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
-    """All of them, with the part of the program, by numbers of commands, in which each is in use."""
+    """All shared buffers, each with its live range in numbers of commands."""
     order = {id(c): number for number, c in enumerate(i.commands(body))}
 
     def extent(command: i.Command) -> Region:
@@ -133,18 +133,18 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
             _refuse_shared(command.body)
         if isinstance(command, i.New) and command.space is Space.SHARED:
             owner = next((c for c in around if isinstance(c, i.ParallelFor) and c.level in OWNERS), None)
-            # workers do not wait for each other: a buffer of theirs is in use as long as one is at work
+            # workers are not synchronised, so a buffer of theirs is live as long as any of them is running
             uses = [extent(owner)] if owner else [extent(c) for c in _using(command.body, command.name)]
             live = Region(min((u.start for u in uses), default=0), max((u.end for u in uses), default=0))
             if command.layout == BARRIERS:
-                # copies that are under way may still come to them, so nothing else is ever there
+                # copies in flight may still signal the mbarrier, so its memory is never reused
                 live = everything
             elif _stored_in_bulk(command):
-                # stores read it until they are waited for: at the end, or when it is written again
-                again = next((extent(c) for c in around if goes_around(c, launch)), live)
+                # bulk stores read the buffer until their wait, which is at the end or before the next write
+                again = next((extent(c) for c in around if is_repeated(c, launch)), live)
                 live = Region(min(live.start, again.start), everything.end)
             copies = _copies(owner, launch) if owner else 1
-            worker = _number(owner, launch) if owner else constant(0)
+            worker = _worker_number(owner, launch) if owner else constant(0)
             alignment = _alignment(command.layout)
             size = -(-bytes_of(command.type, command.origin) // alignment) * alignment
             yield Buffer(command.name, size, copies, worker, live, alignment)
@@ -161,8 +161,8 @@ def _stored_in_bulk(new: i.New) -> bool:
     )
 
 
-def goes_around(command: i.Command, launch: Launch) -> bool:
-    """Whether its iterations follow each other."""
+def is_repeated(command: i.Command, launch: Launch) -> bool:
+    """Whether the loop executes several iterations one after the other."""
     match command:
         case i.For(_, count):
             return count != constant(1)
@@ -173,22 +173,22 @@ def goes_around(command: i.Command, launch: Launch) -> bool:
 
 
 def _copies(loop: i.ParallelFor, launch: Launch) -> int:
-    """How many workers of a loop have a buffer each."""
+    """How many workers of a loop have their own copy of the buffer."""
     workers = launch.workers(loop.level, loop.dimension)
     if loop.level is i.Level.WARP or launch.sharing(loop) is Sharing.STRIDED or loop.count.value is None:
         return number(nat(workers), "the number of workers")
     return loop.count.value
 
 
-def _number(loop: i.ParallelFor, launch: Launch) -> Nat:
-    """The worker that runs an iteration: its index, or, where they take turns, that modulo their number."""
+def _worker_number(loop: i.ParallelFor, launch: Launch) -> Nat:
+    """The worker that runs an iteration: its index, modulo the number of workers if it is cyclic."""
     index = variable(loop.index)
-    in_turn = launch.sharing(loop) is Sharing.STRIDED
-    return remainder(index, nat(launch.workers(loop.level, loop.dimension))) if in_turn else index
+    cyclic = launch.sharing(loop) is Sharing.STRIDED
+    return remainder(index, nat(launch.workers(loop.level, loop.dimension))) if cyclic else index
 
 
 def _alignment(layout: Layout) -> int:
-    """Bytes that a buffer starts at a multiple of: a swizzled one's pattern repeats after eight rows."""
+    """Alignment in bytes: the pattern of a swizzled buffer repeats every eight rows."""
     match layout:
         case Layout("swizzled", Nat(value=int() as size)):
             return max(ALIGNMENT, 8 * size)
@@ -197,7 +197,7 @@ def _alignment(layout: Layout) -> int:
 
 
 def _using(command: i.Command, name: str) -> Iterator[i.Command]:
-    """The commands that use a buffer; of a loop in which it is used, the whole: its content may go around."""
+    """The commands that use a buffer; a loop counts as a whole, since its contents may be loop-carried."""
     used = any(a.buffer == name for c in i.commands(command) for a in i.accesses(c))
     if not used:
         return
@@ -209,7 +209,7 @@ def _using(command: i.Command, name: str) -> Iterator[i.Command]:
 
 
 def regions(function: i.Function, launch: Launch) -> dict[str, Region]:
-    """Where the buffers in shared memory are, by name."""
+    """The byte range of each buffer in shared memory, by name."""
     sizes = {buffer.name: buffer.bytes for buffer in _buffers(function.body, launch)}
     found: dict[str, Region] = {}
     for command in i.commands(function.body):
@@ -227,5 +227,5 @@ def _refuse_shared(command: i.Command) -> None:
                 "R0717",
                 f"`{shown(part.name)}` would be shared memory of a single thread",
                 part.origin,
-                "use toMem(Local), or store it outside of the map over threads",
+                "use toMem(Local), or store it outside the map over threads",
             )

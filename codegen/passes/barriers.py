@@ -1,12 +1,12 @@
-"""Barriers, computed from what is read and written in shared memory between parallel loops.
+"""Inserts the barriers that accesses to shared memory by parallel loops require.
 
-Two commands conflict if one writes a place in shared memory that the other accesses in another thread
-(see `uses`). Between them those who share the place have to meet: the block, or a warp or warpgroup where
-no other touches it. Commands in a loop also meet those of the iterations before.
+Two commands conflict if one of them writes a location in shared memory that another thread accesses in
+the other command (see `analysis.dependences`). The threads involved synchronise between them: the block, or
+only a warp or a warpgroup if no other thread touches the location. Conflicts may be loop-carried.
 
-What the copying unit or a product is to read is fenced by who wrote it, before they meet. A bulk store reads
-until the thread that started it waits: before the next write, or at the end. Products of warpgroups read
-until they are waited for.
+A thread that writes what the copy engine or a wgmma reads executes a proxy fence before that barrier. A bulk
+store reads its source until the thread that started it waits, which it does before the next write or at the
+end. A wgmma reads its operands until it is waited for.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from functools import reduce
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS
 from codegen.ir.launch import GRIDS, Launch, Sharing
-from codegen.passes.allocate import Region, goes_around
+from codegen.passes.allocate import Region, is_repeated
 from codegen.passes.analysis.dependences import (
     EARLIER,
-    GROUPS,
+    WARPGROUPS,
     WARPS,
     Loop,
     Use,
     loop_of,
-    meeting,
-    meeting_in_group,
+    sync_scope,
+    sync_scope_in_group,
     target_of,
     uses,
 )
@@ -49,64 +49,64 @@ def after_barrier_of_warp(pending: Uses) -> Uses:
 
 
 def committed(pending: Uses, most: int) -> Uses:
-    """After a commit: `most` is how many count."""
+    """The uses after a commit; more than `most` commits need not be distinguished."""
     return frozenset(
         replace(use, copying=min(use.copying + 1, most)) if use.copying else use for use in pending
     )
 
 
 def waited(pending: Uses, groups: int) -> Uses:
-    """After a wait until at most so many groups are under way: older ones are complete, others may be."""
+    """The uses after a wait that leaves at most `groups` groups pending: older groups are complete."""
     complete = frozenset(replace(use, copying=0) for use in pending)
     return complete | frozenset(use for use in pending if 0 < use.copying < groups + 2)
 
 
 def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch: Launch) -> i.Function:
-    """The pass. `regions` are those of the buffers in shared memory: they may overlap."""
+    """The pass. `regions` are the byte ranges of the shared buffers, which may overlap."""
     waits = [c.pending for c in i.commands(function.body) if isinstance(c, i.Wait)]
     news = (c for c in i.commands(function.body) if isinstance(c, i.New))
     rings = _rings_of_roles(function.body)
     sync = frozenset(new.name for new in news if new.layout == BARRIERS) | rings
-    inserting = _Inserting(
+    inserting = _Inserter(
         regions,
         launch,
         max(waits, default=0) + 2,
-        groups=_of_groups(function.body),
-        unit=_read_by_units(function.body) | _filled_later(function.body, regions, launch),
+        groups=_per_warpgroup(function.body),
+        asynchronous=_read_asynchronously(function.body) | _overwritten(function.body, regions, launch),
         products=_read_by_products(function.body),
         stores=_scopes_of_stores(function.body),
         sync=sync,
         rings=rings,
     )
     body, after = inserting.go(function.body, NOTHING)
-    waiting, _ = inserting.waited_for(frozenset(use for use in after if use.storing), after)
+    waiting, _ = inserting.bulk_waits(frozenset(use for use in after if use.storing), after)
     return replace(function, body=i.sequence(body, *waiting))
 
 
-def _of_groups(body: i.Command) -> frozenset[str]:
-    """The buffers that each warpgroup has one of."""
+def _per_warpgroup(body: i.Command) -> frozenset[str]:
+    """The buffers of which each warpgroup has its own copy."""
     loops = (c for c in i.commands(body) if isinstance(c, i.ParallelFor) and c.level is i.Level.WARPGROUP)
     return frozenset(new.name for loop in loops for new in _shared(loop))
 
 
 def _shared(command: i.Command) -> list[i.New]:
-    """The buffers in shared memory that live inside of a command."""
+    """The buffers in shared memory that are allocated inside a command."""
     return [c for c in i.commands(command) if isinstance(c, i.New) and c.space is Space.SHARED]
 
 
-def _read_by_units(body: i.Command) -> frozenset[str]:
-    """The buffers that the copying unit or products of warpgroups read."""
+def _read_asynchronously(body: i.Command) -> frozenset[str]:
+    """The buffers that the copy engine or wgmma instructions read."""
     stores = (c.value for c in i.commands(body) if isinstance(c, i.BulkStore))
     return _read_by_products(body) | frozenset(a.buffer for tile in stores for a in i.accesses(tile))
 
 
 def _read_by_products(body: i.Command) -> frozenset[str]:
-    products = (c for c in i.commands(body) if isinstance(c, i.MmaFragment))
-    return frozenset(a.buffer for c in products for a in i.accesses(c) if isinstance(a, i.Tile))
+    products = (c for c in i.commands(body) if isinstance(c, i.Wgmma))
+    return frozenset(a.buffer for c in products for a in (c.a, c.b) if isinstance(a, i.Tile))
 
 
-def _filled_later(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
-    """The buffers where threads write what the copying unit overwrites later: with a tile of another one."""
+def _overwritten(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
+    """The buffers written by threads whose bytes a later bulk copy to another buffer overwrites."""
     order = [
         (command, around) for command, around in _with_loops(body, launch) if target_of(command) is not None
     ]
@@ -126,18 +126,18 @@ def _filled_later(body: i.Command, regions: Mapping[str, Region], launch: Launch
 def _with_loops(
     command: i.Command, launch: Launch, around: frozenset[int] = frozenset()
 ) -> Iterator[tuple[i.Command, frozenset[int]]]:
-    """Every command, in order, and which loops around it have iterations that follow each other."""
+    """Every command in order, with the loops around it that run several iterations one after the other."""
     yield command, around
     if isinstance(command, i.WarpSpecialise):
-        return  # who loads does not wait for those who write
-    if goes_around(command, launch):
+        return  # producers do not wait for threads that write
+    if is_repeated(command, launch):
         around |= {id(command)}
     for part in i.inner(command):
         yield from _with_loops(part, launch, around)
 
 
 def _scopes_of_stores(body: i.Command) -> dict[str, i.Scope]:
-    """Of each buffer that bulk stores read: whose thread starts them."""
+    """For each buffer that bulk stores read, the scope that elects the thread that starts them."""
     found: dict[str, i.Scope] = {}
     for elected in i.commands(body):
         if isinstance(elected, i.Elected):
@@ -147,19 +147,19 @@ def _scopes_of_stores(body: i.Command) -> dict[str, i.Scope]:
 
 
 @dataclass(frozen=True)
-class _Inserting:
-    """regions: where in shared memory the buffers are; around: the loops around a command
+class _Inserter:
+    """The state of the traversal. regions: byte ranges of buffers; around: the loops around a command
 
-    own:  the buffers that each warp has one of
-    groups: the buffers that each warpgroup has one of
-    unit: the buffers that are read, or overwritten, asynchronously, so that writes to them are fenced
-    products: those of them that products of warpgroups read
-    stores: of the buffers that bulk stores read, whose thread starts these
-    here: the buffers that were there before the innermost loop
-    most: after so many commits less one any wait ends a copy
-    found: the uses of the commands met so far
-    sync: the buffers of mbarriers, by which threads wait for each other, and those that they guard: `rings`
-    met:  who has to wait between two uses, as far as it has been asked
+    own: the buffers of which each warp has its own copy
+    groups: the buffers of which each warpgroup has its own copy
+    asynchronous: the buffers that are read or overwritten asynchronously: writes to them need a proxy fence
+    products: those of them that wgmma instructions read
+    stores: for each buffer that bulk stores read, the scope that elects the thread that starts them
+    here: the buffers that are allocated outside the innermost loop
+    most: any wait completes a copy that is at least this number of commits minus one old
+    found: a cache of the uses of each command
+    sync: the buffers of mbarriers, with which threads synchronise, and those that they guard, the `rings`
+    scopes: a cache of the scope that must synchronise between two uses
     """
 
     regions: Mapping[str, Region]
@@ -168,7 +168,7 @@ class _Inserting:
     around: tuple[Loop, ...] = ()
     own: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
-    unit: frozenset[str] = frozenset()
+    asynchronous: frozenset[str] = frozenset()
     products: frozenset[str] = frozenset()
     stores: Mapping[str, i.Scope] = field(default_factory=dict)
     sync: frozenset[str] = frozenset()
@@ -177,7 +177,7 @@ class _Inserting:
     found: dict[tuple[int, tuple[Loop, ...]], tuple[i.Command, Uses]] = field(
         default_factory=dict, compare=False
     )
-    met: dict[tuple[Use, Use], i.Scope | None] = field(default_factory=dict, compare=False)
+    scopes: dict[tuple[Use, Use], i.Scope | None] = field(default_factory=dict, compare=False)
 
     @property
     def in_warp(self) -> bool:
@@ -185,13 +185,13 @@ class _Inserting:
 
     @property
     def in_group(self) -> bool:
-        return any(loop.workers == GROUPS for loop in self.around)
+        return any(loop.workers == WARPGROUPS for loop in self.around)
 
-    def inside(self, loop: Loop) -> _Inserting:
+    def inside(self, loop: Loop) -> _Inserter:
         return replace(self, around=(*self.around, loop))
 
     def go(self, command: i.Command, before: Uses) -> tuple[i.Command, Uses]:
-        """The command with its barriers, and what is pending after it."""
+        """The command with its barriers, and the pending uses after it."""
         match command:
             case i.Sequence(parts):
                 done: list[i.Command] = []
@@ -206,21 +206,21 @@ class _Inserting:
                 body, after = inner.go(command.body, before)
                 return replace(command, body=body), after
             case i.When() if self.in_group and _shared(command):
-                # a warpgroup as a whole has its turn, or not, and then it has waited for nothing
+                # a warpgroup executes the body as a whole or not at all; if it does not, it has not waited
                 body, after = self.go(command.body, before)
                 return replace(command, body=body), before | after
             case i.WarpSpecialise():
                 consume, after = self.go(command.consume, before)
-                waiting, after = self.waited_for(frozenset(use for use in after if use.storing), after)
-                consume = i.rebuild(i.sequence(consume, *waiting), i.Barrier, _of_consumers)
-                if self._reads_itself(consume):
-                    consume = _arriving_together(consume)
+                waiting, after = self.bulk_waits(frozenset(use for use in after if use.storing), after)
+                consume = i.rebuild(i.sequence(consume, *waiting), i.Barrier, _for_consumers)
+                if self._reads_rings(consume):
+                    consume = _arrive_once(consume)
                 return replace(command, consume=consume), after
             case i.Commit():
                 return command, committed(before, self.most)
             case i.Wait(groups):
                 return command, waited(before, groups)
-            case i.For() | i.ParallelFor() if (passed := self._only_read(command, before)) is not None:
+            case i.For() | i.ParallelFor() if (passed := self._pass_over(command, before)) is not None:
                 return command, passed
             case i.For():
                 return self._for(command, before)
@@ -231,8 +231,8 @@ class _Inserting:
             case _:
                 return self._command(command, before)
 
-    def _only_read(self, loop: i.For | i.ParallelFor, before: Uses) -> Uses | None:
-        """What is pending after a loop that writes nothing others read, where it waits for nothing either."""
+    def _pass_over(self, loop: i.For | i.ParallelFor, before: Uses) -> Uses | None:
+        """The pending uses after a loop that neither writes to shared memory nor needs a barrier."""
         if any(isinstance(c, i.Commit | i.Wait) for c in i.commands(loop)):
             return None
         later = self._uses(loop)
@@ -243,57 +243,59 @@ class _Inserting:
             reduce(lambda over, around: over.after(around.index), use.around[inside:], use) for use in later
         )
 
-    def _reads_itself(self, consume: i.Command) -> bool:
-        """Whether threads read what others load: when products are over says nothing of that."""
+    def _reads_rings(self, consume: i.Command) -> bool:
+        """Whether threads read what producers load: the completion of a wgmma does not cover such reads."""
         ordinary = (
-            c for c in i.commands(consume) if not isinstance(c, i.MmaFragment | i.Arrive | i.WaitBarrier)
+            c
+            for c in i.commands(consume)
+            if not isinstance(c, i.MmaFragment | i.Wgmma | i.Arrive | i.WaitBarrier)
         )
         return any(a.buffer in self.rings for c in ordinary for a in i.accesses(c))
 
     # --- loops ----------------------------------------------------------------------------------------
 
     def _for(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
-        """With a barrier before the loop, if that saves one in every iteration."""
+        """Places a barrier before the loop if that saves one in every iteration."""
         if self.in_group and loop.count == ONE:
-            return self._iterations_of_one(loop, before)
+            return self._single_iteration(loop, before)
         new, after = self._loop(loop, before, ONE)
         if self.in_warp or self.in_group or not _barriers(new):
             return new, after
         bare, then = self._loop(loop, after_barrier(before), ONE)
         if _barriers(bare) < _barriers(new):
-            return i.sequence(*self._meet(self._scope_of_block, before), bare), then
+            return i.sequence(*self._sync(self._scope_of_block, before), bare), then
         return new, after
 
-    def _iterations_of_one(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
-        """A loop of one iteration, which follows no other."""
+    def _single_iteration(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
+        """A loop of a single iteration has no loop-carried conflicts."""
         body, after = self.inside(_as_loop(loop)).go(loop.body, before)
         return replace(loop, body=body), after
 
     def _loop(self, loop: i.For | i.ParallelFor, before: Uses, by: Nat) -> tuple[i.Command, Uses]:
-        """A loop's body follows itself: what is pending at its end is pending at its start.
+        """Handles loop-carried conflicts: uses pending at the end of the body are pending at its start.
 
-        by: so many iterations an earlier one was earlier
+        by: the distance in iterations between the earlier use and the later one
         """
         inner = self.inside(_as_loop(loop))
         _, once = inner.go(loop.body, NOTHING)
-        if isinstance(loop, i.ParallelFor) or loop.pattern.startswith("map"):
+        if isinstance(loop, i.ParallelFor) or loop.role is i.Role.MAP:
             once = frozenset(replace(u, mapped=u.written and u.buffer in self.here) for u in once)
-        once |= self._still_copying(inner, loop, once, by)
+        once |= self._in_flight(inner, loop, once, by)
         body, after = inner.go(loop.body, before | _earlier(once, loop.index, by))
         if not _barriers(body):
-            # nothing separates an iteration from those long before it
+            # no barrier separates an iteration from any earlier one, however far back
             by = variable(EARLIER + loop.index)
             body, after = inner.go(loop.body, before | _earlier(once, loop.index, by))
             return replace(loop, body=body), _any_iteration(after, loop.index)
-        # what the barriers inside have separated is not pending at the end, so fewer of them may do
+        # uses before a barrier of the body are no longer pending at its end, so fewer barriers may do
         pending = after - before
         fewer, end = inner.go(loop.body, before | _earlier(pending, loop.index, by))
         if _barriers(fewer) < _barriers(body) and end - before <= pending:
             body, after = fewer, end
         return replace(loop, body=body), _any_iteration(after, loop.index)
 
-    def _still_copying(self, inner: _Inserting, loop: i.For | i.ParallelFor, once: Uses, by: Nat) -> Uses:
-        """At the end of an iteration: the copies that earlier ones started, and did not wait for."""
+    def _in_flight(self, inner: _Inserter, loop: i.For | i.ParallelFor, once: Uses, by: Nat) -> Uses:
+        """Copies in flight after an iteration that earlier iterations started and did not wait for."""
         found: Uses = NOTHING
         started = frozenset(use for use in once if use.copying)
         for _ in range(self.most):
@@ -306,14 +308,14 @@ class _Inserting:
         if loop.level in (i.Level.WARP, i.Level.WARPGROUP):
             waits = self._conflicts(before, self._uses(loop)).values()
             if i.Scope.BLOCK in waits:
-                # a barrier of the block belongs before the loop over warps, not into it
-                waiting, before = self.waited_for(self._uses(loop), before)
+                # a barrier of the whole block must be outside the loop over warps
+                waiting, before = self.bulk_waits(self._uses(loop), before)
                 new, after = self._iterations(loop, after_barrier(before))
-                return i.sequence(*waiting, *self._meet(i.Scope.BLOCK, before), new), after
+                return i.sequence(*waiting, *self._sync(i.Scope.BLOCK, before), new), after
         return self._iterations(loop, before)
 
     def _iterations(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
-        """A worker has one iteration, or one after the other."""
+        """A worker runs one iteration, or several one after the other."""
         if self.launch.sharing(loop) is Sharing.STRIDED:
             return self._loop(loop, before, variable(EARLIER + loop.index))
         body, after = self.inside(_as_loop(loop)).go(loop.body, before)
@@ -323,7 +325,7 @@ class _Inserting:
 
     @property
     def _scope_of_block(self) -> i.Scope:
-        """A block of one warp waits as a warp does."""
+        """A block of a single warp needs only the warp's barrier."""
         return i.Scope.BLOCK if self.launch.threads > 32 else i.Scope.WARP
 
     def _command(self, command: i.Command, before: Uses) -> tuple[i.Command, Uses]:
@@ -336,14 +338,14 @@ class _Inserting:
             name = min(use.buffer for use in conflicts)
             raise TranslationError(
                 "R0718",
-                f"warps would have to wait for each other inside of mapWarp, for `{name}`",
-                hint="end the mapWarp, store its result in Shared memory, and start another",
+                f"warps would have to synchronise inside mapWarp because of `{name}`",
+                hint="end the mapWarp, store its result in Shared memory, and start another mapWarp",
             )
-        waiting, before = self.waited_for(later, before)
-        return i.sequence(*waiting, *self._meet(scope, before), command), later | self._after(scope, before)
+        waiting, before = self.bulk_waits(later, before)
+        return i.sequence(*waiting, *self._sync(scope, before), command), later | self._after(scope, before)
 
     def _after(self, scope: i.Scope, before: Uses) -> Uses:
-        """What is pending after a barrier."""
+        """The uses that are still pending after a barrier."""
         if scope is self._scope_of_block:
             return after_barrier(before)
         if scope is i.Scope.WARP:
@@ -351,10 +353,10 @@ class _Inserting:
         own = frozenset(use for use in before if use.buffer in self.groups)
         return (before - own) | after_barrier(own)
 
-    def waited_for(self, later: Uses, before: Uses) -> tuple[list[i.Command], Uses]:
-        """Waits for the bulk stores that read what is written later, or that are among `later` themselves;
-        and what is pending after them. All threads execute them, though one has stored: who has not goes on,
-        and where only some do, the GPU's compiler loses sight of the products around."""
+    def bulk_waits(self, later: Uses, before: Uses) -> tuple[list[i.Command], Uses]:
+        """The waits for bulk stores that read what `later` writes, or that are among `later` themselves, and
+        the uses pending after them. All threads execute the wait, though only one has stored: it returns at
+        once in the others, and under a condition it would keep the GPU's compiler from overlapping wgmmas."""
         scopes = {
             self.stores[use.buffer]
             for use in before
@@ -363,36 +365,36 @@ class _Inserting:
         waits: list[i.Command] = [i.BulkWait(0)] if scopes else []
         return waits, frozenset(u for u in before if not (u.storing and self.stores[u.buffer] in scopes))
 
-    def _meet(self, scope: i.Scope, before: Uses) -> tuple[i.Command, ...]:
-        """The barrier; before it the fence, if something was written that units read."""
-        fenced = any(use.written and not use.copying and use.buffer in self.unit for use in before)
+    def _sync(self, scope: i.Scope, before: Uses) -> tuple[i.Command, ...]:
+        """The barrier, with a proxy fence before it if threads wrote what an asynchronous unit reads."""
+        fenced = any(use.written and not use.copying and use.buffer in self.asynchronous for use in before)
         return (i.FenceAsync(), i.Barrier(scope)) if fenced else (i.Barrier(scope),)
 
     def _conflicts(self, before: Uses, later: Uses) -> dict[Use, i.Scope]:
-        """The later uses that must not come before an earlier one is over, and who has to wait for that."""
+        """The later uses that conflict with a pending one, each with the scope that must synchronise."""
         found: dict[Use, i.Scope] = {}
         for use in later:
             for earlier in before:
                 if earlier.copying:
-                    # what is used has been waited for: then the copy is among those that are complete
+                    # the use has been waited for, so its copy is among the complete ones
                     continue
-                scope = self._meeting(earlier, use)
+                scope = self._sync_scope(earlier, use)
                 if scope is not None and found.get(use) is not i.Scope.BLOCK:
                     found[use] = scope
         return found
 
-    def _meeting(self, earlier: Use, later: Use) -> i.Scope | None:
-        if (earlier, later) not in self.met:
-            self.met[earlier, later] = self._who_meets(earlier, later)
-        return self.met[earlier, later]
+    def _sync_scope(self, earlier: Use, later: Use) -> i.Scope | None:
+        if (earlier, later) not in self.scopes:
+            self.scopes[earlier, later] = self._compute_sync_scope(earlier, later)
+        return self.scopes[earlier, later]
 
-    def _who_meets(self, earlier: Use, later: Use) -> i.Scope | None:
+    def _compute_sync_scope(self, earlier: Use, later: Use) -> i.Scope | None:
         if earlier.buffer == later.buffer and later.buffer in self.groups:
-            return meeting_in_group(earlier, later)
+            return sync_scope_in_group(earlier, later)
         if earlier.buffer == later.buffer:
-            return meeting(earlier, later, later.buffer in self.own, self.launch)
+            return sync_scope(earlier, later, later.buffer in self.own, self.launch)
         overlap = self.regions[earlier.buffer].overlaps(self.regions[later.buffer])
-        # other warps may have used another buffer that was at the same place
+        # other warps may have used another buffer at the same address
         return self._scope_of_block if overlap and (earlier.written or later.written) else None
 
     def _uses(self, command: i.Command) -> Uses:
@@ -400,15 +402,15 @@ class _Inserting:
         if key not in self.found:
             seen = uses(command, self.around)
             found = frozenset(u for u in seen if u.buffer in self.regions and u.buffer not in self.sync)
-            if any(isinstance(c, i.GroupWait) and not c.pending for c in i.commands(command)):
+            if any(isinstance(c, i.WgmmaWait) and not c.pending for c in i.commands(command)):
                 found |= frozenset(Use(name, (), (), False) for name in self.products)
-            # the command is kept, so that no other gets its number
+            # keeping the command alive keeps its id unique
             self.found[key] = (command, found)
         return self.found[key][1]
 
 
 def _rings_of_roles(body: i.Command) -> frozenset[str]:
-    """What some warpgroups load and others read: mbarriers say when."""
+    """The buffers that producer warpgroups load and consumers read: mbarriers synchronise them."""
     loads = (c.produce for c in i.commands(body) if isinstance(c, i.WarpSpecialise))
     return frozenset(
         c.target.buffer
@@ -418,22 +420,22 @@ def _rings_of_roles(body: i.Command) -> frozenset[str]:
     )
 
 
-def _arriving_together(command: i.Command) -> i.Command:
-    """One thread arrives for its warpgroup: when all of it have read."""
+def _arrive_once(command: i.Command) -> i.Command:
+    """One thread arrives for its warpgroup, after all of its threads have read."""
     if isinstance(command, i.Arrive) and command.release:
         return i.sequence(i.Barrier(i.Scope.WARPGROUP), command)
-    return i.with_inner(command, tuple(_arriving_together(part) for part in i.inner(command)))
+    return i.with_inner(command, tuple(_arrive_once(part) for part in i.inner(command)))
 
 
-def _of_consumers(barrier: i.Barrier) -> i.Barrier:
-    """Those who load do not wait with those who compute."""
+def _for_consumers(barrier: i.Barrier) -> i.Barrier:
+    """A barrier of the block waits for the consumers only, not for the producers."""
     return i.Barrier(i.Scope.CONSUMERS) if barrier.scope is i.Scope.BLOCK else barrier
 
 
 def _as_loop(loop: i.For | i.ParallelFor) -> Loop:
     made = loop_of(loop)
     if made is None:
-        raise TranslationError("R0799", "internal: a loop is no loop")
+        raise TranslationError("R0799", "internal: a command is not a loop")
     return made
 
 
@@ -442,7 +444,7 @@ def _barriers(command: i.Command) -> int:
 
 
 def _earlier(pending: Iterable[Use], index: str, by: Nat) -> Uses:
-    """The uses as those of an iteration before: of the last one, or of one `by` earlier."""
+    """The uses as those of an earlier iteration: the previous one, or the one `by` before."""
     return frozenset(use.substitute(index, variable(index) - by) for use in pending)
 
 

@@ -1,7 +1,7 @@
-"""Quotients, remainders and bounds of indices, and the starts of rows: computed once, and named.
+"""Common-subexpression elimination and loop-invariant code motion for the indices of a kernel.
 
-A part of an index that divides or compares is named if it is used more than once, or in a loop that does
-not change it. Of an address in a loop, what the loop does not change is named, if it is a sum.
+A quotient, remainder or bound gets a name if it occurs more than once, or in a loop that does not change it.
+The loop-invariant part of an address gets a name if it is a sum.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from codegen.passes.analysis.walk import rebuild_own
 from rise.nat import Atom, Nat, NatVariable, Operation, atom, constant, variable
 from rise.types import Space
 
-# by the number of the scope in which a value is known
+# the number of the scope in which a value is available, and the value
 Key = tuple[int, Nat]
 
 
-def name_operations(function: i.Function, _: Launch) -> i.Function:
+def common_subexpressions(function: i.Function, _: Launch) -> i.Function:
     """The pass for quotients, remainders, minima and maxima."""
     naming = _Operations(names_of(function))
     Walk(naming.counted).program(function.body)
@@ -66,7 +66,7 @@ class _Operations:
         return rebuild_own(command, Nat, lambda value: self._rename(value, place))
 
     def _inside(self, value: Nat, place: Place) -> Nat:
-        """A value that has a name: what is inside of its operations may get others."""
+        """A value that has a name: operations nested in it may get names, too."""
 
         def part(base: Atom) -> Nat:
             if not isinstance(base, Operation):
@@ -91,7 +91,7 @@ class _Operations:
         return variable(self.walk.define(home, new, lambda: self._name(new, home)))
 
     def _name(self, value: Nat, home: Place) -> str:
-        """thread / 8 is its row, thread % 8 its column, if threads are thought of as rows of 8."""
+        """With threads in rows of 8, thread / 8 is called the row and thread % 8 the column."""
         (operation,) = _operations(value)
         if operation.operator not in ("quotient", "remainder"):
             return self.names.fresh("bounded" if operation.operator in ("min", "max") else operation.operator)
@@ -112,7 +112,7 @@ def _stem(value: Nat) -> str:
 
 
 def _parts_of(value: Nat) -> list[Operation]:
-    """Those inside of the operations in a sum of products."""
+    """The operations nested in those of a sum of products."""
     return [
         part
         for operation in _operations(value)
@@ -122,15 +122,15 @@ def _parts_of(value: Nat) -> list[Operation]:
 
 
 def _operations(value: Nat) -> list[Operation]:
-    """Those in a sum of products, not those inside of them."""
+    """The outermost operations in a sum of products."""
     return [base for monomial, _ in value.terms for base, _ in monomial if isinstance(base, Operation)]
 
 
-# --- starts ---------------------------------------------------------------------------------------------
+# --- row starts -----------------------------------------------------------------------------------------
 
 
-def name_starts(function: i.Function, _: Launch) -> i.Function:
-    """The pass for addresses. Those in registers stay: they have to be numbers after unrolling."""
+def row_starts(function: i.Function, _: Launch) -> i.Function:
+    """The pass for addresses. Indices into registers stay: they must be constants after unrolling."""
     own = {c.name for c in i.commands(function.body) if isinstance(c, i.New) and c.space is Space.LOCAL}
     naming = _Starts(names_of(function), frozenset(own))
     Walk(naming.counted, guards=True).program(function.body)
@@ -140,7 +140,7 @@ def name_starts(function: i.Function, _: Launch) -> i.Function:
 
 @dataclass
 class _Starts:
-    """buffers: those into which an address starts so"""
+    """buffers: the buffers whose addresses begin with a given start"""
 
     names: Names
     registers: frozenset[str]
@@ -187,7 +187,7 @@ def _addresses(access: i.Access | i.Tile) -> tuple[Nat, ...]:
 
 
 def _start(value: Nat, place: Place) -> Nat:
-    """The terms that the innermost loop, or else those that are unrolled, do not change; no number."""
+    """The terms that the innermost loop (else the unrolled loops) leaves invariant, without the constant."""
     loops = [n for n, scope in enumerate(place.scopes) if scope.repeated and not scope.unrolled]
     unrolled = [n for n, scope in enumerate(place.scopes) if scope.unrolled]
     end = loops[-1] if loops else unrolled[0] if unrolled else len(place.scopes)

@@ -1,9 +1,8 @@
-"""Allocation follows levels: a register array whose elements belong to warps, lanes or threads.
+"""Distributes register arrays over the threads that own their elements: warps, lanes or threads.
 
-A `Local` buffer whose dimension is only ever indexed by a parallel loop's index holds, in each thread,
-that thread's share of the dimension. Who owns an element follows from who writes it: loops marked
-`owner` (initial values, copies) become parallel loops of the same level. A thread that touches what
-another owns is an error.
+If a dimension of a `Local` buffer is only ever indexed by the index of one parallel loop, each thread holds
+just its share of that dimension. The writes determine who owns an element: loops marked `owner` (initial
+values, copies) become parallel loops of the same level. A thread must not touch an element that another owns.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Loop:
 
 
 def distribute(function: i.Function) -> i.Function:
-    """The pass, for every Local buffer, outermost first."""
+    """The pass: handles every Local buffer, outermost first."""
     return replace(function, body=_command(function.body))
 
 
@@ -57,7 +56,7 @@ def _distribute(new: i.New) -> i.New:
 
 
 def _workers(indices: tuple[Nat, ...], dimension: int, loops: Mapping[str, Loop]) -> Workers | None:
-    """The workers among which a dimension is distributed by an access, if it is."""
+    """The workers over which an access distributes a dimension; None if it does not."""
     if dimension >= len(indices):
         return None
     loop = _loop(indices[dimension], loops)
@@ -65,7 +64,7 @@ def _workers(indices: tuple[Nat, ...], dimension: int, loops: Mapping[str, Loop]
 
 
 def _loop(index: Nat, loops: Mapping[str, Loop]) -> Loop | None:
-    """The loop whose index an index is, exactly."""
+    """The loop whose index is exactly this index."""
     names = index.variables
     if len(names) != 1:
         return None
@@ -77,9 +76,9 @@ def _single(owners: set[Workers], new: i.New) -> Workers:
     if len(owners) > 1:
         raise TranslationError(
             "R0705",
-            f"`{shown(new.name)}` is distributed in two ways",
+            f"`{shown(new.name)}` is distributed over two different levels",
             new.origin,
-            "write and read it with one level",
+            "write and read it at one level",
         )
     return next(iter(owners))
 
@@ -91,7 +90,7 @@ def _check_owner(
     if loop is None or (loop.workers != level and not loop.owner):
         raise TranslationError(
             "R0705",
-            f"`{shown(new.name)}` lives in the registers of each {level[0].value}, but another one uses it",
+            f"`{shown(new.name)}` is in the registers of each {level[0].value}, but another one uses it",
             new.origin,
             "store it in Shared memory",
         )
@@ -100,7 +99,7 @@ def _check_owner(
 def _indices(
     command: i.Command, name: str, loops: Mapping[str, Loop]
 ) -> list[tuple[tuple[Nat, ...], Mapping[str, Loop]]]:
-    """Every access to a buffer, with the loops around it inside of its scope."""
+    """Every access to a buffer, with the loops between its declaration and the access."""
     found: list[tuple[tuple[Nat, ...], Mapping[str, Loop]]] = []
     for access in i.accesses(command):
         if isinstance(access, i.Access) and access.buffer == name:
@@ -118,7 +117,7 @@ def _indices(
 
 
 def _own(command: i.Command, name: str, dimension: int, level: Workers) -> i.Command:
-    """Owner loops over the dimension become parallel loops of the level that owns it."""
+    """Turns owner loops over the dimension into parallel loops of the level that owns it."""
     if isinstance(command, i.For) and command.owner and _ranges_over(command, name, dimension):
         body = _own(command.body, name, dimension, level)
         return i.ParallelFor(level[0], level[1], command.index, command.count, body)

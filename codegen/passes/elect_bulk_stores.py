@@ -1,5 +1,5 @@
-"""Who starts the bulk stores of a program: one thread of the block, or of each warpgroup or warp in a loop
-over these. It commits them, too, and waits for them: groups of stores are a thread's own.
+"""Elects the thread that starts bulk stores: one of the block, or one of each warpgroup or warp in a loop
+over them. The same thread commits them and waits for them, because commit groups are per thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SCOPES = {
 }
 
 
-def elect_in_groups(function: i.Function) -> i.Function:
+def elect_bulk_stores(function: i.Function) -> i.Function:
     """The pass. Raises TranslationError R0735 for a store in a map over threads."""
     return replace(function, body=_elect(function.body, i.Scope.BLOCK))
 
@@ -37,7 +37,7 @@ def _by_all(command: i.Elected) -> TranslationError:
     origins = [c.origin for c in i.commands(command) if isinstance(c, i.BulkStore)]
     return TranslationError(
         "R0735",
-        "a bulk store is started by one thread, and here each would start it",
+        "every thread would start this bulk store; one thread must",
         origins[0] if origins else None,
-        "use `bulkStore` outside of maps over threads and lanes",
+        "use `bulkStore` outside maps over threads and lanes",
     )

@@ -1,10 +1,10 @@
-"""Loops over the elements of fragments, one after the other, as one loop.
+"""Fuses successive loops over the elements of fragments.
 
     for g. x[g] := … ; forFragment e. y[e] := f(x[e]) ; for g. … := y[g]
       =  for g. (x[g] := … ; for h. y[w·g + h] := f(x[w·g + h]) ; … := y[g])
 
-Each iteration has elements of its own, so nothing waits for another one; and few elements are in registers
-at once, where whole fragments of what is added to sums, of sums and of results would be.
+The iterations are independent, since each works on its own elements. The fused loop needs registers for a few
+elements at a time, where separate loops keep whole fragments of addends, sums and results live.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rise.types import Data, Fragment, Space, Vector
 ORDINARY = (i.Skip, i.Sequence, i.Assign, i.For, i.New, i.When, i.Define, i.LoadMatrices, i.StoreMatrices)
 
 
-def fuse_elements(function: i.Function, launch: Launch) -> i.Function:
-    """The pass: after that which leaves each thread its own iterations."""
+def fuse_fragment_loops(function: i.Function, launch: Launch) -> i.Function:
+    """The pass; it runs after the pass `workers`, which turns parallel loops into worker numbers."""
     fragments = {c.name: c.type for c in i.commands(function.body) if _is_fragment(c)}  # type: ignore[union-attr]
-    return replace(function, body=_Fusing(fragments, names_of(function)).go(function.body))
+    return replace(function, body=_Fuser(fragments, names_of(function)).go(function.body))
 
 
 def _is_fragment(command: i.Command) -> bool:
@@ -40,22 +40,22 @@ def _is_fragment(command: i.Command) -> bool:
 
 
 def _elements(type_: Data) -> int:
-    """How many a thread has of a fragment whose elements have known places; 0 of others."""
+    """The elements that a thread holds of a fragment with a known layout; 0 for other types."""
     own = extents(type_)[len(dimensions(type_)) :]
     return (own[0].value or 0) if own else 0
 
 
 @dataclass(frozen=True)
 class Run:
-    """The elements that an iteration has: `width` of them from `first` on."""
+    """The elements of one iteration: `width` elements from `first`."""
 
     first: Nat
     width: int
 
 
 @dataclass
-class _Fusing:
-    """fragments: the types of the buffers that are such."""
+class _Fuser:
+    """fragments: the types of all fragment buffers"""
 
     fragments: dict[str, Data]
     names: Names
@@ -87,18 +87,18 @@ class _Fusing:
         return None
 
     def _at(self, first: i.Command, second: i.Command, loops: Sequence[i.For]) -> i.Command | None:
-        """Both as bodies of these loops, which are those of one of them."""
+        """Both commands as bodies of these loops, which are the loops of one of them."""
         run = self._run(loops)
         one, other = (self._body(part, loops, run) for part in (first, second))
         if one is None or other is None or not self._apart(one, other, run):
             return None
         body = i.sequence(one, other)
         for loop in reversed(loops):
-            body = replace(loop, body=body, pattern="elements")
+            body = replace(loop, body=body, label="elements")
         return body
 
     def _run(self, loops: Sequence[i.For]) -> Run:
-        """What an iteration of the loops has, where they share elements out in order; none without any."""
+        """The elements of an iteration, if the loops partition them in order; else an empty run."""
         used = (self.fragments.get(a.buffer) for a in i.accesses_in(loops[-1].body))
         width = next((_elements(type_) for type_ in used if type_ is not None), 0)
         first = constant(0)
@@ -108,23 +108,23 @@ class _Fusing:
         return Run(first, width)
 
     def _body(self, command: i.Command, loops: Sequence[i.For], run: Run) -> i.Command | None:
-        """What an iteration does of the command."""
+        """The part of the command that one iteration executes."""
         if isinstance(command, i.ForFragment):
             if _elements(command.fragment) != run.width * prod(loop.count.value or 1 for loop in loops):
                 return None
             within = self.names.fresh("h")
             body = substituted(command.body, {NatVariable(command.index): run.first + variable(within)})
-            return i.For(within, constant(run.width), body, unroll=True, pattern="mapFragment")
+            return i.For(within, constant(run.width), body, unroll=True, label="mapFragment")
         own = _loops(command)
         if [loop.count for loop in own[: len(loops)]] != [loop.count for loop in loops]:
             return None
         renamed = {NatVariable(a.index): variable(b.index) for a, b in zip(own, loops, strict=False)}
         return substituted(own[len(loops) - 1].body, renamed)  # type: ignore[arg-type]
 
-    # --- whether iterations have nothing to do with each other
+    # --- independence of iterations
 
     def _apart(self, one: i.Command, other: i.Command, run: Run) -> bool:
-        """Whether what both use, and one of them writes, are elements of the iteration alone."""
+        """Whether all conflicting accesses of the two commands are to the iteration's own elements."""
         parts = [*i.commands(one), *i.commands(other)]
         if not all(isinstance(part, ORDINARY) for part in parts):
             return False
@@ -160,7 +160,7 @@ class _Fusing:
 
 
 def _width(command: i.Command, access: i.Access | i.Tile) -> int:
-    """How many elements an access is of: two of each matrix of 16-bit elements."""
+    """How many elements an access covers: two of each matrix of 16-bit elements."""
     if isinstance(command, i.LoadMatrices | i.StoreMatrices):
         return 2 * command.count
     type_ = access.type if isinstance(access, i.Access) else None
@@ -168,7 +168,7 @@ def _width(command: i.Command, access: i.Access | i.Tile) -> int:
 
 
 def _loops(command: i.Command) -> list[i.For]:
-    """The loops around a body, each the only command of the one before."""
+    """The perfectly nested loops around a body."""
     found: list[i.For] = []
     while isinstance(command, i.For) and command.unroll and command.count.value and not command.owner:
         found.append(command)
@@ -177,7 +177,7 @@ def _loops(command: i.Command) -> list[i.For]:
 
 
 def _flat(command: i.Command) -> tuple[list[i.New], list[i.Command]]:
-    """The fragments that a part of a program makes, and what it does with them."""
+    """The fragments that a part of a program declares, and the commands on them."""
     match command:
         case i.Sequence(commands):
             found = [_flat(part) for part in commands]

@@ -1,6 +1,6 @@
-"""Scalars that hold an index computed from others, as min(max(i, 0), n - 1), become definitions.
+"""Turns scalars that hold an index, such as min(max(i, 0), n - 1), into definitions.
 
-So what is known of the others is known of them, and they can be computed further out.
+Their ranges are then known, and they can be hoisted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rise.nat import Nat, constant, maximum, minimum
 from rise.types import Space
 
 
-def define_indices(function: i.Function, _: Launch) -> i.Function:
+def index_scalars(function: i.Function, _: Launch) -> i.Function:
     """The pass."""
     return replace(function, body=_command(function.body))
 
@@ -32,7 +32,7 @@ def _command(command: i.Command) -> i.Command:
 
 
 def _index(value: i.Expression) -> Nat | None:
-    """An expression over indices as one; None for what is read or computed otherwise."""
+    """An expression over indices as a single index; None if it reads memory or computes anything else."""
     match value:
         case i.Natural(known, _):
             return known
@@ -48,5 +48,5 @@ def _index(value: i.Expression) -> Nat | None:
 
 
 def _is_used_as_scalar(command: i.Command, name: str) -> bool:
-    """Whether it is read or written other than as an index."""
+    """Whether the scalar is used other than as an index."""
     return any(a.buffer == name for part in i.commands(command) for a in i.accesses(part))

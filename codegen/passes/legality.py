@@ -1,7 +1,7 @@
-"""What a low-level program must not do, refused with a place and a reason.
+"""Refuses illegal low-level programs, with a place in the source and a reason.
 
-Levels nest as the hardware does; fragments belong to a warp; no two threads write one place (see
-`writers`); a reduction's step reads of its accumulator only what it is about to replace.
+Levels nest as in the hardware; a warp uses its fragments as a whole; no two threads write the same location
+(see `analysis.race_check`); a reduction step reads only the element of its accumulator that it replaces.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from codegen.ir import imperative as i
 from codegen.ir.identifiers import shown
 from codegen.ir.launch import Launch
 from codegen.passes.analysis.dependences import target_of
-from codegen.passes.analysis.race_check import check_writers
+from codegen.passes.analysis.race_check import check_races
 from rise.errors import TranslationError
 from rise.nat import Nat
 from rise.source import Origin
 
+# the commands that a warp or warpgroup executes collectively
+COLLECTIVE = (
+    i.LoadFragment, i.StoreFragment, i.FillFragment, i.ForFragment, i.MmaFragment, i.Wgmma,
+)  # fmt: skip
 BLOCKS = frozenset({i.Level.CLUSTER, i.Level.BLOCK})
 ABOVE: dict[i.Level, frozenset[i.Level]] = {
     i.Level.GRID: frozenset({i.Level.GRID}),
@@ -29,22 +33,20 @@ ABOVE: dict[i.Level, frozenset[i.Level]] = {
 
 
 def check(function: i.Function, launch: Launch) -> None:
-    """Raises for the first thing that is illegal."""
-    _check(function.body, ())
-    check_writers(function.body, launch)
+    """Raises TranslationError for the first violation."""
+    check_levels(function.body, fragments=True)
+    check_races(function.body, launch)
 
 
-def _check(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
-    match command:
-        case i.ParallelFor():
-            _nesting(command, around)
-            around = (*around, command)
-        case i.LoadFragment() | i.MmaFragment() | i.FillFragment() | i.ForFragment() | i.StoreFragment():
-            _in_warp(command, around)
-        case _:
-            pass
+def check_levels(command: i.Command, around: tuple[i.ParallelFor, ...] = (), fragments: bool = False) -> None:
+    """Levels nest as in the hardware; if `fragments`, warps also use their fragments as a whole."""
+    if isinstance(command, i.ParallelFor):
+        _nesting(command, around)
+        around = (*around, command)
+    elif fragments and isinstance(command, COLLECTIVE):
+        _in_warp(command, around)
     for part in i.inner(command):
-        _check(part, around)
+        check_levels(part, around, fragments)
 
 
 def _nesting(loop: i.ParallelFor, around: tuple[i.ParallelFor, ...]) -> None:
@@ -53,7 +55,7 @@ def _nesting(loop: i.ParallelFor, around: tuple[i.ParallelFor, ...]) -> None:
         if outer.level not in ABOVE[loop.level] or same:
             raise TranslationError(
                 "R0719",
-                f"a map over {loop.level.value}s cannot be inside of one over {outer.level.value}s",
+                f"a map over {loop.level.value}s cannot be inside one over {outer.level.value}s",
                 loop.origin,
                 "blocks contain warps or threads, warps contain lanes",
             )
@@ -66,14 +68,14 @@ def _in_warp(command: i.Command, around: tuple[i.ParallelFor, ...]) -> None:
     if i.Level.WARP not in levels or i.Level.LANE in levels:
         raise TranslationError(
             "R0706",
-            "a fragment belongs to a warp as a whole: it is used inside of mapWarp and outside of mapLane",
+            "a fragment belongs to a whole warp: use it inside mapWarp and outside mapLane",
             getattr(command, "origin", None),
         )
 
 
 def check_accumulators(command: i.Command) -> None:
-    """In a loop that updates a buffer, it is read only where it is written (see `fold`)."""
-    if isinstance(command, i.For) and command.pattern.startswith("reduceSeq"):
+    """A loop that updates a buffer reads only the element that it writes (see `fold`)."""
+    if isinstance(command, i.For) and command.role is i.Role.REDUCTION:
         for name in _updated(command.body):
             _elementwise(command.body, name)
     for part in i.inner(command):
@@ -87,7 +89,7 @@ def _updated(command: i.Command) -> set[str]:
 
 
 def _elementwise(command: i.Command, name: str) -> None:
-    """No command reads what an earlier one of the step replaced, nor what its loop replaces elsewhere."""
+    """No command reads what an earlier command of the step replaced, or what its loop replaces elsewhere."""
     written: set[tuple[Nat, ...]] = set()
     for part in _parts(command):
         writes = [t for c in i.commands(part) if isinstance(t := target_of(c), i.Access) and t.buffer == name]
@@ -97,7 +99,7 @@ def _elementwise(command: i.Command, name: str) -> None:
                 if written or (writes and any(indices != place for place in places)):
                     raise TranslationError(
                         "R0720",
-                        f"the step of a reduction reads `{shown(name)}` in another place than it writes",
+                        f"the step of a reduction reads an element of `{shown(name)}` that it does not write",
                         _origin(part, name),
                         "store the new value elsewhere before it replaces the accumulator",
                     )
@@ -105,14 +107,14 @@ def _elementwise(command: i.Command, name: str) -> None:
 
 
 def _parts(command: i.Command) -> tuple[i.Command, ...]:
-    """The commands of a step, one after the other."""
+    """The commands of a step, in order."""
     if isinstance(command, i.New):
         return _parts(command.body)
     return command.commands if isinstance(command, i.Sequence) else (command,)
 
 
 def _reads(command: i.Command, name: str) -> list[tuple[Nat, ...]]:
-    """The places of a buffer that a command reads."""
+    """The indices at which a command reads a buffer."""
     target = target_of(command)
     found = [a for a in i.accesses(command) if isinstance(a, i.Access) and a.buffer == name]
     if isinstance(target, i.Access) and target.buffer == name:
@@ -121,7 +123,7 @@ def _reads(command: i.Command, name: str) -> list[tuple[Nat, ...]]:
 
 
 def _origin(command: i.Command, name: str) -> Origin:
-    """Where the value that replaces a buffer is written in the source."""
+    """Where the source has the value that replaces the buffer."""
     for part in i.commands(command):
         target = target_of(part)
         if isinstance(target, i.Access) and target.buffer == name:

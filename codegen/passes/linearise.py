@@ -1,7 +1,7 @@
-"""Indices as they are in memory: of each access one number, in its simplest form.
+"""Linearises indices: the indices of an access become one index, in its simplest form.
 
-An access keeps as many indices as its array has dimensions. All but the last are 0, and the last one runs
-over the whole array: a path `[i][j]` into rows of n becomes `[0][i*n + j]`.
+An access keeps the number of indices that its array has dimensions. All but the last become 0, and the last
+one ranges over the whole array: the path `[i][j]` into rows of n becomes `[0][i*n + j]`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rise.nat import constant
 from rise.types import Data
 
 
-def linear_indices(function: i.Function, launch: Launch) -> i.Function:
+def linearise(function: i.Function, launch: Launch) -> i.Function:
     """The pass."""
     types = {v.name: v.type for v in (*function.outputs, *function.inputs)}
     types |= {c.name: c.type for c in i.commands(function.body) if isinstance(c, i.New)}

@@ -1,7 +1,7 @@
-"""Multicast: what all blocks of a cluster load is loaded once, a part of it by each of them for all.
+"""Multicast: each block of a cluster loads a part of what all of them need, and sends it to all of them.
 
-Which loads these are is read off the indices: those whose box does not depend on the block's number in
-its cluster. The blocks have to wait for each other, which pipelines with roles do.
+A load can be multicast if its box does not depend on the block's rank in the cluster. Multicast requires that
+the blocks wait for each other, as warp-specialised pipelines do.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codegen.ir import imperative as i
 from codegen.ir.launch import derive
 from rise.nat import variable
 
-ROWS = 8  # of a swizzling pattern: parts begin where it does
+ROWS = 8  # in a swizzle atom: parts start at its boundaries
 
 
 def multicast(function: i.Function) -> i.Function:
@@ -52,8 +52,8 @@ def multicast(function: i.Function) -> i.Function:
 def _in_parts(
     copy: i.BulkCopy, parameter: i.MapParameter, block: str, blocks: int
 ) -> tuple[i.BulkCopy, i.MapParameter] | None:
-    """The copy of this block's part to all of them, and its map; None where it is a copy of its own."""
-    box, target = parameter.map.box, copy.target  # innermost first, as the corner
+    """This block's part of the copy, sent to all blocks, and its map; None if it cannot be multicast."""
+    box, target = parameter.map.box, copy.target  # innermost first, like the corner
     long = [d for d, size in enumerate(box) if size > 1]
     if not isinstance(target, i.Tile) or not long or any(block in n.variables for n in copy.corner):
         return None

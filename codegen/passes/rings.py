@@ -1,8 +1,9 @@
-"""Rings of bulk copies that are filled again and again: their mbarriers are initialised once in a block.
+"""Ring buffers of pipelines that are executed repeatedly: a block initialises their mbarriers only once.
 
-An mbarrier must not be initialised while it is in use, so a pipeline in a loop, over the tiles of a block
-that stays, say, goes on where it was: element k of turn t of a pipeline of n is the one with number n*t + k
-that went through its ring. What is executed once initialises its mbarriers where it stands.
+An mbarrier must not be initialised while it is in use. A pipeline inside a loop, such as the loop over the
+tiles of a persistent block, therefore continues with the phases that the last execution left: element k of
+execution t of a pipeline of n elements has number n*t + k in its ring. A pipeline that is executed once
+initialises its mbarriers right before it starts.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ from dataclasses import replace
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import derive
-from codegen.passes.analysis.executions import with_turns
+from codegen.passes.analysis.executions import with_executions
 from rise.nat import Atom, Nat, NatVariable, constant
 
 
-def carry_rings(function: i.Function) -> i.Function:
+def hoist_ring_setup(function: i.Function) -> i.Function:
     """The pass."""
     setups: list[i.Command] = []
 
-    def use(command: i.Command, turn: Nat) -> i.Command:
+    def use(command: i.Command, before: Nat) -> i.Command:
         if not isinstance(command, i.Ring):
             return command
-        number: dict[Atom, Nat] = {NatVariable(command.turn): turn}
+        number: dict[Atom, Nat] = {NatVariable(command.execution): before}
         body = i.rebuild(command.body, Nat, lambda n: n.substitute(number))
-        if turn == constant(0):
+        if before == constant(0):
             return _behind(command.setup, body)
         setups.append(command.setup)
         return body
 
-    body = with_turns(function.body, derive(function.body), use)
+    body = with_executions(function.body, derive(function.body), use)
     if not setups:
         return replace(function, body=body)
     names = {access.buffer for setup in setups for access in i.accesses(setup)}
@@ -41,12 +42,12 @@ def carry_rings(function: i.Function) -> i.Function:
 
 
 def _behind(setup: i.Command, body: i.Command) -> i.Command:
-    """One thread initialises, the others wait for that."""
+    """One thread initialises the mbarriers, and a barrier makes the others wait for it."""
     return i.sequence(i.Elected(setup), i.Barrier(i.Scope.BLOCK), body)
 
 
 def _without(command: i.Command, names: set[str]) -> i.Command:
-    """The command without these buffers, which are around it now."""
+    """The command without the declarations of these buffers, which now enclose it."""
     if isinstance(command, i.New) and command.name in names:
         return _without(command.body, names)
     return i.with_inner(command, tuple(_without(part, names) for part in i.inner(command)))

@@ -1,9 +1,9 @@
-"""A program as several kernels: cut where a result in global memory is complete that is read afterwards.
+"""Splits a program into kernels wherever a later command reads a result in global memory.
 
-The blocks of a grid do not wait for each other, the kernels of a program do. What is stored in global
-memory outside of all loops becomes a temporary, which lives between kernels. Commands that share registers
-or shared memory are of one kernel; of two others one of which writes what the other uses, the second is of
-a later kernel. What neither orders is of one kernel if it is launched alike.
+Blocks of a grid cannot wait for each other, but kernels of a stream do. A buffer in global memory declared
+outside all loops becomes a temporary that outlives kernels. Commands that share registers or shared memory
+stay in one kernel; a command that depends on another through global memory goes into a later kernel.
+Independent commands share a kernel if their launch configurations agree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rise.types import Array, Data, Space
 
 @dataclass(frozen=True)
 class Temporary:
-    """A buffer in global memory, in use from the first to the last of these kernels, by number from 0."""
+    """A buffer in global memory, live from kernel `first` to kernel `last`, both numbered from 0."""
 
     variable: i.Variable
     first: int
@@ -36,7 +36,7 @@ class Temporary:
 
 @dataclass(frozen=True)
 class Kernels:
-    """The kernels in order, and the temporaries that they pass on."""
+    """The kernels in order, and the temporaries that connect them."""
 
     functions: tuple[i.Function, ...]
     temporaries: tuple[Temporary, ...] = ()
@@ -44,20 +44,20 @@ class Kernels:
 
 @dataclass(frozen=True)
 class Step:
-    """A command outside of all loops, and the buffers around it that are not in global memory."""
+    """A command outside all loops, with the buffers declared around it that are not in global memory."""
 
     command: i.Command
     around: tuple[i.New, ...] = ()
 
     @property
     def kept(self) -> frozenset[str]:
-        """Those of the buffers around it that it uses."""
+        """The enclosing buffers that it uses."""
         read, written = uses(self.command, frozenset(new.name for new in self.around))
         return frozenset(read | written)
 
 
 def kernels(function: i.Function) -> Kernels:
-    """The pass, of a program whose views are resolved. A program without temporaries is one kernel."""
+    """The pass; views must be resolved. A program without temporaries is a single kernel."""
     found: list[i.New] = []
     steps = list(_steps(function.body, (), found))
     if not found:
@@ -93,7 +93,7 @@ def _steps(command: i.Command, around: tuple[i.New, ...], temporaries: list[i.Ne
 
 
 def in_memory(type_: Data) -> Data:
-    """A number in global memory is an array of one."""
+    """The type in global memory: a scalar is stored as an array of one element."""
     return type_ if isinstance(type_, Array) else Array(constant(1), type_)
 
 
@@ -101,9 +101,9 @@ def _refuse_temporaries(command: i.Command) -> None:
     for part in i.commands(command):
         if isinstance(part, i.New) and part.space is Space.GLOBAL:
             raise several_kernels(
-                f"a temporary result is stored in Global memory inside of a {_loop(command)}",
+                f"a temporary result is stored in Global memory inside a {_loop(command)}",
                 part.origin,
-                "store it outside of all maps and folds, or in Shared or Local memory",
+                "store it outside all maps and folds, or in Shared or Local memory",
                 (Note("this is the map", command.origin),) if isinstance(command, i.ParallelFor) else (),
             )
 
@@ -131,7 +131,7 @@ def uses(command: i.Command, names: frozenset[str]) -> tuple[set[str], set[str]]
 
 @dataclass(frozen=True)
 class Cluster:
-    """Steps, with their numbers, that share buffers which end with a kernel."""
+    """Numbered steps that share registers or shared memory, and so belong to one kernel."""
 
     steps: tuple[tuple[int, Step], ...]
 
@@ -141,7 +141,7 @@ class Cluster:
 
     @property
     def kept(self) -> frozenset[str]:
-        """The buffers around the steps that they use."""
+        """The enclosing buffers that the steps use."""
         return frozenset(name for _, step in self.steps for name in step.kept)
 
     def together(self, other: Cluster) -> Cluster:
@@ -165,10 +165,10 @@ def _clusters(steps: Iterable[Step]) -> list[Cluster]:
 def _groups(
     clusters: Sequence[Cluster], temporaries: frozenset[str], outputs: frozenset[str]
 ) -> list[list[Step]]:
-    """The steps of each kernel: those as early as what they use is complete, and launched alike."""
+    """The steps of each kernel: as early as dependences allow, with equal launch configurations."""
 
     def follows(later: Cluster, earlier: Cluster) -> bool:
-        # what one cluster does with an output, it does in order
+        # steps of one cluster write an output in program order
         return _follows(later, earlier, temporaries if later is earlier else temporaries | outputs)
 
     before = {c.start: [other.start for other in clusters if follows(c, other)] for c in clusters}
@@ -192,7 +192,7 @@ def _groups(
 
 
 def _follows(later: Cluster, earlier: Cluster, names: frozenset[str]) -> bool:
-    """Whether a step uses what one before it, of the other cluster, writes; or writes what that uses."""
+    """Whether a step of `later` depends on an earlier step of `earlier`: flow, anti- or output dependence."""
     for n, step in later.steps:
         read, written = uses(step.command, names)
         for m, other in earlier.steps:
@@ -206,8 +206,7 @@ def _kept_too_long(cluster: Cluster) -> TranslationError:
     new = next(new for _, step in cluster.steps for new in step.around if new.name in cluster.kept)
     return TranslationError(
         "R0727",
-        f"`{shown(new.name)}` is kept in {new.space} memory, which ends with a kernel,"
-        " and used by two kernels",
+        f"`{shown(new.name)}` is in {new.space} memory, which ends with a kernel, but two kernels use it",
         new.origin,
         "store it with `toMem(Global)`",
     )
@@ -216,7 +215,7 @@ def _kept_too_long(cluster: Cluster) -> TranslationError:
 def _kernel(
     function: i.Function, group: Sequence[Step], number: int, temporaries: Sequence[i.Variable]
 ) -> i.Function:
-    """One kernel: it takes what it uses, as an output if it writes it."""
+    """One kernel. Its parameters are the buffers it uses; those it writes are outputs."""
     known = (*function.outputs, *temporaries, *function.inputs)
     names = frozenset(variable.name for variable in known)
     found = [uses(step.command, names) for step in group]
@@ -232,13 +231,13 @@ def _kernel(
 
 
 def _maps(function: i.Function, group: Sequence[Step]) -> tuple[i.MapParameter, ...]:
-    """The tensor maps that the commands of a kernel name."""
+    """The tensor maps that the commands of a kernel use."""
     named = {getattr(command, "map", None) for step in group for command in i.commands(step.command)}
     return tuple(one for one in function.maps if one.name in named)
 
 
 def _sizes(known: Iterable[i.Variable], group: Sequence[Step]) -> set[str]:
-    """The run-time sizes in what a kernel does: in counts, indices, and the types of buffers."""
+    """The run-time sizes that a kernel needs: in counts, indices, and types of buffers."""
     found: set[str] = set()
 
     def see(size: Nat) -> Nat:
@@ -257,7 +256,7 @@ def _sizes(known: Iterable[i.Variable], group: Sequence[Step]) -> set[str]:
 
 
 def _nested(steps: Sequence[Step], depth: int) -> i.Command:
-    """The steps, one after the other, in the buffers that were around them."""
+    """The steps in order, inside the declarations of their enclosing buffers."""
     parts: list[i.Command] = []
     for name, inside in groupby(steps, lambda s: s.around[depth].name if len(s.around) > depth else ""):
         group = list(inside)

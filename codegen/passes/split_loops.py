@@ -1,8 +1,8 @@
-"""Loops whose index is taken apart, into a quotient and a remainder, become two loops: nothing is divided.
+"""Splits loops whose index is divided, so that quotient and remainder become loop indices.
 
-A loop of b*c iterations that uses k / c and k % c is one of b around one of c. A parallel loop of more
-iterations than there are workers, whose index is taken apart, is a loop of each worker w, over
-turns t = 0, 1, …, with the index t*workers + w, if every worker has as many turns.
+A loop of b*c iterations that uses k / c and k % c becomes a loop of b around a loop of c. A parallel loop of
+more iterations than workers is distributed cyclically: worker w runs a loop over rounds r = 0, 1, …, with the
+index r*workers + w, provided that all workers have the same number of rounds.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rise.nat import Atom, Facts, Nat, NatVariable, constant, variable
 
 def split_loops(function: i.Function, launch: Launch) -> i.Function:
     """The pass."""
-    splitting = _Splitting(launch, names_of(function))
+    splitting = _LoopSplitter(launch, names_of(function))
     return replace(function, body=splitting.go(function.body, facts_of_workers(launch)))
 
 
 @dataclass(frozen=True)
-class _Splitting:
+class _LoopSplitter:
     launch: Launch
     names: Names
 
@@ -34,12 +34,12 @@ class _Splitting:
             case i.For():
                 command = self._split(command, facts)
             case i.ParallelFor():
-                command = self._by_turns(command, facts)
+                command = self._cyclic(command, facts)
         within = inside(command, facts)
         return i.with_inner(command, tuple(self.go(part, within) for part in i.inner(command)))
 
     def _split(self, loop: i.For, facts: Facts) -> i.For:
-        """Two loops for one, where fewer quotients and remainders are left by that."""
+        """Two nested loops in place of one, if that leaves fewer quotients and remainders."""
         divided, total = divisions(loop.body, {loop.index}), loop.count.value
         for size in sorted({atom.right.value or 0 for atom in divided}, reverse=True):
             if total is None or not 1 < size < total or total % size:
@@ -52,17 +52,17 @@ class _Splitting:
                 return replace(loop, index=outer, count=constant(total // size), body=second)
         return loop
 
-    def _by_turns(self, loop: i.ParallelFor, facts: Facts) -> i.For | i.ParallelFor:
-        """A loop over turns, where the turn needs no dividing."""
+    def _cyclic(self, loop: i.ParallelFor, facts: Facts) -> i.For | i.ParallelFor:
+        """A sequential loop over the rounds of a worker, if that leaves fewer divisions."""
         workers, total = self.launch.workers(loop.level, loop.dimension), loop.count.value
         if total is None or not isinstance(workers, int) or total % workers:
             return loop
         if not divisions(loop.body, {loop.index}):
             return loop
-        turn, number = self.names.fresh("turn"), worker(loop.level, loop.dimension, self.launch)
-        turns = constant(total // workers)
-        body = _at(loop, workers * variable(turn) + number, facts.with_range(turn, 0, turns))
-        return loop if divisions(body, {turn}) else i.For(turn, turns, body, pattern="by turns")
+        round_, number = self.names.fresh("round"), worker(loop.level, loop.dimension, self.launch)
+        rounds = constant(total // workers)
+        body = _at(loop, workers * variable(round_) + number, facts.with_range(round_, 0, rounds))
+        return loop if divisions(body, {round_}) else i.For(round_, rounds, body, label="cyclic")
 
 
 def _at(loop: i.For | i.ParallelFor, index: Nat, facts: Facts) -> i.Command:

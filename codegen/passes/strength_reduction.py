@@ -1,7 +1,7 @@
-"""Remainders of a loop's index, (k + c) % n, as counters that start again at n: nothing is divided.
+"""Strength reduction: a counter that wraps around at n replaces the remainder (k + c) % n of a loop index k.
 
-The slots of a ring of buffers are such; how often it has been gone round, ((k + c) / n) % m, is a counter of
-what starts again. Loops that are unrolled keep theirs: k is a number there.
+The slots of a ring buffer are such remainders. The phase of a ring, ((k + c) / n) % m, becomes a counter that
+advances when the first one wraps around. Unrolled loops are left alone, because k is a constant in them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from rise.nat import Atom, Facts, Nat, Operation, at_least, quotient, remainder,
 from rise.nat import atom as nat_of
 
 
-def count_remainders(function: i.Function, launch: Launch) -> i.Function:
+def strength_reduction(function: i.Function, launch: Launch) -> i.Function:
     """The pass."""
-    counting = _Counting(names_of(function))
+    counting = _StrengthReducer(names_of(function))
     return replace(function, body=counting.go(function.body, facts_of_workers(launch)))
 
 
 @dataclass(frozen=True)
-class _Counting:
+class _StrengthReducer:
     names: Names
 
     def go(self, command: i.Command, facts: Facts) -> i.Command:
@@ -34,19 +34,19 @@ class _Counting:
         return i.with_inner(command, tuple(self.go(part, within) for part in i.inner(command)))
 
     def _counted(self, loop: i.For, facts: Facts) -> i.For:
-        """Counters of iterations first: those of their rounds come after them."""
+        """Counters of iterations come first, because counters of wrap-arounds refer to them."""
         found = divisions(loop.body, {loop.index})
-        rounds = {o: r for o in found if (r := _rounds(o, loop, facts)) is not None}
+        wraps = {o: r for o in found if (r := _wrap_arounds(o, loop, facts)) is not None}
         starts: dict[Operation, Nat] = {}
-        for operation in (*found, *(each.counted for each in rounds.values())):
+        for operation in (*found, *(each.counted for each in wraps.values())):
             start = _start(operation, loop, facts)
             if start is not None:
                 starts[operation] = start
         order = _ordered(starts)
         counters = [i.Counter(self.names.fresh("slot"), starts[o], o.right) for o in order]
         names = {o: c.name for o, c in zip(order, counters, strict=True)}
-        for operation in _ordered({o: each.start for o, each in rounds.items()}):
-            each = rounds[operation]
+        for operation in _ordered({o: each.start for o, each in wraps.items()}):
+            each = wraps[operation]
             names[operation] = self.names.fresh("turn")
             counters.append(i.Counter(names[operation], each.start, operation.right, names[each.counted]))
         named: dict[Atom, Nat] = {o: variable(name) for o, name in names.items()}
@@ -58,7 +58,7 @@ def _ordered(starts: Mapping[Operation, Nat]) -> list[Operation]:
 
 
 def _start(atom: Operation, loop: i.For, facts: Facts) -> Nat | None:
-    """The remainder in the first iteration, if it is of the index and of what is known before the loop."""
+    """The value in the first iteration, if the remainder is of the index plus a loop-invariant value."""
     first = atom.left - variable(loop.index)
     if atom.operator != "remainder" or not _before(first, loop) or not at_least(first, 0, facts):
         return None
@@ -66,15 +66,15 @@ def _start(atom: Operation, loop: i.For, facts: Facts) -> Nat | None:
 
 
 @dataclass(frozen=True)
-class _Rounds:
-    """counted: the remainder whose rounds they are. start: how many, in the first iteration."""
+class _WrapArounds:
+    """counted: the remainder whose wrap-arounds are counted. start: the count in the first iteration."""
 
     counted: Operation
     start: Nat
 
 
-def _rounds(atom: Operation, loop: i.For, facts: Facts) -> _Rounds | None:
-    """Of (⌊(k + s) / n⌋ + r) % m, where s and r are known before the loop."""
+def _wrap_arounds(atom: Operation, loop: i.For, facts: Facts) -> _WrapArounds | None:
+    """Recognises (⌊(k + s) / n⌋ + r) % m, where s and r are loop-invariant."""
     quotients = [q for q in atom.left.atoms if isinstance(q, Operation) and loop.index in q.left.variables]
     if atom.operator != "remainder" or len(quotients) != 1 or quotients[0].operator != "quotient":
         return None
@@ -84,7 +84,7 @@ def _rounds(atom: Operation, loop: i.For, facts: Facts) -> _Rounds | None:
     if not _before(rest, loop) or whole.right.value is None or _start(counted, loop, facts) is None:
         return None
     first = whole.left - variable(loop.index)
-    return _Rounds(counted, remainder(quotient(first, whole.right, facts) + rest, atom.right, facts))
+    return _WrapArounds(counted, remainder(quotient(first, whole.right, facts) + rest, atom.right, facts))
 
 
 def _before(value: Nat, loop: i.For) -> bool:

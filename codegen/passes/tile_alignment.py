@@ -1,8 +1,8 @@
-"""Tiles that fragments are loaded from and stored to as a whole have to start where the instruction can.
+"""Checks the alignment of the tiles that fragments are loaded from and stored to as a whole.
 
-Of WMMA's fragments CUDA asks that a tile starts at a multiple of 32 bytes, and that its rows are a multiple
-of 16 bytes apart. Others are moved by lanes, element by element or as many as are aligned. Inputs and results
-start at a multiple of that, and so does every buffer in shared memory.
+For WMMA fragments, CUDA requires that a tile start at a multiple of 32 bytes and that its leading dimension
+be a multiple of 16 bytes. Lanes move other fragments, with accesses as wide as the alignment allows. Inputs,
+results and all buffers in shared memory start at a multiple of 32 bytes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rise.types import Fragment, Scalar
 START, DISTANCE = 32, 16  # bytes
 
 
-def check_tiles(command: i.Command) -> None:
-    """Raises TranslationError R0737 for the first tile that may lie elsewhere."""
+def check_tile_alignment(command: i.Command) -> None:
+    """Raises TranslationError R0737 for the first tile that may be misaligned."""
     for part in i.commands(command):
         match part:
             case i.LoadFragment(fragment, _, i.Tile() as tile) | i.StoreFragment(fragment, i.Tile() as tile):
@@ -30,16 +30,16 @@ def _check(tile: i.Tile, fragment: Fragment, command: i.LoadFragment | i.StoreFr
     size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 1
     wrong = ""
     if not divides(START // size, tile.offset):
-        wrong = f"it starts at element {tile.offset}, which may be no multiple of {START} bytes"
+        wrong = f"it starts at element {tile.offset}, which may not be a multiple of {START} bytes"
     elif not divides(DISTANCE // size, tile.leading):
-        wrong = f"its rows are {tile.leading} elements apart, which may be no multiple of {DISTANCE} bytes"
+        wrong = f"its rows are {tile.leading} elements apart, which may not be a multiple of {DISTANCE} bytes"
     if wrong:
         raise TranslationError(
             "R0737",
             f"a fragment of {_shape(fragment)} of `{fragment.element}` is moved as a whole, and its tile of "
             f"`{shown(tile.buffer)}` is not aligned: {wrong}",
             command.origin,
-            "use fragments that lanes move, 16×8×16, or wider ones: rows of 32 bytes",
+            "use fragments that lanes move, 16×8×16, or wider ones with rows of 32 bytes",
         )
 
 

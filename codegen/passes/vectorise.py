@@ -1,13 +1,13 @@
-"""The elements of a vector moved at once, where they lie side by side from an aligned place on.
+"""Vectorises accesses: one instruction moves the adjacent, aligned elements of a vector.
 
-A loop over the lanes of a vector that copies becomes one assignment of the vector. One that computes
-loads what it reads as vectors, computes lane by lane in registers, and stores a vector. What does not
-lie so in memory is read or written lane by lane, which is slower, not wrong: a transposition has vectors
-on one side only. An asynchronous copy has no such way out, nor has a vector that the program calls aligned.
+A copying loop over the lanes of a vector becomes one assignment of the vector. A computing loop loads its
+operands as vectors, computes lane by lane in registers, and stores a vector. If elements are not adjacent in
+memory, lanes access them one by one, which is slower but correct: a transposition has vectors on one side
+only. An asynchronous copy has no such fallback, nor does a vector that the program declares as aligned.
 
-What is read under a condition is loaded before only where it is certain to be inside of its array. What
-is written under one, the same for all lanes, is written at once or not at all; an asynchronous copy of what
-may be outside of its array copies all lanes, or makes them zero.
+A conditional read is hoisted only if it is certain to be within its array. A conditional write becomes a
+vector store if its condition is the same for all lanes. An asynchronous copy that may be out of bounds copies
+all lanes or zero-fills them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from codegen.ir.fragments import extents
 from codegen.ir.identifiers import derived
 from codegen.ir.scalar_temporaries import BOOL, or_zero
 from codegen.lower.paths import flatten
-from codegen.lower.translate import ALIGNED, VECTOR
 from codegen.passes.analysis.fresh import names_of
 from rise.errors import TranslationError
 from rise.nat import Facts, Nat, NatVariable, at_least, constant, divides, less_than, simplify
 from rise.source import Origin
 from rise.types import Data, Scalar, Space, Vector
 
-WIDEST = 16  # bytes that one instruction moves; or 2, 4, 8
+WIDEST = 16  # bytes that one instruction moves at most; narrower ones move 2, 4 or 8
 
 
 def vectorise(function: i.Function) -> i.Function:
@@ -41,13 +40,13 @@ def vectorise(function: i.Function) -> i.Function:
             own |= {command.name} if command.space is Space.LOCAL else set()
     return replace(
         function,
-        body=_Vectorising(types, frozenset(own), names_of(function).taken).go(function.body, Facts()),
+        body=_Vectoriser(types, frozenset(own), names_of(function).taken).go(function.body, Facts()),
     )
 
 
 @dataclass
-class _Vectorising:
-    """types: of buffers; own: those that are a thread's registers; taken: the names that there are"""
+class _Vectoriser:
+    """types: of all buffers; own: the buffers in registers; taken: the names in use"""
 
     types: dict[str, Data]
     own: frozenset[str] = frozenset()
@@ -55,7 +54,7 @@ class _Vectorising:
     numbers: count[int] = field(default_factory=count)
 
     def go(self, command: i.Command, facts: Facts) -> i.Command:
-        if isinstance(command, i.For) and command.pattern in (VECTOR, ALIGNED):
+        if isinstance(command, i.For) and command.role in (i.Role.VECTOR, i.Role.ALIGNED_VECTOR):
             return self._loop(command, facts)
         if isinstance(command, i.CopyAsync) and isinstance(command.target, i.Access):
             return _single(command, command.target)
@@ -74,8 +73,8 @@ class _Vectorising:
             made = self._by_lanes(loop, body, facts)
         if made is None and isinstance(body, i.CopyAsync):
             raise _refused(body.origin, "an asynchronous copy")
-        if made is None and loop.pattern == ALIGNED:
-            raise _refused(getattr(body, "origin", None), "a vector that is called aligned")
+        if made is None and loop.role is i.Role.ALIGNED_VECTOR:
+            raise _refused(getattr(body, "origin", None), "a vector that is declared as aligned")
         return made or loop
 
     def _assignment(
@@ -85,14 +84,14 @@ class _Vectorising:
         if isinstance(body.value, i.Access):
             source = self._vector(body.value, loop, facts)
             if whole is not None and source is not None:
-                at_once = _at_once(whole.type) or isinstance(body, i.Assign)
+                at_once = _is_copy_width(whole.type) or isinstance(body, i.Assign)
                 return replace(body, target=whole, value=source) if at_once else None
-        if isinstance(body, i.CopyAsync) and whole is not None and _at_once(whole.type):
+        if isinstance(body, i.CopyAsync) and whole is not None and _is_copy_width(whole.type):
             return self._or_zeros(loop, body, whole, facts)
         return None if isinstance(body, i.CopyAsync) else self._by_lanes(loop, body, facts)
 
     def _or_zeros(self, loop: i.For, body: i.CopyAsync, whole: i.Access, facts: Facts) -> i.Command | None:
-        """The copy of a vector that is zero where conditions, the same for all lanes, do not hold."""
+        """The copy of a vector that is zero-filled where conditions that are the same for all lanes fail."""
         conditions, value = or_zero(body.value)
         source = self._vector(value, loop, facts) if isinstance(value, i.Access) else None
         if source is None or any(_depends(condition, loop.index) for condition in conditions):
@@ -100,9 +99,9 @@ class _Vectorising:
         return replace(body, target=whole, value=_if_all(conditions, source))
 
     def _by_lanes(self, loop: i.For, body: i.Command, facts: Facts) -> i.Command | None:
-        """Vectors loaded, the computation lane by lane in registers, a vector stored; as far as possible.
+        """Loads vectors, computes lane by lane in registers, and stores a vector, as far as possible.
 
-        Scalars that are the same for all lanes are computed before.
+        Scalars that have the same value in all lanes are computed before the loop.
         """
         lanes = _Lanes.of(loop.index, body)
         if lanes is None:
@@ -112,7 +111,7 @@ class _Vectorising:
         loaded = self._loaded(loop, lanes, facts)
         complete = whole is not None and all(load is not None for load in loaded.values())
         if not complete:
-            if loop.pattern == ALIGNED:
+            if loop.role is i.Role.ALIGNED_VECTOR:
                 return None
             whole = whole if place.buffer not in self.own else None  # type: ignore[union-attr]  # resolved
             loaded = {access: v for access, v in loaded.items() if access.buffer not in self.own}
@@ -120,7 +119,7 @@ class _Vectorising:
         return self._computed(loop, lanes, whole, loads) if whole or loads else None
 
     def _loaded(self, loop: i.For, lanes: _Lanes, facts: Facts) -> dict[i.Access, _Load | None]:
-        """What is read of each lane another element: how all of them are loaded, or None."""
+        """For each access that varies with the lane: how to load all lanes at once, or None."""
         lane = NatVariable(loop.index)
         found: dict[i.Access, _Load | None] = {}
         for access, guards in _reads(lanes.values(), ()):
@@ -140,7 +139,7 @@ class _Vectorising:
     def _computed(
         self, loop: i.For, lanes: _Lanes, target: i.Access | None, loads: dict[i.Access, _Load]
     ) -> i.Command:
-        """Loads, by the access to one lane, before; what is assigned goes to the target as one, if it can."""
+        """Loads vectors, computes into registers, and stores them to `target` at once if there is one."""
         lane, start, assigned = _of(NatVariable(loop.index)), (constant(0),), lanes.assigned
         registers = {access: self._name(derived(access.buffer, "vector")) for access in loads}
         types = {registers[access]: load.vector.type for access, load in loads.items()}
@@ -155,25 +154,25 @@ class _Vectorising:
         def in_registers(access: i.Access) -> i.Access:
             return i.Access(registers[access], (lane,), access.type) if access in registers else access
 
-        by_lane = replace(loop, body=lanes.each(), pattern="lanes")
+        by_lane = replace(loop, body=lanes.each(), label="lanes")
         whole = i.sequence(*made, i.rebuild(by_lane, i.Access, in_registers), *stored)
         for name, type_ in types.items():
             whole = i.New(Space.LOCAL, name, type_, whole, assigned.origin)
-        return lanes.after_the_same(whole)
+        return lanes.after_uniform(whole)
 
     def _inside(self, vector: i.Access, loop: i.For, facts: Facts) -> bool:
-        """Whether all lanes are certain to be in the array, whatever the conditions around."""
+        """Whether all lanes are certain to be within the array, whatever the conditions are."""
         sizes = extents(self.types[vector.buffer])
         start, total = self._linear(vector, vector.indices), flatten((), sizes)
         return at_least(start, 0, facts) and less_than(start + loop.count - 1, total, facts)
 
     def _name(self, stem: str) -> str:
-        """A name that nothing has, with the next number."""
+        """An unused name, with the next number."""
         names = (derived(stem, f"v{number}") for number in self.numbers)
         return next(name for name in names if name not in self.taken)
 
     def _vector(self, access: i.Access, loop: i.For, facts: Facts) -> i.Access | None:
-        """The access to all lanes at once, or None where they do not lie so."""
+        """The access to all lanes at once, or None if they are not adjacent and aligned."""
         width, element = loop.count.value, access.type
         if width is None or not isinstance(element, Scalar):
             return None
@@ -192,12 +191,12 @@ class _Vectorising:
         return flatten(indices, extents(self.types[access.buffer]))
 
 
-Guard = tuple[Nat, Nat]  # (a, b) stands for a < b
+Guard = tuple[Nat, Nat]  # (a, b) means a < b
 
 
 @dataclass(frozen=True)
 class _Load:
-    """A vector in memory that is read only where all guards hold."""
+    """A vector in memory that is read only if all guards hold."""
 
     vector: i.Access
     guards: tuple[Guard, ...]
@@ -211,16 +210,16 @@ class _Load:
 
 
 def _either(one: _Load, other: _Load) -> _Load | None:
-    """What is read under the guards of one or of the other, where one of them has all that the other has."""
+    """The load with fewer guards, if its guards are a subset of the other's."""
     fewer, more = sorted((one, other), key=lambda load: len(load.guards))
     return fewer if set(fewer.guards) <= set(more.guards) else None
 
 
 @dataclass(frozen=True)
 class _Lanes:
-    """What is done for each lane: scalars are set, one after the other, and one element is assigned.
+    """The body of a lane: assignments to scalars, then one assignment to an element.
 
-    same: the scalars that have one value for all lanes; varying: the names of the others
+    same: the scalars that have the same value in all lanes; varying: the names of the others
     """
 
     same: tuple[tuple[i.New, i.Assign], ...]
@@ -229,7 +228,7 @@ class _Lanes:
 
     @staticmethod
     def of(lane: str, body: i.Command) -> _Lanes | None:
-        """None for a body that does anything else."""
+        """None if the body does anything else."""
         varying = {lane}
         same: list[tuple[i.New, i.Assign]] = []
         other: list[tuple[i.New, i.Assign]] = []
@@ -254,10 +253,10 @@ class _Lanes:
         return (assign.value for assign in (*(a for _, a in self.other), self.assigned))
 
     def each(self) -> i.Command:
-        """What is left to do for each lane."""
+        """The computation that remains for each lane."""
         return _scalars(self.other, self.assigned)
 
-    def after_the_same(self, command: i.Command) -> i.Command:
+    def after_uniform(self, command: i.Command) -> i.Command:
         return _scalars(self.same, command)
 
 
@@ -268,7 +267,7 @@ def _scalars(scalars: tuple[tuple[i.New, i.Assign], ...], command: i.Command) ->
 
 
 def _variables(assign: i.Assign) -> set[str]:
-    """The buffers and indices that a scalar is computed from."""
+    """The buffers and indices that an assignment reads."""
     found = {access.buffer for access in i.accesses(assign.value)}
 
     def see(value: Nat) -> Nat:
@@ -290,7 +289,7 @@ def _named(value: Nat, names: set[str]) -> bool:
 def _reads(
     values: Iterable[i.Expression], guards: tuple[Guard, ...] | None
 ) -> Iterator[tuple[i.Access | i.Tile, tuple[Guard, ...] | None]]:
-    """Every access with the comparisons of indices under which it is read; None: under other conditions."""
+    """Every access with the index comparisons that guard it; None if other conditions do, too."""
     for value in values:
         match value:
             case i.Operator("select", (condition, first, second)):
@@ -314,15 +313,15 @@ def _comparison(condition: i.Expression) -> tuple[Guard | None, Guard | None]:
 
 
 def _single(copy: i.CopyAsync, target: i.Access) -> i.CopyAsync:
-    """The asynchronous copy of one element, which may be zero."""
+    """The asynchronous copy of one element, which may be zero-filled."""
     conditions, value = or_zero(copy.value)
-    if not isinstance(value, i.Access) or not _at_once(target.type):
+    if not isinstance(value, i.Access) or not _is_copy_width(target.type):
         raise _refused(copy.origin, "an asynchronous copy")
     return replace(copy, value=_if_all(conditions, value))
 
 
 def _if_all(conditions: tuple[i.Expression, ...], value: i.Access) -> i.Expression:
-    """The value where all conditions hold, else zero."""
+    """The value if all conditions hold, else zero."""
     if not conditions:
         return value
     inside = conditions[0]
@@ -336,8 +335,8 @@ def _depends(value: i.Expression, index: str) -> bool:
     return index in _variables(i.Assign(i.Access("", (), BOOL), value))
 
 
-def _at_once(type_: Data) -> bool:
-    """Whether one asynchronous copy moves values of a type."""
+def _is_copy_width(type_: Data) -> bool:
+    """Whether one asynchronous copy can move a value of this type."""
     match type_:
         case Vector(Nat(value=int() as width), Scalar() as element):
             return width * element.bytes in (4, 8, 16)
@@ -356,7 +355,7 @@ def _of(lane: NatVariable) -> Nat:
 def _refused(origin: Origin, what: str) -> TranslationError:
     return TranslationError(
         "R0724",
-        f"{what} needs 4, 8 or 16 bytes side by side, from an aligned place on, in both arrays",
+        f"{what} moves 4, 8 or 16 adjacent bytes, which must be aligned in both arrays",
         origin,
         "choose the vector's width and the layout so that rows are multiples of it",
     )

@@ -1,6 +1,6 @@
-"""Parallel loops with a worker for every iteration: the worker's number is the index, named once.
+"""Replaces a parallel loop that has a worker for every iteration by the worker's number, defined once.
 
-Loops that have more iterations than workers stay; with fewer, the other workers have nothing to do.
+Loops with more iterations than workers stay loops. With fewer iterations, the other workers are idle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Workers = tuple[i.Level, int]
 
 
 def worker(level: i.Level, dimension: int, launch: Launch) -> Nat:
-    """The number of the worker at a level, in the names that CUDA has."""
+    """The number of the worker at a level, in terms of CUDA's built-in variables."""
     axis = "xyz"[dimension]
     thread, block = variable(f"threadIdx.{axis}"), variable(f"blockIdx.{axis}")
     clusters = launch.cluster > 1 and dimension == 0
@@ -55,12 +55,12 @@ def name_workers(function: i.Function, launch: Launch) -> i.Function:
 
 
 def _has_one(command: i.Command, launch: Launch) -> TypeGuard[i.ParallelFor]:
-    """Whether it is a loop that leaves one iteration, or none, to each worker."""
+    """Whether it is a loop that assigns at most one iteration to each worker."""
     return isinstance(command, i.ParallelFor) and launch.sharing(command) is not Sharing.STRIDED
 
 
 def _stem(level: i.Level, dimension: int) -> str:
-    """`warp`, `lane`, `thread_x`, as a program would call it."""
+    """`warp`, `lane`, `thread_x`: the usual name for the number."""
     within = (i.Level.WARPGROUP, i.Level.WARPGROUP_THREAD, i.Level.WARP, i.Level.LANE)
     return level.value if level in within else f"{level.value}_{'xyz'[dimension]}"
 

@@ -1,8 +1,8 @@
-"""The first product into accumulators of zeros replaces them: nothing has to be zero before.
+"""Zero initialisation: the first product into a cleared accumulator overwrites it instead.
 
     acc := 0 ; for k < n. acc := a[k] b[k] + acc   =   for k < n. acc := a[k] b[k] + (k > 0 ? acc : 0)
 
-for n ≥ 1. Warpgroups' instructions take the condition (scale-D), so no loop clears registers.
+for n ≥ 1. A wgmma takes the condition as its scale-D operand, so the registers need not be cleared.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from codegen.ir import imperative as i
 from rise.nat import Nat, at_least, constant, variable
 
 
-def first_products(function: i.Function) -> i.Function:
+def zero_init(function: i.Function) -> i.Function:
     """The pass."""
     return replace(function, body=_command(function.body))
 
@@ -24,7 +24,7 @@ def _command(command: i.Command) -> i.Command:
 
 
 def _sequence(commands: tuple[i.Command, ...]) -> i.Command:
-    """Where one command clears a buffer and the next that uses it is a loop of products into it."""
+    """Finds a command that clears a buffer, followed by a product loop as the first use of the buffer."""
     done = list(commands)
     for number, command in enumerate(done):
         name = _cleared(command)
@@ -38,7 +38,7 @@ def _sequence(commands: tuple[i.Command, ...]) -> i.Command:
 
 
 def _cleared(command: i.Command) -> str | None:
-    """The buffer that a command sets to zero, and does nothing else."""
+    """The buffer that a command sets to zero, if it does nothing else."""
     while isinstance(command, i.For | i.ParallelFor):
         command = command.body
     match command:
@@ -53,14 +53,14 @@ def _uses(command: i.Command, name: str) -> bool:
 
 
 def _product_loop(command: i.Command, name: str) -> i.For | None:
-    """The one loop in which a buffer is used, if it is used for products of warpgroups into it only."""
+    """The loop of the wgmmas into a buffer, if the command uses the buffer for nothing else."""
     while not isinstance(command, i.For):
         users = [part for part in i.inner(command) if _uses(part, name)]
         if len(users) != 1:
             return None
         command = users[0]
     used = [c for c in i.commands(command) if any(a.buffer == name for a in i.accesses(c))]
-    products = all(isinstance(c, i.MmaFragment) and isinstance(c.b, i.Tile) and c.c == c.target for c in used)
+    products = all(isinstance(c, i.Wgmma) for c in used)
     return command if products and at_least(command.count, 1) else None
 
 
@@ -71,16 +71,16 @@ def _with_loop(command: i.Command, loop: i.For, new: i.For) -> i.Command:
 
 
 def _replacing(loop: i.For, name: str) -> i.For:
-    """Products in the first iteration of all loops that sum up in one place replace what is there."""
+    """Makes products in the first iteration of all reduction loops overwrite the accumulator."""
 
     def go(command: i.Command, sums: tuple[str, ...]) -> i.Command:
         match command:
-            case i.MmaFragment(i.Access(buffer, indices)) if buffer == name:
+            case i.Wgmma(i.Access(buffer, indices)) if buffer == name:
                 places = {variable_ for n in indices for variable_ in n.variables}
                 before: Nat = constant(0)
                 for index in sums:
                     before += variable(index) if index not in places else 0
-                return replace(command, before=before)
+                return replace(command, clear=before)
             case i.For(index):
                 sums = (*sums, index)
             case _:

@@ -1,12 +1,12 @@
-"""Printed kernels for a GPU: compiled, loaded, called.
+"""Printed kernels on a GPU: compiled, loaded, called.
 
     compiling   CUDA text to machine code, by NVRTC or nvcc; no GPU is needed
-    refusals    what the compiler remarks, and no kernel should cause
+    refusals    compiler remarks about which no kernel may be run
     resources   registers, spills and shared memory, as the compiler reports them
-    device      the GPU, through pycuda, which is imported there only, and late
-    libcuda     what pycuda lacks of the driver: handles of functions, quick launches
+    device      the GPU, through pycuda, which only this module imports, and only when needed
+    libcuda     what pycuda lacks of the driver API: function handles, fast launches
     arrays      arrays of NumPy, torch, CuPy, pycuda and those with a protocol; `dlpack` reads capsules
-    arguments   arguments against parameters, checked once for each signature
+    arguments   arguments against parameters, checked once per signature
     packing     the parameter buffer
     loading     a kernel on the GPU, as a function
 

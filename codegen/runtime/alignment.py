@@ -1,16 +1,16 @@
-"""What a kernel asks of the addresses of its arrays: vectors and tiles are moved several elements at once."""
+"""The alignment that a kernel requires of its arrays, because it moves vectors and tiles at once."""
 
 from __future__ import annotations
 
 from codegen.ir import imperative as i
 from rise.types import Data, Scalar, Vector
 
-WIDEST = 16  # bytes that one instruction moves
-TILE = 32  # bytes that a tile of WMMA is aligned to
+WIDEST = 16  # bytes that one instruction moves at most
+TILE = 32  # bytes, the alignment of a WMMA tile
 
 
 def alignments(function: i.Function) -> dict[str, int]:
-    """Bytes by the name of each array parameter that is asked for more than its elements are."""
+    """The alignment in bytes of each array parameter that must be aligned to more than its elements."""
     found: dict[str, int] = {}
     names = {v.name for v in (*function.outputs, *function.inputs)}
     for command in i.commands(function.body):

@@ -1,7 +1,7 @@
-"""Arguments against parameters: checked once for each signature, then only what changes is looked at.
+"""Arguments against parameters: checked once per signature; later calls check only what can change.
 
-A signature is all that the arguments are but for where they lie and what numbers they are. What is left to
-check at each call is the addresses: aligned, on the GPU, and results apart from all else.
+A signature is everything about the arguments except their addresses and the values of numbers. Each call
+still checks that addresses are aligned and on the right GPU, and that results do not overlap other arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from codegen.runtime.arrays import UNKNOWN, Family, View, family_of
 from codegen.runtime.packing import POINTER, Field
 from rise.errors import LaunchError
 
-# how `struct` packs numbers; those of 16 bits by their bits
+# the formats of numbers for `struct`; 16-bit floats are packed as their bits
 CODES = {
     "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H",
     "uint32": "I", "uint64": "Q", "float16": "H", "bfloat16": "H", "float32": "f", "float64": "d",
@@ -31,10 +31,10 @@ CODES = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a kernel takes at one place.
+    """One parameter of a kernel.
 
     written:   it is a result
-    array:     a pointer is passed; else a number. A result that is a number is an array of one
+    array:     a pointer is passed; otherwise a number. A result that is a number is an array of one element
     alignment: of the address, in bytes
     """
 
@@ -49,7 +49,7 @@ class Parameter:
 
     @cached_property
     def number(self) -> Callable[[Any], Any]:
-        """Makes of a number what `struct` packs."""
+        """Converts a number to the form that `struct` packs."""
         part = self.part
         if self.field.code == "H" and part.dtype.kind != "u":
             return lambda value: as_number(part, value).view(np.uint16).item()
@@ -57,7 +57,7 @@ class Parameter:
 
 
 def parameters_of(program: HostProgram, call: HostCall) -> tuple[Parameter, ...]:
-    """In the order of arguments: the results, then the inputs."""
+    """In the order of the arguments: the results, then the inputs."""
     asked: dict[str, int] = {}
     for kernel in program.kernels:
         for name, bytes_ in alignments(kernel.function).items():
@@ -73,7 +73,7 @@ def parameters_of(program: HostProgram, call: HostCall) -> tuple[Parameter, ...]
 
 
 def sizes_of(program: HostProgram, arguments: Sequence[Any], given: Mapping[str, int]) -> dict[str, int]:
-    """The run-time sizes: those given, and those that the shapes of inputs show. R0808, R0405 …"""
+    """The run-time sizes: those given, and those determined by the shapes of inputs. R0808, R0405 …"""
     wanted = len(program.outputs) + len(program.parameters)
     if len(arguments) != wanted:
         names = ", ".join(f"`{shown(v.name)}`" for v in (*program.outputs, *program.parameters))
@@ -90,14 +90,14 @@ def sizes_of(program: HostProgram, arguments: Sequence[Any], given: Mapping[str,
 
 @dataclass(frozen=True)
 class Plan:
-    """What is left to do at each call with arguments of one signature; numbers are positions.
+    """The checks and conversions at each call with arguments of one signature; numbers are positions.
 
-    parameters: at the sizes that the signature shows
-    aligned:  arrays, with the bytes that they are aligned to
+    parameters: with the sizes that the signature determines
+    aligned:  arrays, with their alignment in bytes
     apart:    results with their bytes, and the arrays that they must not overlap, with theirs
-    unplaced: arrays of which only the driver knows on which GPU they are
-    produced: arrays on which work may be under way on a stream of their own
-    numbers:  numbers, and how each becomes what is packed
+    unplaced: arrays of which only the driver knows the GPU
+    produced: arrays on which another stream may still be working
+    numbers:  numbers, with the conversion before packing
     host:     NumPy arrays, which are copied
     """
 
@@ -111,7 +111,7 @@ class Plan:
 
 
 def plan(parameters: Sequence[Parameter], arguments: Sequence[Any], device: int) -> Plan:
-    """Checks all that a signature decides. LaunchError R0803 … R0806, R0834, R0837, by name."""
+    """Makes the checks that a signature determines. LaunchError R0803 … R0806, R0834, R0837, by name."""
     families = [_checked(p, a, device) for p, a in zip(parameters, arguments, strict=True)]
     arrays = [(i, family) for i, family in enumerate(families) if family is not None]
     host = tuple(i for i, family in arrays if family.name == "NumPy")
@@ -121,7 +121,7 @@ def plan(parameters: Sequence[Parameter], arguments: Sequence[Any], device: int)
         raise LaunchError(
             "R0834",
             f"`{here}` is a NumPy array, `{other}` is on the GPU",
-            hint="all of them here, or all of them there",
+            hint="pass either NumPy arrays only, or arrays on the GPU only",
         )
     on_gpu = [] if host else arrays
     return Plan(
@@ -136,7 +136,7 @@ def plan(parameters: Sequence[Parameter], arguments: Sequence[Any], device: int)
 
 
 def _apart(parameters: Sequence[Parameter], result: int) -> tuple[int, int, tuple[tuple[int, int], ...]]:
-    """A result's position and bytes, and of what it must not overlap: each input, each later result."""
+    """A result's position and bytes, and the arrays that it must not overlap: inputs and later results."""
     others = tuple(
         (i, p.part.bytes)
         for i, p in enumerate(parameters)
@@ -146,7 +146,7 @@ def _apart(parameters: Sequence[Parameter], result: int) -> tuple[int, int, tupl
 
 
 def _checked(parameter: Parameter, argument: Any, device: int) -> Family | None:
-    """The family of an array that fits; None for a number."""
+    """The family of an array that fits the parameter; None for a number."""
     part = parameter.part
     family = family_of(argument)
     if not parameter.array:
@@ -155,8 +155,8 @@ def _checked(parameter: Parameter, argument: Any, device: int) -> Family | None:
     if family is None:
         raise LaunchError(
             "R0806",
-            f"`{part.name}` is to be an array, {part}; found a {type(argument).__name__}",
-            hint="numpy.asarray makes an array of a sequence",
+            f"`{part.name}` must be an array, {part}; found a {type(argument).__name__}",
+            hint="numpy.asarray converts a sequence to an array",
         )
     view = family.view(argument)
     if family.name != "NumPy":
@@ -166,7 +166,7 @@ def _checked(parameter: Parameter, argument: Any, device: int) -> Family | None:
 
 
 def check_host_result(part: Part, array: Any) -> None:
-    """A NumPy array that is to hold a result."""
+    """Checks a NumPy array into which a result is copied."""
     if not isinstance(array, np.ndarray):
         raise LaunchError("R0834", f"`{part.name}` is a {type(array).__name__}, the inputs are NumPy arrays")
     _checked(Parameter(part, True, True, 1), array, UNKNOWN)
@@ -174,7 +174,7 @@ def check_host_result(part: Part, array: Any) -> None:
 
 def _check_memory(part: Part, view: View, device: int) -> None:
     if view.device is None:
-        raise LaunchError("R0834", f"`{part.name}` is in the memory of the host, not on GPU {device}")
+        raise LaunchError("R0834", f"`{part.name}` is in host memory, not on GPU {device}")
     if view.device not in (device, UNKNOWN):
         raise wrong_device(part, view.device, device)
     if view.reason:
@@ -183,7 +183,7 @@ def _check_memory(part: Part, view: View, device: int) -> None:
 
 def _check_elements(parameter: Parameter, view: View) -> None:
     part = parameter.part
-    # protocols that have no name for a type say how large it is
+    # protocols that have no name for a type give its size
     if view.dtype not in (
         part.dtype.name,
         f"void{part.dtype.itemsize * 8}" if part.dtype.kind == "V" else "",
@@ -196,14 +196,14 @@ def _check_elements(parameter: Parameter, view: View) -> None:
         raise LaunchError(
             "R0805",
             f"`{part.name}` is not stored row by row (C-contiguous): its strides are {view.strides} bytes",
-            hint="a contiguous copy is",
+            hint="pass a contiguous copy",
         )
     if parameter.written and view.read_only:
-        raise LaunchError("R0837", f"`{part.name}` would be written, and is read-only")
+        raise LaunchError("R0837", f"`{part.name}` would be written, but is read-only")
 
 
 def _dense(view: View, itemsize: int) -> bool:
-    """Whether elements lie row by row; how far those of a dimension of one are apart says nothing."""
+    """Whether elements are stored in row-major order; strides of dimensions of extent 1 do not matter."""
     if view.strides is None:
         return True
     step = itemsize
@@ -215,15 +215,15 @@ def _dense(view: View, itemsize: int) -> bool:
 
 
 def wrong_device(part: Part, found: int | None, device: int) -> LaunchError:
-    where = "in no memory that a GPU knows" if found is None else f"on GPU {found}"
+    where = "not in memory that a GPU can access" if found is None else f"on GPU {found}"
     return LaunchError("R0834", f"`{part.name}` is {where}; the kernel runs on GPU {device}")
 
 
 def misaligned(part: Part, address: int, alignment: int) -> LaunchError:
     return LaunchError(
         "R0835",
-        f"`{part.name}` starts at {address:#x}, which is no multiple of {alignment} bytes",
-        hint="the kernel moves several elements at once: pass an array, or a copy, that starts at its memory",
+        f"`{part.name}` starts at {address:#x}, which is not a multiple of {alignment} bytes",
+        hint="the kernel moves several elements at once: pass an aligned array, or a copy",
     )
 
 

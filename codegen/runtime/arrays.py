@@ -1,7 +1,7 @@
-"""Arrays of other libraries: where they are, what they hold, how new ones are made.
+"""Arrays of other libraries: where they are, what they hold, how new ones are allocated.
 
-A *family* is the arrays of one library, or those that follow one protocol. It looks at an array in two
-ways: `look` is quick and says what a launch needs each time, `view` says everything, for checks.
+A *family* is the arrays of one library, or those that implement one protocol. It has two ways to inspect an
+array: `look` is fast and returns what every launch needs, `view` returns everything, for checks.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from rise.errors import LaunchError
 class View:
     """An array as a kernel sees it.
 
-    dtype:   the name that NumPy gives the type of its elements; `void16` where only the size is known
-    strides: in bytes; None where it is stored row by row
-    device:  the number of a GPU, None for memory of the host, UNKNOWN where only the driver knows
-    reason:  why its memory may not be used, where that is so
+    dtype:   NumPy's name of the element type; `void16` if only the size is known
+    strides: in bytes; None if the array is stored row by row
+    device:  the number of a GPU, None for host memory, UNKNOWN if only the driver knows
+    reason:  why its memory must not be used, if there is a reason
     """
 
     shape: tuple[int, ...]
@@ -40,33 +40,33 @@ UNKNOWN = -1  # a device
 class Family(Protocol):
     """The arrays of a library.
 
-    knows_device: whether what `look` says includes the GPU
+    knows_device: whether the result of `look` includes the GPU
     """
 
     name: str
     knows_device: bool
 
     def look(self, array: Any, stream: int) -> tuple[Hashable, int]:
-        """All that `view` depends on, and the address; ready for use on a stream."""
+        """Everything that `view` depends on, and the address; the array is ready for use on the stream."""
         ...
 
     def view(self, array: Any) -> View: ...
 
     def stream(self, array: Any) -> int:
-        """The stream on which its library works now."""
+        """The current stream of its library."""
         ...
 
     def produced_on(self, array: Any) -> int | None:
-        """The stream whose work has to be waited for, if any."""
+        """The stream whose work must be waited for, if any."""
         ...
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: np.dtype[Any], stream: int | None) -> Any:
-        """A new array, on the GPU of another one. LaunchError R0838 where the family has none."""
+        """A new array on the GPU of `like`. LaunchError R0838 if the family cannot allocate any."""
         ...
 
 
 class HostArrays:
-    """NumPy's. They are copied to a GPU and back."""
+    """NumPy arrays, which are copied to a GPU and back."""
 
     name = "NumPy"
     knows_device = True
@@ -111,7 +111,7 @@ class PyCudaArrays:
 
 
 class TorchTensors:
-    """torch's. Its own `__cuda_array_interface__` takes longer than a launch, so attributes are read."""
+    """torch tensors. Their `__cuda_array_interface__` takes longer than a launch, so attributes are read."""
 
     name = "torch"
     knows_device = True
@@ -124,7 +124,7 @@ class TorchTensors:
         element = array.element_size()
         strides = tuple(step * element for step in array.stride())
         device = array.get_device()
-        reason = "it requires a gradient, which a kernel has not" if array.requires_grad else ""
+        reason = "it requires a gradient, which kernels do not provide" if array.requires_grad else ""
         on_gpu = array.is_cuda
         name = str(array.dtype).removeprefix("torch.")
         return View(tuple(array.shape), name, strides, device if on_gpu else None, reason=reason)
@@ -142,13 +142,13 @@ class TorchTensors:
         kind = getattr(torch, dtype.name)
         if stream is None:
             return torch.empty(shape, dtype=kind, device=like.device)
-        # the memory belongs to the stream on which it is used, or it may be given away too early
+        # memory belongs to the stream on which it is used; otherwise torch may reuse it too early
         with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=like.device)):
             return torch.empty(shape, dtype=kind, device=like.device)
 
 
 def _torch_stream(device: int) -> int:
-    """torch's current stream as an int; the short way is an order of magnitude quicker."""
+    """torch's current stream as an int, by the fast private API, an order of magnitude faster."""
     torch = sys.modules["torch"]
     raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     return int(raw(device) if raw else torch.cuda.current_stream(device).cuda_stream)
@@ -182,7 +182,7 @@ class CuPyArrays:
 
 
 class InterfaceArrays:
-    """Whatever has `__cuda_array_interface__`, versions 2 and 3."""
+    """Objects with `__cuda_array_interface__`, versions 2 and 3."""
 
     name = "__cuda_array_interface__"
     knows_device = False
@@ -218,18 +218,18 @@ class InterfaceArrays:
 def no_output(like: Any) -> LaunchError:
     return LaunchError(
         "R0838",
-        f"of an array of the class {type(like).__qualname__} no new ones can be made for the result",
-        hint="give one with `out=`",
+        f"no result array of class {type(like).__qualname__} can be allocated",
+        hint="pass one with `out=`",
     )
 
 
 def family_of(array: Any) -> Family | None:
-    """The family of an array; None for what is none."""
+    """The family of an array; None for anything else."""
     return _FAMILIES[type(array)] or (_INTERFACE if hasattr(array, "__cuda_array_interface__") else None)
 
 
 class _Families(dict[type, Family | None]):
-    """By class, found once."""
+    """Families by class, cached."""
 
     def __missing__(self, class_: type) -> Family | None:
         found = next((make() for fits, make in _KNOWN if fits(class_)), None)
@@ -238,7 +238,7 @@ class _Families(dict[type, Family | None]):
 
 
 class _Looks(dict[type, Callable[[Any, int], tuple[Hashable, Any]]]):
-    """By class, how `family.look` is called; what is no array is its own value."""
+    """By class, the function to call for `family.look`; a value that is not an array stands for itself."""
 
     def __missing__(self, class_: type) -> Callable[[Any, int], tuple[Hashable, Any]]:
         family = _FAMILIES[class_]
@@ -247,12 +247,12 @@ class _Looks(dict[type, Callable[[Any, int], tuple[Hashable, Any]]]):
 
 
 def _look_at_unknown(value: Any, stream: int) -> tuple[Hashable, Any]:
-    """A number; or an array that has a protocol for itself, not for all of its class."""
+    """A number; or an array that has a protocol on the object only, not on its class."""
     return _INTERFACE.look(value, stream) if hasattr(value, "__cuda_array_interface__") else ((), value)
 
 
 def _from(*names: str) -> Callable[[type], bool]:
-    """Whether a class, or one that it extends, is `library.Class`."""
+    """Whether a class, or one of its bases, is `library.Class`."""
     return lambda class_: any(
         f"{c.__module__.partition('.')[0]}.{c.__name__}" in names for c in class_.__mro__
     )
@@ -264,7 +264,7 @@ def _dlpack() -> Family:
     return DLPackArrays()
 
 
-# the order decides: what a library says of its own arrays before what a protocol says
+# the first match counts: a library's own arrays before protocols
 _KNOWN: tuple[tuple[Callable[[type], bool], Callable[[], Family]], ...] = (
     (lambda class_: issubclass(class_, np.ndarray), HostArrays),
     (_from("torch.Tensor", "torch.Parameter"), TorchTensors),

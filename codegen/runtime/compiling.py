@@ -1,6 +1,6 @@
 """Printed kernels to machine code, by NVRTC (through cuda-bindings) or nvcc; no GPU is needed.
 
-What has been compiled is kept on disk by content: text, target, flags, headers, compiler.
+Results are cached on disk by content: text, target, flags, headers, compiler.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rise.errors import CompilationError
 HEADERS = Path(__file__).parent.parent / "cuda" / "device"
 INSTALL_HINT = "install the extra: pip install 'rise-lang[cuda]', or a CUDA toolkit with nvcc"
 FLAGS = ("--std=c++17", "--ptxas-options=-v")
-ENTRY = "Compiling entry function"  # so the report of a kernel begins
-CACHING = (12, 9)  # from this version on NVRTC has a cache; what comes from there comes without a report
+ENTRY = "Compiling entry function"  # with which the report of a kernel begins
+CACHING = (12, 9)  # from this version NVRTC has its own cache, whose results come without a report
 CUDA_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "mma.h", "crt/mma.h")
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """Makes (code, what the compiler reports) of (text, target, "cubin" or "ptx").
+    """Makes (code, the compiler's report) from (text, target, "cubin" or "ptx").
 
     version: name and version, as a part of the key in the cache
     """
@@ -41,11 +41,11 @@ class Compiler:
 
 
 def compile_cubin(source: str, target: str = "sm_90a", *, ptx: bool = False) -> Path:
-    """Machine code (or PTX) for a printed kernel, from the cache where it was compiled before.
+    """Machine code (or PTX) for a printed kernel, from the cache if it has been compiled before.
 
     target: sm_75, sm_80, sm_86, sm_89, sm_90, sm_90a, …
     Raises CompilationError R0820 without a compiler, R0821 with the compiler's message, R0851 and R0852 for
-    remarks that no kernel should cause (`refusals`).
+    remarks about which no kernel may be run (`refusals`).
     """
     kind = "ptx" if ptx else "cubin"
     used = compiler()
@@ -55,7 +55,7 @@ def compile_cubin(source: str, target: str = "sm_90a", *, ptx: bool = False) -> 
         code, report = used.make(source, target, kind)
         refuse(report)
         if not ptx and ENTRY not in report:
-            raise CompilationError("R0821", f"{used.version} reports nothing of the kernels that it made")
+            raise CompilationError("R0821", f"{used.version} reports nothing about the kernels it compiled")
         path.write_bytes(code)
         if not ptx:
             cached([*key, "report"], ".txt", lambda beside: _write(beside, report))
@@ -64,10 +64,10 @@ def compile_cubin(source: str, target: str = "sm_90a", *, ptx: bool = False) -> 
 
 
 def compiler_report(source: str, target: str = "sm_90a") -> str:
-    """What the compiler reports of a kernel for a target: registers, stack, spills. Errors as above."""
+    """The compiler's report on a kernel: registers, stack, spills. Raises the same errors."""
     used = compiler()
     key = _key(source, target, used.version, "cubin")
-    compile_cubin(source, target)  # which leaves the report in the cache
+    compile_cubin(source, target)  # leaves the report in the cache
     found = cached([*key, "report"], ".txt", lambda path: _write(path, used.make(source, target, "cubin")[1]))
     return found.read_text(encoding="utf-8")
 
@@ -77,7 +77,7 @@ def can_compile() -> bool:
 
 
 def compiler() -> Compiler:
-    """NVRTC where it and CUDA's headers are there, else nvcc. R0820 without either."""
+    """NVRTC if it and CUDA's headers are installed, else nvcc. R0820 without either."""
     bindings = nvrtc_bindings() if include_directories() else None
     if bindings is not None:
         version = f"nvrtc {bindings.nvrtcVersion()} {_headers_digest(tuple(include_directories()))}"
@@ -89,7 +89,7 @@ def compiler() -> Compiler:
 
 
 def _key(source: str, target: str, version: str, kind: str) -> list[str]:
-    """All that the result depends on."""
+    """Everything that the result depends on."""
     headers = [path.read_text(encoding="utf-8") for path in sorted(HEADERS.rglob("*.cuh"))]
     return [source, *headers, target, kind, *FLAGS, version, *(part for _, part, _ in REFUSED)]
 
@@ -103,7 +103,7 @@ def _write(path: Path, text: str) -> None:
 
 @cache
 def nvrtc_bindings() -> Any:
-    """The NVRTC bindings, where they and the library are there."""
+    """The NVRTC bindings, if they and the library are installed."""
     try:
         from cuda.bindings import nvrtc
 
@@ -124,7 +124,7 @@ def nvcc() -> str | None:
 
 
 def include_directories() -> list[Path]:
-    """Where CUDA's own headers are: the toolkit, or the packages that pip installs."""
+    """The directories of CUDA's own headers: of the toolkit, or of the packages that pip installs."""
     spec = find_spec("nvidia")
     packages = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
     roots = [root for package in packages for root in sorted(package.glob("*/include"))]
@@ -135,7 +135,7 @@ def include_directories() -> list[Path]:
 
 @cache
 def _headers_digest(directories: tuple[Path, ...]) -> str:
-    """Of CUDA's headers that kernels include: NVRTC's version does not say which ones it is given."""
+    """A digest of CUDA's headers that kernels include, which NVRTC's version does not determine."""
     state = hashlib.sha256()
     for directory in directories:
         for name in CUDA_HEADERS:
@@ -168,7 +168,7 @@ def _by_nvcc(command: str, source: str, target: str, kind: str) -> tuple[bytes, 
 
 
 def _written(size: int) -> bytes:
-    """Bytes for NVRTC to write into. Python shares objects of one byte, so there are two or more."""
+    """A buffer for NVRTC. Python shares bytes objects of length 1, so it has at least 2 bytes."""
     return bytes(max(size, 2))
 
 
@@ -190,7 +190,7 @@ def _by_nvrtc(nvrtc: Any, source: str, target: str, kind: str) -> tuple[bytes, s
         return text.decode(errors="replace").strip("\0 \n")
 
     program = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
-    # PTX is for a virtual architecture, and no ptxas looks at it
+    # PTX is for a virtual architecture, and ptxas does not process it
     virtual = kind == "ptx"
     options = [f for f in FLAGS if not (virtual and "ptxas" in f)]
     options.append(f"--gpu-architecture={re.sub('^sm_', 'compute_', target) if virtual else target}")

@@ -1,4 +1,4 @@
-"""The GPU that kernels run on, through pycuda, which is imported late and here only."""
+"""The GPU that kernels run on, through pycuda, which only this module imports, and only when needed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def available() -> bool:
 
 
 def driver() -> Any:
-    """pycuda's driver module. LaunchError R0822 where there is no GPU."""
+    """pycuda's driver module. LaunchError R0822 without a GPU."""
     found = pycuda_driver()
     if found is None:
         raise LaunchError(
@@ -44,7 +44,7 @@ def driver() -> Any:
 
 
 def device_target() -> str:
-    """The target of the first GPU, with the features of its generation where there are any (sm_90a)."""
+    """The target of the first GPU, with architecture-specific features if it has any (sm_90a)."""
     driver()
     import pycuda.autoprimaryctx as context
 

@@ -1,7 +1,7 @@
-"""Arrays that export themselves by DLPack, read from the capsule by ctypes.
+"""Arrays with DLPack, read from the capsule through ctypes.
 
-The capsule is read and dropped, not consumed: dropping it gives the export back, and the caller holds
-the array itself while a kernel is launched, as with every other protocol.
+The capsule is read and dropped, not consumed: dropping it releases the export, and the caller keeps the
+array alive during the launch, as with the other protocols.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Seen = tuple[tuple[int, ...], tuple[int, ...] | None, tuple[int, int, int], tupl
 
 
 class DLPackArrays:
-    """Whatever has `__dlpack__` and `__dlpack_device__`."""
+    """Objects with `__dlpack__` and `__dlpack_device__`."""
 
     name = "DLPack"
     knows_device = True
@@ -83,7 +83,7 @@ class DLPackArrays:
         return 0
 
     def produced_on(self, array: Any) -> int | None:
-        return None  # the array itself makes the stream wait that it is given
+        return None  # the array itself makes the given stream wait
 
     def empty(self, like: Any, shape: tuple[int, ...], dtype: np.dtype[Any], stream: int | None) -> Any:
         raise no_output(like)
@@ -100,22 +100,22 @@ def _exported(array: Any, stream: int) -> tuple[Seen, int]:
 def _capsule(array: Any, stream: int) -> Any:
     try:
         return array.__dlpack__(stream=stream, max_version=(1, 0), copy=False)
-    except TypeError:  # from before version 1.0
+    except TypeError:  # before version 1.0
         return array.__dlpack__(stream=stream)
 
 
 def _read(capsule: Any) -> tuple[Seen, int]:
-    """What a capsule says. LaunchError R0837 where it is none, or has been used."""
+    """The contents of a capsule. LaunchError R0837 if it is not a capsule, or has been consumed."""
     read_only = False
     if _is_valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_pointer_of(capsule, b"dltensor_versioned"))
         if versioned.major != 1:
-            raise LaunchError("R0837", f"DLPack {versioned.major}.{versioned.minor} is not known here")
+            raise LaunchError("R0837", f"DLPack {versioned.major}.{versioned.minor} is not supported")
         tensor, read_only = versioned.tensor, bool(versioned.flags & DL_READ_ONLY)
     elif _is_valid(capsule, b"dltensor"):
         tensor = _Tensor.from_address(_pointer_of(capsule, b"dltensor"))
     else:
-        raise LaunchError("R0837", "`__dlpack__` gives no capsule of a tensor that is still unused")
+        raise LaunchError("R0837", "`__dlpack__` does not return an unused tensor capsule")
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None
     types = tensor.code, tensor.bits, tensor.lanes

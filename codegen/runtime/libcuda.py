@@ -1,7 +1,7 @@
 """The CUDA driver through ctypes, in pycuda's primary context: what pycuda lacks, or does slowly.
 
-pycuda packs the parameters of a launch anew at each call, and gives no handle of a function away; so
-kernels are loaded and launched here. Memory, streams and events are pycuda's, or whoever's.
+pycuda packs the parameters at each launch, and does not expose function handles; so this module loads and
+launches kernels. Memory, streams and events come from pycuda or from any other library.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Triple = tuple[int, int, int]
 
 
 class Driver:
-    """The functions of a library that is, or stands for, libcuda. Handles and addresses are ints."""
+    """The functions of libcuda, or of a substitute for it. Handles and addresses are ints."""
 
     def __init__(self, library: Any, context: int = 0, device: int = 0) -> None:
         self.library, self.context, self.device = library, context, device
@@ -68,7 +68,7 @@ class Driver:
         return module.value or 0
 
     def unload(self, module: int) -> None:
-        """Also when the context is gone, at the end of the process: then there is nothing to do."""
+        """Does nothing if the context is gone, as at the end of the process."""
         self.library.cuModuleUnload(ctypes.c_void_p(module))
 
     def function(self, module: int, name: str) -> int:
@@ -77,7 +77,7 @@ class Driver:
         return found.value or 0
 
     def parameter_offsets(self, function: int, count: int) -> list[int] | None:
-        """Where a kernel reads its parameters from; None where the driver (before 12.4) does not say."""
+        """The offsets of a kernel's parameters; None if the driver (before 12.4) does not report them."""
         if not hasattr(self.library, "cuFuncGetParamInfo"):
             return None
         offsets: list[int] = []
@@ -94,14 +94,14 @@ class Driver:
         return value.value
 
     def allow_shared(self, function: int, size: int) -> None:
-        """Dynamic shared memory of that many bytes: more than 48 KiB has to be asked for."""
+        """Allows that many bytes of dynamic shared memory; more than 48 KiB must be requested."""
         attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._do("cuFuncSetAttribute", ctypes.c_void_p(function), attribute, size)
 
     # --- memory and streams ---------------------------------------------------------------------------
 
     def device_of(self, address: int) -> int | None:
-        """The number of the GPU that an address belongs to; None for memory that no GPU reads."""
+        """The number of the GPU that an address belongs to; None for memory that no GPU can access."""
         value = ctypes.c_int()
         for attribute in (CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL):
             place = ctypes.c_uint64(address)
@@ -112,7 +112,7 @@ class Driver:
         return value.value
 
     def order(self, first: int, then: int) -> None:
-        """What comes on the stream `then` waits for what is on `first` now."""
+        """Makes later work on the stream `then` wait for the work that is on `first` now."""
         event = ctypes.c_void_p()
         self._do("cuEventCreate", ctypes.byref(event), CU_EVENT_DISABLE_TIMING)
         try:
@@ -122,21 +122,21 @@ class Driver:
             self._do("cuEventDestroy_v2", event)
 
     def recording(self, stream: int) -> int:
-        """Which recording of a graph takes what is launched on a stream now, by its number; 0 for none."""
+        """The id of the graph capture that a launch on the stream would join; 0 without one."""
         status, number = ctypes.c_int(), ctypes.c_uint64()
         asked = ctypes.c_void_p(stream), ctypes.byref(status), ctypes.byref(number)
         if self.library.cuStreamGetCaptureInfo_v2(*asked, None, None, None):
-            return 0  # a stream that is refused now is refused by its name when something is launched on it
+            return 0  # an invalid stream is reported by name at the next launch on it
         return number.value if status.value == CU_STREAM_CAPTURE_STATUS_ACTIVE else 0
 
     @contextmanager
     def beside_recordings(self) -> Iterator[None]:
-        """While some thread records a graph, the driver allocates nothing, except for who says that he may.
+        """Allows allocations while another thread captures a graph.
 
-        What is done inside is no part of a graph.
+        Work inside the context does not become part of the graph.
         """
         mode = ctypes.c_int(CU_STREAM_CAPTURE_MODE_RELAXED)
-        self._do("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))  # which gives the one before
+        self._do("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))  # returns the previous mode
         try:
             yield
         finally:
@@ -147,9 +147,9 @@ class Driver:
     def launcher(
         self, function: int, shared: int, buffer: Any, *, early: bool = False
     ) -> Callable[[Triple, Triple, int], None]:
-        """Launches with what the buffer holds at that moment: of a grid, a block, on a stream.
+        """A function that launches with the buffer's contents at that moment, given grid, block and stream.
 
-        early: the kernel may start before those in front of it have ended, for which it waits itself
+        early: the kernel may start before preceding kernels complete, and waits for them itself
         """
         launch = self._launch
         size = ctypes.c_size_t(len(buffer))
@@ -186,7 +186,7 @@ class Driver:
             self._again(name, status, *arguments)
 
     def _again(self, name: str, status: int, *arguments: Any) -> None:
-        """A thread of its own has no context until it is given one."""
+        """Retries: a new thread has no context until one is set."""
         if status == CUDA_ERROR_INVALID_CONTEXT:
             self.library.cuCtxSetCurrent(ctypes.c_void_p(self.context))
             status = getattr(self.library, name)(*arguments)
@@ -205,17 +205,17 @@ def primary() -> Driver:
     """The driver, in the primary context of the GPU that kernels run on."""
     from codegen.runtime.device import driver
 
-    cuda = driver()  # makes the context, and says what is missing
+    cuda = driver()  # makes the context, and reports what is missing
     library = ctypes.CDLL("libcuda.so.1")
     found = _current(library)
-    if found is None:  # the context was made in another thread
+    if found is None:  # another thread made the context
         import pycuda.autoprimaryctx as made
 
         made.context.push()
         found = _current(library)
         cuda.Context.pop()
     if found is None:
-        raise LaunchError("R0833", "the driver gives no context")
+        raise LaunchError("R0833", "the driver returns no context")
     return Driver(library, *found)
 
 

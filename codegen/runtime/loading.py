@@ -1,4 +1,4 @@
-"""Programs on the GPU: their kernels loaded once, then called with results and inputs."""
+"""Programs on the GPU: their kernels are loaded once, then called with results and inputs."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from rise.types import Array, Data, Scalar
 
 STATIC_SHARED_LIMIT = 48 * 1024
 MAP = Field.of(f"{ENCODED_BYTES}s", MAP_ALIGNMENT)
-REMEMBERED = 1024  # signatures, and addresses of which the GPU is known
+REMEMBERED = 1024  # signatures, and addresses whose GPU is known
 NO_SIZES: Mapping[str, int] = {}
-# launches what the values of a call are packed into, on a stream
+# launches on a stream with the values into which a call's arguments are packed
 Launch = Callable[[Sequence[Any], int], None]
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A call at one signature: what is checked each time, and the launches in order.
+    """A call for one signature: the checks at each call, and the launches in order.
 
     workspace: bytes for temporaries
-    offsets:   where they are in it
+    offsets:   of the temporaries in it
     numbers:   the run-time sizes, as kernels take them
     """
 
@@ -61,14 +61,14 @@ class Ready:
 class Loaded:
     """A program on the GPU. Call it with the results and the inputs, in the order of its parameters.
 
-    Arrays are NumPy's, which are copied there and back, or of anyone who has `__cuda_array_interface__` or
-    DLPack, which are not. Nothing is waited for, but for NumPy arrays. `stream` is an int, or a stream of
-    pycuda, torch or CuPy; without it, the one on which the library of the first array works. `sizes` are
-    those run-time sizes that no input shows.
+    NumPy arrays are copied to the GPU and back; arrays with `__cuda_array_interface__` or DLPack are not
+    copied. Only calls with NumPy arrays are synchronous. `stream` is an int, or a stream of pycuda, torch or
+    CuPy; the default is the current stream of the first array's library. `sizes` are the run-time sizes that
+    no input determines.
 
-    The first call on a stream allocates what temporaries need; later ones, of no larger sizes, do not. A
-    call that is recorded into a CUDA graph allocates for this recording: a graph shares temporaries with
-    nobody. They exist as long as this object.
+    The first call on a stream allocates memory for temporaries; later calls do not, unless sizes grow. A call
+    that is captured into a CUDA graph allocates for this graph, which shares temporaries with nothing else.
+    They live as long as this object.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Loaded:
         return ready
 
     def _launch(self, launching: Launching, names: Sequence[str]) -> Launch:
-        """Packs the values of a call that a kernel takes into one buffer, made once, and launches with it."""
+        """Launches a kernel; its values of a call are packed into one buffer, which is allocated once."""
         function, shape = self.functions[launching.kernel.name], launching.launch
         if shape.shared_bytes > STATIC_SHARED_LIMIT:
             self.driver.allow_shared(function, shape.shared_bytes)
@@ -141,7 +141,7 @@ class Loaded:
         encoded: dict[tuple[int, int], bytes] = {}
 
         def tensor_map(number: int, values: Sequence[Any]) -> bytes:
-            """The map of an array that is at this address now."""
+            """The map of an array at its current address."""
             address = values[names.index(maps[number].buffer)]
             if (number, address) not in encoded:
                 if len(encoded) >= REMEMBERED:
@@ -198,19 +198,19 @@ class Loaded:
             launch(values, stream)
 
     def _workspace(self, size: int, stream: int) -> int:
-        """Memory for temporaries; each stream has its own, so calls on two of them may overlap in time.
+        """Memory for temporaries; each stream has its own, so calls on different streams may overlap.
 
-        So has each recording of a graph on a stream: the graph may run on any stream, at any time.
+        Each captured graph on a stream has its own, too: the graph may run on any stream, at any time.
         """
         owned = self._workspaces.setdefault((stream, self.driver.recording(stream)), [])
         if not owned or owned[-1][0] < size:
-            # what was large enough before is kept: calls that were recorded use it
+            # smaller allocations are kept, because captured calls use them
             with self.driver.beside_recordings():
                 owned.append((size, driver().mem_alloc(size)))
         return int(owned[-1][1])
 
     def _through_host(self, ready: Ready, arguments: Sequence[Any], values: list[Any], stream: int) -> None:
-        """NumPy arrays: there, launch, wait, and back."""
+        """For NumPy arrays: copies to the GPU, launches, waits, and copies back."""
         cuda = driver()
         for position in ready.plan.host:
             if not ready.plan.parameters[position].written:
@@ -218,7 +218,7 @@ class Loaded:
         copies = {position: cuda.to_device(as_bytes(arguments[position])) for position in ready.plan.host}
         for position, copy in copies.items():
             values[position] = int(copy)
-        if stream:  # the copies were made on another one
+        if stream:  # the copies were made on another stream
             cuda.Context.synchronize()
         self._go(ready, arguments, values, stream)
         cuda.Context.synchronize()
@@ -226,16 +226,16 @@ class Loaded:
             if ready.plan.parameters[position].written:
                 cuda.memcpy_dtoh(as_bytes(arguments[position]), copy)
 
-    # --- what the kernels take of a multiprocessor ----------------------------------------------------
+    # --- what the kernels use of a multiprocessor -----------------------------------------------------
 
     @property
     def registers(self) -> int:
-        """Of a thread, in the kernel that has most."""
+        """Registers per thread, the maximum over the kernels."""
         return self._most(libcuda.CU_FUNC_ATTRIBUTE_NUM_REGS)
 
     @property
     def local_bytes(self) -> int:
-        """Bytes of a thread that are not in registers, arrays and spills, in the kernel that has most."""
+        """Bytes of local memory per thread, for arrays and spills, the maximum over the kernels."""
         return self._most(libcuda.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
 
     def _most(self, attribute: int) -> int:
@@ -250,12 +250,12 @@ def field_of(type_: Data) -> Field:
 
 
 def as_bytes(array: Any) -> Any:
-    """The array's memory: pycuda copies no arrays of types that NumPy does not know (bf16)."""
+    """The array's memory: pycuda cannot copy arrays of types that NumPy does not know (bf16)."""
     return array.reshape(-1).view("uint8")
 
 
 def load(program: Kernel | HostProgram, target: str | None = None) -> Loaded:
-    """Compiles a program for the GPU that is there, and loads it. R0822 where there is none."""
+    """Compiles a program for the current GPU, and loads it. R0822 without a GPU."""
     there = libcuda.primary()
     kernels = program.kernels if isinstance(program, HostProgram) else (program,)
     cubins = [compile_cubin(k.source, target or device_target()).read_bytes() for k in kernels]

@@ -1,4 +1,4 @@
-"""The parameter buffer of a launch: every value at the offset that the kernel reads it from."""
+"""The parameter buffer of a launch: every value at the offset from which the kernel reads it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POINTER = Field.of("Q")
 
 
 def natural_offsets(fields: Sequence[Field]) -> list[int]:
-    """One after the other, each at the next place that is aligned for it."""
+    """Offsets in order, each the next one that is aligned for its field."""
     offsets: list[int] = []
     end = 0
     for field in fields:
@@ -42,7 +42,7 @@ def natural_offsets(fields: Sequence[Field]) -> list[int]:
 
 
 def packer(fields: Sequence[Field], offsets: Sequence[int]) -> struct.Struct:
-    """Packs one value a field; `offsets` ascend, with room for each field before the next."""
+    """Packs one value per field; `offsets` ascend, with room for each field before the next."""
     text, end = "<", 0
     for field, offset in zip(fields, offsets, strict=True):
         if offset < end:

@@ -1,4 +1,4 @@
-"""What a kernel takes of a multiprocessor, as ptxas reports it; and that nothing is spilled."""
+"""What a kernel uses of a multiprocessor, as ptxas reports it; and the check for spills."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SPILLS = ("refuse", "allow")
 
 @dataclass(frozen=True)
 class Resources:
-    """Of one kernel for one target. Stack and spills are bytes of a thread, shared ones of a block.
+    """The resources of one kernel for one target. Stack and spills are in bytes per thread, shared per block.
 
-    stack:  arrays of a thread that are not in registers, and what is spilled
-    shared: static shared memory; the dynamic part is the launch's
+    stack:  thread-private arrays outside registers, and spilled registers
+    shared: static shared memory; the launch has the dynamic part
     """
 
     name: str
@@ -36,12 +36,12 @@ class Resources:
 
 
 def resources(source: str, target: str = "sm_90a") -> dict[str, Resources]:
-    """Of every kernel of a text, by name. Raises CompilationError R0820, R0821 as the compiler does."""
+    """The resources of every kernel of a text, by name. Raises CompilationError R0820, R0821."""
     return {found.name: found for found in parse(compiler_report(source, target))}
 
 
 def parse(report: str) -> list[Resources]:
-    """The kernels of a report of `ptxas -v`, in its order."""
+    """The kernels in a report of `ptxas -v`, in its order."""
     entries = re.split(rf"{ENTRY} '([^']+)' for '([^']+)'", report)[1:]
     parts = zip(entries[::3], entries[1::3], entries[2::3], strict=True)
     return [_resources(name, target, text) for name, target, text in parts]
@@ -55,19 +55,19 @@ def _resources(name: str, target: str, text: str) -> Resources:
 
     registers = re.search(r"Used (\d+) registers", text)
     if registers is None:
-        raise CompilationError("R0821", f"the compiler reports no registers of `{name}`:\n{text.strip()}")
+        raise CompilationError("R0821", f"the compiler reports no registers for `{name}`:\n{text.strip()}")
     spilled = total("spill stores"), total("spill loads")
     return Resources(name, target, int(registers[1]), total("stack frame"), *spilled, total("smem"))
 
 
 def check_spills(found: Resources, spills: str = "refuse") -> None:
-    """CompilationError R0832 where registers are spilled, unless that is allowed."""
+    """CompilationError R0832 if registers are spilled, unless that is allowed."""
     if spills not in SPILLS:
         raise UsageError("R0003", f"spills={spills!r}: it is {' or '.join(map(repr, SPILLS))}")
     if spills == "refuse" and (found.spill_stores or found.spill_loads):
         raise CompilationError(
             "R0832",
-            f"`{found.name}` for {found.target} spills {found.spill_stores} bytes of registers a thread "
-            f"and loads {found.spill_loads} back; it uses {found.registers} registers",
-            hint="smaller tiles for a thread, more threads for a tile, or `spills='allow'`",
+            f"`{found.name}` for {found.target} spills {found.spill_stores} bytes of registers per thread "
+            f"and reloads {found.spill_loads}; it uses {found.registers} registers",
+            hint="use smaller tiles per thread, more threads per tile, or `spills='allow'`",
         )

@@ -8,12 +8,12 @@ from typing import Any
 from codegen.runtime.arrays import family_of
 from rise.errors import LaunchError
 
-# what pycuda, torch and CuPy call the handle
+# the names of the handle in pycuda, torch and CuPy
 HANDLES = ("handle", "cuda_stream", "ptr")
 
 
 def as_handle(stream: Any) -> int:
-    """Of an int, or of a stream of pycuda, torch, CuPy, or with `__cuda_stream__`. R0837 otherwise."""
+    """The handle of an int, a stream of pycuda, torch or CuPy, or one with `__cuda_stream__`. Else R0837."""
     if isinstance(stream, int):
         return stream
     if hasattr(stream, "__cuda_stream__"):
@@ -21,11 +21,11 @@ def as_handle(stream: Any) -> int:
     for name in HANDLES:
         if isinstance(handle := getattr(stream, name, None), int):
             return handle
-    raise LaunchError("R0837", f"a {type(stream).__name__} is no stream")
+    raise LaunchError("R0837", f"a {type(stream).__name__} is not a stream")
 
 
 def current(arguments: Sequence[Any]) -> int:
-    """The stream on which the library of the first array works."""
+    """The current stream of the first array's library."""
     for argument in arguments:
         family = family_of(argument)
         if family is not None:

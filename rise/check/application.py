@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rise.check.context import Context, argument_role, callee, counted
 from rise.check.dependent_arguments import Head, dependent_argument, primitive, reference
 from rise.check.difference import shown
+from rise.check.inference import Inference
 from rise.check.repair import improve
 from rise.check.scope import Scope
 from rise.errors import TypeMismatch
@@ -19,11 +19,8 @@ from rise.source import Note, Span
 from rise.syntax import surface as s
 from rise.types import Array, Dependent, Function, Type, Unknown, arguments, leaves
 
-if TYPE_CHECKING:
-    from rise.check.elaborate import Elaborator
 
-
-def call(e: Elaborator, node: s.Call, scope: Scope) -> Expr:
+def call(e: Inference, node: s.Call, scope: Scope) -> Expr:
     """`f(a)(b, c)` at once, so that leading arguments may be sizes; `x |> f(a)` likewise."""
     head: s.Surface = node.function
     given = node.arguments
@@ -40,7 +37,7 @@ def call(e: Elaborator, node: s.Call, scope: Scope) -> Expr:
         raise error.at(node.span) from None
 
 
-def _head(e: Elaborator, node: s.Surface, given: tuple[s.Surface, ...], scope: Scope) -> Head:
+def _head(e: Inference, node: s.Surface, given: tuple[s.Surface, ...], scope: Scope) -> Head:
     if isinstance(node, s.Name) and node.name not in scope.values:
         if node.name in scope.definitions:
             return reference(e, scope.definitions[node.name], given, scope, node.span)
@@ -51,7 +48,7 @@ def _head(e: Elaborator, node: s.Surface, given: tuple[s.Surface, ...], scope: S
     return e.infer(node, scope), given
 
 
-def _applied_function(e: Elaborator, node: s.Function, given: tuple[s.Surface, ...], scope: Scope) -> Head:
+def _applied_function(e: Inference, node: s.Function, given: tuple[s.Surface, ...], scope: Scope) -> Head:
     """`x |> fun(y => e)`: the argument first, since its type says what the parameter is.
 
     A list of parameters takes a pair apart only where there are fewer arguments than parameters.
@@ -65,7 +62,7 @@ def _applied_function(e: Elaborator, node: s.Function, given: tuple[s.Surface, .
 
 
 def apply(
-    e: Elaborator,
+    e: Inference,
     function: Expr,
     given: tuple[s.Surface, ...],
     scope: Scope,
@@ -95,7 +92,7 @@ def apply(
 
 
 def _check_start(
-    e: Elaborator, function: Expr, given: tuple[s.Surface, ...], checked: dict[int, Expr]
+    e: Inference, function: Expr, given: tuple[s.Surface, ...], checked: dict[int, Expr]
 ) -> None:
     """R0308 for `xs |> reduce(+)`: the array is taken for the value that the fold starts from."""
     if not (isinstance(function, Primitive) and len(given) == 2 and isinstance(given[0], s.Operator)):
@@ -114,12 +111,12 @@ def _check_start(
         )
 
 
-def _resolved(e: Elaborator, expr: Expr) -> Expr:
+def _resolved(e: Inference, expr: Expr) -> Expr:
     """The term with all that is known of its types filled in."""
     return map_types(expr, e.unifier.resolve, e.unifier.resolve_argument)
 
 
-def _parameters(e: Elaborator, function: Expr, given: tuple[s.Surface, ...], span: Span) -> list[Type]:
+def _parameters(e: Inference, function: Expr, given: tuple[s.Surface, ...], span: Span) -> list[Type]:
     """The type of the parameter for each argument. R0304 where there are too many."""
     type_ = e.unifier.shallow(function.type)
     parameters: list[Type] = []
@@ -135,7 +132,7 @@ def _parameters(e: Elaborator, function: Expr, given: tuple[s.Surface, ...], spa
     return parameters
 
 
-def _no_function(e: Elaborator, function: Expr, type_: Type, taken: int, node: s.Surface) -> TypeMismatch:
+def _no_function(e: Inference, function: Expr, type_: Type, taken: int, node: s.Surface) -> TypeMismatch:
     name, text = callee(function), shown(e.unifier.resolve(type_))
     if isinstance(type_, Dependent):
         message = f"{name} takes a {type_.kind.value} here"
@@ -151,7 +148,7 @@ def _no_function(e: Elaborator, function: Expr, type_: Type, taken: int, node: s
 class _Arguments:
     """What each argument is, for messages."""
 
-    e: Elaborator
+    e: Inference
     function: Expr
     given: tuple[s.Surface, ...]
     parameters: list[Type]

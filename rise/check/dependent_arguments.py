@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from rise.check.inference import Inference
 from rise.check.scope import CONSTANTS, Scope
 from rise.constraint import Constraint
 from rise.errors import ScopeError, TypeMismatch
@@ -34,23 +34,21 @@ from rise.types import (
     Solution,
     Space,
     Type,
+    as_data,
     substitute_argument,
 )
-
-if TYPE_CHECKING:
-    from rise.check.elaborate import Elaborator
 
 Head = tuple[Expr, tuple[s.Surface, ...]]
 
 
 def primitive(
-    e: Elaborator,
+    e: Inference,
     name: str,
     given: tuple[s.Surface, ...],
     scope: Scope,
     span: Span,
     whole: Span | None = None,
-) -> Head:
+) -> tuple[Primitive, tuple[s.Surface, ...]]:
     """A primitive, and the arguments that are left. `whole` is the operation that it is an operator of."""
     declaration, given = resolve_member(declared(name), given, span)
     parameters = declaration.scheme.parameters
@@ -59,17 +57,12 @@ def primitive(
         for parameter, argument in zip(parameters, chosen, strict=True):
             if parameter.kind is Kind.DATA:
                 shown = f"`{declaration.infix or name}`"
-                e.unifier.obligations.member(
-                    argument,  # type: ignore[arg-type]  # a type, by kind
-                    declaration.operands,
-                    shown,
-                    whole or span,
-                )
+                e.unifier.obligations.member(as_data(argument), declaration.operands, shown, whole or span)
     return Primitive(declaration, chosen, span), rest
 
 
 def reference(
-    e: Elaborator, definition: Definition, given: tuple[s.Surface, ...], scope: Scope, span: Span
+    e: Inference, definition: Definition, given: tuple[s.Surface, ...], scope: Scope, span: Span
 ) -> Head:
     """A definition, its sizes given or to be found; what it asks of them is asked here."""
     parameters = definition.scheme.parameters
@@ -107,20 +100,18 @@ def _bound(type_: Type) -> tuple[Parameter, ...]:
 
 
 def _ask(
-    e: Elaborator,
+    e: Inference,
     definition: Definition,
     constraint: Constraint,
     solution: Solution,
     span: Span,
 ) -> None:
     asker, notes = f"`{definition.name}`", tuple(_inwards(constraint))
-    value = substitute_argument(constraint.value, solution)  # type: ignore[arg-type]  # a size, or data
+    value = substitute_argument(constraint.value, solution)
     if not isinstance(value, Nat):
-        e.unifier.obligations.member(value, constraint.wanted, asker, span, notes)  # type: ignore[arg-type]  # a type
+        e.unifier.obligations.member(as_data(value), constraint.wanted, asker, span, notes)
         return
-    divisor = constraint.divisor
-    if divisor is not None:
-        divisor = substitute_argument(divisor, solution)  # type: ignore[assignment]  # a size
+    divisor = constraint.divisor and substitute_argument(constraint.divisor, solution)
     e.unifier.require(
         replace(constraint, value=value, divisor=divisor, origin=span, asker=asker, notes=notes)
     )
@@ -139,7 +130,7 @@ def _inwards(constraint: Constraint) -> Iterator[Note]:
 
 
 def dependent_arguments(
-    e: Elaborator,
+    e: Inference,
     parameters: tuple[Parameter, ...],
     name: str,
     given: tuple[s.Surface, ...],
@@ -224,7 +215,7 @@ def _fits(node: s.Surface, kind: Kind, scope: Scope) -> bool:
             return False
 
 
-def dependent_argument(e: Elaborator, node: s.Surface, kind: Kind, scope: Scope) -> Argument:
+def dependent_argument(e: Inference, node: s.Surface, kind: Kind, scope: Scope) -> Argument:
     """What is written, read as a size, a type or another argument of the kind."""
     if isinstance(node, s.NatLambda):
         if kind is not Kind.FUNCTION:

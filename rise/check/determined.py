@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rise.check.program import check_definition
 from rise.errors import RiseError
 from rise.expr import (
     Apply,
@@ -18,6 +19,7 @@ from rise.expr import (
     subterms,
 )
 from rise.source import Source
+from rise.syntax.parser import parse_file
 
 
 def undetermined(definition: Definition, text: str) -> list[Expr]:
@@ -27,9 +29,6 @@ def undetermined(definition: Definition, text: str) -> list[Expr]:
     would have to show their types, where nothing else differs. Where the text does not check at all,
     functions below a dependent function that is an argument: nothing else says of which sizes they are.
     """
-    from rise.check.program import check_definition
-    from rise.syntax.parser import parse_file
-
     try:
         [syntax] = parse_file(Source("printed", text)).definitions
         again = check_definition(syntax, _mentioned(definition.body))

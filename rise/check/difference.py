@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
 from math import gcd, lcm
+from typing import Any
 
 from rise.errors import Difference, Marked
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, variable
@@ -24,6 +25,7 @@ from rise.types import (
     Unknown,
     Variable,
     Vector,
+    as_data,
     leaves,
     map_type,
     shortened,
@@ -99,7 +101,7 @@ def _comparable(a: Type, b: Type, levels: int) -> tuple[Type, Type]:
             return OMITTED, OMITTED
         case Pair(s, t), Pair(u, v):
             (s, u), (t, v) = _comparable(s, u, levels - 1), _comparable(t, v, levels - 1)
-            return Pair(s, t), Pair(u, v)  # type: ignore[arg-type]  # data stays data
+            return Pair(as_data(s), as_data(t)), Pair(as_data(u), as_data(v))
         case Function(s, t), Function(u, v):
             (s, u), (t, v) = _comparable(s, u, levels - 1), _comparable(t, v, levels - 1)
             return Function(s, t), Function(u, v)
@@ -173,7 +175,7 @@ class _Comparison:
                 either_open = isinstance(left, Unknown) or isinstance(right, Unknown)
                 yield self._kind(left), self._kind(right), left != right and not either_open
             else:
-                yield from self.pieces(left, right)  # type: ignore[arg-type]  # the other parts are types
+                yield from self.pieces(left, right)
         yield from _text(closing)
 
     def _kind(self, kind: object) -> str:
@@ -183,7 +185,7 @@ class _Comparison:
 WRITTEN: dict[type, str] = {Index: "Idx", Vector: "Vec", Fragment: "Fragment"}
 
 
-def _parts(type_: Type) -> list[object]:
+def _parts(type_: Type) -> list[Any]:
     return [getattr(type_, name) for name in type_.__dataclass_fields__]
 
 

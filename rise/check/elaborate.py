@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from rise.check import application, dependent_arguments, functions
 from rise.check.context import NOWHERE, Context, plainly
 from rise.check.difference import shown
+from rise.check.inference import Inference
 from rise.check.scope import CONSTANTS, INFIX, UNARY, Scope, annotation, bind_kind, to_kind, unknown_value
-from rise.check.unify import Unifier
-from rise.errors import RiseError, ScopeError, TypeMismatch
-from rise.expr import (
-    Apply,
-    DependentLambda,
-    Expr,
-    Identifier,
-    Lambda,
-    Literal,
-    Primitive,
-    apply,
-)
+from rise.errors import ScopeError, TypeMismatch
+from rise.expr import Apply, DependentLambda, Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.primitives.declare import lookup
 from rise.primitives.declare import primitive as declared
 from rise.source import Span
 from rise.syntax import surface as s
 from rise.syntax.foreign_idioms import element_hint
 from rise.syntax.resolve import APPLICATIONS
-from rise.types import BOOL, SCALARS, Dependent, Function, Kind, Pair, Parameter, Type, substitute_type
+from rise.types import (
+    BOOL,
+    SCALARS,
+    Dependent,
+    Function,
+    Kind,
+    Pair,
+    Parameter,
+    Type,
+    as_data,
+    substitute_type,
+)
 
 
-@dataclass
-class Elaborator:
-    """One inference. `pattern_variables` collects free names where they are allowed (sides of rules).
-
-    trial:     whether this is an attempt at repairing a program, for a hint
-    examined:  the errors for which such attempts were made
-    outermost: whether nothing but functions of sizes is around the place
-    """
-
-    unifier: Unifier = field(default_factory=Unifier)
-    pattern_variables: dict[str, Identifier] | None = None
-    size_variables: dict[str, Kind] | None = None
-    trial: bool = False
-    examined: list[RiseError] = field(default_factory=list)
-    outermost: bool = True
-
-    def for_trial(self) -> Elaborator:
-        return Elaborator(self.unifier.copy(), self.pattern_variables, self.size_variables, trial=True)
+class Elaborator(Inference):
+    """Surface terms become typed ones."""
 
     # --- names ----------------------------------------------------------------------------------------
 
@@ -61,7 +47,7 @@ class Elaborator:
             return dependent_arguments.primitive(self, node.name, (), scope, node.span)[0]
         if node.name in SCALARS:
             cast = dependent_arguments.primitive(self, "cast", (), scope, node.span)[0]
-            self.unifier.unify(cast.arguments[1], SCALARS[node.name], node.span)  # type: ignore[union-attr, arg-type]
+            self.unifier.unify(as_data(cast.arguments[1]), SCALARS[node.name], node.span)
             return cast
         if self.pattern_variables is not None:
             return replace(self._pattern_variable(node, self.pattern_variables), origin=node.span)

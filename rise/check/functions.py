@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rise.check.context import NOWHERE, Context, Notes, counted, plainly
 from rise.check.difference import shown
+from rise.check.inference import Inference
 from rise.check.scope import Scope, annotation
 from rise.errors import TypeMismatch
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive
@@ -17,12 +17,9 @@ from rise.source import Note, Span
 from rise.syntax import surface as s
 from rise.types import Composite, Dependent, Function, Pair, Type, Unknown
 
-if TYPE_CHECKING:
-    from rise.check.elaborate import Elaborator
-
 
 def function(
-    e: Elaborator, node: s.Function, expected: Type, scope: Scope, context: Context = NOWHERE
+    e: Inference, node: s.Function, expected: Type, scope: Scope, context: Context = NOWHERE
 ) -> Expr:
     """Curried, or taking a pair apart: the expected type decides (`map` wants one argument)."""
     wanted = _as_function(e, expected, node)
@@ -34,7 +31,7 @@ def function(
     return _Curried(e, node, body, expected, context, len(patterns)).rest(patterns, wanted, scope)
 
 
-def _as_function(e: Elaborator, wanted: Type, node: s.Function) -> Type:
+def _as_function(e: Inference, wanted: Type, node: s.Function) -> Type:
     """The type wanted; a function's where nothing is known of it."""
     wanted = e.unifier.shallow(wanted)
     if isinstance(wanted, Unknown) and wanted not in e.unifier.data_only:
@@ -44,7 +41,7 @@ def _as_function(e: Elaborator, wanted: Type, node: s.Function) -> Type:
     return wanted
 
 
-def _takes_pair(e: Elaborator, wanted: Function) -> bool:
+def _takes_pair(e: Inference, wanted: Function) -> bool:
     result = e.unifier.shallow(wanted.result)
     if isinstance(result, Function):
         return False
@@ -57,7 +54,7 @@ def _takes_pair(e: Elaborator, wanted: Function) -> bool:
 class _Curried:
     """`x => y => body`, or one list of parameters: one after the other."""
 
-    e: Elaborator
+    e: Inference
     node: s.Function
     inside: s.Surface
     expected: Type
@@ -123,7 +120,7 @@ def _parameters(number: int) -> str:
     return names if number == 1 else f"({names})"
 
 
-def _arity(e: Elaborator, type_: Type) -> int:
+def _arity(e: Inference, type_: Type) -> int:
     number = 0
     while isinstance(type_, Function):
         number, type_ = number + 1, e.unifier.shallow(type_.result)
@@ -134,7 +131,7 @@ def _arity(e: Elaborator, type_: Type) -> int:
 
 
 def pattern(
-    e: Elaborator, node: s.Pattern, type_: Type, scope: Scope, notes: Notes = tuple
+    e: Inference, node: s.Pattern, type_: Type, scope: Scope, notes: Notes = tuple
 ) -> tuple[Identifier, Scope]:
     """The identifier that a pattern binds, and the scope in which its names mean parts of it."""
     require_natural(e, type_, node)
@@ -147,7 +144,7 @@ def pattern(
     return identifier, _project(e, node, identifier, inner, notes)
 
 
-def require_natural(e: Elaborator, type_: Type, node: s.Pattern) -> None:
+def require_natural(e: Inference, type_: Type, node: s.Pattern) -> None:
     """The sizes of a parameter are natural numbers, however they are written."""
     for size in _sizes(type_):
         e.unifier.obligations.written(size, f"the type of `{_shown(node)}`", node.span)
@@ -165,7 +162,7 @@ def _sizes(type_: Type) -> Iterator[Nat]:
             waiting += reversed([inner for inner in part.parts if not isinstance(inner, Nat)])
 
 
-def _annotate(e: Elaborator, node: s.NamePattern, type_: Type, scope: Scope) -> None:
+def _annotate(e: Inference, node: s.NamePattern, type_: Type, scope: Scope) -> None:
     if node.annotation is not None:
         wanted = annotation(node.annotation, scope)
         require_natural(e, wanted, node)
@@ -176,7 +173,7 @@ def _shown(node: s.Pattern) -> str:
     return node.name if isinstance(node, s.NamePattern) else node.span.text
 
 
-def _project(e: Elaborator, node: s.Pattern, value: Expr, scope: Scope, notes: Notes) -> Scope:
+def _project(e: Inference, node: s.Pattern, value: Expr, scope: Scope, notes: Notes) -> Scope:
     if isinstance(node, s.NamePattern):
         _annotate(e, node, value.type, scope)
         return scope.with_value(node.name, value)

@@ -36,6 +36,7 @@ from rise.types import (
     Unknown,
     Variable,
     Vector,
+    as_data,
     leaves,
 )
 
@@ -148,4 +149,4 @@ def check_elements(body: Expr) -> None:
         if isinstance(term, Primitive) and term.declaration.elementwise:
             for argument in term.arguments:
                 asked = Asked(f"`{term.declaration.infix or term.name}`", term.origin)
-                list(membership(argument, term.declaration.operands, asked))  # type: ignore[arg-type]  # a type
+                list(membership(as_data(argument), term.declaration.operands, asked))

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING
 
+from rise.check.inference import Inference
+from rise.check.scope import Scope
 from rise.errors import RiseError, TypeMismatch
 from rise.syntax import surface as s
-
-if TYPE_CHECKING:
-    from rise.check.elaborate import Elaborator
-    from rise.check.scope import Scope
 
 LONGEST = 24
 REPAIRED = frozenset(("R0301", "R0303", "R0304", "R0305", "R0309"))
 
 
 def improve(
-    e: Elaborator, error: TypeMismatch, head: s.Surface, given: tuple[s.Surface, ...], scope: Scope
+    e: Inference, error: TypeMismatch, head: s.Surface, given: tuple[s.Surface, ...], scope: Scope
 ) -> None:
     """Gives the error the hint of the first change that makes the application fit."""
     if e.trial or error in e.examined or not given:
@@ -35,7 +32,7 @@ def improve(
             return
 
 
-def _fits(e: Elaborator, node: s.Surface, scope: Scope) -> bool:
+def _fits(e: Inference, node: s.Surface, scope: Scope) -> bool:
     trial = e.for_trial()
     try:
         trial.infer(node, scope)

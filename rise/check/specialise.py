@@ -8,33 +8,14 @@ from fractions import Fraction
 from rise.bounds import check_types, check_written_out
 from rise.constraint import Constraint
 from rise.errors import TypeMismatch, UsageError
-from rise.expr import (
-    Definition,
-    DependentLambda,
-    Expr,
-    Lambda,
-    inline,
-    substitute_sizes,
-)
+from rise.expr import Definition, DependentLambda, Expr, Lambda, inline, substitute_sizes
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, constant, evaluate, variable
 from rise.normal import with_inputs
 from rise.numbers import written
 from rise.solve import solve
 from rise.source import Note
 from rise.suggest import suggestion
-from rise.types import (
-    Argument,
-    Array,
-    Data,
-    Fragment,
-    Kind,
-    Pair,
-    Type,
-    Unknown,
-    Variable,
-    Vector,
-    is_data,
-)
+from rise.types import Argument, Array, Fragment, Kind, Pair, Type, Unknown, Variable, Vector, is_data
 
 Shape = tuple[int, ...]
 LARGEST = 2**40
@@ -125,7 +106,7 @@ def check_natural(name: str, value: int) -> None:
     """A size is a natural number, and no absurd one."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST:
         shown = written(value) if isinstance(value, int) else value
-        raise UsageError("R0407", f"the size {name}={shown} is no natural number up to 2^40")
+        raise UsageError("R0407", f"the size {name}={shown} is not a natural number up to 2^40")
 
 
 def check_constraint(name: str, constraint: Constraint, sizes: Mapping[str, int]) -> None:
@@ -191,7 +172,7 @@ def sizes_from_shapes(
     sizes = dict(given)
     told: dict[str, str] = {}
     equations = [
-        (name, extent.substitute(opened), found)  # type: ignore[arg-type]  # variables are atoms
+        (name, extent.substitute(opened), found)
         for name, type_ in inputs
         if name in shapes
         for extent, found in zip(_extents(type_), shapes[name], strict=False)
@@ -212,7 +193,7 @@ def _learn(
 ) -> None:
     """One dimension of one input: a size that follows from it, or a contradiction."""
     known = {u: constant(sizes[n]) for u, n in back.items() if n in sizes}
-    left = extent.substitute(known)  # type: ignore[arg-type]
+    left = extent.substitute(known)
     if left.value is None:
         solved = solve(left, constant(found))
         if solved is None or solved[1].atoms:
@@ -244,7 +225,7 @@ def _extents(type_: Type) -> list[Nat]:
             return []
 
 
-def leaves_of(name: str, type_: Type) -> list[tuple[str, Data]]:
+def leaves_of(name: str, type_: Type) -> list[tuple[str, Type]]:
     """The arrays that data is stored in, by name: `p`, or `p_0` and `p_1` of a pair (an array of pairs)."""
     sizes: list[Nat] = []
     inner = type_
@@ -258,7 +239,4 @@ def leaves_of(name: str, type_: Type) -> list[tuple[str, Data]]:
                 part = Array(size, part)
             parts += leaves_of(f"{name}_{number}", part)
         return parts
-    return [(name, type_)]  # type: ignore[list-item]  # inputs and results are data
-
-
-__all__ = ["inputs_of", "leaves_of", "size_names", "sizes_from_inputs", "specialise"]
+    return [(name, type_)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any, TypeVar
 
 from rise.check import literals, mismatch
 from rise.check.context import NOWHERE, Context
@@ -38,6 +39,7 @@ from rise.types import (
     Pair,
     Parameter,
     Space,
+    T,
     Type,
     Unknown,
     Variable,
@@ -46,6 +48,8 @@ from rise.types import (
     map_type,
     substitute_type,
 )
+
+Open = TypeVar("Open", Type, FragmentKind | Variable | Unknown)
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,10 @@ class Resolved:
     """
 
     known: int = 0
-    types: dict[Type, Type] = field(default_factory=dict)
-    closed: dict[Type, Type] = field(default_factory=dict)
+    types: dict[Type, Any] = field(default_factory=dict)
+    closed: dict[Type, Any] = field(default_factory=dict)
 
-    def get(self, type_: Type, known: int) -> Type | None:
+    def get(self, type_: T, known: int) -> T | None:
         if known != self.known:  # solutions are only added
             self.known, self.types = known, {}
         return self.closed.get(type_) or self.types.get(type_)
@@ -80,9 +84,12 @@ class Resolved:
 
 @dataclass
 class Unifier:
-    """The state of one inference: solutions, undecided equations and recorded constraints."""
+    """The state of one inference: solutions, undecided equations and recorded constraints.
 
-    solution: dict[Atom | Variable | Unknown, Argument] = field(default_factory=dict)
+    solution: for each unknown an argument of its kind, or a function where it need not be data
+    """
+
+    solution: dict[Atom | Variable | Unknown, Any] = field(default_factory=dict)
     equations: list[Equation] = field(default_factory=list)
     constraints: list[Constraint] = field(default_factory=list)
     data_only: set[Unknown] = field(default_factory=set)
@@ -132,9 +139,9 @@ class Unifier:
 
     # --- applying what is known -----------------------------------------------------------------------
 
-    def resolve(self, type_: Type) -> Type:
+    def resolve(self, type_: T) -> T:
         """The type with everything known filled in; what is in it more than once is resolved once."""
-        resolved = self._resolved.get(type_, len(self.solution))
+        resolved: T | None = self._resolved.get(type_, len(self.solution))
         if resolved is None:
             resolved = map_type(type_, self.resolve_size, self._resolve_leaf)
             self._resolved.add(type_, resolved)
@@ -149,7 +156,7 @@ class Unifier:
             known = {u: self.solution[u] for u in value.unknowns if u in self.solution}
             if not known:
                 break
-            value = value.substitute(known)  # type: ignore[arg-type]  # unknown sizes are solved by sizes
+            value = value.substitute(known)
         return value
 
     def resolve_argument(self, argument: Argument) -> Argument:
@@ -163,12 +170,12 @@ class Unifier:
             case NatFunction(parameter, body):
                 return NatFunction(parameter, self.resolve_size(body))
             case _:
-                return self.resolve(argument)  # type: ignore[return-value]  # data stays data
+                return self.resolve(argument)
 
-    def shallow(self, type_: Type) -> Type:
+    def shallow(self, type_: Open) -> Open:
         """The type with its outermost unknown filled in."""
         while isinstance(type_, Unknown) and type_ in self.solution:
-            type_ = self.solution[type_]  # type: ignore[assignment]
+            type_ = self.solution[type_]
         return type_
 
     # --- unification ----------------------------------------------------------------------------------
@@ -230,7 +237,7 @@ class Unifier:
     def _unify_kinds(
         self, a: FragmentKind | Variable | Unknown, b: FragmentKind | Variable | Unknown, demand: Demand
     ) -> None:
-        a, b = self.shallow(a), self.shallow(b)  # type: ignore[arg-type, assignment]
+        a, b = self.shallow(a), self.shallow(b)
         if a == b:
             return
         if isinstance(a, Unknown):
@@ -249,7 +256,7 @@ class Unifier:
             self.data_only.add(type_)
         if unknown in self.literals:
             self._bind_literal(unknown, type_, demand)
-        self.solution[unknown] = type_  # type: ignore[assignment]  # functions too, for unknown types
+        self.solution[unknown] = type_
 
     def _bind_literal(self, unknown: Unknown, type_: Type, demand: Demand) -> None:
         values = self.literals[unknown]

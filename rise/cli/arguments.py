@@ -21,7 +21,7 @@ class Parser(argparse.ArgumentParser):
     """argparse, with its complaints as UsageErrors, and with options that leave FILE and NAME alone."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError("R0003", message, hint=f"`{self.prog} --help` says what it takes")
+        raise UsageError("R0003", message, hint=f"`{self.prog} --help` lists its options")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         given = list(sys.argv[1:] if args is None else args)
@@ -29,12 +29,12 @@ class Parser(argparse.ArgumentParser):
         options = [text.partition("=")[0] for text in unknown if text.startswith("--")]
         if options and self._subparsers is None:
             known = [name for name in self._option_string_actions if name.startswith("--")]
-            hint = suggestion(options[0], known) or f"`{self.prog} --help` says what it takes"
+            hint = suggestion(options[0], known) or f"`{self.prog} --help` lists its options"
             raise UsageError("R0003", f"`{self.prog}` has no option `{options[0]}`", None, hint)
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """What argparse asks of each value: one of several, the commands among them."""
+        """Called by argparse for each value: it must be one of several, as a command must."""
         if action.choices is not None and value not in action.choices:
             known = list(action.choices)
             what = f"{action.option_strings[0]} {value}" if action.option_strings else f"`{value}`"
@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _is_file(text: str) -> bool:
-    """Whether an argument names a file, and is no value such as `m=4` or `128x64`."""
+    """Whether an argument names a file, and is not a value such as `m=4` or `128x64`."""
     return "=" not in text and text.endswith((".rise", ".toml"))
 
 
@@ -96,7 +96,7 @@ def _command(commands: Any, name: str, module: str, meaning: str) -> argparse.Ar
         name, help=meaning, description=meaning[0].upper() + meaning[1:] + "."
     )
     made.set_defaults(module=f"rise.cli.{module}", command=name)
-    made.add_argument("--debug", action="store_true", help="on a mistake show the traceback")
+    made.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return made
 
 
@@ -111,21 +111,21 @@ def _format(commands: Any) -> None:
     made = _command(commands, "fmt", "format", "format files in place; standard input where none is given")
     made.add_argument("files", nargs="*", metavar="FILE", help="- is standard input")
     made.add_argument("--check", action="store_true", help="write nothing; print what would change, exit 1")
-    made.add_argument("--diff", action="store_true", help="write nothing; print what would change how")
+    made.add_argument("--diff", action="store_true", help="write nothing; print the changes as a diff")
 
 
 def _run(commands: Any) -> None:
     made = _command(commands, "run", "run", "run a definition")
     _program(made)
     made.add_argument("--inputs", metavar="IN.npz", help="arrays under the names of the parameters")
-    made.add_argument("--output", metavar="OUT.npz", help="where the result goes")
-    made.add_argument("--backend", choices=BACKENDS, help="default: cuda where a GPU is, else emulate")
+    made.add_argument("--output", metavar="OUT.npz", help="write the result to this file")
+    made.add_argument("--backend", choices=BACKENDS, help="default: cuda with a GPU, else emulate")
     _strategy(made)
     made.add_argument("--target", type=_target, metavar="ARCH", help="GPU to compile for: sm_75 … sm_90a")
     _runtime(made)
     _imports(made)
     _foreign(made)
-    made.add_argument("--cuda", metavar="F.cu", help="run this text in place of the one that is printed")
+    made.add_argument("--cuda", metavar="F.cu", help="run this text instead of the printed one")
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for inputs that are not given")
     made.add_argument("--check", action="store_true", help="compare with the interpreter")
     made.add_argument("--json", action="store_true", help="print JSON")
@@ -136,15 +136,18 @@ def _compile(commands: Any) -> None:
     _program(made)
     _strategy(made)
     made.add_argument(
-        "--target", type=_target, default="sm_90a", metavar="ARCH", help="for which GPU (sm_90a)"
+        "--target", type=_target, default="sm_90a", metavar="ARCH", help="GPU to compile for (sm_90a)"
     )
     made.add_argument("-o", "--output", metavar="FILE", help="write to a file")
     _imports(made)
     _foreign(made)
     made.add_argument("--stage", choices=STAGES, default="cuda", help="what to print (cuda)")
-    made.add_argument("--pass", dest="pass_", metavar="NAME", help="of the stage imperative, only this pass")
+    made.add_argument("--pass", dest="pass_", metavar="NAME", help="--stage imperative after this pass only")
     made.add_argument(
-        "--spills", choices=("refuse", "allow"), default="refuse", help="registers kept in memory (refuse)"
+        "--spills",
+        choices=("refuse", "allow"),
+        default="refuse",
+        help="spilled registers (refuse)",
     )
     _runtime(made)
 
@@ -158,7 +161,7 @@ def _derive(commands: Any) -> None:
     made.add_argument("--check", action="store_true", help="evaluate before and after every step")
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for the inputs of the check")
     made.add_argument("--save", metavar="F.json", help="write the derivation")
-    made.add_argument("--replay", metavar="F.json", help="apply a saved derivation in place of the strategy")
+    made.add_argument("--replay", metavar="F.json", help="apply a saved derivation instead of the strategy")
     made.add_argument("--html", metavar="F.html", help="write a page with all steps, side by side")
     made.add_argument("--json", action="store_true", help="print JSON")
 
@@ -189,20 +192,30 @@ def _bench(made: argparse.ArgumentParser) -> None:
     _foreign(made)
     add = made.add_argument
     several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
-    add("table", nargs="?", metavar="TABLE", help="its name, or a .toml file; without it they are listed")
+    add("table", nargs="?", metavar="TABLE", help="a name or a .toml file; without it, list the tables")
     add("--out", default="bench-results", metavar="DIR", help="results and report (bench-results)")
     add("--sizes", metavar="S", help="only these: 1024, 128x256x64, m=64", **several)
     add("--only", metavar="X", help="only these definitions, strategies, baselines", **several)
     add("--limit", type=_positive, metavar="N", help="the first N sizes of each program")
-    add("--time-budget", type=float, metavar="SECONDS", help="what is left is done the next time")
-    add("--processes", type=_positive, metavar="N", help="how many compile (all processors but one)")
-    add("--candidates", choices=CANDIDATES, default="table", help="the table's own, or those of `rise tune`")
-    add("--top", type=_positive, default=8, metavar="N", help="how many of the cost model's (8)")
-    add("--store", metavar="F", help="a file of remembered parameters, besides the usual ones")
+    add("--time-budget", type=float, metavar="SECONDS", help="stop after this time; rerun to resume")
+    add("--processes", type=_positive, metavar="N", help="processes that compile (all processors but one)")
+    add(
+        "--candidates",
+        choices=CANDIDATES,
+        default="table",
+        help="the table's, remembered, or the model's",
+    )
+    add("--top", type=_positive, default=8, metavar="N", help="number of the cost model's candidates (8)")
+    add("--store", metavar="F", help="a further file of remembered parameters")
     add("--prepare", action="store_true", help="only compile; needs no GPU")
-    add("--target", type=_target, default="sm_90a", metavar="ARCH", help="of --prepare (sm_90a)")
+    add(
+        "--target",
+        type=_target,
+        default="sm_90a",
+        metavar="ARCH",
+        help="GPU of --prepare (sm_90a)",
+    )
     add("--plot", action="store_true", help="draw plots, with matplotlib")
-    add("--worker", type=float, help=argparse.SUPPRESS)  # the process that has the GPU
 
 
 def _tune(made: argparse.ArgumentParser) -> None:
@@ -212,19 +225,18 @@ def _tune(made: argparse.ArgumentParser) -> None:
     several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
     add("--sizes", dest="size", metavar="NAME=N", help="as --size; also m=64,n=64", **several)
     add("--strategy", default="tensor_core", metavar="S", help="whose parameters are searched (tensor_core)")
-    add("--top", type=_positive, default=16, metavar="N", help="how many of the best by the model (16)")
+    add("--top", type=_positive, default=16, metavar="N", help="number of the cost model's candidates (16)")
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help="for compiling one candidate (60)")
-    add("--jobs", type=_positive, metavar="N", help="how many compile at once (all processors but one)")
-    add("--budget", type=float, metavar="SECONDS", help="for everything; the same call goes on later")
-    add("--store", metavar="F", help="where the winner is remembered (the user's own file)")
-    add("--out", metavar="DIR", help="what was measured, from which a call that was interrupted goes on")
-    add("--operation", metavar="X", help="what results are compared with (the interpreter)")
-    add("--scalar", metavar="NAME=X", help="inputs that are numbers", **several)
+    add("--jobs", type=_positive, metavar="N", help="processes that compile (all processors but one)")
+    add("--budget", type=float, metavar="SECONDS", help="for everything; rerun to resume")
+    add("--store", metavar="F", help="file that remembers the winner (the user's own)")
+    add("--out", metavar="DIR", help="where measurements are kept, from which an interrupted search resumes")
+    add("--operation", metavar="X", help="reference for results (the interpreter)")
+    add("--scalar", metavar="NAME=X", help="values of inputs that are numbers", **several)
     add("--against", metavar="B", help="baselines: cublas cublasLt", **several)
-    add("--target", type=_target, metavar="ARCH", help="GPU to compile for (the one that is here, or sm_90a)")
+    add("--target", type=_target, metavar="ARCH", help="GPU to compile for (this machine's, or sm_90a)")
     add("--dry-run", action="store_true", help="rank and compile only; needs no GPU")
     add("--json", action="store_true", help="print JSON")
-    add("--worker", type=float, help=argparse.SUPPRESS)  # the process that has the GPU
 
 
 def _program(made: argparse.ArgumentParser) -> None:
@@ -237,12 +249,12 @@ def _program(made: argparse.ArgumentParser) -> None:
 
 def _imports(made: argparse.ArgumentParser) -> None:
     made.add_argument(
-        "--import-path", action="append", default=[], metavar="DIR", help="a further folder of imports"
+        "--import-path", action="append", default=[], metavar="DIR", help="a further folder for imports"
     )
 
 
 def _foreign(made: argparse.ArgumentParser) -> None:
-    """What is asked before C functions of a program are run."""
+    """Whether C functions of a program may run."""
     either = made.add_mutually_exclusive_group()
     either.add_argument(
         "--no-foreign", dest="foreign", action="store_const", const="no", help="refuse programs that call C"
@@ -260,7 +272,7 @@ def _runtime(made: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="NAME[=UNIT]",
-        help="sizes that a kernel is given when it is launched, multiples of UNIT",
+        help="sizes that stay open until launch, multiples of UNIT",
     )
 
 
@@ -275,6 +287,11 @@ def _strategy(made: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="parameters of the strategy: block=128,128,64",
     )
+    made.add_argument(
+        "--verify",
+        action="store_true",
+        help="check types after every rewrite, and the program after every pass",
+    )
 
 
 def _target(text: str) -> str:
@@ -285,14 +302,14 @@ def _target(text: str) -> str:
 
 def _positive(text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,9}", text):
-        raise argparse.ArgumentTypeError(f"{text} is no number, or a large one")
+        raise argparse.ArgumentTypeError(f"{text} is not a number, or is too large")
     if int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not positive")
     return int(text)
 
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """`["m=1", "n=2"]` as a mapping. R0005 where an item is no pair, is several, or a name comes twice."""
+    """`["m=1", "n=2"]` as a mapping. R0005 where an item is not one pair, or a name occurs twice."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -324,4 +341,4 @@ def _natural(name: str, text: str) -> int:
         return int(text)
     except ValueError:
         wrong = text if len(text) <= 40 else f"{text[:40]}…"
-        raise UsageError("R0407", f"the size {name}={wrong} is no natural number up to 2^40") from None
+        raise UsageError("R0407", f"the size {name}={wrong} is not a natural number up to 2^40") from None

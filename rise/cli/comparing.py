@@ -14,7 +14,7 @@ from rise.errors import EvaluationError
 from rise.expr import Expr
 from rise.interpret import call
 
-# what tells most comes first; floats with all digits are left out, as a kernel rounds in its own order
+# the most telling draws come first; floats with all digits are left out, as a kernel rounds in its own order
 ORDER = (WHOLE, LITERALS, BELOW, FRACTIONS, ASCENDING, EQUAL, BEYOND)
 DRAWS = 4
 FIRST, SECONDS = 8.0, 3.0  # of the first run, in which the kernel is compiled; of all others together
@@ -23,7 +23,7 @@ Inputs = list[Any]
 
 
 class Outcome(Protocol):
-    """What a run gave."""
+    """The result of a run."""
 
     @property
     def result(self) -> Any: ...
@@ -54,7 +54,7 @@ class Verdict:
         agrees = "agrees" if self.comparison.agrees else "WRONG"
         runs = f"{self.draws} draw{'' if self.draws == 1 else 's'}"
         if self.comparison.agrees and self.draws < self.wanted:
-            runs += f" of {self.wanted}, since one takes long"
+            runs += f" of {self.wanted}, because one takes long"
         return f"{agrees}, {self.comparison} ({runs})"
 
 

@@ -110,7 +110,7 @@ def _put_code(arguments: argparse.Namespace, made: HostProgram) -> int:
     from codegen.runtime import check_spills, compile_cubin
 
     if arguments.stage == "cubin" and not arguments.output and sys.stdout.isatty():
-        raise UsageError("R0009", "machine code is nothing to show", hint="-o FILE writes it")
+        raise UsageError("R0009", "machine code cannot be printed", hint="-o FILE writes it")
     if arguments.stage == "cubin":
         for found in _resources(made, arguments):
             note(str(found))

@@ -70,7 +70,15 @@ def _compile_and_run(console: Console, program: Expr, inputs: list[Any], backend
     where = "on the GPU" if backend == "cuda" else "in the emulator (no GPU here)"
     result, seconds = timed(lambda: execute(kernel, inputs, backend))
     _title(console, f"5. The result, computed {where}: {seconds:.1f} s, compilation included")
+    if backend == "cuda":
+        console.print(f"time on the GPU: {_gpu_time(kernel, inputs, result):.2f} µs, median over launches")
     return _check(console, program, inputs, result)
+
+
+def _gpu_time(kernel: Kernel, inputs: list[Any], result: Any) -> float:
+    from bench.gpu import median_time
+
+    return median_time(kernel, inputs, result)
 
 
 def _interpret_only(console: Console, program: Expr, inputs: list[Any]) -> bool:

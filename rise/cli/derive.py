@@ -120,7 +120,7 @@ def _mark(number: int, verdicts: list[Comparison]) -> str:
 
 
 def conclusion(made: list[Trial]) -> str:
-    """What the check found, the guilty rule by name."""
+    """The result of the check, with the name of a wrong rule."""
     trial = made[-1]
     steps = trial.success.steps
     if trial.agrees:
@@ -134,7 +134,7 @@ def conclusion(made: list[Trial]) -> str:
 
 
 def _print_evidence(made: list[Trial]) -> None:
-    """What the check covered; or, of the first step that is wrong, the inputs on which it shows."""
+    """The coverage of the check; or the inputs on which the first wrong step shows."""
     trial = made[-1]
     if trial.agrees:
         for line in coverage(made):

@@ -12,9 +12,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0003": "The command line has an unknown command or option, or an option a value it does not take.",
     "R0004": "An output file cannot be written.",
     "R0005": "`--size` and `--set` take NAME=VALUE, each name once: `--size m=128 n=64`.",
-    "R0006": "Inputs, results or what lies between them do not fit into memory. Choose smaller sizes.",
-    "R0007": "The file of `--inputs` is no npz file of plain arrays. `numpy.savez` writes one.",
-    "R0008": "An array of `--inputs` has a name that is no parameter of the program. The two parts of a "
+    "R0006": "Inputs, results or temporaries do not fit into memory. Choose smaller sizes.",
+    "R0007": "The file of `--inputs` is not an npz file of plain arrays. `numpy.savez` writes one.",
+    "R0008": "An array of `--inputs` has a name that is not a parameter of the program. The two parts of a "
     "pair `p` are called `p_0` and `p_1`.",
     "R0009": "A cubin is binary. Write it to a file with `-o`.",
     "R0010": "`--strategy` names no strategy. `rise strategies` lists them.",
@@ -23,26 +23,26 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0013": "A kernel runs on the backend `cuda` or `emulate`.",
     "R0014": "Expressions are nested too deeply, by some hundreds of levels. Define parts of the program "
     "under names of their own.",
-    "R0015": "What is read is a regular file, or the standard input as `/dev/stdin`, and no larger than a "
-    "program is: 16 MiB.",
+    "R0015": "A program is read from a regular file, or from the standard input as `/dev/stdin`, of at most "
+    "16 MiB.",
     "R0016": "An import leads out of the folder of the program that was named. It may lead to that folder "
     "and below, to the library, and to the folders that `--import-path DIR` names.",
-    "R0017": "`--target` names no GPU architecture. The message has those that there are.",
-    "R0018": "The program calls C functions, which can do whatever its user can, and it is not below the "
+    "R0017": "`--target` names no GPU architecture. The message lists them.",
+    "R0018": "The program calls C functions, which have all permissions of the user, and it is not below the "
     "working directory. Read it, and run it with `--allow-foreign`; or run it where it is.",
-    "R0019": "The program calls C functions, and `--no-foreign` says that it must not. `--backend interpret` "
-    "runs such programs by what their functions mean, without C.",
+    "R0019": "The program calls C functions, which `--no-foreign` forbids. `--backend interpret` "
+    "runs such programs by the denotations of their functions, without C.",
     "R0031": "The cost model has no figures of a GPU for this target.",
-    "R0032": "Nothing says which parameters of this strategy are worth trying. `rise tune` searches those of "
+    "R0032": "The search space has no parameters of this strategy. `rise tune` searches those of "
     "`tensor_core`.",
     "R0033": "A line of a file of remembered parameters is damaged, or of another version. Each line is an "
     "object of JSON, written by `rise tune`.",
     "R0034": "The cost model ranks products of matrices whose sizes are numbers, of elements that the tensor "
     "cores of the target multiply, and this program is none.",
-    "R0035": "No candidate became a kernel that is right: the reasons are listed with their parameters.",
-    "R0050": "Python finds another project's package under the name of one of ours: `rewrites`, `strategies` "
-    "or `codegen`. Install rise-lang into an environment of its own.",
-    "R0101": "The text is no program: something else is expected where the caret stands.",
+    "R0035": "No candidate became a correct kernel: the reasons are listed with their parameters.",
+    "R0050": "Python finds another project's package under the name of one of ours: `rewrites`, "
+    "`strategies`, `codegen` or `bench`. Install rise-lang into an environment of its own.",
+    "R0101": "The text is not a program: something else is expected where the caret stands.",
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",
     "R0103": "A character that no program contains.",
     "R0104": "A bracket or a comment is opened and not closed.",
@@ -81,7 +81,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0301": "Two types have to be equal and are not: what the context expects, and what stands there.",
     "R0302": "A type would have to contain itself, as in `x => x(x)`.",
     "R0303": "Arrays and pairs hold data, not functions.",
-    "R0304": "Something that is no function is applied, or a function is given too many arguments.",
+    "R0304": "Something that is not a function is applied, or a function is given too many arguments.",
     "R0305": "A number stands where the context needs another type than a number.",
     "R0306": "A number with a fraction stands where an integer or an index is needed.",
     "R0307": "A number is beyond the range of its type.",
@@ -89,7 +89,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "definition that uses them on a type variable asks that the type be one of numbers.",
     "R0309": "A function written in place has more or fewer parameters than its place wants. A list of "
     "parameters in parentheses, `(x, y) => …`, takes a pair apart where one argument is wanted.",
-    "R0310": "A pattern `(x, y)` takes a pair apart, and what stands for it is no pair.",
+    "R0310": "A pattern `(x, y)` takes a pair apart, and its value is not a pair.",
     "R0311": "The type of something outside of a function depends on a size that only the function knows, as "
     "in `iterate(k)(depFun((l: Nat) => …))`, where elements may not depend on l.",
     "R0401": "A size is not a multiple of what it is divided by: `split(32)` needs 32 | n.",
@@ -98,7 +98,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0404": "A size would be negative, as that of `drop(5)` on 3 elements, or an index is beyond the end.",
     "R0405": "The sizes that a definition abstracts over must be known in order to run or to compile it: "
     "by `--size m=128`, or by inputs.",
-    "R0406": "`--size` names something that is no size of the definition.",
+    "R0406": "`--size` names something that is not a size of the definition.",
     "R0407": "A size is a natural number.",
     "R0408": "The definition abstracts over a type or a memory, for which nothing can be given on the "
     "command line. Define a function in which it is fixed.",
@@ -116,7 +116,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0504": "A number cannot be converted to the wanted type.",
     "R0505": "A program is given more or fewer inputs than it has parameters.",
     "R0506": "A program is evaluated before its sizes and types are known.",
-    "R0507": "An input is no data: a function, a list, a pair in place of an array.",
+    "R0507": "An input is not data: a function, a list, or a pair instead of an array.",
     "R0508": "A free identifier has no value.",
     "R0509": "An operation is not defined on a type, as a remainder on floats may be.",
     "R0510": "Two elements are put at one place: an index of `scatter` repeats, or the functions of "
@@ -134,7 +134,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "reason, and the place in the source.",
     "R0607": "A step of a saved derivation does not apply to the program, which has changed, or the rule "
     "has. The message says at which step, and why; derive the program anew.",
-    "R0608": "The file of `--replay` is no derivation. `rise derive --save` writes one.",
+    "R0608": "The file of `--replay` is not a derivation. `rise derive --save` writes one.",
     "R0609": "A parameter of a strategy has a value that it cannot have. `rise strategies` says what it is.",
     "R0610": "Two rules are declared under one name: a derivation could not say which one it means.",
     "R0621": "A schedule needs more threads, registers or shared memory than a block has. The message names "
@@ -147,73 +147,78 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0699": "An internal error: a rule made a term that is not well typed. Please report it.",
     "R0701": "A low-level program must say how each result is written: by a loop (`mapSeq`) or in parallel.",
     "R0702": "A result that is read later must be stored: `toMem(Local)`, `toMem(Shared)`.",
-    "R0703": "Nothing is allocated implicitly: a map that computes, and is read later, needs `toMem`.",
+    "R0703": "Nothing is allocated implicitly: a map that computes, and whose result is read later, needs "
+    "`toMem`.",
     "R0704": "The primitive has no translation: lower it by a rule first (`map` to `mapSeq`).",
-    "R0705": "Registers are private: a value in Local memory is used by the workers that made it, only.",
-    "R0706": "A fragment belongs to a whole warp: it is used inside of `mapWarp`, outside of `mapLane`.",
-    "R0707": "A write race: parallel workers write the same place.",
+    "R0705": "Registers are private: only the workers that wrote a value in Local memory can use it.",
+    "R0706": "A fragment belongs to a whole warp: use it inside `mapWarp` and outside `mapLane`.",
+    "R0707": "A write race: two parallel workers write the same location.",
     "R0710": "A fragment is loaded from memory. Store a computed tile first.",
-    "R0711": "A fragment is loaded from a tile with contiguous rows or columns. Where nobody knows "
-    "what of it a lane holds, it is stored into a tile that is inside of its array as a whole.",
-    "R0713": "What a block or a thread stores, and the shapes of its fragments, have sizes known when the "
-    "kernel is compiled: give them with `--size`. Only arrays in global memory may be of run-time sizes.",
-    "R0714": "A block has at most 1024 threads. Choose fewer warps or threads: larger tiles for each.",
-    "R0715": "Values of this type, functions for example, cannot be stored.",
+    "R0711": "A fragment is loaded from a tile with contiguous rows or columns. If its layout is "
+    "unspecified, as for WMMA, it must be stored to a tile that is entirely inside its array.",
+    "R0713": "The sizes of arrays in shared memory and registers, and the shapes of fragments, must be known "
+    "when the kernel is compiled: give them with `--size`. Only arrays in global memory may have run-time "
+    "sizes.",
+    "R0714": "A block has at most 1024 threads. Choose fewer warps or threads, with larger tiles for each.",
+    "R0715": "Values of this type, such as functions, cannot be stored.",
     "R0716": "The block needs more shared memory than there is. Choose smaller tiles.",
-    "R0717": "Shared memory is allocated by the block, outside of the maps over threads.",
-    "R0718": "Warps would have to wait for each other inside of a map over warps. End that map first.",
+    "R0717": "Shared memory is allocated per block, outside the maps over threads.",
+    "R0718": "Warps would have to synchronise inside a map over warps. End that map first.",
     "R0719": "Levels nest in one order: block, warp, lane; or block, thread.",
-    "R0720": "The step of a reduction updates its accumulator in place, so it reads where it writes.",
-    "R0721": "One fragment is loaded from tiles of different layouts.",
+    "R0720": "The step of a reduction updates its accumulator in place, so it may read only the element that "
+    "it writes.",
+    "R0721": "A fragment is loaded from tiles of different layouts.",
     "R0722": "Inputs of kernels are data, not functions.",
-    "R0723": "The result of a kernel is data; where it is a function, an input is missing.",
-    "R0724": "A vector, or an asynchronous copy, moves 4, 8 or 16 bytes at once, side by side and from an "
-    "aligned place on. Choose width and layout so that rows are multiples of it.",
-    "R0725": "The load of `reducePipelined` is a function written in place, which says what is copied into "
-    "Shared memory, as `x => copyAsync(x)` does.",
-    "R0726": "An intermediate result that is too large for each thread to keep has to be computed by the "
-    "whole grid, before any of it is read: by a kernel of its own. `toMem(Global)` outside of all maps and "
-    "folds makes one; inside of them each turn would need its own kernel.",
-    "R0727": "Registers and shared memory end with a kernel: what two kernels use is stored in global "
-    "memory, `toMem(Global)`.",
-    "R0728": "A size inside of the program, as that of an `iterate`, has to be a whole number that is not "
-    "negative for every value of its variables, and it is not certain that it is.",
-    "R0730": "Swizzled memory exchanges chunks of 16 bytes within rows of 32, 64 or 128 bytes. Rows of an "
-    "array are multiples of that, and WMMA, which finds elements by their distance, cannot read it.",
-    "R0731": "A bulk copy moves a box: a part of an array in global memory whose rows lie in the array's, "
-    "with 2 stages of a pipeline or more. What is computed, or lies in another order, is copied by threads.",
-    "R0732": "A warpgroup multiplies tiles in shared memory whose rows lie along k, 128 bytes, swizzled. "
-    "Transpose the operand in memory, or use fragments of `mma.sync`.",
-    "R0733": "Blocks of a cluster run together and reach each other's shared memory. All blocks of a kernel "
-    "are in clusters of one size, at most 8, in dimension 0: mapBlock(0) inside of mapCluster(0).",
-    "R0734": "A pipeline with roles says how many warpgroups load and how many compute. Those who compute "
-    "are the ones that the kernel's mapWarpGroup is over, and the same in all pipelines of a kernel.",
-    "R0735": "One thread starts a bulk store: of the block, or of each warpgroup or warp in a map over them. "
-    "In a map over threads or lanes each would start it. Use `bulkStore` outside of these maps.",
-    "R0736": "In a pipeline with roles a slot is given back when the products of the next element have been "
-    "started, which then has to be in another slot: with one slot everybody waits. Use 2 stages or more.",
-    "R0737": "WMMA moves tiles as a whole: they start at multiples of 32 bytes, in rows that are multiples "
+    "R0723": "The result of a kernel is data; if it is a function, an input is missing.",
+    "R0724": "A vector access, or an asynchronous copy, moves 4, 8 or 16 adjacent bytes at an aligned "
+    "address. Choose width and layout so that rows are multiples of the width.",
+    "R0725": "The load of `reducePipelined` must be a function literal that says what is copied into Shared "
+    "memory, such as `x => copyAsync(x)`.",
+    "R0726": "An intermediate result that is too large for each thread to keep must be computed by the whole "
+    "grid before any of it is read, in a kernel of its own. `toMem(Global)` outside all maps and folds makes "
+    "one; inside them each iteration would need its own kernel.",
+    "R0727": "Registers and shared memory end with a kernel: store what two kernels use in global memory, "
+    "`toMem(Global)`.",
+    "R0728": "A size inside the program, such as that of an `iterate`, must be a natural number for all "
+    "values of its variables, and this could not be proved.",
+    "R0730": "Swizzled memory permutes 16-byte chunks within rows of 32, 64 or 128 bytes. The rows of an "
+    "array must be multiples of that, and WMMA cannot read it, because it needs a leading dimension.",
+    "R0731": "A bulk copy moves a box: a part of an array in global memory whose rows are contiguous in the "
+    "array, in a pipeline with at least 2 stages. Threads must copy a tile that is computed or has another "
+    "layout.",
+    "R0732": "A wgmma multiplies tiles in shared memory whose rows are contiguous along k, 128 bytes long, "
+    "and swizzled. Transpose the operand in memory, or use fragments of `mma.sync`.",
+    "R0733": "Blocks of a cluster run concurrently and can access each other's shared memory. All blocks of "
+    "a kernel are in clusters of one size, at most 8, in dimension 0: mapBlock(0) inside mapCluster(0).",
+    "R0734": "A warp-specialised pipeline says how many warpgroups load and how many compute. The latter are "
+    "the extent of the kernel's mapWarpGroup, and the same in all pipelines of a kernel.",
+    "R0735": "One thread starts a bulk store: one of the block, or of each warpgroup or warp in a map over "
+    "them. In a map over threads or lanes every thread would start it. Use `bulkStore` outside these maps.",
+    "R0736": "In a warp-specialised pipeline a slot is released only after the products of the next element "
+    "have started, so that element needs another slot: with one slot there is a deadlock. Use 2 stages or "
+    "more.",
+    "R0737": "WMMA moves tiles as a whole: they start at multiples of 32 bytes, with rows that are multiples "
     "of 16 bytes apart. Use wider fragments, or those of `mma.sync`, whose tiles are moved by lanes.",
-    "R0740": "Sizes are so large that an index, or what it is computed from, is beyond 64 bits: no memory "
-    "holds such arrays.",
-    "R0741": "Arrays of `Idx[n]` are stored in 32 bits, which hold indices below 2^31. Store larger ones as "
-    "numbers, i64.",
-    "R0742": "Loads and stores of fragments and boxes take the distance of rows, and where a box starts, in "
-    "32 bits. Rows as long as that are for schedules without them.",
+    "R0740": "Sizes are so large that an index, or an intermediate result in its computation, exceeds 64 "
+    "bits: no memory holds such arrays.",
+    "R0741": "Elements of `Idx[n]` are stored in 32 bits, which hold indices below 2^31. Store larger ones "
+    "as numbers, i64.",
+    "R0742": "Loads and stores of fragments and boxes take the leading dimension, and the corner of a box, "
+    "in 32 bits. For longer rows, use a schedule without them.",
     "R0799": "An internal error of code generation. Please report it.",
-    "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and there is none.",
-    "R0802": "The C++ compiler rejects the kernel. If this compiler printed it: please report that.",
+    "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and neither was found.",
+    "R0802": "The C++ compiler rejects the kernel. If this compiler printed the kernel, please report that.",
     "R0803": "An input has elements of another type than the kernel takes; nothing is converted silently.",
     "R0804": "An input has another shape than the kernel is compiled for.",
-    "R0805": "An input is not stored row by row. `numpy.ascontiguousarray` copies it so.",
+    "R0805": "An input is not stored row by row. `numpy.ascontiguousarray` makes a copy that is.",
     "R0806": "An input is not what a kernel takes: an array, a number, or a tuple of two of these for pairs.",
     "R0807": "Data of this type cannot be passed to a kernel.",
     "R0808": "A kernel is given more or fewer inputs than it has.",
-    "R0809": "Of an input of pairs only one of the two arrays is given.",
-    "R0810": "The command that is called as compiler reports success, and has made no file. Nothing of it is "
-    "kept. The variables CXX and CUDA_HOME say which compilers are called.",
-    "R0811": "What the C++ compiler made of a kernel cannot be loaded: mostly a foreign function that is "
-    "called and has no body. A function that only GPUs have is not there in the emulator.",
+    "R0809": "Only one of the two arrays of an input of pairs is given.",
+    "R0810": "The command called as compiler reports success, but has made no file. Nothing of it is kept. "
+    "The variables CXX and CUDA_HOME say which compilers are called.",
+    "R0811": "The compiled text of a kernel cannot be loaded, usually because a foreign function is called "
+    "and has no body. The emulator lacks functions that only GPUs have.",
     "R0820": "There is no CUDA compiler: install the extra `cuda`, or a CUDA toolkit.",
     "R0821": "The CUDA compiler rejects the kernel. The target may lack an instruction that it uses.",
     "R0822": "There is no GPU that pycuda can use.",
@@ -221,82 +226,80 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0828": "cuBLAS, which a benchmark compares with, is not installed.",
     "R0829": "A kernel of a benchmark left parts of its result unwritten.",
     "R0830": "A kernel of a benchmark computed something else than the library.",
-    "R0831": "The driver does not record or replay a CUDA graph, with which a benchmark times small kernels.",
-    "R0832": "The compiler keeps values in memory for which a thread has no registers left, which is slow. "
-    "Give each thread less, by smaller tiles or more threads, or allow it: `spills='allow'`, "
-    "`--spills allow`.",
-    "R0833": "The CUDA driver refuses a call; the message has the name that it gives the reason.",
-    "R0834": "An array is not in the memory that the kernel uses: on the host, on another GPU, or on a GPU "
-    "while the kernel runs in the emulator. Nothing is copied silently.",
-    "R0835": "The kernel moves several elements at once, so the array has to start at an address that is a "
-    "multiple of as many bytes.",
-    "R0836": "A result overlaps an input, or another result. Kernels read and write in an order of their "
-    "own, so all results need memory of their own.",
-    "R0837": "An array may not be used as it is: it is read-only and would be written, has a mask, requires "
-    "a gradient, or contradicts the protocol by which it is passed on.",
-    "R0838": "The result is an array of the kind of the inputs, and of this kind no new ones can be made. "
-    "Give one: `out=`.",
-    "R0839": "The CUDA text of `--cuda` is another kernel than that of the program: its entry point or its "
-    "parameters differ.",
-    "R0840": "A kernel for run-time sizes counts with int, or with long long where it has to, and all that "
-    "its indices are computed from has to be within that. For a size beyond it, compile it for this size.",
-    "R0841": "A grid has at most 2^31 - 1 blocks in x, and 65535 in y and in z. For sizes that are known, a "
-    "kernel that needs more is refused when it is compiled.",
-    "R0842": "A number or an array of NumPy for a parameter of type tf32 has more than its 10 bits of "
-    "fraction. Nothing is rounded silently: take it as f32, and round it in the program, `tf32(x)`.",
-    "R0843": "An input of type Idx[n], or an element of it, is not among 0 to n - 1. Arrays and numbers of "
-    "NumPy are looked at; what lies in the memory of a GPU is not.",
-    "R0851": "The products of warpgroups do not overlap: something touches their sums between start and "
-    "wait, or there are too few registers. That is slow; the compiler's remark says where.",
-    "R0852": "Warps that copy do not give their registers to warps that compute, since the compiler does not "
-    "know how many there are: the kernel may hang. The number of threads has to be in its launch bounds.",
+    "R0831": "The driver cannot capture or replay a CUDA graph, with which a benchmark times small kernels.",
+    "R0832": "The compiler spills registers to memory, which is slow. Give each thread less work, by smaller "
+    "tiles or more threads, or allow spills: `spills='allow'`, `--spills allow`.",
+    "R0833": "The CUDA driver refuses a call; the message has the driver's name for the reason.",
+    "R0834": "An array is not in the memory that the kernel uses: it is on the host, on another GPU, or on a "
+    "GPU while the kernel runs in the emulator. Nothing is copied silently.",
+    "R0835": "The kernel moves several elements at once, so the address of the array must be a multiple of "
+    "their bytes.",
+    "R0836": "A result overlaps an input, or another result. Kernels read and write in an unspecified order, "
+    "so all results need memory of their own.",
+    "R0837": "An array must not be used as it is: it is read-only and would be written, has a mask, requires "
+    "a gradient, or contradicts the protocol by which it is passed.",
+    "R0838": "The result is an array of the inputs' library, which cannot allocate new ones. Pass one with "
+    "`out=`.",
+    "R0839": "The CUDA text of `--cuda` is not a kernel of the program: its entry point or its parameters "
+    "differ.",
+    "R0840": "A kernel for run-time sizes computes indices in int, or in long long if necessary, and all "
+    "intermediate results must be in range. For a larger size, compile the kernel for this size.",
+    "R0841": "A grid has at most 2^31 - 1 blocks in x, and 65535 in y and in z. If sizes are known, a kernel "
+    "that needs more is refused when it is compiled.",
+    "R0842": "A NumPy number or array for a parameter of type tf32 has more than its 10 bits of fraction. "
+    "Nothing is rounded silently: take it as f32, and round it in the program, `tf32(x)`.",
+    "R0843": "An input of type Idx[n], or an element of it, is not in the range 0 to n - 1. This is checked "
+    "for NumPy numbers and arrays, but not for arrays in the memory of a GPU.",
+    "R0851": "The wgmmas do not overlap: something accesses their accumulators between start and wait, or "
+    "there are too few registers. That is slow; the compiler's remark says where.",
+    "R0852": "Producer warps do not release registers to the consumers, because the compiler does not know "
+    "how many there are: the kernel may hang. The launch bounds must give the number of threads.",
     "R0860": "`rise bench` names no table. Without a name it lists them; a file's name ends in `.toml`.",
-    "R0861": "A table of benchmarks says something that cannot be: an unknown key, operation or baseline, "
-    "sizes or settings of another form, an input without a value.",
+    "R0861": "A table of benchmarks is illegal: an unknown key, operation or baseline, ill-formed sizes or "
+    "settings, or an input without a value.",
     "R0862": "`--sizes` or `--only` of `rise bench` names something that the table does not have.",
-    "R0863": "cublasLt proposes no algorithm for a product, as for rows that are not aligned.",
+    "R0863": "cublasLt proposes no algorithm for a product, for example for misaligned rows.",
     "R0864": "The folder has results of another version of the benchmark. Choose another one: `--out`.",
-    "R0865": "A kernel of a benchmark does not end. It waits for what never comes, or is very slow.",
-    "R0866": "The separate kernels that a benchmark compares with take rows of whole vectors.",
+    "R0865": "A kernel of a benchmark does not terminate: it is deadlocked, or very slow.",
+    "R0866": "The separate kernels that a benchmark compares with need rows of whole vectors.",
     "R0867": "Plots are drawn by matplotlib: install the extra `plot`.",
-    "R0880": "A tensor map, by which bulk copies see an array on a GPU, has up to five dimensions, and "
+    "R0880": "A tensor map, by which bulk copies address an array on a GPU, has up to five dimensions, and "
     "strides that are multiples of 16 bytes.",
     "R0881": "The box of a tensor map has at most 256 elements in each dimension, rows of a multiple of 16 "
-    "bytes, and with a swizzle rows of just its bytes.",
-    "R0882": "An array does not lie as its tensor map says.",
+    "bytes, and with a swizzle rows of exactly its width.",
+    "R0882": "The layout of an array differs from its tensor map.",
     "R0883": "The driver refuses to encode a tensor map.",
     "R0884": "Tensor cores of Hopper GPUs have no wgmma of this shape, these types or this layout.",
     "R0901": "In the emulator: an argument does not fit its parameter, or overlaps another one.",
-    "R0902": "In the emulator: a read outside of an array.",
-    "R0903": "In the emulator: a write outside of an array, or any use outside of a local array.",
-    "R0904": "In the emulator: a read of global or shared memory that nothing has written.",
+    "R0902": "In the emulator: a read out of bounds.",
+    "R0903": "In the emulator: a write out of bounds, or any use out of bounds of a local array.",
+    "R0904": "In the emulator: a read of uninitialised global or shared memory.",
     "R0905": "In the emulator: a read of a local array's element that the thread has not written.",
     "R0906": "In the emulator: a use of a fragment that a lane has not written.",
     "R0907": "In the emulator: a race between threads of one block. A barrier is missing.",
     "R0908": "In the emulator: a race between blocks.",
     "R0909": "In the emulator: a barrier that only some threads of the block reach.",
     "R0910": "In the emulator: a warp collective that only some lanes reach, or with different operands.",
-    "R0911": "In the emulator: a leading dimension that tile loads and stores do not have.",
-    "R0912": "In the emulator: a tile or an array at an address that is not aligned.",
-    "R0913": "In the emulator: a thread that goes on for ever. Its loops make many times the steps that "
-    "those of the program have, or a function that it calls has one without end. RISE_EMULATION_STEPS=n "
-    "allows n.",
-    "R0914": "In the emulator: a grid, a block or shared memory beyond what GPUs have.",
-    "R0915": "In the emulator: undefined arithmetic, as signed overflow or division by zero.",
-    "R0916": "In the emulator: a use of memory into which a copy is under way that its thread has not waited "
+    "R0911": "In the emulator: a leading dimension that tile loads and stores do not support.",
+    "R0912": "In the emulator: a misaligned tile or array.",
+    "R0913": "In the emulator: a thread that does not terminate. Its loops take many times the steps of the "
+    "program's loops, or a function that it calls has an endless loop. RISE_EMULATION_STEPS=n allows n.",
+    "R0914": "In the emulator: a grid, a block or shared memory beyond the limits of GPUs.",
+    "R0915": "In the emulator: undefined arithmetic, such as signed overflow or division by zero.",
+    "R0916": "In the emulator: a use of the target of an asynchronous copy that its thread has not waited "
     "for.",
-    "R0917": "In the emulator: threads that wait for each other, or for bytes that never come.",
-    "R0918": "In the emulator: a use of registers on which a wgmma under way works.",
-    "R0919": "In the emulator: a write to shared memory that a wgmma or a bulk store under way reads.",
-    "R0920": "In the emulator: a fence is missing between threads' accesses and those of asynchronous units.",
-    "R0921": "In the emulator: a use of an mbarrier that it does not allow, as more arrivals than its count.",
-    "R0922": "In the emulator: an operand that does not fit, as a descriptor of another swizzle.",
+    "R0917": "In the emulator: a deadlock. Threads wait for each other, or for bytes that never arrive.",
+    "R0918": "In the emulator: a use of registers that a pending wgmma uses.",
+    "R0919": "In the emulator: a write to shared memory that a pending wgmma or bulk store reads.",
+    "R0920": "In the emulator: a missing proxy fence between accesses of threads and of asynchronous units.",
+    "R0921": "In the emulator: an illegal use of an mbarrier, such as more arrivals than its count.",
+    "R0922": "In the emulator: an operand that does not fit, such as a descriptor with another swizzle.",
     "R0923": "In the emulator: setmaxnreg in the wrong direction.",
-    "R0924": "In the emulator: a block that may end while a copy, or another one, uses its shared memory.",
-    "R0925": "In the emulator: a kernel that overlaps with the one before it in the stream uses global "
-    "memory before it has waited for that one.",
+    "R0924": "In the emulator: a block that may exit while a copy, or another block, uses its shared memory.",
+    "R0925": "In the emulator: a kernel that overlaps with the previous one in the stream uses global memory "
+    "before it has waited for that one.",
     "R0926": "In the emulator: an arrival, a wait or a copy's bytes at an mbarrier, or a thread at a named "
-    "barrier, that would be counted for another phase if threads ran in another order.",
-    "R0927": "In the emulator: a block that ends in the middle of an mbarrier's phase, because a count of "
+    "barrier, that could count for another phase under another thread order.",
+    "R0927": "In the emulator: a block that exits in the middle of an mbarrier's phase, because a count of "
     "arrivals or bytes is wrong.",
 }

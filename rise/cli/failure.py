@@ -1,4 +1,4 @@
-"""What is said when this compiler itself fails: whose mistake it is, what to send, and to whom."""
+"""The message when this compiler itself fails: what happened, what to send, and to whom."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Programs that call C functions run with all that their user may do: they are not run unasked.
+"""Programs that call C functions run with all permissions of the user, so they need consent.
 
-docs/safety.md has the whole of it.
+docs/safety.md has the details.
 """
 
 from __future__ import annotations
@@ -35,11 +35,6 @@ def check_foreign(program: Expr, file: str | Path, choice: str | None) -> None:
             hint = "if you trust it, `--allow-foreign` runs it; `--backend interpret` runs it without C"
             message = f"`{here}` calls the C function `{name}`, and is not below the working directory"
             raise UsageError("R0018", message, origin, hint)
-
-
-def options(choice: str | None) -> list[str]:
-    """What says so on a command line."""
-    return {FORBIDDEN: ["--no-foreign"], ALLOWED: ["--allow-foreign"]}.get(choice or "", [])
 
 
 def _calls(program: Expr) -> Iterator[tuple[str, Origin]]:

@@ -1,6 +1,6 @@
-"""The entry point: arguments in, exit status out, mistakes as messages and never as tracebacks.
+"""The entry point: arguments in, exit status out, errors as messages instead of tracebacks.
 
-Exit status: 0 right, 1 the program is wrong, 2 the call is wrong, 3 a mistake of this compiler.
+Exit status: 0 success, 1 the program is wrong, 2 the command line is wrong, 3 an error of this compiler.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from io import TextIOWrapper
 
 from rise.cli.arguments import parser
 from rise.cli.packages import check_packages
 from rise.depth import allow_deep_terms, too_deep
 from rise.errors import RiseError, UsageError
+from rise.output import escape_what_cannot_be_encoded
 from rise.source import Origin
 
 RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
@@ -24,14 +24,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command. Returns the exit status; raises nothing unless `--debug` asks for it."""
     allow_deep_terms()
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
-    _print_whatever_the_terminal_takes()
+    escape_what_cannot_be_encoded()
     try:
         check_packages()
         try:
             arguments = parser().parse_args(argv)
         except SystemExit as leaving:  # argparse, for --help and --version
             return leaving.code if isinstance(leaving.code, int) else CALL_WRONG
-        status: int = import_module(arguments.module).run(arguments)
+        if getattr(arguments, "verify", False):
+            from codegen.passes import verify  # late: other commands start without the code generator
+
+            with verify.verifying():
+                status: int = import_module(arguments.module).run(arguments)
+        else:
+            status = import_module(arguments.module).run(arguments)
         sys.stdout.flush()
         return status
     except RiseError as error:
@@ -57,13 +63,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _internal(error, argv)
 
 
-def _print_whatever_the_terminal_takes() -> None:
-    """A character that the standard output has no code for is written as an escape, and ends nothing."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="backslashreplace")
-
-
 def _internal(error: BaseException, argv: Sequence[str] | None) -> int:
     """A failure that no program should cause: of the user's Python code, too deep, or of this compiler."""
     from rise.cli.failure import explain
@@ -78,7 +77,7 @@ def _internal(error: BaseException, argv: Sequence[str] | None) -> int:
 
 
 def _own_place(error: RiseError) -> Origin:
-    """Where a user's Python code asked for what has no place in a program."""
+    """The place in a user's Python code, for an error without a place in a program."""
     from rise.user_code import place_of
 
     return place_of(error)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rise.errors import UsageError
 
-OURS = ("rewrites", "strategies", "codegen")
+OURS = ("rewrites", "strategies", "codegen", "bench")
 
 
 def check_packages() -> None:

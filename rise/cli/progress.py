@@ -1,4 +1,4 @@
-"""What a command that takes long says meanwhile: on a terminal only, and gone when it is done."""
+"""Progress of a long command: shown on a terminal only, and removed at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Advance = Callable[[int, int], None]
 
 @contextmanager
 def progress(what: str) -> Iterator[Advance]:
-    """A bar with the time left; it is told how much is done, of how much."""
+    """A bar with the time left. It yields a function that takes the amount done and the total."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -23,7 +23,7 @@ def progress(what: str) -> Iterator[Advance]:
 
 @contextmanager
 def running(what: str) -> Iterator[None]:
-    """A line with the time that has passed."""
+    """A line with the elapsed time."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -32,8 +32,10 @@ Written by `python -m rise.cli.rules`, from the declarations in `rewrites/`.
 
 The names are the rules: `*f` is map(f), `**f` map(map(f)); `S`, `J`, `T` are split, join and transpose;
 `f >> g` is g after f. What is free in an equation stands for any term of its type, in which no bound variable
-occurs but those that it is applied to.
+occurs but those that it is applied to. `rise rules NAME` prints a rule with its parameters, types, conditions
+and an example. A rule whose equation is long is listed by its meaning only.
 """
+SHORT, SHOWN = 160, 3  # the longest equation in the list; how many uses of a rule it names
 
 
 def items() -> list[Item]:
@@ -69,8 +71,8 @@ def markdown() -> str:
     parts = [HEADER]
     for group, members in groupby(items(), key=lambda item: str(item["group"])):
         parts.append(f"## {group}\n\n{_purpose(group)}\n")
-        parts += [_section(item) for item in members]
-    return "\n".join(parts)
+        parts += [*map(_entry, members), ""]
+    return "\n".join(parts).rstrip("\n") + "\n"
 
 
 # --- one rule -------------------------------------------------------------------------------------------
@@ -119,23 +121,25 @@ def _about(rule: Rule | Computed, item: Item) -> Iterator[str]:
         yield f"{full['example']['before']}"
         given = full["example"]["where"]
         yield f"→ {full['example']['after']}" + (f"    with {given}" if given else "")
-    yield f"used in {', '.join(full['used'])}" if full["used"] else "used in no strategy of ours"
+    module, constant = places()[rule.name]
+    yield f"declared in rewrites.{module}, in {constant}"
+    yield f"used in {', '.join(full['used'])}" if full["used"] else "not used in any of our strategies"
 
 
-def _section(item: Item) -> str:
-    rule = rules()[item["name"]]
-    made = details(item)
-    sentences = [item["meaning"]] if item["meaning"] else []
-    sentences += [f"Parameters: {', '.join(f'`{s}`' for s in item['sizes'])}."] if item["sizes"] else []
-    sentences += [f"Only if {c['name']}. {c['reason']}" for c in item["conditions"]]
-    sentences += [INEXACT] if not item["exact"] else []
-    lines = [equation(rule).replace(" → ", "\n→ ", 1)]
-    if made["example"]:
-        given = f"    with {made['example']['where']}" if made["example"]["where"] else ""
-        lines += ["", f"   {made['example']['before']}", f"→  {made['example']['after']}{given}"]
-    text = "\n".join(sentences)
-    body = "\n".join(lines)
-    return f"### {item['name']}\n\n```\n{body}\n```\n" + (f"\n{text}\n" if text else "")
+def _entry(item: Item) -> str:
+    """A rule on one line: its equation where it is short, else its meaning, and where it is used."""
+    short = len(item["equation"]) <= SHORT or not item["meaning"]
+    what = [f"`{item['equation']}`"] if short else []
+    what += [item["meaning"]] if item["meaning"] else []
+    used = [f"*{place}*" for place in uses().get(item["name"], ())]
+    more = f" and {len(used) - SHOWN} more" if len(used) > SHOWN else ""
+    what += [f"Used in {', '.join(used[:SHOWN])}{more}."] if used else []
+    return f"* **{escaped(item['name'])}**: {' '.join(what)}"
+
+
+def escaped(name: str) -> str:
+    """A name in which Markdown finds no emphasis."""
+    return name.replace("*", "\\*")
 
 
 # --- types ----------------------------------------------------------------------------------------------
@@ -181,7 +185,7 @@ def uses() -> Mapping[str, tuple[str, ...]]:
         holders.setdefault(place, []).append(name)
     found: dict[str, list[str]] = {}
     for folder in strategies.__path__:
-        for path in sorted(Path(folder).glob("*.py")):
+        for path in sorted(Path(folder).rglob("*.py")):
             for where, constant in _mentions(ast.parse(path.read_text(encoding="utf-8"))):
                 for rule in holders.get(constant, _re_exported(constant, holders)):
                     found.setdefault(rule, []).append(f"{path.stem}.{where}")

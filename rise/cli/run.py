@@ -149,7 +149,7 @@ def _arrays(path: str, file: IO[bytes]) -> dict[str, Any]:
     try:
         found = np.load(file, allow_pickle=False)
         if not isinstance(found, np.lib.npyio.NpzFile):
-            raise _no_npz(path, "it has one array, without a name")
+            raise _no_npz(path, "it has one array without a name")
         arrays = {name: found[name] for name in found.files}
     except (UsageError, MemoryError):
         raise
@@ -157,12 +157,12 @@ def _arrays(path: str, file: IO[bytes]) -> dict[str, Any]:
         raise _no_npz(path, " ".join(str(error).split())[:200] or type(error).__name__) from None
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):
-            raise _no_npz(path, f"`{brief(name)}` is no array")
+            raise _no_npz(path, f"`{brief(name)}` is not an array")
     return {name: _revived(array) for name, array in arrays.items()}
 
 
 def _no_npz(path: str, reason: str) -> UsageError:
-    message = f"{path} is no npz file of plain arrays: {reason}"
+    message = f"{path} is not an npz file of plain arrays: {reason}"
     return UsageError("R0007", message, hint="numpy.savez writes one")
 
 
@@ -219,7 +219,7 @@ def _given_or(drawn: Any, name: str, type_: Type, given: Arrays) -> Any:
 
 
 def checked(name: str, array: Any) -> Any:
-    """What no backend takes, refused alike for all of them."""
+    """Refuses arrays that no backend takes."""
     if array.ndim and not array.flags.c_contiguous:
         hint = f"save numpy.ascontiguousarray({name})"
         raise LaunchError("R0805", f"`{name}` is not stored row by row (C-contiguous)", hint=hint)

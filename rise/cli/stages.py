@@ -6,20 +6,22 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from codegen import execute
 from codegen.compiled import resources_of
 from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
+from codegen.passes.verify import is_on as passes_are_verified
 from codegen.pipeline import assemble, generate
-from rewrites.result import Failure, Success
+from rewrites.derivation import verify_steps
+from rewrites.result import Success
 from rise.check.program import load
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
 from rise.cli.arguments import pairs, sizes, units
 from rise.cli.terminal import note
-from rise.data import shown
-from rise.errors import RiseError, StrategyError
 from rise.expr import Definition, Expr
 from rise.normal import data_flow
+from strategies import derive
 from strategies.core import Strategy
 from strategies.registry import find
 from strategies.tuned import Builds, Tuned
@@ -60,45 +62,24 @@ def chosen_strategy(arguments: argparse.Namespace) -> Strategy:
     entry = find(arguments.strategy)
     settings = pairs(arguments.settings, "--set")
     if "target" not in settings and any(setting.name == "target" for setting in entry.settings):
-        target = getattr(arguments, "target", None) or present_target()
+        target = getattr(arguments, "target", None) or execute.present_target()
         settings |= {"target": target} if target else {}
     return entry.make(settings)
 
 
-def present_target() -> str | None:
-    """The target of the GPU that is here."""
-    from codegen.execute import available_backend
-
-    if available_backend() != "cuda":
-        return None
-    from codegen.runtime import device_target
-
-    return device_target()
-
-
 def derived(program: Expr, strategy: Strategy, builds: Builds | None = None) -> Success:
-    """The low-level program and the steps to it. StrategyError R0606, with the story, where none is.
+    """The low-level program and the steps to it. StrategyError R0606 where the strategy fails.
 
     builds: what decides between the candidates of a strategy that has several
     """
-    term = data_flow(program)
     if builds is not None and isinstance(strategy, Tuned):
         strategy = strategy.first_that(builds)
-    try:
-        result = strategy(term)
-    except RiseError as error:
-        if type(error) is RiseError or error.code.startswith("R06"):
-            raise
-        raise StrategyError(
-            "R0606", f"the strategy `{strategy.name}` fails: {error.message}", error.origin, error.hint
-        ) from error
-    if isinstance(result, Failure):
-        raise result.error(strategy.name)
-    if not isinstance(result.term, Expr):
-        raise StrategyError("R0631", f"`{strategy.name}` gives {shown(result.term)}, which is no term")
+    success = derive.derived(program, strategy)
     if isinstance(strategy, Tuned):
-        note(str(strategy.choice(term)))
-    return result
+        note(str(strategy.choice(data_flow(program))))
+    if passes_are_verified():
+        verify_steps(data_flow(program), success)
+    return success
 
 
 def program_of(chosen: Subject, success: Success) -> HostProgram:

@@ -1,4 +1,4 @@
-"""What the user sees: messages with colours where a terminal shows them, plain text elsewhere."""
+"""Messages and programs for the user: coloured on a terminal, plain elsewhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STYLES = {"title": "bold red", "caret": "red", "mark": "bold yellow", "note": "b
 
 
 def note(text: str) -> None:
-    """A remark that is no part of the output."""
+    """A remark that is not part of the output."""
     print(f"note: {text}", file=sys.stderr)
 
 
@@ -65,4 +65,4 @@ def standard_input() -> str:
     try:
         return without_mark(TextIOWrapper(BytesIO(sys.stdin.buffer.read()), encoding="utf-8").read())
     except UnicodeDecodeError:
-        raise UsageError("R0002", "the standard input is no UTF-8 text") from None
+        raise UsageError("R0002", "the standard input is not UTF-8 text") from None

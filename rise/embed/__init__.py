@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-from rise.embed.closing import define
+from rise.embed.definitions import Definition, define
 from rise.embed.errors import TracingError
 from rise.embed.program import Program, expression, load, parse
 from rise.notebook import register_if_in_notebook
 
-__all__ = ["Program", "TracingError", "define", "expression", "load", "parse"]
+__all__ = ["Definition", "Program", "TracingError", "define", "expression", "load", "parse"]
 
 register_if_in_notebook()

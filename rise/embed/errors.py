@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import NoReturn
 
 from rise.depth import allow_deep_terms, too_deep
 from rise.embed.places import Place, here
@@ -84,10 +85,10 @@ LENGTH = "the size is part of the type, `Array[n, f32]`: use the `n` of the anno
 ITERATION = "`map`, `reduce` and `scan` of `rise.ops` go through an array; `a, b = pair` takes a pair apart"
 
 
-def unsupported(code: str, what: str, hint: str) -> Callable[..., object]:
+def unsupported(code: str, what: str, hint: str) -> Callable[..., NoReturn]:
     """A method that refuses."""
 
-    def refuse(*_: object) -> object:
+    def refuse(*_: object) -> NoReturn:
         raise TracingError(code, what, here().span, hint)
 
     return refuse

@@ -7,20 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rise.check.obligations import Asked, membership
-from rise.check.specialise import (
-    inputs_of,
-    leaves_of,
-    size_names,
-    sizes_from_inputs,
-    specialise,
-    undepended,
-)
+from rise.check.specialise import inputs_of, leaves_of, size_names, sizes_from_inputs, specialise, undepended
 from rise.constraint import Constraint
 from rise.embed.errors import short_traceback
 from rise.embed.traced import Traced
 from rise.errors import EvaluationError, UsageError
 from rise.expr import Definition, DependentLambda, Expr, Identifier, Lambda, Literal, substitute_sizes
+from rise.interpret import call, dtype_of
 from rise.nat import Nat, constant
+from rise.syntax.resolve import resolve_data
 from rise.types import (
     I32,
     SCALARS,
@@ -42,8 +37,6 @@ if TYPE_CHECKING:
 
 def evaluate(definition: Definition, inputs: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
     """The result on NumPy arrays and numbers; see `Definition.evaluate`."""
-    from rise.interpret import call
-
     with short_traceback():
         inputs, given = _in_order(definition, inputs, given)
         arrays = _arrays(definition, inputs)
@@ -214,8 +207,6 @@ def _without(body: Expr, known: set[str]) -> Expr:
 
 
 def _given_type(value: Any) -> Data:
-    from rise.syntax.resolve import resolve_data
-
     if isinstance(value, Traced):
         return resolve_data(value.type_node, {})
     return value if isinstance(value, Scalar) else SCALARS[value]
@@ -236,13 +227,8 @@ def _variable_type(name: str, type_: Type, array: numpy.ndarray[Any, Any]) -> tu
 
 def _scalar(name: str, array: numpy.ndarray[Any, Any]) -> Scalar:
     """The scalar type that NumPy's type of elements is: of f32 and tf32, which are stored alike, f32."""
-    from rise.interpret import dtype_of
-
     for scalar in SCALARS.values():
         if scalar != TF32 and dtype_of(scalar) == array.dtype:
             return scalar
     message = f"`{name}` has elements of NumPy's type {array.dtype}, which programs do not have"
     raise EvaluationError("R0502", message, hint=f"`{name}.astype('float32')` converts it")
-
-
-__all__ = ["evaluate"]

@@ -17,6 +17,7 @@ from rise.embed.operators import BINARY
 from rise.embed.places import Callable_, Place, extent_of, here, python_file
 from rise.embed.traced import Traced, bound, lift, uses_of
 from rise.embed.types import written_types
+from rise.primitives.declare import lookup
 from rise.source import Span
 from rise.suggest import suggestion
 from rise.syntax import surface as s
@@ -126,8 +127,6 @@ def _parameters(function: Callable[..., Any], place: Place, constant: bool) -> t
 
 def _python_function(function: object, name: str, place: Place) -> TracingError:
     """A class, or a function of C: `map(max)` with Python's own `max`."""
-    from rise.primitives.declare import lookup
-
     message = f"Python's own `{name}` is no function of a program"
     hint = f"use `rise.ops.{name}`" if lookup(name) else "write a `lambda`"
     return TracingError(errors.PARAMETERS, message, place.span, hint)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from rise.check import program as checking
 from rise.embed.closing import checked
+from rise.embed.definitions import Definition
 from rise.embed.errors import short_traceback
 from rise.errors import ScopeError
-from rise.expr import Definition
 from rise.pretty import show_definition
 from rise.source import Source
 from rise.suggest import suggestion
+from rise.syntax.parser import parse_expression
 
 
 class UnknownDefinition(ScopeError, KeyError, AttributeError):
@@ -64,9 +65,8 @@ class Program(Mapping[str, Definition]):
         return "\n".join(f"{name} : {definition.type}" for name, definition in self.items())
 
     def _repr_html_(self) -> str:
-        from rise.notebook import program_html
-
-        return program_html(self)
+        """Each definition with its type."""
+        return "".join(definition._repr_html_() for definition in self.values())
 
 
 def load(path: Path | str, import_path: Iterable[Path | str] = ()) -> Program:
@@ -86,14 +86,11 @@ def parse(text: str, name: str = "<text>") -> Program:
 
 def expression(text: str, name: str = "it", **definitions: Definition) -> Definition:
     """The definition of one expression, `x => x + 1`, in which some definitions are known."""
-    from rise.syntax.parser import parse_expression
-
     with short_traceback():
         syntax = parse_expression(Source("<expression>", text))
-        return checked(name, syntax, (), definitions, syntax.span)
+        return Definition.of(checked(name, syntax, (), definitions, syntax.span))
 
 
 def _program(found: checking.Program) -> Program:
-    own = {name: found[name] for name in found.own}
-    imported = {name: d for name, d in found.definitions.items() if name not in own}
-    return Program(own, imported)
+    every = {name: Definition.of(d) for name, d in found.definitions.items()}
+    return Program({name: every.pop(name) for name in found.own}, every)

@@ -23,11 +23,14 @@ from rise.embed.errors import TracingError
 from rise.embed.operators import BINARY, REFLECTED, SIZE_FUNCTIONS, UFUNCS
 from rise.embed.places import Place, here, unique, unpacked_into
 from rise.expr import Definition
+from rise.primitives.declare import lookup
 from rise.source import Source, Span
 from rise.syntax import surface as s
+from rise.syntax.printer import print_expression, print_type
+from rise.syntax.resolve import as_type
 from rise.types import Kind
 
-Node = s.Surface | s.SurfaceType
+Node = s.Surface | s.TypeFunction  # the only type that is no argument
 
 
 # a name with what tells it apart until a definition is complete
@@ -125,8 +128,6 @@ class Traced:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # protocols of Python ask for what there is
             raise AttributeError(name)
-        from rise.primitives.declare import lookup
-
         hint = f"write `x | {name}`, with `from rise.ops import {name}`" if lookup(name) else None
         message = f"a traced value has no attribute `{name}`"
         raise errors.MissingAttribute(
@@ -151,7 +152,7 @@ class Traced:
         operation = NUMPY.get(ufunc.__name__)
         if operation is None or method != "__call__" or len(inputs) != 2:
             self.__array__()
-        return operation(*inputs)  # type: ignore[misc]  # the line above raises
+        return operation(*inputs)
 
     # --- the tree --------------------------------------------------------------------------------------
 
@@ -161,19 +162,15 @@ class Traced:
         if isinstance(self._node, s.TypeFunction):
             message = "the type of a function stands where a value or a data type is needed"
             raise TracingError(errors.FOREIGN, message, self._node.span)
-        return self._node  # type: ignore[return-value]  # `Function[…]` is the only type that is no argument
+        return self._node
 
     @property
     def type_node(self) -> s.SurfaceType:
         """The node read as a type or a size; R0203 where it can be neither."""
-        from rise.syntax.resolve import as_type
-
         return self._node if isinstance(self._node, s.TypeFunction) else as_type(self.expression)
 
     def __repr__(self) -> str:
         """The expression as the text of a program has it; parameters have their names in Python."""
-        from rise.syntax.printer import print_expression, print_type
-
         node = self._node
         text = print_type(node) if isinstance(node, s.TypeFunction) else print_expression(self.expression)
         return NUMBERED.sub(r"\1", text)
@@ -284,8 +281,9 @@ def _call(function: Any, arguments: Sequence[Any], place: Place) -> Traced:
     head = lift(function, place.subject)
     lifted = [lift(a, place.operand(i)) for i, a in enumerate(arguments)]
     node = s.Call(head.expression, tuple(a.expression for a in lifted), place.span)
-    sized = isinstance(head._node, s.Name) and all(isinstance(a, Size) or _is_number(a) for a in lifted)
-    is_size = sized and head._node.name in SIZE_FUNCTIONS and any(isinstance(a, Size) for a in lifted)  # type: ignore[union-attr]
+    sized = all(isinstance(a, Size) or _is_number(a) for a in lifted)
+    known = isinstance(head._node, s.Name) and head._node.name in SIZE_FUNCTIONS
+    is_size = known and sized and any(isinstance(a, Size) for a in lifted)
     return (Size if is_size else Traced)(node, uses_of(head, *lifted))
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from rise.bounds import check_term
+from rise.declaration import Declaration
 from rise.errors import EvaluationError
 from rise.expr import (
     Apply,
@@ -28,7 +29,6 @@ from rise.interpret.lazily import np
 from rise.interpret.steps import StepTerm, operator_step
 from rise.interpret.value import Function, Leaf, Scope, closed, forced, opened
 from rise.nat import Nat, NatVariable, constant
-from rise.primitives.declare import Declaration
 from rise.types import (
     Argument,
     Array,
@@ -40,6 +40,7 @@ from rise.types import (
     Variable,
     Vector,
     arguments,
+    as_data,
     is_data,
 )
 from rise.types import Function as FunctionType
@@ -103,9 +104,9 @@ def call_many(expr: Expr, inputs: Sequence[Plain], count: int) -> Plain:
     with np.errstate(all="ignore"):
         function = compiled(term)({}, scope)
         for (name, type_), value in zip(_named(term, parameters), inputs, strict=True):
-            given = checked_input(name, Array(many, type_), value)  # type: ignore[arg-type]  # inputs are data
+            given = checked_input(name, Array(many, as_data(type_)), value)
             function = function(scope, opened(given, 0))
-        return _lowered(Array(many, result), closed(function, 0, count))  # type: ignore[arg-type]
+        return _lowered(Array(many, as_data(result)), closed(function, 0, count))
 
 
 def _applied(
@@ -135,22 +136,23 @@ def _named(term: Expr, parameters: list[Type]) -> list[tuple[str, Type]]:
 def free_identifiers(expr: Expr) -> list[Identifier]:
     """The free identifiers of a term with their types, each name once."""
     found: dict[str, Identifier] = {}
-
-    def visit(e: Expr, bound: frozenset[str]) -> None:
-        match e:
-            case Identifier(name):
-                if name not in bound:
-                    found.setdefault(name, e)
-            case Lambda(parameter, body):
-                visit(body, bound | {parameter.name})
-            case Apply(function, argument):
-                visit(function, bound)
-                visit(argument, bound)
-            case DependentLambda(_, _, body) | DependentApply(body, _):
-                visit(body, bound)
-
-    visit(expr, frozenset())
+    _find_free(expr, frozenset(), found)
     return list(found.values())
+
+
+def _find_free(expr: Expr, bound: frozenset[str], found: dict[str, Identifier]) -> None:
+    if expr.free <= bound:
+        return
+    match expr:
+        case Identifier(name):
+            found.setdefault(name, expr)
+        case Lambda(parameter, body):
+            _find_free(body, bound | {parameter.name}, found)
+        case Apply(function, argument):
+            _find_free(function, bound, found)
+            _find_free(argument, bound, found)
+        case DependentLambda(_, _, body) | DependentApply(body, _):
+            _find_free(body, bound, found)
 
 
 def _lifted(identifier: Identifier, environment: Environment) -> Any:

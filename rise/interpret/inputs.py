@@ -123,11 +123,11 @@ def shape_of(type_: Type) -> tuple[int, ...]:
 
 def elements(type_: Type) -> int:
     """How many scalars data of a type consists of."""
+    return _scalars(layout(type_))
 
-    def count(of: Layout) -> int:
-        return prod(of.shape) if isinstance(of, Block) else count(of[0]) + count(of[1])
 
-    return count(layout(type_))
+def _scalars(of: Layout) -> int:
+    return prod(of.shape) if isinstance(of, Block) else _scalars(of[0]) + _scalars(of[1])
 
 
 # --- inputs and results ---------------------------------------------------------------------------

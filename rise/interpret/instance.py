@@ -9,7 +9,7 @@ from rise.errors import EvaluationError
 from rise.interpret.value import Scope
 from rise.nat import Nat
 from rise.source import Origin
-from rise.types import Argument, Index, Scalar, Type, Vector
+from rise.types import Argument, Index, Scalar, Type, Vector, as_data
 
 
 def number(size: Nat, origin: Origin = None) -> int:
@@ -42,7 +42,7 @@ class Call:
         return self.instance.sizes[name]
 
     def type(self, name: str) -> Type:
-        return self.instance.arguments[name]  # type: ignore[return-value]  # the kind says so
+        return as_data(self.instance.arguments[name])
 
     def scalar(self, name: str = "t") -> Scalar:
         """The scalar that values of the type consist of; an index computes as i64."""

@@ -39,18 +39,21 @@ def map_(call: Call, function: Function, values: Data) -> Delayed:
 def generate(call: Call, function: Function) -> Delayed:
     scope, size = call.scope, call.size("n")
 
-    def some(start: int, stop: int) -> Data:
-        indices = np.arange(start, stop, dtype=np.int64).reshape((1,) * scope.depth + (stop - start,))
-        return function(scope.inside(stop - start), Leaf(indices, scope.depth + 1))  # type: ignore[no-any-return]
+    def indices(start: int, stop: int) -> Leaf:
+        numbers = np.arange(start, stop, dtype=np.int64).reshape((1,) * scope.depth + (stop - start,))
+        return Leaf(numbers, scope.depth + 1)
 
-    def one(position: int) -> Data:
-        return function(scope, Leaf(np.array(position, dtype=np.int64), 0))  # type: ignore[no-any-return]
-
-    return Delayed(size, scope.depth, some, one)
+    return Delayed(
+        size,
+        scope.depth,
+        lambda start, stop: function(scope.inside(stop - start), indices(start, stop)),
+        lambda position: function(scope, Leaf(np.array(position, dtype=np.int64), 0)),
+    )
 
 
 def let(call: Call, value: Data, body: Function) -> Data:
-    return body(call.scope, value)  # type: ignore[no-any-return]
+    result: Data = body(call.scope, value)
+    return result
 
 
 def identity(call: Call, value: Data) -> Data:
@@ -66,10 +69,11 @@ def map_second(call: Call, function: Function, pair: tuple[Data, Data]) -> Data:
 
 
 def foreign(call: Call, function: Function, *operands: Data) -> Data:
-    result: Any = function
+    applied: Any = function
     for operand in operands:
-        result = result(call.scope, operand)
-    return result  # type: ignore[no-any-return]
+        applied = applied(call.scope, operand)
+    result: Data = applied
+    return result
 
 
 def make_array(call: Call, *elements_: Data) -> Tree:

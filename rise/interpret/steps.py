@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from rise.declaration import Denotation
 from rise.expr import (
     Apply,
     Expr,
@@ -29,7 +30,6 @@ from rise.interpret.operations import Accumulate
 from rise.interpret.scalar_loop import Loop, compiled_loop
 from rise.interpret.value import Function
 from rise.normal import simplify
-from rise.primitives.declare import Denotation
 from rise.types import Index, Pair, Scalar, Type, Vector
 
 # positions of operands that are computed only where they are wanted, by name of the primitive

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rise import files
 from rise.check.program import Loader, Program
+from rise.embed.definitions import Signature
 
 PRELUDE = Path(__file__).parent / "prelude.rise"
 
@@ -79,7 +80,7 @@ def library_page(path: Path = PRELUDE) -> str:
     for section in comments.sections:
         lines += ["", f"## {section.title}"]
         for name, comment in section.comments.items():
-            lines += ["", f"### {name}", "", comment, "", f"    {name} : {program[name].type}"]
+            lines += ["", f"### {name}", "", comment, "", f"    {name} : {Signature(program[name])}"]
     return "\n".join(lines) + "\n"
 
 
@@ -110,7 +111,7 @@ def _about(opening: Iterable[str]) -> Iterator[str]:
 def _table(comments: Comments, program: Program) -> Iterator[str]:
     yield from ("| definition | what it computes | type |", "| --- | --- | --- |")
     for name, comment in comments.of_definitions.items():
-        type_ = str(program[name].type).replace("|", "\\|")
+        type_ = str(Signature(program[name])).replace("|", "\\|")
         yield f"| {name} | {comment} | `{type_}` |"
     yield ""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
+from typing import Any, TypeVar
 
 from rise.nat.limits import (
     check_bits,
@@ -69,6 +70,7 @@ class Operation:
 
 
 Atom = NatVariable | NatUnknown | Operation
+Replaced = TypeVar("Replaced", bound=Atom)
 Monomial = tuple[tuple[Atom, int], ...]
 
 
@@ -233,7 +235,7 @@ class Nat:
             return base if exponent == 1 else None
         return None
 
-    def substitute(self, solution: Mapping[Atom, Nat]) -> Nat:
+    def substitute(self, solution: Mapping[Replaced, Nat]) -> Nat:
         """Replaces atoms, simplifying the operations that contain them."""
         if not solution or self.atoms.isdisjoint(solution):
             return self
@@ -248,9 +250,9 @@ class Nat:
         if self._atom is not None:
             return replaced(self._atom)
         new = {base: replaced(base) for monomial, _ in self.terms for base, _ in monomial}
-        numbers = {base: size.value for base, size in new.items()}
-        if None not in numbers.values() and all(e > 0 for monomial, _ in self.terms for _, e in monomial):
-            return self._at(numbers)  # type: ignore[arg-type]  # all are numbers
+        numbers = {base: value for base, size in new.items() if (value := size.value) is not None}
+        if len(numbers) == len(new) and all(e > 0 for monomial, _ in self.terms for _, e in monomial):
+            return self._at(numbers)
         if any(e < 0 and len(new[base].terms) != 1 for monomial, _ in self.terms for base, e in monomial):
             return _divided(self, replaced)
         total = constant(0)
@@ -364,7 +366,7 @@ def raised(base: Nat, exponent: int) -> Nat:
     return result
 
 
-def _replace(base: Atom, solution: Mapping[Atom, Nat]) -> Nat:
+def _replace(base: Atom, solution: Mapping[Any, Nat]) -> Nat:
     if base in solution:
         return solution[base]
     if isinstance(base, Operation):

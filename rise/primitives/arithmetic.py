@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from rise.declaration import Denotation
 from rise.interpret import operations as op
 from rise.primitives import declare as declaring
-from rise.primitives.declare import Denotation
 from rise.type_classes import TypeClass
 
 UNARY = "{t: DataType} -> t -> t"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from rise.declaration import HostParameter
 from rise.errors import ScopeError
 from rise.interpret import folds, patterns, views
 from rise.primitives import declare as declaring
-from rise.primitives.declare import HostParameter
 
 declare_pattern = partial(declaring.declare, group="arrays")
 declare = partial(declare_pattern, view=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from rise.declaration import HostParameter
 from rise.errors import ScopeError
 from rise.interpret import patterns
 from rise.primitives import declare as declaring
 from rise.primitives.c_text import objection
-from rise.primitives.declare import HostParameter
 from rise.type_classes import TypeClass
 
 declare = partial(declaring.declare, group="foreign")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from rise.primitives.declare import REGISTRY, Declaration, lookup
+from rise.declaration import Declaration
+from rise.primitives.declare import REGISTRY
 
 Item = dict[str, Any]
 
@@ -22,7 +23,6 @@ Parameters in braces are inferred, those in parentheses are given; one that has 
 
 def items() -> list[Item]:
     """One item a primitive, in the order of declaration, those of a group together."""
-    lookup("map")  # imports all that declares
     groups = list(dict.fromkeys(d.group for d in REGISTRY.values()))
     return [_item(d) for d in sorted(REGISTRY.values(), key=lambda d: groups.index(d.group))]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rise.declaration import Declaration, HostValue
 from rise.errors import ScopeError
-from rise.primitives.declare import Declaration, HostValue
 from rise.source import Span
 from rise.syntax.surface import Number, Surface, Text
 

@@ -20,11 +20,10 @@ PUNCTUATION = "()[]{},."
 @cache
 def words() -> Mapping[str, tuple[str, ...]]:
     """`kind`, `type` (scalars), `constructor` (`Array` …), `constant` (`Local` …), `size` and `primitive`."""
-    from rise.primitives.declare import REGISTRY, lookup
+    from rise.primitives.declare import REGISTRY
     from rise.syntax.resolve import APPLICATIONS, FRAGMENT_KINDS, KINDS, LAYOUTS, SPACES
     from rise.types import ROW_MAJOR, SCALARS
 
-    lookup("map")  # imports the modules that declare
     return {
         "kind": tuple(KINDS),
         "type": tuple(SCALARS),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -42,7 +42,7 @@ class Drawn(Choose):
         return int(self._random() * bound)
 
 
-_INTEGERS: dict[int, Any] = {}
+_INTEGERS: dict[int, SearchStrategy[int]] = {}
 
 
 def _integers(largest: int) -> SearchStrategy[int]:
@@ -50,7 +50,7 @@ def _integers(largest: int) -> SearchStrategy[int]:
         from hypothesis.strategies import integers  # late: an extra
 
         _INTEGERS[largest] = integers(0, largest)
-    return _INTEGERS[largest]  # type: ignore[no-any-return]
+    return _INTEGERS[largest]
 
 
 def choices() -> SearchStrategy[Choose]:

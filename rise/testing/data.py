@@ -11,7 +11,7 @@ from rise.interpret.evaluate import free_identifiers
 from rise.interpret.inputs import random_input, stored_as
 from rise.nat import constant
 from rise.testing.choose import Choose, choices
-from rise.types import F16, F32, I32, Array, Data, Fragment, Function, Pair, Scalar, Type, Vector
+from rise.types import F16, F32, I32, Array, Data, Fragment, Function, Pair, Scalar, Type, Vector, as_data
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -105,9 +105,9 @@ def _awkward(type_: Type, outer: tuple[int, ...], generator: Any) -> Any:
 def _ordinary(type_: Type, outer: tuple[int, ...], generator: Any) -> Any:
     import numpy as np
 
-    whole: Type = type_
+    whole = as_data(type_)
     for size in reversed(outer):
-        whole = Array(constant(size), whole)  # type: ignore[arg-type]  # data stays data
+        whole = Array(constant(size), whole)
     return np.asarray(random_inputs([("x", whole)], int(generator.integers(0, 2**31)), exact=True)[0])
 
 

@@ -13,7 +13,7 @@ from rise.testing.choose import Choose
 from rise.types import BOOL, F32, F64, I32, TF32, Argument, Data, Index, NatFunction, Scalar, Variable
 
 Operands = Mapping[int, Expr]
-Solution = Mapping[Any, Argument]
+Solution = Mapping[Any, Any]  # by Atom or Variable: an argument of its kind
 ELEMENT = Variable("t")
 
 
@@ -110,9 +110,10 @@ def _windows(choose: Choose, solution: Solution) -> Operands | None:
 
 def _inverses(choose: Choose, solution: Solution) -> Mapping[str, Argument]:
     """A permutation of the indices and its inverse: backwards, or all moved on by some."""
-    size, i = solution[NatVariable("n")], variable("i")
-    if not isinstance(size, Nat) or choose.one_in(2):
-        backwards = NatFunction("i", nat(size) - 1 - i)  # type: ignore[arg-type]  # the kind says so
+    size: Nat = solution[NatVariable("n")]
+    i = variable("i")
+    if choose.one_in(2):
+        backwards = NatFunction("i", size - 1 - i)
         return {"f": backwards, "finv": backwards}
     step = choose.below(size.value or 1)
     there, back = (remainder(i + by, size) for by in (step, (size.value or 1) - step))

@@ -13,7 +13,7 @@ from rise.testing.choose import Choose, choices
 from rise.testing.data import SIZES, data_type
 from rise.testing.terms import Generator, Parameters, primitive_call
 from rise.testing.vocabulary import declarations, exact
-from rise.types import BOOL, F16, F32, F64, I32, SCALARS, TF32, Array, Pair, Scalar, Type, is_data
+from rise.types import BOOL, F16, F32, F64, I32, SCALARS, TF32, Array, Pair, Scalar, Type, as_data, is_data
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -100,7 +100,7 @@ def _contains(term: Expr, wanted: Expr) -> bool:
 
 
 def _paired(first: Expr, second: Expr) -> Expr:
-    return primitive_call("pair", (first.type, second.type), first, second)  # type: ignore[arg-type]
+    return primitive_call("pair", (as_data(first.type), as_data(second.type)), first, second)
 
 
 def call_of(name: str) -> Callable[[Choose], Expr]:
@@ -124,8 +124,9 @@ def _for_many(term: Expr, parameters: Parameters) -> Expr:
     if not scalars:
         return term
     element, size = scalars[-1], constant(max(SIZES))
-    xs = parameters.open(Array(size, element.type))  # type: ignore[arg-type]  # chosen so
-    return primitive_call("map", (size, element.type, term.type), Lambda(element, term), xs)  # type: ignore[arg-type]
+    xs = parameters.open(Array(size, as_data(element.type)))
+    types = (size, as_data(element.type), as_data(term.type))
+    return primitive_call("map", types, Lambda(element, term), xs)
 
 
 def program_texts(definitions: int = 3, **options: object) -> SearchStrategy[str]:

@@ -71,7 +71,8 @@ def assert_preserves(
         _assert_result(term, start, result, seeds, each_step)
     except AssertionError as problem:
         raise Counterexample(str(problem), term, _changes_value(strategy, seeds)) from problem
-    return result.term  # type: ignore[no-any-return]
+    changed: Expr = result.term
+    return changed
 
 
 def _changes_value(strategy: Callable[[Expr], Any], seeds: Sequence[int]) -> Callable[[Expr], bool]:

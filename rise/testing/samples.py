@@ -19,7 +19,6 @@ from rise.types import (
     F32,
     I32,
     ROW_MAJOR,
-    Argument,
     FragmentKind,
     Kind,
     Layout,
@@ -33,7 +32,7 @@ from rise.types import (
 
 LAYOUTS = (ROW_MAJOR, Layout("padded", constant(3)), Layout("swizzled", constant(64)))
 
-Solution = dict[Any, Argument]
+Solution = dict[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Sample:
     @property
     def chosen(self) -> Mapping[str, Nat]:
         """The values of all parameters."""
-        return {n: self.solution[u] for n, u in self.rule.sizes.items() if u in self.solution}  # type: ignore[misc]  # values of sizes are sizes
+        return {n: self.solution[u] for n, u in self.rule.sizes.items() if u in self.solution}
 
 
 def sample(rule: RuleLike, choose: Choose, hint: Hint) -> Sample:
@@ -132,9 +131,9 @@ def _equate(pattern: Any, actual: Any, solution: Solution) -> None:
 def _sizes(rule: RuleLike, open_: Unsolved, choose: Choose, solution: Solution) -> Solution:
     fixed = {u: v.value or 0 for u, v in solution.items() if isinstance(u, NatUnknown) and isinstance(v, Nat)}
     extents = {
-        standing(u): elements(t)  # type: ignore[arg-type]  # a type of data
+        standing(u): elements(t)
         for u, t in solution.items()
-        if isinstance(u, Unknown) and open_.kinds[u] is Kind.DATA and is_data(t)  # type: ignore[arg-type]
+        if isinstance(u, Unknown) and open_.kinds[u] is Kind.DATA and is_data(t)
     }
     found = open_.sizes.found(choose, fixed, extents)
     if found is None:

@@ -19,7 +19,7 @@ from rise.numbers import FLOATS, bounds, largest
 from rise.pretty import show
 from rise.primitives.declare import primitive
 from rise.testing.choose import Choose, Drawn
-from rise.types import BOOL, F64, SCALARS, TF32, Array, Scalar
+from rise.types import BOOL, F64, SCALARS, TF32, Array, Pair, Scalar, expect
 
 if TYPE_CHECKING:
     import numpy
@@ -72,13 +72,14 @@ class Group:
         arrays = [Identifier(f"{o.name}s", Array(size, self.scalar)) for o in self.operands]
         zipped: Expr = arrays[-1]
         for array in reversed(arrays[:-1]):
-            zipped = _applied("zip", (size, self.scalar, zipped.type.element), array, zipped)  # type: ignore[union-attr]
-        element = Identifier("element", zipped.type.element)  # type: ignore[union-attr]
+            zipped = _applied("zip", (size, self.scalar, expect(Array, zipped.type).element), array, zipped)
+        element = Identifier("element", expect(Array, zipped.type).element)
         rest: Expr = element
         members: dict[str, Expr] = {}
         for operand in self.operands[:-1]:
-            members[operand.name] = _applied("fst", (rest.type.first, rest.type.second), rest)  # type: ignore[union-attr]
-            rest = _applied("snd", (rest.type.first, rest.type.second), rest)  # type: ignore[union-attr]
+            pair = expect(Pair, rest.type)
+            members[operand.name] = _applied("fst", (pair.first, pair.second), rest)
+            rest = _applied("snd", (pair.first, pair.second), rest)
         members[self.operands[-1].name] = rest
         body = self.terms[-1]
         for term in reversed(self.terms[:-1]):
@@ -132,8 +133,8 @@ def groups() -> tuple[Group, ...]:
         *(Group((x,), tuple(_wide(_cast(x, t)) for t in every)) for x in (Identifier("x", t) for t in every)),
         *(_operations(UNARY, x) for x in xs),
         *(
-            _operations((*ARITHMETIC, *COMPARISONS, *(WHOLE if not x.type.is_float else ())), x, y)  # type: ignore[union-attr]
-            for x, y in zip(xs, ys, strict=True)
+            _operations((*ARITHMETIC, *COMPARISONS, *(() if t.is_float else WHOLE)), x, y)
+            for t, x, y in zip(NUMERIC, xs, ys, strict=True)
         ),
         # of f64 the interpreter rounds it within a hair, not once
         *(_operations(TERNARY, x, y, z) for x, y, z in zip(xs, ys, zs, strict=True) if x.type != F64),

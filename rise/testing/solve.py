@@ -11,7 +11,7 @@ from typing import Any
 from rise.nat import Nat, NatVariable, constant
 from rise.types import Argument, Array, Fragment, Function, Index, Pair, Type, Variable, Vector
 
-Solution = dict[Any, Argument]  # by NatVariable or Variable
+Solution = dict[Any, Any]  # by NatVariable or Variable: an argument of its kind
 Equation = tuple[Nat, Nat]
 LARGEST = 24  # of the sizes that are tried
 
@@ -50,7 +50,7 @@ def _structure(pattern: Any, actual: Any, solution: Solution, equations: list[Eq
 
 
 def _sizes(pattern: Nat, actual: Nat, solution: Solution) -> tuple[Solution, ...]:
-    known = tuple((a, solution[a].value) for a in variables(pattern) if a in solution)  # type: ignore[union-attr]
+    known = tuple((a, solution[a].value) for a in variables(pattern) if a in solution)
     return _solved(pattern, actual.value or 0, known)
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+from rise.declaration import Declaration
 from rise.nat import Nat, NatVariable, constant
-from rise.primitives.declare import REGISTRY, Declaration, lookup
+from rise.primitives.declare import REGISTRY
 from rise.testing.operands import SPECIAL, Special
 from rise.testing.solve import has_structure, solvable
 from rise.types import (
@@ -26,6 +27,7 @@ from rise.types import (
     Pair,
     Parameter,
     Scalar,
+    T,
     Type,
     Variable,
     arguments,
@@ -46,7 +48,6 @@ GENERATED_KINDS = (Kind.NAT, Kind.DATA, Kind.SPACE, Kind.FRAGMENT)
 @cache
 def declarations() -> Mapping[str, Declaration]:
     """All primitives by name; of a family over a number the first members, as `makeArray(2)`."""
-    lookup("map")  # imports the modules that declare
     found: dict[str, Declaration] = {}
     for declaration in REGISTRY.values():
         if not declaration.is_family:
@@ -196,20 +197,20 @@ def _determined(type_: Type, known: set[Any]) -> set[Any]:
 # --- calls for a type -----------------------------------------------------------------------------
 
 
-def form(type_: Type) -> Type:
+def form(type_: T) -> T:
     """The type as far as it decides which primitives have such results: sizes and inner scalars alike."""
     return type_ if isinstance(type_, Scalar) else _erased(type_)
 
 
 @lru_cache(maxsize=4096)
-def _erased(type_: Type) -> Type:
+def _erased(type_: T) -> T:
     match type_:
         case Scalar():
             return F32
         case Array(_, element):
-            return Array(ONE, _erased(element))  # type: ignore[arg-type]  # data stays data
+            return Array(ONE, _erased(element))
         case Pair(first, second):
-            return Pair(_erased(first), _erased(second))  # type: ignore[arg-type]
+            return Pair(_erased(first), _erased(second))
         case _:
             return map_type(type_, lambda _: ONE, lambda leaf: leaf)
 

@@ -1,4 +1,4 @@
-"""What a schedule of products costs, in cycles: enough to rank schedules, of which the best are then timed.
+"""The cost of a schedule of products, in cycles, by which schedules are ranked before the best are timed.
 
 A roofline for each tile: tensor cores, shared memory, the L2 cache, and how long a tile of operands takes to
 come; then waves of tiles, with what nothing overlaps at their ends. The form is DeepGEMM's (its heuristics
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from math import ceil
 
 from rise.instructions import Family, family
-from strategies.constraints import PARTIAL, PATTERNS, Schedule, demand, panel
+from strategies.matmul.constraints import PARTIAL, PATTERNS, Schedule, panel, resources
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
 SECOND_KERNEL = 7500  # cycles: the end of a kernel and the start of the next
 SYNCHRONISATION = 0.01  # of a tile's time, where the blocks of a cluster wait for each other
-BETWEEN = 1.6  # times as long as memory takes by itself, where what is added is read between writes
+BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 SOFT = 4  # the power of the soft maximum
@@ -90,7 +90,7 @@ def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def _narrow(p: Problem, s: Schedule, index: int) -> bool:
-    """Whether an operand across k lies in rows of the shortest pattern, whose chunks share banks."""
+    """Whether an operand contiguous across k has rows of the shortest pattern, whose chunks share banks."""
     size = p.operand_bytes
     return not p.along_k[index] and panel(s.block[index], size) * size == PATTERNS[-1]
 
@@ -102,7 +102,7 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Bytes a cycle between the L2 cache and a multiprocessor, where all that compute ask for as many."""
+    """Bytes a cycle between the L2 cache and a multiprocessor, where all multiprocessors load as many."""
     return min(gpu.l2_port, gpu.l2_rate / min(workers(s, gpu), tiles(p, s)))
 
 
@@ -114,7 +114,7 @@ def latency_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
-    needed = demand(s, p.operand_bytes, p.along_k, p.result_bytes)
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
     registers = min(gpu.limits.thread_registers, 8 + 2 * needed.accumulators) * needed.threads
     fit = min(
         gpu.shared // max(needed.shared_bytes + 1024, 1), gpu.limits.registers // registers,
@@ -150,7 +150,7 @@ def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def footprint(p: Problem, s: Schedule, gpu: Gpu) -> tuple[float, float]:
-    """Rows and columns of tiles that the tiles of one wave lie in: row by row, or in groups of rows."""
+    """Rows and columns of tiles that one wave of tiles covers: row by row, or in groups of rows."""
     down, across = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
     if s.raster_group:
         rows = min(s.raster_group, down)

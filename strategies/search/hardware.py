@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rise.errors import UsageError
 from rise.instructions import Family
-from strategies.constraints import Limits
+from strategies.matmul.constraints import Limits
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the cost model has to know of a program: the sizes of its products, and how operands lie in memory."""
+"""What the cost model needs to know of a program: the sizes of its products, and the layout of operands."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from math import prod
 
 from rewrites.result import Failure
-from rise.expr import Expr, Lambda, call
+from rise.expr import Expr, Lambda
 from rise.nat import Nat
 from rise.types import Scalar, Type, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq
+from strategies.matmul.products import Product, computed_operands, is_product, outline, separate_prologue
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
-from strategies.products import computed_operands, is_product, outline, separate_prologue
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Problem:
     """Products of an m.k and a k.n matrix, `batch` of them, finished into an m.n matrix.
 
     k:       of all products whose sum is the result, together
-    along_k: whether rows of A and columns of B lie along k in memory
+    along_k: whether rows of A and columns of B are contiguous along k
     operand: the type of an element of A and B
     computed: whether an operand is computed from what is in memory, on the way to its product
     operand_bytes, result_bytes: of an element
@@ -91,9 +91,7 @@ def _body(program: Expr) -> Expr:
 
 def _operands(product: Expr) -> tuple[Expr, Expr, Nat]:
     """The rows of A, the columns of B, and how long both are."""
-    applied = call(product)
-    function, rows = applied[2]  # type: ignore[index]  # a product is a map
-    columns = call(function.body)[2][1]  # type: ignore[index, union-attr]  # of a map
+    rows, columns = Product.of(product).operands
     return rows, columns, shape(rows.type)[0][1]
 
 

@@ -1,8 +1,8 @@
 """Which values of its parameters a strategy is tried with.
 
 A space is a list of blocks of choices; every combination of the values of a block is a point. A new parameter
-is a line here; one that the strategy does not have is left out. What cannot be (`strategies.constraints`) is
-left out as well.
+is a line here; one that the strategy does not have is left out, and so is a combination that cannot work
+(`strategies.matmul.constraints`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import ceil, gcd
 from typing import Any
 
 from rise.errors import StrategyError, UsageError
-from strategies.constraints import Demand, Schedule, check, check_sizes, demand, panel
+from strategies.matmul.constraints import Resources, Schedule, check, check_sizes, panel, resources
 from strategies.registry import find, show_value
 from strategies.search.cost import Cost, cost
 from strategies.search.hardware import Gpu
@@ -151,10 +151,10 @@ def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     )
 
 
-def needed(s: Schedule, p: Problem) -> Demand:
+def needed(s: Schedule, p: Problem) -> Resources:
     """What a block needs for all products of a program."""
-    one = demand(s, p.operand_bytes, p.along_k, p.result_bytes)
-    return Demand(one.threads, p.products * one.accumulators, p.products * one.shared_bytes)
+    one = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
+    return Resources(one.threads, p.products * one.accumulators, p.products * one.shared_bytes)
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
@@ -256,7 +256,9 @@ def points(strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SP
     """Every combination that the strategy has the parameters for. UsageError R0032 without a space."""
     if strategy not in spaces:
         known = ", ".join(f"`{name}`" for name in spaces)
-        raise UsageError("R0032", f"nothing says what to try for `{strategy}`", hint=f"there is {known}")
+        raise UsageError(
+            "R0032", f"the search space of `{strategy}` is not defined", hint=f"there is {known}"
+        )
     has = defaults(strategy)
     for choices in spaces[strategy](p, gpu):
         kept = {name: values for name, values in choices.items() if name in has}
@@ -283,7 +285,9 @@ def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:
         return
     all_, limits = needed(s, p), gpu.limits
     room = (
-        limits.registers_with_roles(all_.threads) if s.warp_specialised else limits.registers_of(all_.threads)
+        limits.registers_warp_specialised(all_.threads)
+        if s.warp_specialised
+        else limits.registers_of(all_.threads)
     )
     if all_.shared_bytes > limits.shared_bytes or all_.registers > room:
         raise StrategyError("R0621", f"tensor_core: {p.products} products do not fit into a block together")
@@ -304,7 +308,7 @@ def candidates(strategy: str, p: Problem, gpu: Gpu, count: int) -> Iterator[Rank
 
 
 def _else(strategy: str, p: Problem, gpu: Gpu) -> Iterator[Ranked]:
-    """Ranked when the first of them is asked for."""
+    """Ranked when the first of them is read."""
     yield from ranked(strategy, p, gpu, ELSE)
 
 
@@ -316,10 +320,10 @@ def ranked(strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SP
 
 
 def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
-    """The first `count`, but of each tile `each` at most, as long as there are others: a model is no clock.
+    """The best `count`, with at most `each` of one tile while there are others: the model is approximate.
 
-    Of points that cost the same to the last digit, one tile, the first stands for all. Of tiles that
-    warpgroups share, and of those that they have in turn, one at least is among them, if it is not slow.
+    One of several points with the same tile and the same cost is enough. At least one candidate whose
+    warpgroups share a tile and one with ping-pong are among them, unless they are slow.
     """
     seen: Counter[tuple[Any, ...]] = Counter()
     first: list[Ranked] = []

@@ -96,14 +96,14 @@ def _records(path: Path, text: str) -> Iterator[Record]:
             yield _record(parsed(line))
         except ValueError as error:
             raise UsageError(
-                "R0033", f"{path}:{number}: this is no record: {error}", hint="delete the line"
+                "R0033", f"{path}:{number}: this is not a record: {error}", hint="delete the line"
             ) from None
 
 
 def _record(content: Any) -> Record:
     """ValueError where it has another form."""
     if not isinstance(content, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not an object")
     version = content.get("version")
     if version != VERSION or not is_whole(version):
         raise ValueError(f"it is of version {shown(version)}, and this compiler reads {VERSION}")

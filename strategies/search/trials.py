@@ -12,7 +12,7 @@ from strategies.search.problem import Problem
 from strategies.search.space import Ranked, defaults, needed
 
 ALIKE = 2  # of a kind fail for one reason; then the others of that kind are not tried
-AT_ALL = 10  # fail for one reason; then it lies in the program
+AT_ALL = 10  # failures with one reason, after which the program is at fault
 SMALLER = 0.75  # of what did not fit in: at most so much is tried next
 SHARED, SPILLS = "R0716", "R0832"
 Kind = tuple[object, ...]

@@ -32,6 +32,7 @@ from codegen.pipeline import assemble
 from rise.check.program import check_text, load
 from rise.check.specialise import specialise
 from rise.cli import main
+from rise.embed.definitions import Signature
 from rise.errors import RiseError
 from rise.files import read_text
 from rise.normal import data_flow
@@ -488,11 +489,11 @@ def _source(damage: Damage, place: Path) -> Outcome:
 
     def right(out: str) -> bool:
         """Formatting changes nothing, and once is enough."""
-        before = [(n, str(d.type)) for n, d in load(place / "s.rise").definitions.items()]
+        before = [(n, str(Signature(d))) for n, d in load(place / "s.rise").definitions.items()]
         if call("fmt", place / "s.rise")[0]:
             return False
         text = (place / "s.rise").read_bytes()
-        after = [(n, str(d.type)) for n, d in load(place / "s.rise").definitions.items()]
+        after = [(n, str(Signature(d))) for n, d in load(place / "s.rise").definitions.items()]
         call("fmt", place / "s.rise")
         return before == after and text == (place / "s.rise").read_bytes()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.build import Built, Order
 from bench.campaign import Limits, State
-from bench.contest import Entrant, Finalist, Tried, Verdict
+from bench.contest import Finalist, Tried, Variant, Verdict
 from bench.measure import Timed
 from bench.table import Candidate, Case, Subject, Table
 from rise.errors import LaunchError, StrategyError
@@ -65,13 +65,13 @@ class FakeDevice:
     name: str = "fake"
     limits: Limits = Limits(100.0, 1000.0)
     cool: float = 0.0
-    arenas: list[FakeArena] = field(default_factory=list)
+    runners: list[FakeRunner] = field(default_factory=list)
 
-    def arena(self, case: Case) -> FakeArena:
+    def runner(self, case: Case) -> FakeRunner:
         if self.times.get(case.key) == "too large":
             raise MemoryError("too large")
-        self.arenas.append(FakeArena(self))
-        return self.arenas[-1]
+        self.runners.append(FakeRunner(self))
+        return self.runners[-1]
 
     def state(self) -> State:
         return State(1980, 500.0)
@@ -81,27 +81,27 @@ class FakeDevice:
 
 
 @dataclass
-class FakeArena:
+class FakeRunner:
     device: FakeDevice
     exact: bool = True
     alive: bool = True
     closed: bool = False
     filled: list[bool] = field(default_factory=list)
 
-    def ours(self, built: Built) -> Entrant:
-        return Entrant("rise", str(built.candidate), built.kernel, "32 registers")
+    def ours(self, built: Built) -> Variant:
+        return Variant("rise", str(built.candidate), built.kernel, "32 registers")
 
-    def baseline(self, name: str) -> Sequence[Entrant]:
+    def baseline(self, name: str) -> Sequence[Variant]:
         if self.device.times.get(name) == "missing":
             raise LaunchError("R0828", f"{name} is not installed")
         variants = [key for key in self.device.times if key.startswith(name + ":")] or [name]
-        return [Entrant(name, variant, None) for variant in variants]
+        return [Variant(name, variant, None) for variant in variants]
 
     def fill(self, whole_numbers: bool) -> None:
         self.filled.append(whole_numbers)
 
-    def check(self, entrant: Entrant) -> Verdict:
-        match self.device.times[entrant.name]:
+    def check(self, variant: Variant) -> Verdict:
+        match self.device.times[variant.name]:
             case "wrong":
                 raise LaunchError("R0830", "5 in place of 4")
             case "wrong on random numbers" if not self.filled[-1]:
@@ -115,9 +115,9 @@ class FakeArena:
                 raise Killed
         return Verdict(0.001, 0.01, "exact" if self.filled[-1] else "sampled")
 
-    def timed(self, entrant: Entrant) -> Timed:
+    def timed(self, variant: Variant) -> Timed:
         device = self.device
-        return FakeTimed(entrant.name, device.times[entrant.name], device.clock, cool=device.cool)
+        return FakeTimed(variant.name, device.times[variant.name], device.clock, cool=device.cool)
 
     def answers(self) -> bool:
         return self.alive

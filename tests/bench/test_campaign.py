@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from bench.measure import COARSE, WARM_UP
 from bench.results import Attempt, Row, append, latest, read_attempts, read_rows
 from bench.supervise import LOST, RESTARTS, alone, supervise
 from bench.table import Table
-from rise.errors import UsageError
+from rise.errors import LaunchError, RiseError, UsageError
 
 ALL = {"good": 10.0, "better": 9.0, "slow": 20.0, "hopeless": 100.0, "cublas": 8.0}
 
@@ -55,7 +56,7 @@ def test_every_kind_has_a_row_and_everyone_an_attempt(tmp_path: Path) -> None:
         "good": "finalist", "better": "finalist", "slow": "timed", "hopeless": "slow",
         "refused": "refused", "cublas": "finalist",
     }  # fmt: skip
-    assert all(arena.closed for arena in made.device.arenas)  # type: ignore[attr-defined]
+    assert all(runner.closed for runner in made.device.runners)  # type: ignore[attr-defined]
     assert made.journal.running() is None
     assert "R0606" in next(a.reason for a in read_attempts(made.attempts_path) if a.name == "refused")
 
@@ -192,7 +193,7 @@ def test_what_is_not_compiled_in_time_is_refused(tmp_path: Path) -> None:
     made = campaign(tmp_path, table(tmp_path, "good", sizes=[64]), ALL, executor=Never(), deadline=0.01)
     made.run()
     (attempt,) = read_attempts(made.attempts_path)
-    assert (attempt.status, attempt.reason) == ("refused", "the time was up before it was compiled")
+    assert (attempt.status, attempt.reason) == ("refused", "no time was left to compile it")
 
 
 def test_kernels_are_built_once_and_refusals_are_kept(tmp_path: Path) -> None:
@@ -221,10 +222,10 @@ def supervised(tmp_path: Path, of: Table, times: dict[str, Any], seconds: float 
     """Exit status, and how often the worker was started."""
     started = 0
 
-    def start(further: Sequence[str]) -> int:
+    def start(left: float) -> int:
         nonlocal started
         started += 1
-        assert further == [f"--worker={seconds}"]
+        assert left == seconds
         try:
             made.run()
         except ContextLost:
@@ -238,7 +239,7 @@ def supervised(tmp_path: Path, of: Table, times: dict[str, Any], seconds: float 
     return status, started
 
 
-@pytest.mark.parametrize(("how", "reason"), [("lost", "answered no more"), ("kills", "status -11")])
+@pytest.mark.parametrize(("how", "reason"), [("lost", "stopped answering"), ("kills", "status -11")])
 def test_one_that_takes_the_process_with_it_is_left_out(tmp_path: Path, how: str, reason: str) -> None:
     of = table(tmp_path, "good", "bad", baselines=["cublas"])
     assert supervised(tmp_path, of, {**ALL, "bad": how}) == (0, 3), "once for each case, and once to the end"
@@ -266,22 +267,37 @@ def test_a_call_that_is_wrong_is_not_begun_again(tmp_path: Path) -> None:
     made = campaign(tmp_path, table(tmp_path, "good"), ALL)
     starts: list[Any] = []
 
-    def start(further: Sequence[str]) -> int:
-        starts.append(further)
+    def start(left: float) -> int:
+        starts.append(left)
         return 2
 
     assert supervise(start, made.journal, made.attempts_path, "abc", lambda: "fake", lambda: 9.0) == 2
     assert len(starts) == 1
 
 
+def leave_behind(left: Path) -> int:
+    """Starts a process that would write a file after this one has ended."""
+    child = f"import time; time.sleep(1); open({str(left)!r}, 'w')"
+    subprocess.Popen([sys.executable, "-c", child])
+    os._exit(LOST)
+
+
 def test_what_a_worker_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     """A process that compiles, when the one that measures is killed."""
     left = tmp_path / "left"
-    child = f"import time; time.sleep(1); open({str(left)!r}, 'w')"
-    worker = f"import os, subprocess, sys; subprocess.Popen([sys.executable, '-c', {child!r}]); os._exit(75)"
-    assert alone([sys.executable, "-c", worker]) == LOST
+    assert alone(leave_behind, left) == LOST
     time.sleep(1.5)
     assert not left.exists()
+
+
+def refuse(error: type[RiseError]) -> int:
+    raise error("R0822", "there is no GPU")
+
+
+def test_a_mistake_in_a_worker_is_a_message_and_an_exit_status(capfd: pytest.CaptureFixture[str]) -> None:
+    assert (alone(refuse, LaunchError), alone(refuse, UsageError)) == (1, 2)
+    shown = capfd.readouterr().err
+    assert shown.count("R0822: there is no GPU") == 2 and "Traceback" not in shown
 
 
 def test_it_ends_where_everything_crashes(tmp_path: Path) -> None:

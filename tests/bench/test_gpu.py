@@ -21,14 +21,15 @@ from bench.campaign import Campaign
 from bench.contest import Contest, ContextLost
 from bench.cublas import Cublas
 from bench.cublaslt import Lt
-from bench.gpu import Gpu
+from bench.gpu import LAUNCHED, REPLAYS, Gpu, median_time
 from bench.memory import SOURCE
 from bench.results import read_attempts, read_rows
 from bench.table import Candidate, Case, Subject, Table
 from codegen import runtime
+from codegen.execute import execute
 from rise.errors import LaunchError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 FILES = {
     "gemm": ROOT / "examples" / "gemm.rise",
     "matmul": ROOT / "examples" / "gemm.rise",
@@ -150,43 +151,43 @@ def test_the_baselines_of_an_operation_are_right(
     gpu: Gpu, operation: str, sizes: dict[str, int], names: list[str]
 ) -> None:
     """Exact on whole numbers, among them all elements; within the bound on random ones."""
-    arena = gpu.arena(case(operation, sizes))
-    contest = Contest(arena, Ticking())
+    runner = gpu.runner(case(operation, sizes))
+    contest = Contest(runner, Ticking())
     finalists = contest.run([], names)
-    assert [f.entrant.kind for f in finalists] == names, contest.tried
+    assert [f.variant.kind for f in finalists] == names, contest.tried
     assert {t.status for t in contest.tried} <= {"finalist", "timed"}
     for finalist in finalists:
         assert finalist.verdict.error <= finalist.verdict.bound
         assert "exact on whole numbers" in finalist.verdict.how
         assert "elements against f64" in finalist.verdict.how
-    arena.close()
+    runner.close()
 
 
 def test_operands_take_turns_until_they_are_larger_than_the_cache(gpu: Gpu) -> None:
-    arena = gpu.arena(case("copy", {"n": 100}))
-    assert len(arena.sets) == -(-2 * 4096 // 800)
-    assert len(gpu.arena(case("copy", {"n": 10000})).sets) == 1
+    runner = gpu.runner(case("copy", {"n": 100}))
+    assert len(runner.sets) == -(-2 * 4096 // 800)
+    assert len(gpu.runner(case("copy", {"n": 10000})).sets) == 1
     seen: list[int] = []
 
     def note(x: np.ndarray) -> np.ndarray:
         seen.append(x.ctypes.data)
         return x
 
-    arena.fill(False)
-    timed = arena.timed(arena.ours(built(note)))
+    runner.fill(False)
+    timed = runner.timed(runner.ours(built(note)))
     del seen[:]
     timed.sample()
-    assert len(set(seen)) == len(arena.sets)
-    assert seen[: len(arena.sets)] != seen[1 : len(arena.sets) + 1]
+    assert len(set(seen)) == len(runner.sets)
+    assert seen[: len(runner.sets)] != seen[1 : len(runner.sets) + 1]
 
 
 def test_everything_is_freed(gpu: Gpu, cuda: HostCuda) -> None:
     before = len(cuda.allocations)
-    arena = gpu.arena(case("matmul"))
-    Contest(arena, Ticking()).run([built(matmul)], ["cublas"])
-    operands = [o for s in arena.sets for o in (*s.inputs, s.output)]
-    graphs = arena.graphs
-    arena.close()
+    runner = gpu.runner(case("matmul"))
+    Contest(runner, Ticking()).run([built(matmul)], ["cublas"])
+    operands = [o for s in runner.sets for o in (*s.inputs, s.output)]
+    graphs = runner.graphs
+    runner.close()
     assert graphs and all(graph.closed for graph in graphs)
     assert operands and all(array.allocation.freed for array in operands)
     assert len(cuda.allocations) > before
@@ -219,9 +220,9 @@ def f16_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     [(almost, "R0830"), (half_written, "R0829"), (without_last_k, "R0830"), (f16_sums, "R0830")],
 )
 def test_a_wrong_kernel_is_named_and_not_timed(gpu: Gpu, run: Run, code: str) -> None:
-    contest = Contest(gpu.arena(case("matmul")), Ticking())
+    contest = Contest(gpu.runner(case("matmul")), Ticking())
     finalists = contest.run([built(run, "bad"), built(matmul, "good")], ["cublas"])
-    assert [f.entrant.name for f in finalists] == ["good", "cublasGemmEx"]
+    assert [f.variant.name for f in finalists] == ["good", "cublasGemmEx"]
     (bad,) = [t for t in contest.tried if t.name == "bad"]
     assert bad.status == "wrong"
     assert bad.reason.startswith(code)
@@ -230,15 +231,15 @@ def test_a_wrong_kernel_is_named_and_not_timed(gpu: Gpu, run: Run, code: str) ->
 def test_an_element_that_is_not_sampled_is_compared_all_the_same(gpu: Gpu) -> None:
     """On whole numbers all elements are compared with those of the first that was right."""
     sizes = {"n": 30000}
-    arena = gpu.arena(case("copy", sizes))
-    place = next(i for i in range(30000) if i not in set(arena.mesh[0].reshape(-1)))
+    runner = gpu.runner(case("copy", sizes))
+    place = next(i for i in range(30000) if i not in set(runner.mesh[0].reshape(-1)))
 
     def one_wrong(x: np.ndarray) -> np.ndarray:
         changed = x.copy()
         changed[place] += 1
         return changed
 
-    contest = Contest(arena, Ticking())
+    contest = Contest(runner, Ticking())
     contest.run([built(lambda x: x, "good"), built(one_wrong, "bad")], [])
     assert statuses(contest) == {"good": "finalist", "bad": "wrong"}
     assert "1 of 30000 elements" in next(t.reason for t in contest.tried if t.name == "bad")
@@ -250,14 +251,14 @@ def test_a_kernel_that_breaks_the_context_ends_the_process(gpu: Gpu, cuda: HostC
         raise RuntimeError("an illegal memory access was encountered")
 
     with pytest.raises(ContextLost):
-        Contest(gpu.arena(case("matmul")), Ticking()).run([built(illegal)], [])
+        Contest(gpu.runner(case("matmul")), Ticking()).run([built(illegal)], [])
 
 
 def test_a_kernel_that_does_not_end_is_not_waited_for(gpu: Gpu, cuda: HostCuda) -> None:
     def endless(a: np.ndarray, b: np.ndarray) -> None:
         cuda.hangs = True
 
-    contest = Contest(gpu.arena(case("matmul")), Ticking())
+    contest = Contest(gpu.runner(case("matmul")), Ticking())
     with pytest.raises(ContextLost, match="R0865"):
         contest.run([built(endless)], [])
 
@@ -266,7 +267,7 @@ def test_a_kernel_that_cannot_be_launched_is_named(gpu: Gpu) -> None:
     def refused(a: np.ndarray, b: np.ndarray) -> None:
         raise LaunchError("R0833", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES")
 
-    contest = Contest(gpu.arena(case("matmul")), Ticking())
+    contest = Contest(gpu.runner(case("matmul")), Ticking())
     contest.run([built(refused)], ["cublas"])
     assert statuses(contest) == {"mine": "failed", "cublasGemmEx": "finalist"}
 
@@ -301,9 +302,35 @@ def test_a_table_is_measured(gpu: Gpu, tmp_path: Path) -> None:
 
 
 def test_launches_are_timed_by_the_host(gpu: Gpu) -> None:
-    arena = gpu.arena(case("copy", {"n": 32}, "launches"))
-    contest = Contest(arena, Ticking())
+    runner = gpu.runner(case("copy", {"n": 32}, "launches"))
+    contest = Contest(runner, Ticking())
 
     found = contest.run([built(lambda x: x)], ["empty"])
-    assert {f.entrant.kind for f in found} == {"rise", "empty"}
-    assert len(arena.sets) == 1
+    assert {f.variant.kind for f in found} == {"rise", "empty"}
+    assert len(runner.sets) == 1
+
+
+# --- one kernel by itself -----------------------------------------------------------------------------------
+
+
+def test_the_time_of_a_launch_is_a_median_over_graphs(cuda: HostCuda) -> None:
+    launched: list[Any] = []
+    kernel: Any = SimpleNamespace(run=lambda *inputs: launched.append(inputs))
+    inputs = [np.ones(3, np.float16), np.float32(2)]
+    assert median_time(kernel, inputs, np.zeros(3, np.float32)) == pytest.approx(10.0)
+    assert len(launched) >= LAUNCHED * REPLAYS
+    array, number = launched[0]
+    assert np.array_equal(array, inputs[0]) and number == 2
+
+
+def test_the_demo_says_how_long_a_launch_takes(
+    rise: Any, cuda: HostCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = rise("demo", "--size", "128")
+    assert "on the GPU" not in called.out
+    monkeypatch.setattr("rise.cli.demo.available_backend", lambda: "cuda")
+    monkeypatch.setattr("rise.cli.demo.execute", lambda kernel, inputs, _: execute(kernel, inputs, "emulate"))
+    monkeypatch.setattr(runtime, "load", lambda kernel, target: HostKernel(cuda, lambda *inputs: None))
+    called = rise("demo", "--size", "128")
+    assert "time on the GPU: 10.00 µs, median over launches" in called.out
+    assert called.out.count("agrees") == 2

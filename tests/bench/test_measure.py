@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fakes import FakeClock, FakeTimed
 
-from bench.measure import COARSE, FEWEST, LEAST, ROUNDS, SETTLING, WARM_UP, coarse, in_turns, survivors
+from bench.measure import COARSE, FEWEST, LEAST, ROUNDS, SETTLING, WARM_UP, coarse, in_rotation, survivors
 from bench.statistics import Summary, summarise
 
 
@@ -49,7 +49,7 @@ def test_those_within_a_third_of_the_best_go_on() -> None:
 def test_they_take_turns_each_round_in_another_order() -> None:
     clock, log = FakeClock(), []
     finalists = [FakeTimed(name, 10.0, clock, log=log) for name in "abc"]
-    found = in_turns(finalists, clock)
+    found = in_rotation(finalists, clock)
     assert [s.samples for s in found] == [ROUNDS] * 3
     rounds = [log[i : i + 3] for i in range(0, len(log), 3)]
     assert len(rounds) == ROUNDS + SETTLING
@@ -60,5 +60,5 @@ def test_they_take_turns_each_round_in_another_order() -> None:
 
 def test_slow_kernels_have_fewer_rounds() -> None:
     clock = FakeClock()
-    found = in_turns([FakeTimed(name, 1e5, clock) for name in "ab"], clock)
+    found = in_rotation([FakeTimed(name, 1e5, clock) for name in "ab"], clock)
     assert [s.samples for s in found] == [FEWEST] * 2

@@ -16,7 +16,7 @@ from rise.check.specialise import specialise
 from rise.errors import UsageError
 from rise.interpret import call
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 GEMM, PRODUCTS = ROOT / "examples" / "gemm.rise", ROOT / "examples" / "products.rise"
 LAYOUTS = ROOT / "benchmarks" / "tables" / "layouts.rise"
 MEMORY = ROOT / "benchmarks" / "tables" / "memory.rise"

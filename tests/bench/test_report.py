@@ -14,9 +14,9 @@ from fakes import Immediately, table
 from rich.console import Console
 from test_operations import PROGRAMS
 
-from bench import build, plots, torch_baselines
+from bench import plots, session, torch_baselines
 from bench.campaign import Limits
-from bench.contest import Entrant, Finalist, Tried, Verdict
+from bench.contest import Finalist, Tried, Variant, Verdict
 from bench.data import integers
 from bench.machine import Machine, Sensors, read, tensor_peak
 from bench.operations import OPERATIONS
@@ -140,8 +140,8 @@ def test_a_line_for_a_case(tmp_path: Path) -> None:
     (case,) = table(tmp_path, "good", sizes=[64]).cases
     verdict = Verdict(0.0, 0.0, "")
     finalists = [
-        Finalist(Entrant("rise", "good", None), summarise([10.0]), verdict),
-        Finalist(Entrant("cublas", "c", None), summarise([12.0]), verdict),
+        Finalist(Variant("rise", "good", None), summarise([10.0]), verdict),
+        Finalist(Variant("cublas", "c", None), summarise([12.0]), verdict),
     ]
     tried = [Tried("rise", "bad", "wrong", reason="5 in place of 4")]
     text = summary(case, finalists, tried)
@@ -186,7 +186,7 @@ def test_a_table_is_compiled_without_a_gpu(
     if not runtime.can_compile():
         pytest.skip("neither NVRTC nor nvcc is here")
     monkeypatch.setenv("RISE_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(build, "processes", contextmanager(lambda count: iter([Immediately()])))
+    monkeypatch.setattr(session, "processes", contextmanager(lambda count: iter([Immediately()])))
     (tmp_path / "p.rise").write_text(
         "def double = depFun((n: Nat) => fun((xs: n.f32) => xs |> map(fun(x => x + x))))"
     )

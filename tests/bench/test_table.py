@@ -26,7 +26,7 @@ scalars = { alpha = 2 }
 strategy = "default"
 [[programs.candidates]]
 strategy = "tensor_core"
-settings = { block = ["128,128,64", "64,64,64"], group = ["0", "8"], stages = "3" }
+settings = { block = ["128,128,64", "64,64,64"], raster_group = ["0", "8"], stages = "3" }
 [[programs]]
 file = "some.rise"
 definition = "second"

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeArena, FakeClock, FakeDevice, FakeTimed, Immediately
+from fakes import FakeClock, FakeDevice, FakeRunner, FakeTimed, Immediately
 
-from bench import build, gpu, supervise
+from bench import build, session, tune
 from bench.build import Order
 from bench.campaign import Limits
-from bench.contest import Entrant
+from bench.contest import Variant
 from bench.machine import Machine
 from bench.results import read_attempts
+from bench.search import searched
 from bench.table import Case, find, restrict
-from codegen import runtime
-from rise.cli import bench, search, stages
-from rise.cli.arguments import parser
+from codegen import execute, runtime
 from rise.cli.main import main
-from rise.cli.search import searched
 from rise.errors import StrategyError
 from strategies.search import store
 from strategies.search.store import read, user_file
 
-GEMM = str(Path(__file__).parents[3] / "examples" / "gemm.rise")
+GEMM = str(Path(__file__).parents[2] / "examples" / "gemm.rise")
 COMMAND = ["tune", GEMM, "matmul", "--sizes", "m=512", "n=512", "k=256", "--top", "6"]
 MACHINE = Machine("fake", "580", "13.0", 132, 1980, 2**25, Limits(1000.0, 4000.0), {}, "x")
 FASTEST = 3  # which candidate, in the order of the model
@@ -69,17 +66,17 @@ class Device(FakeDevice):
     def machine(self) -> Machine:
         return MACHINE
 
-    def arena(self, case: Case) -> FakeArena:
-        self.arenas.append(Arena(self))
-        return self.arenas[-1]
+    def runner(self, case: Case) -> FakeRunner:
+        self.runners.append(Runner(self))
+        return self.runners[-1]
 
 
-class Arena(FakeArena):
-    def timed(self, entrant: Entrant) -> FakeTimed:
+class Runner(FakeRunner):
+    def timed(self, variant: Variant) -> FakeTimed:
         of: Bench = self.device.bench  # type: ignore[attr-defined]
         if of.interrupted is not None and len(of.timed) == of.interrupted:
             raise KeyboardInterrupt
-        of.timed.append(FakeTimed(entrant.name, self.device.times[entrant.name], self.device.clock))
+        of.timed.append(FakeTimed(variant.name, self.device.times[variant.name], self.device.clock))
         return of.timed[-1]
 
 
@@ -89,25 +86,19 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "RISE_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setattr(store, "SHIPPED", tmp_path / "shipped.jsonl")
-    monkeypatch.setattr(stages, "present_target", lambda: "sm_90a")
-    monkeypatch.setattr(gpu, "Gpu", of.device)
-    monkeypatch.setattr(bench, "derive", of.derive)
-    monkeypatch.setattr(bench, "_Clock", lambda: CLOCK)
+    monkeypatch.setattr(execute, "present_target", lambda: "sm_90a")
+    monkeypatch.setattr(session, "Gpu", of.device)
+    monkeypatch.setattr(session, "derive", of.derive)
+    monkeypatch.setattr(tune, "derive", of.derive)
+    monkeypatch.setattr(session, "SystemClock", lambda: CLOCK)
 
     @contextmanager
     def at_once(count: int | None = None, seconds: float | None = None) -> Any:
         yield Immediately()
 
-    def process(arguments: Sequence[str]) -> Callable[[Sequence[str]], int]:
-        def start(further: Sequence[str]) -> int:
-            from rise.cli import tune
-
-            return tune.run(parser().parse_args([*arguments, *further]))
-
-        return start
-
-    monkeypatch.setattr(build, "processes", at_once)
-    monkeypatch.setattr(supervise, "process", process)
+    monkeypatch.setattr(tune, "processes", at_once)
+    monkeypatch.setattr(session, "processes", at_once)
+    monkeypatch.setattr(session, "alone", lambda action, *arguments: action(*arguments))
     return of
 
 
@@ -156,7 +147,7 @@ def test_those_that_fail_are_named_with_parameters_and_reason(
 def test_where_none_is_right_nothing_is_remembered(made: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     made.wrong = dict.fromkeys(range(6), "wrong")
     assert main(COMMAND) == 1
-    assert "R0035: of 6 candidates none is right" in capsys.readouterr().err
+    assert "R0035: none of 6 candidates is correct" in capsys.readouterr().err
     assert not user_file().exists()
 
 
@@ -201,7 +192,7 @@ def test_another_file_and_json(made: Bench, tmp_path: Path, capsys: pytest.Captu
 def test_without_a_gpu_that_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(stages, "present_target", lambda: None)
+    monkeypatch.setattr(execute, "present_target", lambda: None)
     assert main(COMMAND) == 1
     assert "no GPU to time candidates on\nhint: `--dry-run`" in capsys.readouterr().err
 
@@ -210,13 +201,13 @@ def test_without_a_gpu_that_is_said(
 def at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No GPU, and kernels are compiled in this process."""
     monkeypatch.setenv("RISE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(stages, "present_target", lambda: None)
+    monkeypatch.setattr(execute, "present_target", lambda: None)
 
     @contextmanager
     def processes(count: int | None = None, seconds: float | None = None) -> Any:
         yield Immediately()
 
-    monkeypatch.setattr(build, "processes", processes)
+    monkeypatch.setattr(tune, "processes", processes)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -235,7 +226,7 @@ def test_a_dry_run_ranks_and_compiles(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--sizes", "m=64", "n=64", "k=64", "--strategy", "stencil"], "R0032: nothing says what to try"),
+        (["--sizes", "m=64", "n=64", "k=64", "--strategy", "stencil"], "R0032: the search space of"),
         (["--sizes", "m=64", "n=64", "k=64", "--target", "sm_70"], "R0031: nothing is known of GPUs"),
         (["--sizes", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
     ],
@@ -272,7 +263,7 @@ def test_where_none_builds_the_reasons_are_said(
         orders.append(order)
         raise StrategyError("R0606", f"it does not apply to {len(orders)}")
 
-    monkeypatch.setattr(bench, "derive", refused)
+    monkeypatch.setattr(tune, "derive", refused)
     assert main([*COMMAND, "--dry-run"]) == 1
     said = capsys.readouterr().err
     assert f"R0035: of {len(orders)} candidates none builds: passed over {len(orders)}: " in said
@@ -286,7 +277,6 @@ def test_where_none_builds_the_reasons_are_said(
 def test_a_table_can_ask_what_is_remembered_and_the_model(
     made: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    search._program.cache_clear()
     table = restrict(find("rise_gemm_bt"), limit=4)
     by_model = searched(table, "model", 5, "sm_90a")
     assert [case.key for case in by_model.cases] == [case.key for case in table.cases]

@@ -27,7 +27,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.types import F16
 from strategies.core import Rewrite
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 OTHER = "zip(r2)(c2) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -152,7 +152,7 @@ def test_zeros_inside_of_an_array_are_no_box() -> None:
     schedule: Rewrite = tensor_core(**GROUPS)
     result = schedule(program(text))
     assert isinstance(result, Failure)
-    assert re.search("zeros are read for some elements inside of `[AB]`", result.reason)
+    assert re.search("zeros are read for some elements inside `[AB]`", result.reason)
 
 
 def test_ones_behind_the_end_are_no_box() -> None:

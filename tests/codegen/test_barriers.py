@@ -16,7 +16,8 @@ from codegen.ir.imperative import Level, Scope
 from codegen.ir.kernel import Kernel
 from codegen.ir.launch import Launch
 from codegen.passes.allocate import Region, regions
-from codegen.passes.analysis.dependences import Loop, Use, meeting
+from codegen.passes.analysis.dependences import Loop, Use
+from codegen.passes.analysis.dependences import sync_scope as meeting
 from codegen.passes.barriers import insert_barriers
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, evaluate, quotient, remainder, variable
@@ -134,9 +135,7 @@ def test_a_product_has_no_more_barriers_than_one_by_hand(stages: str) -> None:
     parameters, wanted = STAGES[stages]
     _, made = derive("columns", matrices(64, 64, 256), **parameters)
     (loop,) = (
-        c
-        for c in i.commands(made.function.body)
-        if isinstance(c, i.For) and c.pattern.startswith("reducePipelined")
+        c for c in i.commands(made.function.body) if isinstance(c, i.For) and c.role is i.Role.PIPELINE
     )
     assert of_scope(loop, Scope.BLOCK) == wanted
     assert of_scope(made.function.body, Scope.BLOCK) == wanted, "and none before or behind the loop"
@@ -184,7 +183,7 @@ def test_a_ring_does_not_keep_warps_apart(slots: int, ahead: int) -> None:
     with pytest.raises(TranslationError) as refused:
         inserted(i.ParallelFor(Level.WARP, 0, "w", constant(2), inner), Launch(block=(64, 1, 1)))
     assert refused.value.code == "R0718"
-    assert refused.value.message == "warps would have to wait for each other inside of mapWarp, for `tile`"
+    assert refused.value.message == "warps would have to synchronise inside mapWarp because of `tile`"
     alone = i.ParallelFor(Level.WARP, 0, "w", constant(1), inner)
     assert of_scope(inserted(alone, Launch(block=(32, 1, 1))), Scope.BLOCK) == 0
 
@@ -194,7 +193,7 @@ def test_rows_of_a_tile_are_all_of_its_rows() -> None:
     row, column = variable("row"), variable("column")
     extents = (("row", constant(16)), ("column", constant(16)))
     k = variable("k")
-    tile = i.Tile("tile", k * 16 * 64, constant(64), True, (k * 16 + row, column), extents)
+    tile = i.Tile("tile", k * 16 * 64, constant(64), True, F32, (k * 16 + row, column), extents)
     stored = i.StoreFragment(None, tile, i.Access("own", (), F32))  # type: ignore[arg-type]  # of no interest
     warp = i.ParallelFor(Level.WARP, 0, "w", constant(1), stored)
     others = i.ParallelFor(Level.THREAD, 0, "t", constant(64), read("tile", k * 16 + 1, variable("t")))

@@ -26,7 +26,7 @@ from rise.check.specialise import inputs_of
 from rise.errors import EmulationError, StrategyError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 SAME = "zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0)"
 FINISHED = f"{DOT} |> fun(r => f16(max(r + b, 0.0)))"

@@ -8,7 +8,7 @@ import pytest
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import Launch
-from codegen.passes.fuse_fragment_loops import fuse_elements
+from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
 from rise.nat import Nat, constant, variable
 from rise.types import F32, Array, Fragment, FragmentKind, Space, Vector
 
@@ -41,7 +41,7 @@ def fused(*commands: i.Command) -> i.Command:
     for name in ("z", "y", "x"):
         body = i.New(Space.LOCAL, name, SUM, body)
     memory = [i.Variable(name, Array(constant(1024), F32)) for name in ("memory", "result")]
-    function = fuse_elements(i.Function("f", (memory[1],), (memory[0],), body), LAUNCH)
+    function = fuse_fragment_loops(i.Function("f", (memory[1],), (memory[0],), body), LAUNCH)
     while isinstance(body := function.body, i.New):
         function = replace(function, body=body.body)
     return function.body

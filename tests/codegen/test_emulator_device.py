@@ -15,7 +15,7 @@ from test_emulator_fragments import EPILOGUE, LAYOUTS, MIXED, SHAPES, gemm
 
 pytestmark = needs_compiler
 
-DEVICE_HEADERS = Path(__file__).parents[2] / "codegen" / "device"
+DEVICE_HEADERS = Path(__file__).parents[2] / "codegen" / "cuda" / "device"
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")

@@ -233,7 +233,7 @@ if (blockIdx.x == 0) { out[i] = 1; } else { if (i == 0) out[32] = out[5]; }""",
         "array of fragments",
         "R0915",
         5,
-        "index outside",
+        "index out of bounds",
         f"{ACCUMULATOR[:-1]}[2];\nwmma::load_matrix_sync(a[(int)x[3]], x, 16, wmma::mem_row_major);",
     ),
 ]

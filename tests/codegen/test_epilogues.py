@@ -14,7 +14,7 @@ from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 SIZES = {"m": 64, "n": 96, "k": 64}
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"

@@ -24,11 +24,13 @@ from codegen.cuda.printer import Printer
 from codegen.execute import execute
 from codegen.ir import imperative as i
 from codegen.ir.kernel import Kernel
+from codegen.ir.launch import Launch
 from codegen.lower.paths import READING, WRITING, Resolver
 from codegen.lower.primitives import levels
 from codegen.lower.translate import ACCEPTING, CONTINUING
-from codegen.passes import barriers, distribute
+from codegen.passes import barriers, distribute, order
 from codegen.passes import workers as workers_pass
+from codegen.passes.order import STRUCTURE, Pass
 from codegen.pipeline import generate
 from rewrites.result import Success
 from rise.check.program import check_text
@@ -38,7 +40,7 @@ from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.nat import Nat, NatVariable, constant, nat, variable
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -163,45 +165,33 @@ def everywhere(command: i.Command, change: Callable[[i.Command], i.Command]) -> 
     return change(i.with_inner(command, inside))
 
 
+def after_pass(name: str, change: Callable[[i.Command], i.Command]) -> Patch:
+    """Every command of what a pass has made, with a change."""
+
+    def faulty(each: Pass) -> Pass:
+        def run(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
+            function, launch = each.run(function, launch)
+            return replace(function, body=everywhere(function.body, change)), launch
+
+        return replace(each, run=run) if each.name == name else each
+
+    return lambda patch: patch.setattr(pipeline, "STRUCTURE", tuple(map(faulty, STRUCTURE)))
+
+
 def barriers_become(change: Callable[[i.Barrier], i.Command]) -> Patch:
-    original = pipeline.insert_barriers
-
-    def faulty(function: i.Function, *given: Any) -> i.Function:
-        function = original(function, *given)
-        body = everywhere(function.body, lambda c: change(c) if isinstance(c, i.Barrier) else c)
-        return replace(function, body=body)
-
-    return lambda patch: patch.setattr(pipeline, "insert_barriers", faulty)
+    return after_pass("barriers", lambda c: change(c) if isinstance(c, i.Barrier) else c)
 
 
-def without_offset_of_the_warp(patch: pytest.MonkeyPatch) -> None:
-    original = pipeline.place_shared
-
-    def first(command: i.Command) -> i.Command:
-        if not isinstance(command, i.New) or command.offset is None:
-            return command
-        zero = dict.fromkeys(command.offset.atoms, constant(0))
-        return replace(command, offset=command.offset.substitute(zero))
-
-    def faulty(function: i.Function, launch: Any) -> Any:
-        function, launch = original(function, launch)
-        return replace(function, body=everywhere(function.body, first)), launch
-
-    patch.setattr(pipeline, "place_shared", faulty)
+def without_offset_of_the_warp(command: i.Command) -> i.Command:
+    if not isinstance(command, i.New) or command.offset is None:
+        return command
+    zero = dict.fromkeys(command.offset.atoms, constant(0))
+    return replace(command, offset=command.offset.substitute(zero))
 
 
-def all_at_the_start(patch: pytest.MonkeyPatch) -> None:
-    original = pipeline.place_shared
-
-    def first(command: i.Command) -> i.Command:
-        placed = isinstance(command, i.New) and command.offset is not None
-        return replace(command, offset=constant(0)) if placed else command  # type: ignore[arg-type]
-
-    def faulty(function: i.Function, launch: Any) -> Any:
-        function, launch = original(function, launch)
-        return replace(function, body=everywhere(function.body, first)), launch
-
-    patch.setattr(pipeline, "place_shared", faulty)
+def at_the_start(command: i.Command) -> i.Command:
+    placed = isinstance(command, i.New) and command.offset is not None
+    return replace(command, offset=constant(0)) if placed else command
 
 
 def starting_again_in_each_step(patch: pytest.MonkeyPatch) -> None:
@@ -213,7 +203,7 @@ def starting_again_in_each_step(patch: pytest.MonkeyPatch) -> None:
         start, *rest = new.body.commands
         parts = [
             replace(c, body=i.sequence(start, c.body))
-            if isinstance(c, i.For) and c.pattern.startswith("reduceSeq")
+            if isinstance(c, i.For) and c.role is i.Role.REDUCTION
             else c
             for c in rest
         ]
@@ -224,11 +214,11 @@ def starting_again_in_each_step(patch: pytest.MonkeyPatch) -> None:
         patch.setitem(CONTINUING, name, faulty)
 
 
-def one_iteration_less(pattern: str) -> Patch:
+def one_iteration_less(label: str) -> Patch:
     original = Printer._for
 
     def faulty(self: Printer, loop: i.For) -> None:
-        less = loop.count - constant(1) if loop.pattern == pattern else loop.count
+        less = loop.count - constant(1) if loop.label == label else loop.count
         original(self, replace(loop, count=less))
 
     return lambda patch: patch.setattr(Printer, "_for", faulty)
@@ -241,7 +231,7 @@ def without_the_loop_back(patch: pytest.MonkeyPatch) -> None:
         body, after = self.go(loop.body, before)
         return replace(loop, body=body), after
 
-    patch.setattr(barriers._Inserting, "_loop", faulty)
+    patch.setattr(barriers._Inserter, "_loop", faulty)
 
 
 def mma_of(order: tuple[int, int, int]) -> Patch:
@@ -334,8 +324,9 @@ FAULTS = [
     Fault("the wrong slot is used", "staged", "R09..|wrong", printed("int slot = 0;", "int slot = 1;")),
     Fault("what is prefetched is one tile off", "staged", "wrong|R0902", printed(r"k_1 \* 32 ", "k_1 * 64 ")),
     Fault("memory is reused without a barrier", "staged", "R0907",
-          lambda patch: patch.setattr(pipeline, "regions", lambda *_: {})),
-    Fault("buffers lie on top of each other", "staged", "R09..|wrong", all_at_the_start),
+          lambda patch: patch.setattr(order, "regions", lambda *_: {})),
+    Fault("buffers lie on top of each other", "staged", "R09..|wrong",
+          after_pass("place shared", at_the_start)),
     Fault("copies start in the middle of a vector", "staged", "R0912",
           printed(r"copy_async<8>\(&(\w+)\[", r"copy_async<8>(&\1[4 + ")),
     Fault("vectors are copied half", "staged", "R0904", printed("copy_async<8>", "copy_async<4>")),
@@ -345,7 +336,7 @@ FAULTS = [
     Fault("rows are not padded for those who read", "staged", "R09..|wrong|refused",
           tiles(lambda t: replace(t, leading=t.leading - 8))),
     Fault("all warps share one place in shared memory", "gemm_f16", "R0907|wrong",
-          without_offset_of_the_warp),
+          after_pass("place shared", without_offset_of_the_warp)),
     Fault("registers belong to lanes", "gemm", "refused",
           lambda patch: patch.setattr(distribute, "_single", lambda *_: (i.Level.LANE, 0))),
     Fault("the last element of a fragment is forgotten", "gemm", "R0906|wrong",
@@ -376,7 +367,7 @@ FAULTS = [
           printed(r"\b([AB]) \+ \(.*\), ", r"\1, ")),
     Fault("fractions are cut off", "fraction", "wrong", printed(r"0\.5f", "0.0f")),
     Fault("racing programs are not refused", "race", "R0907|R0908",
-          lambda patch: patch.setattr(pipeline, "check", lambda *_: None)),
+          lambda patch: patch.setattr(order, "check", lambda *_: None)),
 ]  # fmt: skip
 
 

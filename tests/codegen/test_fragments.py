@@ -23,7 +23,7 @@ from rise.interpret import call, random_inputs
 from rise.nat import NatVariable, constant
 from rise.normal import data_flow
 from rise.types import Array, Fragment, FragmentKind, Scalar
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 A, B, C = FragmentKind.A, FragmentKind.B, FragmentKind.ACCUMULATOR
 Element = tuple[int, int]
@@ -123,7 +123,7 @@ def test_an_instruction_takes_certain_types() -> None:
     assert instruction((16, 8, 8), "tf32", "f32") is not None
     assert instruction((16, 8, 16), "tf32", "f32") is None
     for element in ("f32", "i32", "i8"):
-        with pytest.raises(TranslationError, match="there are no fragments") as caught:
+        with pytest.raises(TranslationError, match="the hardware does not have the fragment") as caught:
             distribution(fragment(A, 16, 8, 8, element))
         assert caught.value.code == "R0715"
 

@@ -17,7 +17,7 @@ from test_indices import of_schedule, of_text
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
 from rewrites.result import Success
-from strategies.reduction import reduction
+from strategies.memory_bound.reduction import reduction
 
 GOLDEN = Path(__file__).parent / "golden"
 LONGEST = 150

@@ -20,7 +20,7 @@ from rise.errors import RiseError
 from strategies.registry import find
 
 needs_compiler = pytest.mark.skipif(emulator.compiler() is None, reason="there is no C++ compiler")
-DEVICE = Path(emulator.__file__).parent / "device"
+DEVICE = Path(emulator.__file__).parents[1] / "cuda" / "device"
 KEYWORDS = """
 alignas asm and auto bool case class const_cast constexpr co_await default delete do double else enum export
 extern float for friend goto int long mutable namespace new not_eq nullptr operator private register return

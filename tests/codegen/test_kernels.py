@@ -140,7 +140,7 @@ def test_temporaries_inside_of_loops_are_refused(inside: str, text: str) -> None
     refuses(
         text,
         "R0726",
-        f"a temporary result is stored in Global memory inside of a {inside}: a result for"
+        f"a temporary result is stored in Global memory inside a {inside}: a result for"
         " the whole grid that others read needs a kernel of its own",
     )
 
@@ -171,7 +171,7 @@ def test_registers_end_with_a_kernel() -> None:
     refuses(
         text,
         "R0727",
-        "`value` is kept in Local memory, which ends with a kernel, and used by two kernels",
+        "`value` is in Local memory, which ends with a kernel, but two kernels use it",
     )
 
 

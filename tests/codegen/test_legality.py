@@ -18,14 +18,14 @@ SUM = "reduceSeq(Local)(fun((s, t) => s + t), 0)"
 COPY = "mapThreads(fun(x => x))"
 FRAGMENT = "fun(t => t |> asFragment |> toMem(Local) |> asMatrix)"
 WRITTEN = "the program does not say how this {} of type `{}` is written"
-LEVELS = "a map over {}s cannot be inside of one over {}s"
-SAME = "all {}s write the same place of `{}`"
-SEVERAL = "several {}s write the same place of `{}`"
-OWNED = "`{}` lives in the registers of each {}, but another one uses it"
-WARP = "a fragment belongs to a warp as a whole: it is used inside of mapWarp and outside of mapLane"
-STEP = "the step of a reduction reads `acc` in another place than it writes"
-THREADS = "a block would have {} threads; at most 1024 are possible"
-NOWHERE = "the result of `{}`, of type `{}`, is read but stored nowhere"
+LEVELS = "a map over {}s cannot be inside one over {}s"
+SAME = "all {}s write the same location of `{}`"
+SEVERAL = "several {}s write the same location of `{}`"
+OWNED = "`{}` is in the registers of each {}, but another one uses it"
+WARP = "a fragment belongs to a whole warp: use it inside mapWarp and outside mapLane"
+STEP = "the step of a reduction reads an element of `acc` that it does not write"
+THREADS = "a block would have {} threads; the limit is 1024"
+NOWHERE = "the result of `{}`, of type `{}`, is read but not stored anywhere"
 GRID_WIDE = "{}: a result for the whole grid that others read needs a kernel of its own"
 IMPLICIT = "this map computes a result that would be stored implicitly"
 SCATTERED = (
@@ -81,7 +81,7 @@ CASES = {
         f" |> slide(3, 1) |> mapThreads(fun(w => w |> {SUM})))))",
     ),
     "registers distributed in two ways": (
-        *("R0705", "`value` is distributed in two ways"),
+        *("R0705", "`value` is distributed over two different levels"),
         "fun((xs: 2.8.8.f32) => xs |> mapBlock(fun(r => «r |> mapThreads(0)(mapSeq(fun(x => x)))»"
         " |> toMem(Local) |> mapThreads(1)(mapSeq(fun(x => x))))))",
     ),
@@ -144,7 +144,7 @@ CASES = {
         " |> scatter(generate(fun((i: Idx[6]) => natAsIndex(7)(3)))))",
     ),
     "a scatter by data": (
-        *("R0707", "threads may write the same place of `output`: its indices are data"),
+        *("R0707", "threads may write the same location of `output`: its indices are data"),
         "fun((xs: 64.f32, is: 64.Idx[64]) => xs |> mapThreads(fun(x => «x»)) |> scatter(is))",
     ),
     "a tile that is computed": (
@@ -175,7 +175,7 @@ CASES = {
         " t |> asFragment |> toMem(Shared) |> asMatrix))))",
     ),
     "too much shared memory": (
-        *("R0716", "240000 bytes of shared memory are needed; at most 232448 exist"),
+        *("R0716", "240000 bytes of shared memory are needed; the limit is 232448"),
         "fun((xs: 2.60000.f32) => xs |> mapBlock(fun(r => r |> split(1000)"
         " |> mapThreads(mapSeq(fun(x => x))) |> toMem(Shared) |> mapThreads(mapSeq(fun(x => x))))))",
     ),

@@ -24,7 +24,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.types import FragmentKind, Space
 from strategies.default import default
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"

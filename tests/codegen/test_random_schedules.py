@@ -17,7 +17,7 @@ from rise.check.specialise import inputs_of
 from rise.errors import RiseError
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 SEED = 20
 COUNT = 200 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 5

@@ -11,7 +11,7 @@ from rise.check.program import check_expression
 from rise.errors import TranslationError
 from rise.normal import data_flow
 from rise.pretty import show
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 SMALL = {"block": (64, 8, 16), "warp": (64, 8), "fragment": (64, 8, 16), "raster_group": 1}
 

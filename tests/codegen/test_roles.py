@@ -20,7 +20,7 @@ from rise.errors import EmulationError, StrategyError, TranslationError
 from rise.nat import constant
 from rise.normal import data_flow
 from rise.pretty import show
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 ROLES = {"warp_specialised": True, "raster_group": 1}
 
@@ -37,7 +37,7 @@ def test_programs_around_a_product_are_exact(name: str, text: str) -> None:
 def test_the_ring_goes_on_from_tile_to_tile(stages: int, tiles: int, blocks: int) -> None:
     """Five tiles of the result on three blocks; of k fewer tiles than slots, as many, and more."""
     text = product(64 * tiles, 640, 64)
-    made = derived(text, stages, **ROLES, blocks=blocks)
+    made = derived(text, stages, **ROLES, persistent_blocks=blocks)
     assert made.launch.grid[0] == (blocks or 5)
     for seed in range(3):  # copies arrive late, at once, at random
         assert agrees(text, made, seed)
@@ -49,7 +49,7 @@ def test_blocks_of_a_cluster_load_for_each_other(cluster: int, blocks: int, grou
     """By rows of tiles they have those of A in common, by columns those of B."""
     text = product(192, 256, 384) if group == 1 else product(192, 768, 128)  # 2 × 6 tiles, 6 × 2
     for seed in range(3):
-        made = derived(text, 3, **{**ROLES, "raster_group": group}, cluster=cluster, blocks=blocks)
+        made = derived(text, 3, **{**ROLES, "raster_group": group}, cluster=cluster, persistent_blocks=blocks)
         assert made.launch.cluster == cluster
         shared = re.findall(r"bulk_load_multicast\((\w+)", made.source)
         # 64 rows of B are no three parts of whole patterns
@@ -206,10 +206,10 @@ def test_turns_are_at_what_is_loaded_for_those_who_compute() -> None:
     pipeline = i.WarpSpecialise(i.Skip(), i.Skip(), i.Skip(), 1, 1, "turn")
 
     def dealt(groups: int) -> i.Command:
-        return i.ParallelFor(i.Level.WARPGROUP, 0, "g", constant(groups), pipeline, turn="t")
+        return i.ParallelFor(i.Level.WARPGROUP, 0, "g", constant(groups), pipeline, execution="t")
 
     for parts in ((dealt(2), pipeline), (dealt(2), dealt(3))):
-        with pytest.raises(TranslationError, match="warpgroups do this in turn, and not all") as caught:
+        with pytest.raises(TranslationError, match="warpgroups alternate here, but not in all") as caught:
             split_roles(i.Function("f", (), (), i.sequence(*parts)))
         assert caught.value.code == "R0734"
 

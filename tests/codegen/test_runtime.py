@@ -24,7 +24,7 @@ from rise.check.specialise import specialise
 from rise.errors import CompilationError, LaunchError, UsageError
 from rise.expr import inline
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ("sm_75", "sm_80", "sm_90a")

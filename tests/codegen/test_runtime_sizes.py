@@ -26,7 +26,7 @@ from rise.normal import data_flow
 from rise.source import place
 from strategies.core import Strategy
 from strategies.default import default
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 GEMM = (Path(__file__).parents[2] / "examples" / "gemm.rise").read_text(encoding="utf-8")
 SUM = "reduceSeq(Local)(fun((s, x) => s + x), 0)"
@@ -148,15 +148,15 @@ def test_what_a_strategy_asks_of_an_open_size_is_a_constraint_of_the_kernel() ->
         ),
         ("sum", {}, "R0405", "`f` needs a number for `n`"),
         ("sum", {"n": 3, "m": 1}, "R0406", "`f` has no run-time size `m`"),
-        ("sum", {"n": -3}, "R0407", "the size n=-3 is no natural number up to 2^40"),
+        ("sum", {"n": -3}, "R0407", "the size n=-3 is not a natural number up to 2^40"),
         (
             *("sum", {"n": 2**31 - 2**16}, "R0840"),
-            "in `f_kernel` `xs` has 2147418112 elements at n = 2147418112, more than int indices count",
+            "in `f_kernel` `xs` has 2147418112 elements at n = 2147418112, beyond the range of int indices",
         ),
         (
             *("transpose", {"m": 2**16, "n": 2**15}, "R0840"),
             "in `f_kernel` `output` has 2147483648 elements at m = 65536, n = 32768, "
-            "more than int indices count",
+            "beyond the range of int indices",
         ),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_grid_beyond_what_gpus_have_is_refused() -> None:
     with pytest.raises(LaunchError) as refused:
         execute(made, [np.zeros(2**16, np.int32)], "emulate")
     assert refused.value.code == "R0841"
-    assert refused.value.message == "`f_kernel` needs 65536 blocks in y at n = 65536; 65535 are possible"
+    assert refused.value.message == "`f_kernel` needs 65536 blocks in y at n = 65536; the limit is 65535"
 
 
 def test_inputs_that_contradict_each_other_or_the_constraints_are_refused() -> None:

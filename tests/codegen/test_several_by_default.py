@@ -21,7 +21,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.source import place
 from strategies.default import default
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 needs_compiler = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
 

@@ -19,7 +19,7 @@ from rise.errors import TranslationError
 from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 PROGRAMS = """
 def dot = fun((xs, ys) => zip(xs)(ys) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))

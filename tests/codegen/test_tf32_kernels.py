@@ -16,7 +16,7 @@ from rise.check.program import check_expression
 from rise.errors import LaunchError
 from rise.interpret import call
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 emulated = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
 compiled = pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")

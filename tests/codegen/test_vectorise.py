@@ -129,7 +129,7 @@ def test_an_asynchronous_copy_has_one_condition_for_all_lanes(size: int) -> None
         " |> copyAsync(rowMajor) |> mapThreads(0)(fun(x => x + 1)))))"
     )
     if size == 62:
-        with pytest.raises(TranslationError, match="an asynchronous copy needs"):
+        with pytest.raises(TranslationError, match="an asynchronous copy moves"):
             kernel(text)
     else:
         assert "copy_async_or_zero<4>(" in kernel(text).source

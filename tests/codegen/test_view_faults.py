@@ -106,7 +106,7 @@ def accumulated_before(patch: pytest.MonkeyPatch) -> None:
 
     def scan(*given: Any) -> i.Command:
         def turned(loop: i.For) -> i.For:
-            if isinstance(loop.body, i.Sequence) and loop.pattern == "scanSeq":
+            if isinstance(loop.body, i.Sequence) and loop.label == "scanSeq":
                 return replace(loop, body=i.Sequence(tuple(reversed(loop.body.commands))))
             return loop
 
@@ -134,7 +134,7 @@ def not_replaced(patch: pytest.MonkeyPatch) -> None:
     def iterated(*given: Any) -> i.Command:
         def first(loop: i.For) -> i.For:
             body = loop.body
-            one = isinstance(body, i.Sequence) and loop.pattern == "iterate"
+            one = isinstance(body, i.Sequence) and loop.label == "iterate"
             return replace(loop, body=body.commands[0]) if one else loop  # type: ignore[union-attr]
 
         return i.rebuild(original(*given), i.For, first)

@@ -28,7 +28,7 @@ from rise.interpret import call, random_inputs
 from rise.nat import constant
 from rise.normal import data_flow
 from rise.types import Fragment, FragmentKind, Scalar
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 FLOATS = "zip(row)(col) |> map(fun((x, y) => f32({x}) * f32({y}))) |> reduce(+, 0)"
 SAME = "zip(row)(col) |> map(fun((x, y) => {x} * {y})) |> reduce(+, 0)"

@@ -28,7 +28,7 @@ from rise.nat import constant
 from rise.normal import data_flow
 from rise.pretty import show
 from rise.types import Fragment, FragmentKind, Scalar
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 SMALL = {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "epilogue": "direct"}

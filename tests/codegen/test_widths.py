@@ -174,7 +174,7 @@ def test_a_grid_that_cannot_be_launched_is_refused_when_it_is_compiled() -> None
     term = data_flow(specialise(DEFINITIONS["transposed"], {"m": 2**22, "n": 2**22}))
     result = find("transposition").make({})(term)
     assert isinstance(result, Failure) and result.code == "R0841"
-    assert "the kernel needs 65536 blocks in y; 65535 are possible" in result.reason
+    assert "the kernel needs 65536 blocks in y; the limit is 65535" in result.reason
 
 
 def test_a_launch_that_is_too_large_for_the_emulator_is_refused_by_it() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import rise
-from rise.expr import Definition, alpha_equal
+from rise import Definition
+from rise.expr import alpha_equal
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -365,7 +365,8 @@ HALF = "def half: {t: DataType} -> t -> t = fun(x => x * 0.5)\n"
 
 def test_a_fraction_asks_for_a_float_at_each_use() -> None:
     assert check_text(HALF + "def f = fun(x: bf16 => half(x))")["f"].constraints == ()
-    assert str(check_text(HALF + "def f = fun(v: Vec[4, f16] => half(v))")["f"].type).endswith("Vec[4, f16]")
+    vectors = check_text(HALF + "def f = fun(v: Vec[4, f16] => half(v))")["f"]
+    assert str(vectors.body.type).endswith("Vec[4, f16]")
     assert str(check_text(HALF + "def f = half(8)")["f"].body.type) == "f32"
     with pytest.raises(TypeMismatch) as caught:
         check_text(HALF + "def f = fun(x: i32 => half(x))", "p.rise")

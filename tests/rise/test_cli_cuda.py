@@ -66,7 +66,7 @@ def test_an_edited_text_is_what_runs(rise: Any, axpy: list[str], text: Any) -> N
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("axpy_kernel(", "axpy_other(", "no kernel `axpy_kernel` in the text; it has `axpy_other`"),
+        ("axpy_kernel(", "axpy_other(", "the text has no kernel `axpy_kernel`; it has `axpy_other`"),
         (
             "float> ys",
             "half> ys",
@@ -75,7 +75,7 @@ def test_an_edited_text_is_what_runs(rise: Any, axpy: list[str], text: Any) -> N
         ("float> ys_", "float> zs", "`Global<const float> zs`, the program's is `Global<const float> ys_`"),
         (", float a", "", "has 3 parameters, the program's has 4"),
         ("float a)", "float a, int n)", "has 5 parameters, the program's has 4"),
-        ("bounds__(9)", "bounds__(8)", "bounded to 8 threads a block, and launched with 9"),
+        ("bounds__(9)", "bounds__(8)", "bounded to 8 threads per block, but launched with 9"),
         ('extern "C" ', "", "it has none"),
     ],
 )

@@ -10,8 +10,7 @@ import pytest
 from python_cells import GEMM, PREAMBLE, ROOT, cell, defined, run, same
 
 import rise
-from rise import ops
-from rise.expr import Definition
+from rise import Definition, ops
 
 # --- every construct: Python on the left, the text of a program on the right -----------------------------
 
@@ -246,6 +245,14 @@ def test_a_function_kept_in_a_loop_has_the_value_of_its_turn() -> None:
     assert (now(7), default(7), late(7)) == (7 * 30, 7 * 30, 7 * 125)
 
 
+def test_a_definition_that_a_program_and_python_use_is_shown_once() -> None:
+    program = rise.parse("def f = fun(x: f32 => x + 1)  def g = fun(x => f(x) * 3)")
+    found = rise.define(lambda x: program.f(program.g(x)), name="h")
+    assert list(rise.parse(found.show())) == ["f", "g", "h"]
+    again = rise.parse(found.show()).h
+    assert again == found and hash(again) == hash(found)
+
+
 def test_definitions_of_one_name_are_told_apart() -> None:
     found = run("""
         f = rise.define(fun(lambda x: x + 1, x=f32), name="f")
@@ -269,9 +276,8 @@ def test_shown_and_parsed_again_it_is_the_same(python: str) -> None:
 
 
 def test_every_primitive_is_there_by_name() -> None:
-    from rise.primitives.declare import REGISTRY, lookup
+    from rise.primitives.declare import REGISTRY
 
-    lookup("map")
     reserved = {"and": "and_", "or": "or_", "not": "not_"}
     for name in REGISTRY:
         assert f"`{reserved.get(name, name)}`" in f"`{name}_` `{name}`"

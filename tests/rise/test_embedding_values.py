@@ -16,9 +16,8 @@ import pytest
 from python_cells import GEMM, ROOT, SPLIT, cell, defined, run, same
 
 import rise
-from rise import ops
+from rise import Definition, ops
 from rise.errors import RiseError
-from rise.expr import Definition
 
 # --- evaluation -------------------------------------------------------------------------------------------
 

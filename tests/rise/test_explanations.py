@@ -13,7 +13,7 @@ from rise.cli.mistakes import EXAMPLES, explained, message
 from rise.errors import RiseError
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("rise", "rewrites", "strategies", "codegen")
+PACKAGES = ("rise", "rewrites", "strategies", "codegen", "bench")
 TABLES = ("explanations.py", "mistakes.py")
 
 # codes R01–R05 that no text of a program causes by itself: they are about the compiler's own tables,

@@ -11,18 +11,18 @@ import pytest
 from rise.check.program import check_expression, check_text
 from rise.check.specialise import specialise
 from rise.cli.main import main
+from rise.declaration import Declaration
 from rise.errors import EvaluationError, RiseError
 from rise.expr import DependentLambda, Identifier, Primitive, alpha_equal, substitute_sizes, subterms
 from rise.interpret import call, evaluate
 from rise.interpret.notation import notation
 from rise.nat import NatVariable, constant, variable
 from rise.pretty import show
-from rise.primitives.declare import REGISTRY, Declaration, declare, lookup, primitive
+from rise.primitives.declare import REGISTRY, declare, primitive
 from rise.primitives.reference import markdown
 from rise.types import F32, Dependent, Kind, Layout, array, is_data, substitute_type
 from rise.verify import verify
 
-lookup("map")  # imports every module that declares
 DOCUMENT = Path(__file__).parents[2] / "docs" / "primitives.md"
 
 each = pytest.mark.parametrize("declaration", REGISTRY.values(), ids=lambda d: d.name)

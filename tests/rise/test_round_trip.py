@@ -15,7 +15,7 @@ from rise.check.program import Loader, check_text
 from rise.errors import RiseError
 from rise.expr import Definition, Primitive, alpha_equal, subterms
 from rise.pretty import show_definition
-from rise.primitives.declare import REGISTRY, lookup
+from rise.primitives.declare import REGISTRY
 from rise.source import Source
 from rise.syntax.format import format_text
 from rise.testing import programs
@@ -25,7 +25,6 @@ LIBRARY = ROOT / "rise" / "library" / "prelude.rise"
 FILES = [LIBRARY, *sorted(ROOT.glob("examples/*.rise"))]
 WIDTHS = st.sampled_from([40, 100])
 
-lookup("map")  # declares all
 LOADER = Loader()
 
 

@@ -166,7 +166,7 @@ def test_a_function_that_is_defined_nowhere_is_named(rise: Any, folder: Path) ->
     Path("p.rise").write_text(TWICE.replace(', "return x1 + x1;"', "").replace("twice", "defined_nowhere"))
     called = rise("run", "p.rise", "f", "--backend", "emulate")
     assert called.status == 1
-    assert "`defined_nowhere` is called and defined nowhere" in called.err or "R0802" in called.err
+    assert "`defined_nowhere` is called, but not defined" in called.err or "R0802" in called.err
 
 
 # --- the working directory ------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_modules_that_lie_in_the_working_directory_are_not_run(folder: Path, mod
         ("run --size n=4 n=5 p.rise f", ("R0005", "twice")),
         ("run --size n 4 p.rise f", ("R0005",)),
         ("demo --size 0", ("R0003",)),
-        ("demo --size four", ("R0003", "four is no number")),
+        ("demo --size four", ("R0003", "four is not a number")),
         ("run p.rise", ("R0003", "NAME")),
     ],
 )

@@ -17,7 +17,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.types import Space
 from strategies.core import Strategy
-from strategies.loops import loop_nest
+from strategies.loops.nests import loop_nest
 from strategies.places import in_inputs
 
 

@@ -15,6 +15,7 @@ from rise.nat import constant
 from rise.normal import data_flow
 from rise.types import Kind
 from strategies.core import (
+    FunctionStrategy,
     Rewrite,
     Strategy,
     alltd,
@@ -60,7 +61,7 @@ def counted_up(old: int, new: int) -> Strategy:
             return Success(Literal(new, term.type))
         return Failure("literal", term, "another term")
 
-    return Strategy("literal", run)
+    return FunctionStrategy("literal", run)
 
 
 def literals(s: Rewrite) -> list[int | float | bool] | None:
@@ -172,7 +173,7 @@ def test_a_choice_tries_only_rules_for_what_a_term_applies() -> None:
     tried: list[str] = []
 
     def watched(name: str, head: tuple[str, int] | None) -> Strategy:
-        return Strategy(name, lambda t: tried.append(name) or Failure(name, t, "no"), head)
+        return FunctionStrategy(name, lambda t: tried.append(name) or Failure(name, t, "no"), head)
 
     term = term_of("fun(xs: 6.i32 => xs |> map(fun(x => x + 1)))")
     assert isinstance(term, Lambda)

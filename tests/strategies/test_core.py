@@ -16,6 +16,7 @@ from rise.normal import data_flow
 from rise.testing import assert_equivalent, replayed
 from rise.types import I32
 from strategies.core import (
+    FunctionStrategy,
     Rewrite,
     Strategy,
     all_,
@@ -165,7 +166,7 @@ def literal(old: int, new: int) -> Strategy:
             return Success(Literal(new, term.type))
         return Failure("literal", term, "another term")
 
-    return Strategy("literal", run)
+    return FunctionStrategy("literal", run)
 
 
 def test_one_stops_at_the_first_child() -> None:

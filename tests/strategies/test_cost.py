@@ -13,7 +13,7 @@ from statistics import median
 
 import pytest
 
-from strategies.constraints import Schedule
+from strategies.matmul.constraints import Schedule
 from strategies.search import cost as c
 from strategies.search.hardware import A100, H200, T4, Gpu
 from strategies.search.problem import Problem

@@ -23,7 +23,7 @@ from rise.pretty import show
 from rise.testing import assert_equivalent, assert_structure, structure
 from strategies.core import choice, normalize, seq, top_down
 from strategies.default import default
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """

@@ -33,8 +33,8 @@ from strategies.core import (
     top_down,
     try_,
 )
+from strategies.matmul.tensor_core import tensor_core
 from strategies.places import mapped
-from strategies.tensor_core import tensor_core
 
 GOLDEN = Path(__file__).parent / "golden" / "failures.txt"
 
@@ -83,7 +83,7 @@ CASES: Mapping[str, tuple[Rewrite, str]] = {
         SCALE,
     ),
     "a predicate with a reason": (
-        body(check(applies("reduce"), "sums", "the result is no sum: end the pipe with `reduce`")),
+        body(check(applies("reduce"), "sums", "the result is not a sum: end the pipe with `reduce`")),
         SCALE,
     ),
     "a strategy that must not apply": (not_(top_down(MAP_FUSION)), SCALE),

@@ -14,7 +14,7 @@ from rewrites.library import rules
 from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.normal import data_flow
-from strategies.tensor_core import Parameters, tensor_core
+from strategies.matmul.tensor_core import Parameters, tensor_core
 
 PAGE = Path(__file__).parents[2] / "docs" / "hopper-machine.md"
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -29,7 +29,7 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"persistent_blocks": 0, "cluster": 1},
         {"raster_group": 0, "persistent_blocks": 0, "cluster": 1},
     ),
-    "blocks": ({"cluster": 1}, {"persistent_blocks": 0, "cluster": 1}),
+    "persistent_blocks": ({"cluster": 1}, {"persistent_blocks": 0, "cluster": 1}),
     "cluster": ({}, {"cluster": 1}),
     "ping_pong": ({"block": (64, 128, 64), "ping_pong": 2}, {"block": (64, 128, 64)}),
     "epilogue": ({}, {"epilogue": "direct"}),

@@ -9,16 +9,19 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis.strategies import integers
 
-from rewrites.algorithmic import MAP_FUSION, MAP_IDENTITY, REDUCE_MAP
+from rewrites import algorithmic, lowering, maps, movement
+from rewrites.algorithmic import MAP_FUSION, MAP_IDENTITY, REDUCE_MAP, SPLIT_JOIN
 from rewrites.lowering import MAP_SEQ, REDUCE_SEQ
 from rewrites.maps import BETA, ETA, MAP_LAST_FISSION
+from rewrites.memory import STORED
 from rewrites.movement import SPLIT_MAP, TRANSPOSE_MAP, TRANSPOSE_TWICE
-from rewrites.result import Failure, Success
+from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, children
 from rise.normal import data_flow
 from rise.pretty import show
 from rise.testing import Choose, assert_equivalent, programs, redex, replayed
 from rise.verify import verify
+from strategies import core
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -26,6 +29,7 @@ from strategies.core import (
     all_bottom_up,
     all_top_down,
     alltd,
+    applies,
     at_child,
     bottom_up,
     choice,
@@ -37,6 +41,7 @@ from strategies.core import (
     normalize,
     not_,
     one,
+    outermost,
     position,
     repeat,
     repeat_n_times,
@@ -49,6 +54,9 @@ from strategies.core import (
     top_down,
     try_,
 )
+from strategies.default import default
+from strategies.matmul.tensor_core import tensor_core
+from strategies.tuned import tuned
 
 # no rule that applies to what it makes: all-traversals of such a rule do not end, and should not
 ENDING: tuple[Rewrite, ...] = (
@@ -195,6 +203,58 @@ def test_traversals_go_where_they_say() -> None:
 
 def _top_down(term: Expr) -> list[Expr]:
     return [term, *(part for child in children(term) for part in _top_down(child))]
+
+
+# --- printing ------------------------------------------------------------------------------------------
+
+SIZED: tuple[Strategy, ...] = (
+    SPLIT_JOIN.with_sizes(n=2),
+    MAP_FUSION >> MAP_IDENTITY,
+    MAP_FUSION | MAP_SEQ.with_sizes(),
+    (id_ | fail) >> everywhere(choice(*PLANTED)),
+    MAP_FUSION >> (MAP_IDENTITY >> id_) | fail,
+    MAP_FUSION @ try_ @ top_down,
+    repeat(MAP_FUSION, limit=3),
+    outermost(applies("map"), SPLIT_JOIN.with_sizes(n=2)),
+    seq(),
+    choice(),
+)
+
+
+def test_a_strategy_prints_as_an_expression_for_it() -> None:
+    scope = {**vars(core), **vars(algorithmic), **vars(lowering), **vars(maps), **vars(movement)}
+    fired = Counter[str]()
+
+    @settings(max_examples=settings().max_examples // 4)
+    @given(integers(0, 2**32), programs(planted=planted))
+    def check(seed: int, program: Expr) -> None:
+        term, choose = data_flow(program), Uniform(seed)
+        for s in (random_strategy(choose, choose.below(4)), *SIZED):
+            again = eval(repr(s), scope)
+            assert repr(again) == repr(s)
+            fired.update(same(again, s, term))
+
+    check()
+    assert fired.total() >= 25, fired
+
+
+def test_expressions_are_as_one_writes_them() -> None:
+    def by_hand(term: Expr) -> Result:
+        return Success(term)
+
+    expressions: dict[str, Rewrite] = {
+        "MAP_FUSION >> MAP_IDENTITY >> id_": seq(MAP_FUSION, MAP_IDENTITY, id_),
+        "(MAP_FUSION | id_) >> MAP_IDENTITY": (MAP_FUSION | id_) >> MAP_IDENTITY,
+        "top_down(SPLIT_MAP)": top_down(SPLIT_MAP),
+        "SPLIT_JOIN.with_sizes(n=32)": SPLIT_JOIN.with_sizes(n=32),
+        "STORED[0]": STORED[0],
+        "strategy(by_hand) >> MAP_FUSION": by_hand >> MAP_FUSION,
+        "MAP_FUSION | strategy(by_hand)": MAP_FUSION | by_hand,
+        "tensor_core(block=(128, 128, 64))": tensor_core(block=(128, 128, 64)),
+        "default()": default(),
+        "tuned(target='sm_80')": tuned(target="sm_80"),
+    }
+    assert {text: repr(s) for text, s in expressions.items()} == {text: text for text in expressions}
 
 
 # --- meaning ------------------------------------------------------------------------------------------

@@ -21,11 +21,11 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.testing import assert_preserves, assert_structure
 from strategies.core import Strategy
-from strategies.elementwise import elementwise
-from strategies.reduction import reduction
-from strategies.rows import rows
-from strategies.stencil import stencil
-from strategies.transposition import transposition
+from strategies.memory_bound.elementwise import elementwise
+from strategies.memory_bound.reduction import reduction
+from strategies.memory_bound.rows import rows
+from strategies.memory_bound.stencil import stencil
+from strategies.memory_bound.transposition import transposition
 
 NEIGHBOURS = "(w |> idx2D(0, 1)) + (w |> idx2D(1, 0)) + (w |> idx2D(1, 2)) + (w |> idx2D(2, 1))"
 
@@ -171,7 +171,7 @@ def test_a_block_reads_each_tile_of_a_transposition_once() -> None:
         (SOFTMAX, elementwise(8), "computing an element takes a loop"),
         (SOFTMAX, rows(32), "128 does not divide 64, the length of the rows"),
         (SAXPY, rows(8), "expected a map over the rows of an array"),
-        (SAXPY, transposition(16, 32), "expected a matrix whose columns lie side by side in memory"),
+        (SAXPY, transposition(16, 32), "expected a matrix whose columns are contiguous in memory"),
         (TRANSPOSE.format("f32"), transposition(32, 32), "32 does not divide 48"),
         (DOT, reduction(8), "the result is one number, which one kernel cannot make of the results"),
         (DOT, reduction(8, part=100), "100 does not divide 384, the number of elements"),

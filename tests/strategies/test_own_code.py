@@ -47,7 +47,7 @@ def leaves():
     raise SystemExit(0)  # leaves
 
 def library():
-    from strategies.tiling import tile
+    from strategies.loops.tiling import tile
     return tile("a", None)  # library
 
 def condition():
@@ -132,6 +132,6 @@ def test_every_combinator_sees_what_a_function_returns(combined: Any) -> None:
 
 
 def test_what_is_no_function_is_no_strategy() -> None:
-    with pytest.raises(StrategyError, match="3 is no strategy"):
+    with pytest.raises(StrategyError, match="3 is not a strategy"):
         strategy(3)  # type: ignore[arg-type]
     assert isinstance(strategy(Success).name, str)

@@ -20,7 +20,9 @@ DOCS = ROOT / "docs"
 needs_backend = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
 
 
-@pytest.mark.parametrize("page", ["gemm.md", "hopper-gemm.md", "tensor-cores.md", "codegen.md"])
+@pytest.mark.parametrize(
+    "page", ["passes.md", "gemm.md", "hopper-gemm.md", "tensor-cores.md", "codegen.md", "strategies.md"]
+)
 def test_a_page_is_up_to_date(page: str) -> None:
     sys.path.insert(0, str(DOCS))
     try:
@@ -35,10 +37,9 @@ def test_a_page_is_up_to_date(page: str) -> None:
 def test_commands_print_what_a_page_says(
     page: str, rise: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """They run beside README.md, whose program is in the file `vector.rise`."""
+    """They run in a folder that has the examples."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    (tmp_path / "vector.rise").write_text(blocks(ROOT / "README.md", "rise")[1])
     ran = 0
     for command, expected in calls(ROOT / page):
         if not expected.strip():
@@ -52,8 +53,8 @@ def test_commands_print_what_a_page_says(
 
 @needs_backend
 def test_the_python_of_the_readme_runs() -> None:
-    """Its last block, in a Python of its own; the line `# →` is what it prints."""
-    code = blocks(ROOT / "README.md", "python")[-1]
+    """In a new process; the line `# →` is what it prints."""
+    (code,) = blocks(ROOT / "README.md", "python")
     (expected,) = re.findall(r"^# → (.*)$", code, re.MULTILINE)
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -61,19 +62,23 @@ def test_the_python_of_the_readme_runs() -> None:
 
 
 def test_the_readme_quotes_what_is_there() -> None:
-    """Its kernel, line by line, from docs/codegen.md; its programs, rule and strategy from their files."""
+    """Its kernel, line by line, from docs/codegen.md; its program and its figures from their files."""
     readme = ROOT / "README.md"
     tour = {line.strip() for line in (DOCS / "codegen.md").read_text(encoding="utf-8").splitlines()}
     for block in (*blocks(readme, "text"), *blocks(readme, "cuda")):
         quoted = [line.strip() for line in block.splitlines() if line.strip() != "…"]
         assert len(quoted) > 5
         assert not [line for line in quoted if line not in tour]
-    composed, rule, _ = blocks(readme, "python")
-    program, _ = blocks(readme, "rise")
+    (program,) = blocks(readme, "rise")
     assert program in (ROOT / "examples" / "gemm.rise").read_text(encoding="utf-8")
-    compose = (ROOT / "examples" / "compose.py").read_text(encoding="utf-8")
-    assert composed in compose.replace(": Strategy", "")
-    assert rule in (ROOT / "rewrites" / "algorithmic.py").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \|$", readme.read_text(encoding="utf-8"), re.MULTILINE)
+    measured = [row for row in rows if "benchmarks/results/" in row]
+    assert len(measured) == 3
+    for row in measured:
+        (report,) = re.findall(r"\(benchmarks/results/([\w-]+\.md)\)", row)
+        means = (ROOT / "benchmarks" / "results" / report).read_text(encoding="utf-8")
+        for figure in re.findall(r"\b\d\.\d{3}\b", row):
+            assert figure in means, f"{figure} is not in {report}"
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -20,11 +20,11 @@ from rise.check.specialise import specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.normal import data_flow
-from strategies.constraints import PRODUCER, Demand, Limits, Schedule, check, check_sizes, demand
+from strategies.matmul.constraints import PRODUCER, Limits, Resources, Schedule, check, check_sizes, resources
+from strategies.matmul.tensor_core import tensor_core
 from strategies.search.hardware import A100, H200, T4
 from strategies.search.problem import Problem
 from strategies.search.space import ranked
-from strategies.tensor_core import tensor_core
 
 GEMM = Path(__file__).parents[2] / "examples" / "gemm.rise"
 
@@ -74,7 +74,7 @@ def test_what_is_predicted_is_what_the_kernel_has(name: str, element: str) -> No
         if point.schedule.uses_wgmma:
             assert point.schedule.warp_specialised
             assert accumulators(made.source) == needed.accumulators, point
-            high = H200.limits.registers_with_roles(needed.threads)
+            high = H200.limits.registers_warp_specialised(needed.threads)
             assert (PRODUCER, high) == given_away(made.source), point
             assert needed.registers <= high
         if runtime.can_compile():
@@ -84,8 +84,8 @@ def test_what_is_predicted_is_what_the_kernel_has(name: str, element: str) -> No
             assert point.schedule.warp_specialised or needed.accumulators < found.registers, point
 
 
-def asked(s: Schedule, p: Problem) -> Demand:
-    return demand(s, p.operand_bytes, p.along_k, p.result_bytes)
+def asked(s: Schedule, p: Problem) -> Resources:
+    return resources(s, p.operand_bytes, p.along_k, p.result_bytes)
 
 
 def given_away(text: str) -> tuple[int, int]:
@@ -103,7 +103,7 @@ def test_the_fewest_registers_are_those_of_a_product_alone(columns: int) -> None
     schedule = {"block": (64, columns, 64), "warp": (64, columns), "fragment": (64, columns, 16)}
     made = kernel(term, {**schedule, "stages": 3, "epilogue": "direct"})
     (found,) = runtime.resources(made.source, "sm_90a").values()
-    needed = demand(Schedule(**schedule, stages=3, epilogue="direct"), result_bytes=4)
+    needed = resources(Schedule(**schedule, stages=3, epilogue="direct"), result_bytes=4)
     assert (found.registers, found.spill_stores) == (needed.registers, 0)
 
 
@@ -229,7 +229,7 @@ def test_registers_are_given_out_in_eights() -> None:
 
 def test_registers_that_a_role_gives_away_are_those_of_the_others() -> None:
     """Legal by hopper.md §2.2: 40/248, 40/232/232, 40/152/152/152; 40/248/248 waits for ever."""
-    found = [H200.limits.registers_with_roles(128 * (1 + groups)) for groups in (1, 2, 3)]
+    found = [H200.limits.registers_warp_specialised(128 * (1 + groups)) for groups in (1, 2, 3)]
     assert found == [248, 232, 152]
     for groups, high in enumerate(found, 1):
         pool = min(H200.limits.registers_of(128 * (1 + groups)), 248) * (1 + groups)

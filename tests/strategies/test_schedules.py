@@ -23,7 +23,7 @@ from rise.interpret import random_inputs
 from rise.normal import data_flow
 from rise.testing import assert_equivalent, assert_preserves, assert_structure
 from strategies.core import Strategy, argument, body, seq, strategy
-from strategies.loops import (
+from strategies.loops.nests import (
     at_innermost_fold,
     fused,
     interchange,
@@ -34,12 +34,12 @@ from strategies.loops import (
     to_threads,
     unroll,
 )
+from strategies.loops.tiling import block, split_loop, tile, tile_nd
+from strategies.loops.tvm_gemm import GLOBAL, VERSIONS, loop_perm, tvm_gemm
+from strategies.loops.vectorise import vectorize
+from strategies.memory_bound.reduction import reduction
 from strategies.places import in_inputs
-from strategies.reduction import reduction
 from strategies.registry import find
-from strategies.tiling import block, split_loop, tile, tile_nd
-from strategies.tvm_gemm import GLOBAL, VERSIONS, loop_perm, tvm_gemm
-from strategies.vectorise import vectorize
 
 
 def failure(s: Strategy, text: str) -> str:

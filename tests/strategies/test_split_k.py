@@ -17,7 +17,7 @@ from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 GEMM = (Path(__file__).parents[2] / "examples" / "gemm.rise").read_text(encoding="utf-8")
 SIZES = {"m": 32, "n": 64, "k": 96}

@@ -130,7 +130,7 @@ WHOLE = json.loads(RECORD.line)
     ("line", "said"),
     [
         (RECORD.line[:40], "Unterminated|Expecting|delimiter"),
-        ("[1, 2]", "no object"),
+        ("[1, 2]", "not an object"),
         (json.dumps({**WHOLE, "version": 2}), "version 2, and this compiler reads 1"),
         (json.dumps({**WHOLE, "microseconds": "fast"}), "`microseconds` is 'fast'"),
         (json.dumps({k: v for k, v in WHOLE.items() if k != "target"}), "`target` is None"),

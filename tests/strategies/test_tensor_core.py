@@ -17,7 +17,7 @@ from rise.nat import Nat
 from rise.normal import data_flow, is_view
 from rise.testing import assert_equivalent, assert_preserves, replayed
 from rise.verify import verify
-from strategies.tensor_core import Parameters, tensor_core
+from strategies.matmul.tensor_core import Parameters, tensor_core
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 SMALL = Parameters((32, 32, 32), (16, 16))  # four warps a block, two blocks of k, two fragments of k

@@ -23,7 +23,7 @@ from rise.errors import CompilationError, RiseError, TranslationError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
-from strategies.core import Strategy
+from strategies.core import FunctionStrategy
 from strategies.search import store
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
@@ -88,7 +88,7 @@ def test_what_is_remembered_and_does_not_fit_any_more_is_passed_over() -> None:
         strategy = tuned(target="sm_80")
         assert isinstance(strategy(term), Success)
         choice = strategy.choice(term)
-        assert choice.reason.startswith("what is remembered is no kernel any more, tensor_core ")
+        assert choice.reason.startswith("the remembered parameters no longer make a kernel, tensor_core ")
         assert "; first by the cost model" in choice.reason
 
 
@@ -97,7 +97,7 @@ def test_what_is_remembered_and_does_not_build_any_more_is_passed_over() -> None
     append(user_file(), record(term, **FOUND))
     builds = Building(times=1, error=TranslationError("R0716", "too much"))
     choice = tuned(target="sm_80").first_that(builds).choice(term)
-    assert "is no kernel any more" in choice.reason and "R0716 too much" in choice.reason
+    assert "no longer make a kernel" in choice.reason and "R0716 too much" in choice.reason
     assert choice.point.settings["block"] != FOUND["block"]
 
 
@@ -123,7 +123,7 @@ class Building:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Schedules derive without a step: what is tried is what counts."""
-    plain = SimpleNamespace(make=lambda _: Strategy("plain", Success))
+    plain = SimpleNamespace(make=lambda _: FunctionStrategy("plain", Success))
     monkeypatch.setattr(strategies.tuned, "find", lambda _: plain)
 
 
@@ -176,7 +176,7 @@ def test_default_is_the_last_candidate() -> None:
 def test_a_program_without_products_is_lowered_by_default() -> None:
     term = data_flow(check_text("def f = fun(xs: 64.f32 => xs |> map(fun(x => x + 1)))")["f"].body)
     choice = tuned().choice(term)
-    assert choice.point.strategy == "default" and "no product of matrices" in choice.reason
+    assert choice.point.strategy == "default" and "not a product of matrices" in choice.reason
     assert isinstance(tuned()(term), Success)
 
 

@@ -1,6 +1,6 @@
-// What kernels for Hopper GPUs (sm_90a) include: rise.cuh, and mbarriers, bulk tensor copies, wgmma,
-// clusters and the register pool, an instruction each. The emulating header of the same name checks
-// how they are used; docs/hopper-machine.md says which rules that are.
+// The header of kernels for Hopper GPUs (sm_90a): rise.cuh, and mbarriers, bulk tensor copies, wgmma,
+// clusters and the register pool, each a wrapper around one instruction. The emulator's header of the same
+// name checks their use; docs/hopper-machine.md lists the rules.
 #pragma once
 
 #include "rise.cuh"
@@ -9,17 +9,17 @@
 
 using Barrier = unsigned long long;
 
-// Made by one thread. A phase ends after `count` arrivals, and when no expected byte is missing.
+// Initialised by one thread. A phase completes after `count` arrivals, once all expected bytes are there.
 __device__ __forceinline__ void barrier_init(Shared<Barrier> bar, int count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(count) : "memory");
 }
 
-// After barrier_init, by the same thread: the copying unit and other blocks see the barrier.
+// After barrier_init, by the same thread: makes the barrier visible to the copy engine and to other blocks.
 __device__ __forceinline__ void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Arrives, and says how many bytes copies are to bring in this phase.
+// Arrive/expect-tx: arrives, and announces the bytes that copies will transfer in this phase.
 __device__ __forceinline__ void barrier_expect(Shared<Barrier> bar, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
                : "memory");
@@ -29,8 +29,8 @@ __device__ __forceinline__ void barrier_arrive(Shared<Barrier> bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
 }
 
-// Arrives at the barrier at the same place in another block of the cluster, or in this one. What was
-// used before are operands of wgmma that has been waited for, so nothing of the generic proxy has to be
+// Arrives at the barrier with the same address in another block of the cluster, or in this one. The memory
+// that it releases was read by wgmmas that have been waited for, so no access of the generic proxy has to be
 // released to the cluster; `.release.cluster` cost 40 % of a GEMM's time.
 __device__ __forceinline__ void barrier_arrive_remote(Shared<Barrier> bar, int rank) {
   asm volatile(
@@ -43,8 +43,8 @@ __device__ __forceinline__ void barrier_arrive_remote(Shared<Barrier> bar, int r
       : "memory");
 }
 
-// Waits until the phase of that parity has ended. The first phase has parity 0; before it ends, the
-// one of parity 1 counts as ended.
+// Waits until the phase of that parity is complete. The first phase has parity 0; until it completes, a
+// preceding phase of parity 1 counts as complete.
 __device__ __forceinline__ void barrier_wait(Shared<Barrier> bar, int parity) {
   unsigned ended;
   do {
@@ -60,12 +60,12 @@ __device__ __forceinline__ void barrier_wait(Shared<Barrier> bar, int parity) {
   } while (!ended);
 }
 
-// What the thread wrote to shared memory is from now on seen by bulk copies and wgmma.
+// Makes the thread's earlier writes to shared memory visible to bulk copies and wgmma.
 __device__ __forceinline__ void fence_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// A barrier, 1 to 15, for some whole warps of the block.
+// Named barrier 1 to 15, for some whole warps of the block.
 __device__ __forceinline__ void named_barrier(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
@@ -81,9 +81,9 @@ __device__ __forceinline__ void prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// A load brings all bytes of its box to `bar`, zeros for what lies outside of the tensor. Multicast:
-// to the same place, and the same barrier, of each block of the cluster that the mask names. A store
-// leaves out what lies outside. Coordinates are those of the first element, innermost first.
+// A load signals all bytes of its box to `bar`, including zeros for elements outside the tensor. Multicast:
+// to the same address, and the same barrier, in each block of the cluster that the mask names. A store drops
+// elements outside the tensor. Coordinates are those of the first element, innermost first.
 #define RISE_BULK(rank, parameters, first, second, third, ...)                                      \
   template <class T>                                                                                \
   __device__ __forceinline__ void bulk_load(T* target, const TensorMap& map, Shared<Barrier> bar,   \
@@ -122,16 +122,16 @@ RISE_BULK(5, RISE_PARAMETERS(int x, int y, int z, int u, int v), "%3, %4, %5, %6
 #undef RISE_BULK
 #undef RISE_PARAMETERS
 
-// Puts the stores that the thread issued since the last commit into a group.
+// Makes the stores that the thread issued since the last commit a commit group.
 __device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-// Waits until at most `pending` groups of the thread's stores are under way.
+// Waits until at most `pending` of the thread's groups of stores are pending.
 template <int pending>
 __device__ __forceinline__ void bulk_wait() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// The same, until they have read their boxes: these may then be written again.
+// The same, but only until they have read their boxes, which may then be overwritten.
 template <int pending>
 __device__ __forceinline__ void bulk_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
@@ -143,9 +143,9 @@ enum class Swizzle { None = 0, B128 = 1, B64 = 2, B32 = 3 };
 enum class Major { K = 0, MN = 1 };
 using Descriptor = unsigned long long;
 
-// An operand in shared memory. Rows along k: `stride` bytes between groups of 8 rows; `leading`
-// between 16-byte columns, without swizzle only. Rows along m or n: `stride` between groups of 8 k,
-// `leading` between the widths of the swizzle; without swizzle the two change roles.
+// The descriptor of an operand in shared memory. Rows along k: `stride` is the distance in bytes of groups
+// of 8 rows, `leading` that of 16-byte columns, without a swizzle only. Rows along m or n: `stride` is the
+// distance of groups of 8 k, `leading` that of swizzle widths; without a swizzle the two are exchanged.
 template <class T>
 __device__ __forceinline__ Descriptor shared_descriptor(const T* pointer, int leading, int stride,
                                                         Swizzle swizzle) {
@@ -154,34 +154,34 @@ __device__ __forceinline__ Descriptor shared_descriptor(const T* pointer, int le
          static_cast<Descriptor>(swizzle) << 62;
 }
 
-// The same so many bytes further on; `bytes` is a multiple of 16.
+// The operand `bytes` bytes further on; a multiple of 16.
 __device__ __forceinline__ Descriptor further(Descriptor made, int bytes) {
   return (made & 0xffffffff00000000) | (static_cast<unsigned>(made) + static_cast<unsigned>(bytes >> 4));
 }
 
-// What all threads of a warp have, so that it is computed once for all of them. All of them call it.
+// Broadcasts a warp-uniform number, so that it is computed once per warp. All threads of the warp call it.
 __device__ __forceinline__ int uniform(int value) { return __shfl_sync(0xffffffff, value, 0); }
 
-// A type of operands that is no type of C++, of one byte.
+// A one-byte operand type that C++ does not have.
 struct e4m3;
 
-// One instruction: codegen/wgmma.py prints those that a kernel uses.
+// One instruction: codegen/cuda/wgmma.py prints those that a kernel uses.
 template <int n, class T, Major a_major, Major b_major, class D, class A>
 struct Wgmma;
 
-// d = a * b (+ d), 64 x n, by the 128 threads of a warpgroup; done when it is waited for.
+// d = a * b (+ d), 64 x n, by the 128 threads of a warpgroup; asynchronous until it is waited for.
 template <int n, class T, Major a_major = Major::K, Major b_major = Major::K, class D>
 __device__ __forceinline__ void wgmma(D (&d)[n / 2], Descriptor a, Descriptor b, bool scale = true) {
   Wgmma<n, T, a_major, b_major, D, Descriptor>::issue(d, a, b, scale);
 }
 
-// The same with the rows of A, along k, in registers: 16 bytes of each thread.
+// The same with A in registers, its rows along k: 16 bytes of each thread.
 template <int n, class T, Major b_major = Major::K, class D, class R>
 __device__ __forceinline__ void wgmma(D (&d)[n / 2], R (&a)[16 / sizeof(R)], Descriptor b, bool scale = true) {
   Wgmma<n, T, Major::K, b_major, D, unsigned*>::issue(d, reinterpret_cast<unsigned*>(a), b, scale);
 }
 
-// Keeps the compiler from moving uses of registers past this place.
+// Keeps the compiler from moving uses of registers across this point.
 __device__ __forceinline__ void pin_register(float& number) { asm volatile("" : "+f"(number)::"memory"); }
 __device__ __forceinline__ void pin_register(tf32& number) { pin_register(number.number); }
 __device__ __forceinline__ void pin_register(int& number) { asm volatile("" : "+r"(number)::"memory"); }
@@ -199,17 +199,17 @@ __device__ __forceinline__ void pin_registers(T (&registers)[count]) {
   }
 }
 
-// Before the first wgmma, and after other instructions wrote the registers named.
+// Before the first wgmma, and after other instructions have written the registers named.
 template <class... Arrays>
 __device__ __forceinline__ void wgmma_fence(Arrays&... arrays) {
   (pin_registers(arrays), ...);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-// Puts the wgmma issued since the last commit into a group.
+// Makes the wgmmas issued since the last commit a commit group.
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-// Waits until at most `pending` groups are under way; the registers named may then be used.
+// Waits until at most `pending` groups are pending; the registers named may then be used.
 template <int pending, class... Arrays>
 __device__ __forceinline__ void wgmma_wait(Arrays&... arrays) {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
@@ -218,7 +218,7 @@ __device__ __forceinline__ void wgmma_wait(Arrays&... arrays) {
 
 // --- warps, warpgroups, clusters --------------------------------------------------------------
 
-// True for one thread of the warp, always the same.
+// True for one thread of the warp, always the same one.
 __device__ __forceinline__ bool elect_one() {
   unsigned chosen;
   asm volatile(
@@ -231,7 +231,7 @@ __device__ __forceinline__ bool elect_one() {
   return chosen;
 }
 
-// Registers of each thread of a warpgroup, given back to the block's pool or taken from it.
+// Registers of each thread of a warpgroup, released to the block's pool or taken from it.
 template <int count>
 __device__ __forceinline__ void registers_decrease() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
@@ -241,7 +241,7 @@ __device__ __forceinline__ void registers_increase() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-// The number of the block in its cluster.
+// The rank of the block in its cluster.
 __device__ __forceinline__ int cluster_rank() {
   unsigned rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -253,8 +253,8 @@ __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// The next kernel of the stream may start, as far as there is room for its blocks, if it was launched to
-// overlap with this one; and this one goes on when the kernels before have ended.
+// Lets the next kernel of the stream start, as resources permit, if it was launched to overlap with this one;
+// and waits until the preceding kernels have completed.
 __device__ __forceinline__ void start_next_grid() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
@@ -264,8 +264,8 @@ __device__ __forceinline__ void await_previous_grid() {
 
 // --- stores of matrices -----------------------------------------------------------------------
 
-// Stores `count` matrices of 8 rows of 8 elements of 16 bits; lane 8j + i says where row i of matrix j
-// goes, and has two elements of row lane / 4 of each.
+// Stores `count` 8×8 matrices of 16-bit elements; lane 8j + i gives the address of row i of matrix j, and
+// holds two elements of row lane / 4 of each matrix.
 #define RISE_STORE_MATRICES(name, form)                                                                  \
   template <int count, class T>                                                                          \
   __device__ __forceinline__ void name(T* row, const T* registers) {                                     \
@@ -287,7 +287,7 @@ __device__ __forceinline__ void await_previous_grid() {
   }
 
 RISE_STORE_MATRICES(store_matrices, "")
-// the same with rows and columns of each matrix exchanged
+// the same, transposing each matrix
 RISE_STORE_MATRICES(store_matrices_transposed, ".trans")
 
 #undef RISE_STORE_MATRICES
@@ -298,7 +298,7 @@ namespace group {
 
 using ::fill_fragment;
 
-// What a thread holds of 64 × n accumulators.
+// The registers of a thread for 64 × n accumulators.
 template <int n, class T>
 struct fragment {
   enum { num_elements = n / 2 };

@@ -1,5 +1,5 @@
-// Fragments whose elements' places are known, and products of them by mma.sync (sm_80 and later).
-// A fragment of several 16×8 tiles has the registers of one tile after the other.
+// Fragments with a known layout, and their products by mma.sync (sm_80 and later).
+// A fragment of several 16×8 tiles holds their registers tile by tile.
 #pragma once
 
 // Registers as operands of an instruction.
@@ -8,7 +8,7 @@
 #define RISE_REGISTERS_4(constraint, r) RISE_REGISTERS_2(constraint, r), RISE_REGISTERS_2(constraint, (r) + 2)
 #define RISE_REGISTERS_8(constraint, r) RISE_REGISTERS_4(constraint, r), RISE_REGISTERS_4(constraint, (r) + 4)
 
-// d = a * b + c, where d and c are `sums` registers, of type `Register`, a `left` ones and b `right`.
+// d = a * b + c, where d and c have `sums` registers of type `Register`, a has `left` ones and b `right`.
 #define RISE_MMA(D, S, instruction, Register, constraint, sums, left, right)                               \
   static __device__ __forceinline__ void run(D* d, const S* a, const S* b, const D* c) {                   \
     Register* target = reinterpret_cast<Register*>(d);                                                     \
@@ -28,12 +28,12 @@
 #define RISE_MMA_8_2_2 \
   "{%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9}, {%10,%11}, {%12,%13,%14,%15,%16,%17,%18,%19}"
 
-// A float with 10 bits of fraction, 19 in all: the low 13 are zero.
+// A float with 10 bits of fraction, 19 bits in all: the low 13 are zero.
 struct tf32 {
   float number;
 };
 
-// Rounds to nearest, ties away from zero. Of what the instruction gives, the low bits are of no meaning.
+// Rounds to nearest, ties away from zero. The instruction leaves the low bits unspecified.
 __device__ __forceinline__ tf32 to_tf32(float number) {
 #if __CUDA_ARCH__ >= 800
   unsigned bits;
@@ -45,7 +45,7 @@ __device__ __forceinline__ tf32 to_tf32(float number) {
 }
 __device__ __forceinline__ float from_tf32(tf32 number) { return number.number; }
 
-// All elements that a lane holds of a fragment whose elements' places are known.
+// All elements that a lane holds of a fragment with a known layout.
 template <class Fragment, class T>
 __device__ __forceinline__ void fill_fragment(Fragment& target, T number) {
 #pragma unroll
@@ -75,14 +75,14 @@ struct Elements<accumulator, m, n, k> {
   enum { number = m * n / 32 };
 };
 
-// What a lane holds of a tile. 6 halves, of n = 24 and k = 8, are 12 bytes: aligned to 4.
+// The registers of a lane for a tile. 6 halves, for n = 24 and k = 8, are 12 bytes: aligned to 4.
 template <class Use, int m, int n, int k, class T>
 struct fragment {
   enum { num_elements = Elements<Use, m, n, k>::number, bytes = num_elements * sizeof(T) };
   alignas(bytes < 16 ? bytes & -bytes : 16) T x[num_elements];
 };
 
-// One instruction: d, a, b, c are the lane's registers.
+// One instruction on the registers of a lane: d, a, b, c.
 template <int k, class D, class S>
 struct Product;
 
@@ -98,7 +98,7 @@ RISE_PRODUCT(8, float, tf32, "f32.tf32.tf32.f32", float, "f", 4, 4, 2)
 RISE_PRODUCT(32, int, signed char, "s32.s8.s8.s32", int, "r", 4, 4, 2)
 RISE_PRODUCT(8, float, half, "f32.f16.f16.f32", float, "f", 4, 2, 1)
 RISE_PRODUCT(8, float, bfloat16, "f32.bf16.bf16.f32", float, "f", 4, 2, 1)
-// accumulators of half are two registers of two
+// two half accumulators share a register
 RISE_PRODUCT(16, half, half, "f16.f16.f16.f16", unsigned, "r", 2, 4, 2)
 RISE_PRODUCT(8, half, half, "f16.f16.f16.f16", unsigned, "r", 2, 2, 1)
 
@@ -122,8 +122,8 @@ __device__ __forceinline__ void mma_sync(fragment<accumulator, m, n, k, D>& d,
 
 }  // namespace mma
 
-// Loads `count` matrices of 8 rows of 16 bytes from shared memory; lane 8j + i says where row i of
-// matrix j is, and gets 4 bytes of row lane / 4 of each.
+// Loads `count` matrices of 8 rows of 16 bytes from shared memory; lane 8j + i gives the address of row i of
+// matrix j, and gets 4 bytes of row lane / 4 of each.
 #define RISE_LOAD_MATRICES(name, form)                                                                   \
   template <int count, class T>                                                                          \
   __device__ __forceinline__ void name(T* registers, const T* row) {                                     \
@@ -141,7 +141,7 @@ __device__ __forceinline__ void mma_sync(fragment<accumulator, m, n, k, D>& d,
   }
 
 RISE_LOAD_MATRICES(load_matrices, "")
-// the same with rows and columns of each matrix of 16-bit elements exchanged
+// the same, transposing each matrix of 16-bit elements
 RISE_LOAD_MATRICES(load_matrices_transposed, ".trans")
 
 #undef RISE_LOAD_MATRICES

@@ -1,6 +1,6 @@
-// What the printed CUDA text includes on a GPU. The emulating header of the same name (in
-// `emulation/`) gives the same names with checks; the include path chooses between the two.
-// Only device code and only headers that NVRTC has, too.
+// The header that the printed CUDA text includes on a GPU. The emulator's header of the same name (in
+// `emulation/`) defines the same names with checks; the include path chooses between the two.
+// It uses only device code, and only headers that NVRTC has, too.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,7 +11,7 @@ using namespace nvcuda;
 
 using bfloat16 = __nv_bfloat16;
 
-// An array argument. No two of them overlap, unless both are const.
+// An array argument. Arrays do not overlap, unless both are const.
 template <class T>
 using Global = T* __restrict__;
 
@@ -19,24 +19,24 @@ using Global = T* __restrict__;
 template <class T>
 using Shared = T*;
 
-// An array that belongs to one thread: registers, when the indices are known after unrolling.
+// A thread-private array: in registers, if its indices are constants after unrolling.
 template <class T, int length>
 using Local = T[length];
 
-// The dynamic shared memory of the block, from a byte offset on.
+// The dynamic shared memory of the block, from a byte offset.
 template <class T>
 __device__ __forceinline__ Shared<T> shared_memory(int offset) {
   extern __shared__ __align__(1024) char rise_shared_bytes[];
   return reinterpret_cast<T*>(rise_shared_bytes + offset);
 }
 
-// Where in shared memory, as instructions take it.
+// An address in shared memory in the form that instructions take.
 __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// An array in shared memory whose chunks of 16 bytes change places within each row of `bytes`: rows
-// of the same chunk lie in different banks. It starts at a multiple of 8 * bytes.
+// A swizzled array in shared memory: 16-byte chunks are permuted within each row of `bytes`, so that the same
+// chunk of different rows is in different banks. It starts at a multiple of 8 * bytes.
 template <class T, int bytes>
 struct Swizzled {
   T* first;
@@ -70,18 +70,18 @@ struct Bits<16> {
   using type = uint4;
 };
 
-// Copies `count` elements, up to 16 bytes at once; both addresses have to be aligned to as many.
+// Copies `count` elements, up to 16 bytes at once; both addresses are aligned to that width.
 template <int count, class T>
 __device__ __forceinline__ void copy_vector(T* target, const T* source) {
   constexpr int bytes = count * sizeof(T) < 16 ? count * sizeof(T) : 16;
-  static_assert(count * sizeof(T) % bytes == 0, "vectors of more than 16 bytes consist of such of 16");
+  static_assert(count * sizeof(T) % bytes == 0, "vectors of more than 16 bytes are multiples of 16 bytes");
   using Vector = typename Bits<bytes>::type;
 #pragma unroll
   for (int i = 0; i < count * sizeof(T) / bytes; i += 1)
     reinterpret_cast<Vector*>(target)[i] = reinterpret_cast<const Vector*>(source)[i];
 }
 
-// Starts to copy `count` elements, 4, 8 or 16 bytes, from global into shared memory.
+// Starts to copy `count` elements, 4, 8 or 16 bytes, from global to shared memory.
 template <int count, class T>
 __device__ __forceinline__ void copy_async(T* target, const T* source) {
   constexpr int bytes = count * sizeof(T);
@@ -97,7 +97,7 @@ __device__ __forceinline__ void copy_async(T* target, const T* source) {
 #endif
 }
 
-// The same where `inside`; elsewhere nothing is read, and the elements are zero.
+// The same if `inside`; otherwise nothing is read, and the elements are zero-filled.
 template <int count, class T>
 __device__ __forceinline__ void copy_async_or_zero(T* target, const T* source, bool inside) {
   constexpr int bytes = count * sizeof(T);
@@ -118,14 +118,14 @@ __device__ __forceinline__ void copy_async_or_zero(T* target, const T* source, b
 #endif
 }
 
-// Puts the copies that the thread started since the last commit into a group.
+// Makes the copies that the thread started since the last commit a commit group.
 __device__ __forceinline__ void commit_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-// Waits until at most `pending` groups of the thread are under way.
+// Waits until at most `pending` of the thread's groups are pending.
 template <int pending>
 __device__ __forceinline__ void wait_copies() {
 #if __CUDA_ARCH__ >= 800
@@ -133,8 +133,8 @@ __device__ __forceinline__ void wait_copies() {
 #endif
 }
 
-// a * b + c, rounded once. Before sm_80 through double: the product is exact there, and the sum is
-// rounded to odd, so that rounding it again is rounding it once.
+// a * b + c, rounded once. Before sm_80 it is computed in double: the product is exact there, and the sum is
+// rounded to odd, so that rounding it to half is correct.
 __device__ __forceinline__ bfloat16 fma_bfloat16(bfloat16 a, bfloat16 b, bfloat16 c) {
 #if __CUDA_ARCH__ >= 800
   return __hfma(a, b, c);

@@ -1,4 +1,4 @@
-// Operations on numbers as the language has them, where C++ leaves some of their cases undefined.
+// Operations on numbers with the semantics of the language, where C++ leaves cases undefined.
 #pragma once
 
 // The bounds of an integer type: `scalars::lowest<short>`.
@@ -11,16 +11,16 @@ template <class T>
 constexpr T highest = T(~lowest<T>);
 }  // namespace scalars
 
-// The low bits of a number. The compiler does not see where they come from, and so does not compute in 16
-// bits: GPUs take the negative of the lowest number of 16 bits for a positive one when it becomes wider.
+// The low bits of a number. The asm hides their origin from the compiler, which would otherwise compute in 16
+// bits: GPUs then widen the negated lowest 16-bit number to a positive one.
 template <class T>
 __device__ __forceinline__ T narrowed(unsigned number) {
   asm("" : "+r"(number));
   return T(number);
 }
 
-// A number without its fraction; beyond the range of T the nearest in it, of NaN 0. The instructions do
-// so, but that some make of NaN the lowest number, and that they have no results of 8 or 16 bits.
+// Truncates a number; saturates beyond the range of T, and maps NaN to 0. The instructions do the same,
+// except that some map NaN to the lowest number, and that none has 8- or 16-bit results.
 template <class T>
 __device__ __forceinline__ T truncated(float number) {
   if constexpr (sizeof(T) == 8) {
@@ -54,8 +54,8 @@ __device__ __forceinline__ T truncated(double number) {
   }
 }
 
-// An integer as a float that rounds to fewer digits as the integer does: towards zero, and where that
-// loses something with the last bit set.
+// Rounds an integer to odd: towards zero, with the last bit set if the result is inexact. Rounding such a
+// float to fewer digits gives the same result as rounding the integer.
 __device__ __forceinline__ float rounded_to_odd(int number) {
   const float near = __int2float_rz(number);
   return __int_as_float(__float_as_int(near) | (__float2int_rz(near) != number));
@@ -74,7 +74,7 @@ __device__ __forceinline__ float rounded_to_odd(unsigned long long number) {
 }
 
 namespace scalars {
-// Of the lowest number, whose negative there is not, that number.
+// The negative; the lowest number, whose negative does not exist, stays.
 template <class T>
 __device__ __forceinline__ T negative(T number) {
   if constexpr (sizeof(T) < 4)
@@ -84,14 +84,14 @@ __device__ __forceinline__ T negative(T number) {
 }
 }  // namespace scalars
 
-// The absolute value; of the lowest number, which has none, that number.
+// The absolute value; the lowest number, whose absolute value does not exist, stays.
 template <class T>
 __device__ __forceinline__ T magnitude(T number) {
   return number < 0 ? scalars::negative(number) : number;
 }
 
-// Quotient and remainder of integers with a sign; those of the lowest number and -1 wrap. Of a division
-// by zero they are not specified.
+// Quotient and remainder of signed integers; those of the lowest number and -1 wrap. Division by zero is
+// unspecified.
 template <class T>
 __device__ __forceinline__ T quotient_of(T number, T divisor) {
   return divisor == -1 ? scalars::negative(number) : T(number / divisor);
@@ -101,8 +101,8 @@ __device__ __forceinline__ T remainder_of(T number, T divisor) {
   return divisor == -1 ? T(0) : T(number % divisor);
 }
 
-// The power of an integer, which wraps; truncated where the exponent is negative. Of zero it is not
-// specified then.
+// The power of an integer, which wraps; truncated if the exponent is negative. Then a base of zero is
+// unspecified.
 template <class T>
 __device__ __forceinline__ T power_of(T number, T exponent) {
   if (exponent < 0 && number != 1 && number != -1) return 0;

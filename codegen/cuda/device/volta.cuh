@@ -1,5 +1,5 @@
-// Volta's products: m8n8k4 by each of the four quad-pairs of a warp, together a 16×16×4 product; two of
-// these are the 16×16×8 product of paper 000, four times as many the 32×32×8 one. Operands lie as in memory.
+// Volta's products: each of the four quad-pairs of a warp executes m8n8k4, together a 16×16×4 product. Two of
+// these make the 16×16×8 product of paper 000, eight the 32×32×8 one. Operands have their memory layout.
 #pragma once
 
 namespace volta {
@@ -12,7 +12,7 @@ struct accumulator;
 struct row_major;
 struct col_major;
 
-// Registers of a lane; an element of an operand is held by two lanes.
+// The registers of a lane; two lanes hold each element of an operand.
 template <class Use, int m, int n>
 struct Elements;
 template <int m, int n>

@@ -1,5 +1,5 @@
-// The blocks of a cluster, which run together: the machine holds the running one's state, the
-// others' is kept here. And what threads wait for, besides barriers of the block and the warp.
+// The blocks of a cluster, which run concurrently: the machine holds the state of the running block, this
+// file that of the others, and what threads wait for besides barriers of the block and the warp.
 #pragma once
 
 #include "clocks.hpp"
@@ -19,7 +19,7 @@ struct Wait {
   const char* operation;  // of a warpgroup
 };
 
-// What the four warps of a warpgroup do together, once the last of them has arrived.
+// A collective of a warpgroup, executed once the last of its four warps has arrived.
 struct Group {
   int arrived;
   Collective perform;
@@ -28,23 +28,23 @@ struct Group {
   void* operands[threads_per_group];
 };
 
-// An mbarrier: its phase ends when no arrival and no byte is missing.
+// An mbarrier: its phase completes when no arrival and no byte is missing.
 struct Mbarrier {
   int64_t byte;
   int count, missing;
-  int64_t bytes;  // that are expected; below zero if they come before they are expected
-  int phases;     // that have ended
+  int64_t bytes;  // that are expected; negative if they arrive before they are expected
+  int phases;     // that are complete
   int initialiser;  // agent, and its clock
   int32_t initialised;
   int line;
-  bool fenced;           // seen by other blocks and by the copying unit
-  int32_t last_arrival;  // the last phase that a copy's bytes arrived in
+  bool fenced;           // visible to other blocks and to the copy engine
+  int32_t last_arrival;  // the last phase in which a copy's bytes arrived
   int last_line;
 };
 
 struct NamedBarrier {
   int arrived, count;
-  int32_t meetings;  // that are over
+  int32_t meetings;  // that are complete
 };
 
 struct Block {
@@ -61,19 +61,19 @@ struct Block {
   Mbarrier barriers[most_barriers];
   int barrier_count;
   NamedBarrier named[named_barriers];
-  int registers[most_groups];  // of a thread, by warpgroup
+  int registers[most_groups];  // per thread, by warpgroup
   int wanted[most_groups];
   int free_registers;  // of the pool, for 128 threads each
 };
 
-static Block blocks[most_cluster];
-static int block_count;  // blocks of a cluster
-static int block_rank;   // of the running one
-static uint32_t turn;    // counts clusters that were started in this launch
+RISE_STATE Block blocks[most_cluster];
+RISE_STATE int block_count;  // blocks of a cluster
+RISE_STATE int block_rank;   // of the running one
+RISE_STATE uint32_t turn;    // counts clusters that were started in this launch
 
-static inline Block& running_block() { return blocks[block_rank]; }
+RISE_CODE Block& running_block() { return blocks[block_rank]; }
 
-static inline void keep_block() {
+RISE_CODE void keep_block() {
   Machine& m = machine;
   Block& block = running_block();
   size_t count = static_cast<size_t>(m.count);
@@ -87,7 +87,7 @@ static inline void keep_block() {
   block.shared = shared_bytes;
 }
 
-static inline void enter_block(int rank) {
+RISE_CODE void enter_block(int rank) {
   if (rank == block_rank) return;
   keep_block();
   block_rank = rank;
@@ -106,22 +106,22 @@ static inline void enter_block(int rank) {
   blockIdx = block.index;
 }
 
-static inline Thread& thread_of(int rank, int thread) {
+RISE_CODE Thread& thread_of(int rank, int thread) {
   return rank == block_rank ? machine.threads[thread] : blocks[rank].threads[thread];
 }
 
-static inline Memory& shared_of(int rank) {
+RISE_CODE Memory& shared_of(int rank) {
   return rank == block_rank ? shared_bytes : blocks[rank].shared;
 }
 
-static inline int finished_in(int rank) {
+RISE_CODE int finished_in(int rank) {
   return rank == block_rank ? machine.finished : blocks[rank].finished;
 }
 
-static inline int running_agent() { return clocks.thread(block_rank, machine.current); }
+RISE_CODE int running_agent() { return clocks.thread(block_rank, machine.current); }
 
 // Leaves the fiber until another one, or the arrival of a copy, wakes it.
-static inline void wait_for(const Wait& wait) {
+RISE_CODE void wait_for(const Wait& wait) {
   Machine& m = machine;
   running_block().waits[m.current] = wait;
   m.threads[m.current].state = State::Waiting;
@@ -135,11 +135,11 @@ static inline void wake(int rank, Condition condition) {
       thread_of(rank, thread).state = State::Ready;
 }
 
-static inline void stop_if_reported() {
+RISE_CODE void stop_if_reported() {
   while (machine.report->code) leave();
 }
 
-static void meet_in_block(int first, int count) {
+RISE_CODE void meet_in_block(int first, int count) {
   int agents[most_threads];
   for (int i = 0; i < count; i++) agents[i] = clocks.thread(block_rank, first + i);
   meet_clocks(agents, count);
@@ -147,7 +147,7 @@ static void meet_in_block(int first, int count) {
 
 // --- warpgroups -------------------------------------------------------------------------------
 
-__attribute__((noinline, cold)) static void group_diverges(const Group& group, const char* operation,
+__attribute__((noinline, cold)) RISE_CODE void group_diverges(const Group& group, const char* operation,
                                                            int line) {
   RISE_FAULT(DivergentCollective, line,
              "divergent collective: %s calls %s (line %d), other threads of its warpgroup %s "
@@ -155,12 +155,12 @@ __attribute__((noinline, cold)) static void group_diverges(const Group& group, c
              place_name(machine.current).characters, operation, line, group.operation, group.line);
 }
 
-static inline int first_of_group() {
+RISE_CODE int first_of_group() {
   return machine.current / threads_per_group * threads_per_group;
 }
 
 // Waits until every thread of the warpgroup has made the same call; the last to arrive performs it.
-static inline void meet_group(const char* operation, int line, Collective perform, void* operand) {
+RISE_CODE void meet_group(const char* operation, int line, Collective perform, void* operand) {
   Machine& m = machine;
   count_step(line);
   int first = first_of_group();
@@ -183,9 +183,9 @@ static inline void meet_group(const char* operation, int line, Collective perfor
   });
 }
 
-// --- barriers of some threads of a block ------------------------------------------------------
+// --- named barriers ---------------------------------------------------------------------------
 
-static inline void named_barrier(int number, int count, int line) {
+RISE_CODE void named_barrier(int number, int count, int line) {
   count_step(line);
   if (number <= 0 || number >= named_barriers || count <= 0 || count % 32 || count > machine.count)
     RISE_FAULT(IllegalOperand, line, "named_barrier(%d, %d): barriers 1 to 15, of whole warps", number,

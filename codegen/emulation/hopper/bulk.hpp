@@ -1,6 +1,6 @@
-// Bulk tensor copies. A load is checked when it is issued and arrives as late as waits allow, or by
-// seed at once, or at any time between; other copies may overtake it. A store reads its box when its
-// thread waits for that, or at once; until then nobody may write there.
+// Bulk tensor copies. A load is checked when it is issued. It completes, depending on the seed, as late as
+// waits allow, at once, or at any time between; copies may complete out of order. A store reads its box when
+// its thread waits for that, or at once; until then nobody may write there.
 #pragma once
 
 #include "tensor_map.hpp"
@@ -12,7 +12,7 @@ struct Load {
   int64_t target, barrier;  // bytes of shared memory
   unsigned blocks;          // that receive it, a bit each
   int line;
-  int phases[most_cluster];  // of the barrier in each block: ended when it was started
+  int phases[most_cluster];  // of the barrier in each block: complete when the load started
 };
 
 struct Store {
@@ -24,18 +24,18 @@ struct Store {
 };
 
 constexpr int most_loads = 4096, most_stores = 1024;
-static Load loads[most_loads];
-static int loads_under_way;
-static Store stores[most_stores];
-static int stores_under_way;
-static unsigned store_groups[most_cluster][most_threads];
+RISE_STATE Load loads[most_loads];
+RISE_STATE int loads_under_way;
+RISE_STATE Store stores[most_stores];
+RISE_STATE int stores_under_way;
+RISE_STATE unsigned store_groups[most_cluster][most_threads];
 
 enum class Arrival { Late, AtOnce, Random };
 
-static inline Arrival arrival() { return static_cast<Arrival>(machine.seed % 3); }
+RISE_CODE Arrival arrival() { return static_cast<Arrival>(machine.seed % 3); }
 
-// The copying unit, for an mbarrier's block and on behalf of the running thread.
-static inline Actor copying_unit(int rank, const Mbarrier& barrier, int line) {
+// The copy engine as an agent, for an mbarrier's block and on behalf of the running thread.
+RISE_CODE Actor copying_unit(int rank, const Mbarrier& barrier, int line) {
   int issuer = running_agent(), agent = clocks.barrier(rank, number_of(rank, barrier));
   return {clocks.row(issuer), clocks.fenced(issuer), static_cast<uint16_t>(agent), barrier.phases + 1, line,
           issuer};
@@ -48,7 +48,7 @@ static inline void for_bytes(int64_t byte, int64_t count, Memory& memory, Check 
     check(i * memory.granule, cells[i]);
 }
 
-// Every element's cells in global memory, of those inside of the tensor.
+// Visits the cells in global memory of every element that is inside the tensor.
 template <class Check>
 static inline void for_elements(const Box& box, Check check) {
   Memory& memory = *box.map.memory;
@@ -58,7 +58,7 @@ static inline void for_elements(const Box& box, Check check) {
   }
 }
 
-static inline void start_arrival(const Actor& unit, int64_t target, int64_t bytes, Memory& memory) {
+RISE_CODE void start_arrival(const Actor& unit, int64_t target, int64_t bytes, Memory& memory) {
   for_bytes(target, bytes, memory, [&](int64_t byte, Cell& cell) {
     check_no_barrier(unit, memory, byte, cell);
     check_write_before(unit, memory, byte, cell, "copies into");
@@ -68,8 +68,8 @@ static inline void start_arrival(const Actor& unit, int64_t target, int64_t byte
   });
 }
 
-// Puts the bytes of a load into one block's shared memory.
-static inline void arrive_in(const Load& load, int rank) {
+// Writes the bytes of a load into one block's shared memory.
+RISE_CODE void arrive_in(const Load& load, int rank) {
   Memory& shared = shared_of(rank);
   const Mbarrier& barrier = blocks[rank].barriers[find_barrier(rank, load.barrier)];
   size_t size = static_cast<size_t>(load.box.element_size());
@@ -89,14 +89,14 @@ static inline void arrive_in(const Load& load, int rank) {
   bytes_arrive(rank, load.barrier, load.box.bytes(), load.phases[rank], load.line);
 }
 
-static inline void complete_load(int number) {
+RISE_CODE void complete_load(int number) {
   Load load = loads[number];
   loads[number] = loads[--loads_under_way];
   for (int rank = 0; rank < block_count; rank++)
     if (load.blocks >> rank & 1) arrive_in(load, rank);
 }
 
-static inline bool complete_some_load() {
+RISE_CODE bool complete_some_load() {
   if (!loads_under_way) return false;
   complete_load(static_cast<int>(machine.random.next() >> 33) % loads_under_way);
   return true;
@@ -140,14 +140,14 @@ static inline void bulk_load(const Pointer<T>& target, const Box& box, int rank,
 
 // --- stores -----------------------------------------------------------------------------------
 
-static inline Actor storing_unit(int line) {
+RISE_CODE Actor storing_unit(int line) {
   int issuer = running_agent();
   return {clocks.row(issuer), clocks.fenced(issuer), static_cast<uint16_t>(issuer), clocks.now(issuer), line,
           issuer};
 }
 
-// The store has read its box: what it writes is not yet to be seen by anyone.
-static inline void read_box(Store& store, const Actor& actor) {
+// The store has read its box: its writes are not yet visible to anyone.
+RISE_CODE void read_box(Store& store, const Actor& actor) {
   if (store.read) return;
   store.read = true;
   Memory& shared = shared_of(store.rank);
@@ -164,7 +164,7 @@ static inline void read_box(Store& store, const Actor& actor) {
   }
 }
 
-static inline void complete_store(const Store& store, const Actor& actor) {
+RISE_CODE void complete_store(const Store& store, const Actor& actor) {
   for_elements(store.box, [&](int64_t, Cell& cell) {
     cell.arriving = false;
     cell.write.clock = actor.clock;
@@ -205,11 +205,11 @@ static inline void bulk_store(const Box& box, int rank, const Pointer<T>& source
   stores[stores_under_way++] = {box, byte, machine.current, block_rank, line, group, false};
 }
 
-// Puts the stores that the thread issued since the last commit into a group.
-static inline void bulk_commit() { store_groups[block_rank][machine.current]++; }
+// Makes the stores that the thread issued since the last commit a commit group.
+RISE_CODE void bulk_commit() { store_groups[block_rank][machine.current]++; }
 
-// Waits until all but the last groups of the thread have read their boxes or, if `whole`, are done.
-static inline void wait_for_stores(unsigned pending, bool whole, int line) {
+// Waits until all but `pending` groups of the thread have read their boxes or, if `whole`, are complete.
+RISE_CODE void wait_for_stores(unsigned pending, bool whole, int line) {
   count_step(line);
   Actor actor = storing_unit(line);
   unsigned committed = store_groups[block_rank][machine.current];
@@ -227,8 +227,8 @@ static inline void wait_for_stores(unsigned pending, bool whole, int line) {
   stores_under_way = left;
 }
 
-// A block's shared memory has to last until its stores have read it.
-static inline void check_stores_at_end() {
+// A block must not exit before its stores have read its shared memory.
+RISE_CODE void check_stores_at_end() {
   for (int i = 0; i < stores_under_way; i++)
     if (!stores[i].read)
       return complain(EarlyExit, stores[i].line,

@@ -1,5 +1,5 @@
-// The state of memory under vector clocks: who wrote and who read each element last, whether that
-// is ordered before an access, and whether an asynchronous unit is at work on it.
+// The state of memory under vector clocks: the last writer and readers of each element, whether an access
+// is ordered after them, and whether an asynchronous unit is using it.
 #pragma once
 
 #include "blocks.hpp"
@@ -35,7 +35,7 @@ struct Cell {
   uint8_t layout;                  // shared memory: the swizzle that a bulk copy wrote it with
 };
 
-// Who accesses: what it knows, and as whom the access is remembered.
+// Who accesses: its clocks, and the agent under which the access is recorded.
 struct Actor {
   const int32_t* known;
   const int32_t* fenced;  // null for ordinary accesses
@@ -46,14 +46,14 @@ struct Actor {
 };
 
 constexpr uint32_t most_readers = 1 << 22;
-static Reader* reader_pool;
-static Pages reader_pages;
-static uint32_t readers_used;
+RISE_STATE Reader* reader_pool;
+RISE_STATE Pages reader_pages;
+RISE_STATE uint32_t readers_used;
 constexpr int most_cell_pages = most_arguments + most_cluster;
-static Pages cell_pages[most_cell_pages];
-static int cell_pages_used;
+RISE_STATE Pages cell_pages[most_cell_pages];
+RISE_STATE int cell_pages_used;
 
-static inline void prepare_cells() {
+RISE_CODE void prepare_cells() {
   for (int i = 0; i < cell_pages_used; i++) cell_pages[i].give_back();
   cell_pages_used = 0;
   readers_used = 0;
@@ -61,7 +61,7 @@ static inline void prepare_cells() {
   reader_pool = reader_pages.take<Reader>(most_readers);
 }
 
-static inline Cell* cells_of(Memory& memory) {
+RISE_CODE Cell* cells_of(Memory& memory) {
   if (!memory.cells) {
     if (cell_pages_used == most_cell_pages)
       RISE_FAULT(LaunchLimits, 0, "more arrays than can be emulated");
@@ -72,7 +72,7 @@ static inline Cell* cells_of(Memory& memory) {
   return memory.cells;
 }
 
-static inline Text agent_name(int agent) {
+RISE_CODE Text agent_name(int agent) {
   int threads = clocks.blocks * clocks.threads, groups = clocks.blocks * clocks.groups;
   if (agent < threads) {
     uint3 at = blocks[agent / clocks.threads].index;
@@ -84,16 +84,16 @@ static inline Text agent_name(int agent) {
   return text("a bulk copy");
 }
 
-static inline Text where(const Memory& memory, int64_t byte) {
+RISE_CODE Text where(const Memory& memory, int64_t byte) {
   if (memory.shared) return text("byte %lld of shared memory", static_cast<long long>(byte));
   return text("%s[%lld]", memory.name, static_cast<long long>(byte / memory.granule));
 }
 
-static inline bool ordered(const Event& event, const int32_t* known) {
+RISE_CODE bool ordered(const Event& event, const int32_t* known) {
   return known[event.agent] >= event.clock;
 }
 
-__attribute__((noinline, cold)) static void unordered(const Actor& actor, const Memory& memory,
+__attribute__((noinline, cold)) RISE_CODE void unordered(const Actor& actor, const Memory& memory,
                                                       int64_t byte, const char* verb,
                                                       const Event& other, const char* other_verb) {
   bool copied = other.agent >= clocks.blocks * (clocks.threads + clocks.groups);
@@ -104,27 +104,27 @@ __attribute__((noinline, cold)) static void unordered(const Actor& actor, const 
   bool same_block = other.agent < clocks.blocks * clocks.threads &&
                     actor.agent / clocks.threads == other.agent / clocks.threads;
   RISE_FAULT(memory.shared || same_block ? RaceInBlock : RaceBetweenBlocks, actor.line,
-             "race: %s %s %s, which %s %s (line %d) with nothing that orders the two between",
+             "race: %s %s %s, which %s %s (line %d), and nothing orders the two",
              agent_name(actor.issuer).characters, verb, where(memory, byte).characters,
              agent_name(other.agent).characters, other_verb, other.line);
 }
 
-__attribute__((noinline, cold)) static void earlier_cluster(const Actor& actor, const Memory& memory,
+__attribute__((noinline, cold)) RISE_CODE void earlier_cluster(const Actor& actor, const Memory& memory,
                                                             int64_t byte, const char* verb,
                                                             const char* other_verb) {
   RISE_FAULT(RaceBetweenBlocks, actor.line, "race between blocks: %s %s %s, which another block %s",
              agent_name(actor.issuer).characters, verb, where(memory, byte).characters, other_verb);
 }
 
-static inline bool has_write(const Memory& memory, const Cell& cell) {
+RISE_CODE bool has_write(const Memory& memory, const Cell& cell) {
   return cell.write_turn && !(memory.shared && cell.write_turn != turn);
 }
 
-static inline void check_write_before(const Actor& actor, const Memory& memory, int64_t byte,
+RISE_CODE void check_write_before(const Actor& actor, const Memory& memory, int64_t byte,
                                       const Cell& cell, const char* verb) {
   if (cell.arriving && cell.write_turn == turn)
     RISE_FAULT(CopyUnderWay, actor.line,
-               "%s %s %s while a bulk copy (line %d) that works on it is under way",
+               "%s %s %s while a bulk copy (line %d) of it is under way",
                agent_name(actor.issuer).characters, verb, where(memory, byte).characters, cell.write.line);
   if (memory.shadow[byte / memory.granule].write.under_way)
     RISE_FAULT(CopyUnderWay, actor.line, "%s %s %s while a copy_async into it is under way",
@@ -141,7 +141,7 @@ static inline void check_write_before(const Actor& actor, const Memory& memory, 
                agent_name(cell.write.agent).characters, cell.write.line);
 }
 
-static inline void check_reads_before(const Actor& actor, const Memory& memory, int64_t byte,
+RISE_CODE void check_reads_before(const Actor& actor, const Memory& memory, int64_t byte,
                                       const Cell& cell) {
   if (cell.being_read && (!memory.shared || cell.read_turn == turn))
     RISE_FAULT(OperandInUse, actor.line, "%s writes %s while %s (line %d) reads it",
@@ -158,7 +158,7 @@ static inline void check_reads_before(const Actor& actor, const Memory& memory, 
       unordered(actor, memory, byte, "writes", reader_pool[i].event, "read");
 }
 
-static inline void note_read_by(const Actor& actor, Cell& cell) {
+RISE_CODE void note_read_by(const Actor& actor, Cell& cell) {
   Event event{actor.clock, actor.line, actor.agent};
   if (cell.read_turn != turn) {
     cell.read_earlier = cell.read_earlier || cell.read_turn;
@@ -180,7 +180,7 @@ static inline void note_read_by(const Actor& actor, Cell& cell) {
   cell.read = event;
 }
 
-static inline void note_write_by(const Actor& actor, Cell& cell, Proxy proxy, uint8_t layout) {
+RISE_CODE void note_write_by(const Actor& actor, Cell& cell, Proxy proxy, uint8_t layout) {
   cell.write = {actor.clock, actor.line, actor.agent};
   cell.write_turn = turn;
   cell.arriving = false;
@@ -192,14 +192,14 @@ static inline void note_write_by(const Actor& actor, Cell& cell, Proxy proxy, ui
   }
 }
 
-static inline void check_written(const Actor& actor, const Memory& memory, int64_t byte,
+RISE_CODE void check_written(const Actor& actor, const Memory& memory, int64_t byte,
                                  const Cell& cell) {
   if (memory.initialised || has_write(memory, cell)) return;
   RISE_FAULT(UninitialisedArray, actor.line, "%s reads %s before it is written",
              agent_name(actor.issuer).characters, where(memory, byte).characters);
 }
 
-static inline void check_no_barrier(const Actor& actor, const Memory& memory, int64_t byte,
+RISE_CODE void check_no_barrier(const Actor& actor, const Memory& memory, int64_t byte,
                                     const Cell& cell) {
   if (memory.shared && cell.write_turn == turn && cell.layout == barrier_layout)
     RISE_FAULT(BarrierMisuse, actor.line, "%s accesses %s, which belongs to an mbarrier",
@@ -208,7 +208,7 @@ static inline void check_no_barrier(const Actor& actor, const Memory& memory, in
 
 // --- the accesses of threads ------------------------------------------------------------------
 
-static inline Actor running_thread(int thread, int line) {
+RISE_CODE Actor running_thread(int thread, int line) {
   int agent = clocks.thread(block_rank, thread);
   return {clocks.row(agent), nullptr, static_cast<uint16_t>(agent), clocks.now(agent), line, agent};
 }
@@ -223,7 +223,7 @@ static inline void for_cells(const Access& access, Check check) {
 }
 
 
-static void watch_read(const Access& access) {
+RISE_CODE void watch_read(const Access& access) {
   if (!access.memory->shared) check_following(access.line);
   Actor actor = running_thread(access.thread, access.line);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {
@@ -234,7 +234,7 @@ static void watch_read(const Access& access) {
   });
 }
 
-static void watch_write(const Access& access) {
+RISE_CODE void watch_write(const Access& access) {
   if (!access.memory->shared) check_following(access.line);
   Actor actor = running_thread(access.thread, access.line);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {

@@ -1,8 +1,7 @@
-// What each thread knows of the others: vector clocks. Threads, warpgroups (as the ones who do
-// products), mbarriers (as the ones who let copies arrive) and named barriers are agents; every agent
-// counts its deeds, which for a barrier are the phases that ended, and each thread knows how far it has
-// seen every agent get. A deed is ordered before a thread's next one if the thread has seen its agent
-// get at least as far.
+// Vector clocks: what each thread knows of the others. Threads, warpgroups (which execute wgmmas), mbarriers
+// (which complete copies) and named barriers are agents; every agent counts its events, which for a barrier
+// are completed phases, and each thread knows up to which event it has seen every agent. An event is ordered
+// before a thread's next one if the thread has seen its agent at least up to that event.
 #pragma once
 
 #include "../launch.hpp"
@@ -15,7 +14,7 @@ constexpr int named_barriers = 16;
 
 typedef int32_t Lanes __attribute__((vector_size(32)));  // 8 clocks
 
-// A row has a half that is seen, and a half of it that is seen by the asynchronous units, too.
+// A row has two halves: what the thread has seen, and the part of it visible to asynchronous units.
 struct Clocks {
   int threads, groups, blocks;  // threads and groups of a block
   int agents;                   // of the cluster, rounded up to whole vectors
@@ -39,10 +38,10 @@ struct Clocks {
   int32_t now(int agent) const { return row(agent)[agent]; }
 };
 
-static Clocks clocks;
-static Pages clock_pages;
+RISE_STATE Clocks clocks;
+RISE_STATE Pages clock_pages;
 
-static inline void prepare_clocks(int threads, int blocks) {
+RISE_CODE void prepare_clocks(int threads, int blocks) {
   clocks.threads = threads;
   clocks.groups = (threads + threads_per_group - 1) / threads_per_group;
   clocks.blocks = blocks;
@@ -51,29 +50,29 @@ static inline void prepare_clocks(int threads, int blocks) {
   clocks.rows = clock_pages.take<int32_t>(clocks.row_count() * clocks.row_length());
 }
 
-static inline void start_clocks() {
+RISE_CODE void start_clocks() {
   int64_t numbers = clocks.row_count() * clocks.row_length();
   __builtin_memset(clocks.rows, 0, sizeof(int32_t) * static_cast<size_t>(numbers));
   for (int agent = 0; agent < clocks.blocks * clocks.threads; agent++) clocks.row(agent)[agent] = 1;
   clocks.version++;
 }
 
-// Rows that are no thread's: what an mbarrier gathers in this phase, and had at the end of the last.
-static inline int32_t* gathered(int rank, int number) {
+// Rows of mbarriers: what they gather in this phase, and what they had at the end of the last one.
+RISE_CODE int32_t* gathered(int rank, int number) {
   return clocks.row(clocks.blocks * clocks.threads + 2 * (rank * most_barriers + number));
 }
-static inline int32_t* passed_on(int rank, int number) {
+RISE_CODE int32_t* passed_on(int rank, int number) {
   return gathered(rank, number) + clocks.row_length();
 }
 // What every thread of a warpgroup knows.
-static inline int32_t* common_row(int rank, int group) {
+RISE_CODE int32_t* common_row(int rank, int group) {
   return clocks.row(clocks.blocks * (clocks.threads + 2 * most_barriers) + rank * clocks.groups + group);
 }
-static inline int32_t* spare_row() {
+RISE_CODE int32_t* spare_row() {
   return clocks.row(clocks.blocks * (clocks.threads + clocks.groups + 2 * most_barriers));
 }
 
-static inline void learn(int32_t* row, const int32_t* other) {
+RISE_CODE void learn(int32_t* row, const int32_t* other) {
   Lanes* target = reinterpret_cast<Lanes*>(row);
   const Lanes* source = reinterpret_cast<const Lanes*>(other);
   for (int i = 0; i < clocks.row_length() / 8; i++)
@@ -81,32 +80,32 @@ static inline void learn(int32_t* row, const int32_t* other) {
   clocks.version++;
 }
 
-// Passes on which phases have ended, and nothing of what threads did.
-static inline void learn_phases(int32_t* row, const int32_t* other) {
+// Passes on which phases are complete, and no events of threads.
+RISE_CODE void learn_phases(int32_t* row, const int32_t* other) {
   for (int agent = clocks.barrier(0, 0); agent < clocks.agents; agent++)
     row[agent] = row[agent] > other[agent] ? row[agent] : other[agent];
   clocks.version++;
 }
 
-static inline void forget_more_than(int32_t* row, const int32_t* other) {
+RISE_CODE void forget_more_than(int32_t* row, const int32_t* other) {
   Lanes* target = reinterpret_cast<Lanes*>(row);
   const Lanes* source = reinterpret_cast<const Lanes*>(other);
   for (int i = 0; i < clocks.row_length() / 8; i++)
     target[i] = target[i] < source[i] ? target[i] : source[i];
 }
 
-static inline void copy_row(int32_t* row, const int32_t* other) {
+RISE_CODE void copy_row(int32_t* row, const int32_t* other) {
   __builtin_memcpy(row, other, sizeof(int32_t) * static_cast<size_t>(clocks.row_length()));
 }
 
-// A thread passes on all that it knows and did; what it does from now on is new.
-static inline void release(int agent, int32_t* into) {
+// Release: a thread passes on all that it knows and did; its later events are new.
+RISE_CODE void release(int agent, int32_t* into) {
   learn(into, clocks.row(agent));
   clocks.row(agent)[agent]++;
 }
 
-// Threads meet: each then knows what any of them knew.
-static inline void meet_clocks(const int* agents, int count) {
+// A barrier: each thread then knows what any of them knew.
+RISE_CODE void meet_clocks(const int* agents, int count) {
   int32_t* all = spare_row();
   copy_row(all, clocks.row(agents[0]));
   for (int i = 1; i < count; i++) learn(all, clocks.row(agents[i]));
@@ -118,8 +117,8 @@ static inline void meet_clocks(const int* agents, int count) {
   clocks.version++;
 }
 
-// What a thread has done so far is from now on seen by the asynchronous units.
-static inline void fence_clocks(int agent) {
+// A proxy fence: the thread's events so far become visible to the asynchronous units.
+RISE_CODE void fence_clocks(int agent) {
   __builtin_memcpy(clocks.fenced(agent), clocks.row(agent),
                    sizeof(int32_t) * static_cast<size_t>(clocks.agents));
   clocks.row(agent)[agent]++;

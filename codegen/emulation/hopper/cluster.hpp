@@ -1,4 +1,4 @@
-// Runs the blocks of a cluster together, copies and all, and checks how they end.
+// Runs the blocks of a cluster concurrently, with their copies, and checks how they end.
 #pragma once
 
 #include "deadlock.hpp"
@@ -7,18 +7,18 @@
 
 namespace rise_emulation {
 
-static int at_cluster_barrier;
+RISE_STATE int at_cluster_barrier;
 
-static inline int cluster_rank() { return block_rank; }
+RISE_CODE int cluster_rank() { return block_rank; }
 
-// Waits for all threads of the cluster; those that have returned are not waited for.
-static inline void cluster_sync(int line = __builtin_LINE()) {
+// Waits for all threads of the cluster that have not returned.
+RISE_CODE void cluster_sync(int line = __builtin_LINE()) {
   count_step(line);
   at_cluster_barrier++;
   wait_for({Waits::Cluster, line, 0, 0, nullptr});
 }
 
-static inline bool end_cluster_barrier() {
+RISE_CODE bool end_cluster_barrier() {
   int running = 0;
   for (int rank = 0; rank < block_count; rank++) running += machine.count - finished_in(rank);
   if (!at_cluster_barrier || at_cluster_barrier < running) return false;
@@ -35,7 +35,7 @@ static inline bool end_cluster_barrier() {
   return true;
 }
 
-static inline void start_in_cluster(int rank, unsigned number) {
+RISE_CODE void start_in_cluster(int rank, unsigned number) {
   enter_block(rank);
   Block& block = running_block();
   start_block(number);
@@ -54,8 +54,8 @@ static inline void start_in_cluster(int rank, unsigned number) {
   prepare_registers(block, machine.count);
 }
 
-// The blocks of the cluster at a place of the grid of clusters.
-static inline void start_cluster(const dim3& cluster, const uint3& at) {
+// The blocks of the cluster at a position in the grid of clusters.
+RISE_CODE void start_cluster(const dim3& cluster, const uint3& at) {
   turn++;
   start_clocks();
   start_following();
@@ -70,8 +70,8 @@ static inline void start_cluster(const dim3& cluster, const uint3& at) {
   }
 }
 
-// Lets every thread of a block that can go on do so, once. Returns whether there was one.
-static inline bool run_round(int rank) {
+// Runs every runnable thread of a block once. Returns whether there was one.
+RISE_CODE bool run_round(int rank) {
   Machine& m = machine;
   enter_block(rank);
   bool progress = false;
@@ -86,14 +86,14 @@ static inline bool run_round(int rank) {
   return progress;
 }
 
-static inline bool all_finished() {
+RISE_CODE bool all_finished() {
   for (int rank = 0; rank < block_count; rank++)
     if (finished_in(rank) < machine.count) return false;
   return true;
 }
 
-// What happens besides the threads: barriers of the cluster, registers, copies.
-static inline bool go_on_otherwise(bool stuck) {
+// Events besides the threads: barriers of the cluster, registers, copies.
+RISE_CODE bool go_on_otherwise(bool stuck) {
   bool progress = end_cluster_barrier();
   for (int rank = 0; rank < block_count; rank++) progress = grant_registers(rank) || progress;
   bool some_time = arrival() == Arrival::Random && machine.random.next() >> 63;
@@ -101,13 +101,13 @@ static inline bool go_on_otherwise(bool stuck) {
   return progress;
 }
 
-static inline Text name_of_block(int rank) {
+RISE_CODE Text name_of_block(int rank) {
   uint3 at = blocks[rank].index;
   return text("block (%u, %u, %u)", at.x, at.y, at.z);
 }
 
-// The furthest that threads of a block have seen an agent get.
-static inline int32_t seen_by_block(int rank, int agent) {
+// The latest event of an agent that any thread of a block has seen.
+RISE_CODE int32_t seen_by_block(int rank, int agent) {
   int32_t most = 0;
   for (int thread = 0; thread < machine.count; thread++) {
     int32_t seen = clocks.row(clocks.thread(rank, thread))[agent];
@@ -116,8 +116,8 @@ static inline int32_t seen_by_block(int rank, int agent) {
   return most;
 }
 
-// Nobody may arrive at, or copy into, a block that may have ended: some thread of it has to see that.
-static inline void check_block_at_end(int rank) {
+// Nobody may arrive at, or copy into, a block that may have exited: some thread of it has to wait for that.
+RISE_CODE void check_block_at_end(int rank) {
   for (int agent = 0; agent < block_count * machine.count; agent++)
     if (remote_arrivals[rank][agent] && seen_by_block(rank, agent) < remote_arrivals[rank][agent])
       return complain(EarlyExit, remote_lines[rank],
@@ -132,7 +132,7 @@ static inline void check_block_at_end(int rank) {
   }
 }
 
-static inline void check_end_of_cluster() {
+RISE_CODE void check_end_of_cluster() {
   while (!machine.report->code && complete_some_load()) continue;
   check_stores_at_end();
   check_flights_at_end();
@@ -140,7 +140,7 @@ static inline void check_end_of_cluster() {
   for (int rank = 0; rank < block_count && !machine.report->code; rank++) check_block_at_end(rank);
 }
 
-static inline void run_cluster(const dim3& cluster, const uint3& at) {
+RISE_CODE void run_cluster(const dim3& cluster, const uint3& at) {
   Machine& m = machine;
   start_cluster(cluster, at);
   int ranks[most_cluster];
@@ -161,7 +161,7 @@ struct BlockPages {
   Pages data, shadow;
 };
 
-static inline bool prepare_blocks(const Launch& launch, BlockPages* pages) {
+RISE_CODE bool prepare_blocks(const Launch& launch, BlockPages* pages) {
   Machine& m = machine;
   for (int rank = 0; rank < block_count; rank++) {
     Block& block = blocks[rank];
@@ -180,7 +180,7 @@ static inline bool prepare_blocks(const Launch& launch, BlockPages* pages) {
   return !m.report->code;
 }
 
-static inline bool cluster_fits(const dim3& cluster) {
+RISE_CODE bool cluster_fits(const dim3& cluster) {
   uint64_t size = uint64_t{cluster.x} * cluster.y * cluster.z;
   bool divides = size && gridDim.x % cluster.x == 0 && gridDim.y % cluster.y == 0 && gridDim.z % cluster.z == 0;
   if (divides && size <= 8) return true;
@@ -189,7 +189,7 @@ static inline bool cluster_fits(const dim3& cluster) {
   return false;
 }
 
-static void run_clusters(const Launch& launch) {
+RISE_CODE void run_clusters(const Launch& launch) {
   Machine& m = machine;
   dim3 cluster{launch.cluster[0], launch.cluster[1], launch.cluster[2]};
   if (!cluster_fits(cluster)) return;
@@ -212,7 +212,9 @@ static void run_clusters(const Launch& launch) {
   for (int rank = 1; rank < block_count; rank++) blocks[rank].stacks.release();
 }
 
-// Including this file is what chooses this way to run.
+#ifndef RISE_DECLARED
+// Including this file selects this way to run a grid.
 static const bool clusters_run = (run_grid = run_clusters, true);
+#endif
 
 }  // namespace rise_emulation

@@ -1,22 +1,22 @@
-// Who waits for what, when nobody can go on.
+// The deadlock report: which thread waits for what, when none can proceed.
 #pragma once
 
 #include "wgmma.hpp"
 
 namespace rise_emulation {
 
-static inline bool same_wait(const Wait& a, const Wait& b) {
+RISE_CODE bool same_wait(const Wait& a, const Wait& b) {
   return a.what == b.what && a.line == b.line && a.number == b.number && a.parity == b.parity;
 }
 
-static inline Wait waiting(int rank, int thread) {
+RISE_CODE Wait waiting(int rank, int thread) {
   const Thread& fiber = thread_of(rank, thread);
   if (fiber.state == State::Waiting) return blocks[rank].waits[thread];
   bool at_barrier = fiber.state == State::AtBarrier;
   return {Waits::Group, fiber.line, 0, 0, at_barrier ? "__syncthreads" : "a collective of its warp"};
 }
 
-static inline Text reason(int rank, const Wait& wait) {
+RISE_CODE Text reason(int rank, const Wait& wait) {
   if (wait.what == Waits::Phase) {
     const Mbarrier& barrier = blocks[rank].barriers[wait.number];
     return text("for parity %d of the mbarrier at byte %lld: %d phases ended, %d of %d arrivals, %lld bytes "
@@ -33,7 +33,7 @@ static inline Text reason(int rank, const Wait& wait) {
   return text("in %s", wait.operation);
 }
 
-// Appends as much as there is room for.
+// Appends as long as there is room.
 struct Message {
   char characters[480];
   size_t length;
@@ -46,13 +46,13 @@ struct Message {
   }
 };
 
-// Those waits come first that tell most.
-static inline int rank_of_wait(const Wait& wait) {
+// The most informative waits come first.
+RISE_CODE int rank_of_wait(const Wait& wait) {
   return wait.what == Waits::Registers ? 0 : wait.what == Waits::Phase ? 1 : 2;
 }
 
-// Adds those threads of a block that wait for something of a rank; threads that wait alike at once.
-static inline void add_waits(Message& message, int rank, int wanted, int& line) {
+// Adds the threads of a block with waits of a certain rank; equal waits are merged.
+RISE_CODE void add_waits(Message& message, int rank, int wanted, int& line) {
   static bool told[most_threads];
   for (bool& thread : told) thread = false;
   for (int thread = 0; thread < machine.count; thread++) {
@@ -73,7 +73,7 @@ static inline void add_waits(Message& message, int rank, int wanted, int& line) 
   }
 }
 
-static inline void report_deadlock() {
+RISE_CODE void report_deadlock() {
   Message message{{0}, 0};
   int line = 0;
   for (int wanted = 0; wanted < 3; wanted++)

@@ -1,5 +1,5 @@
-// Where a wgmma's operand is in shared memory: 64 bits, as the instruction takes them, and the 16-byte
-// chunks that they mean.
+// The location of a wgmma's operand in shared memory: the 64-bit descriptor of the instruction, and the
+// 16-byte chunks that it denotes.
 #pragma once
 
 #include "bulk.hpp"
@@ -51,14 +51,14 @@ static inline void for_chunks(const Operand& operand, int rows, int element_size
   }
 }
 
-static inline void check_descriptor(Descriptor bits, int line) {
+RISE_CODE void check_descriptor(Descriptor bits, int line) {
   if (bits >> 46 & 7 || bits >> 49 & 7 || bits >> 52 & 0x3ff || bits >> 30 & 3 || bits >> 14 & 3)
-    RISE_FAULT(IllegalOperand, line, "%#llx is no descriptor of shared memory", bits);
+    RISE_FAULT(IllegalOperand, line, "%#llx is not a descriptor of shared memory", bits);
 }
 
-static inline int64_t field_of(int64_t bytes, const char* name, int line) {
+RISE_CODE int64_t field_of(int64_t bytes, const char* name, int line) {
   if (bytes < 0 || bytes % 16 || bytes >> 18)
-    RISE_FAULT(IllegalOperand, line, "shared_descriptor with a %s of %lld bytes; a multiple of 16 below 2^18",
+    RISE_FAULT(IllegalOperand, line, "shared_descriptor with a %s of %lld bytes, not a multiple of 16 below 2^18",
                name, static_cast<long long>(bytes));
   return bytes >> 4;
 }
@@ -68,20 +68,20 @@ static inline Descriptor shared_descriptor(Pointer<T> pointer, int leading, int 
                                            int line = __builtin_LINE()) {
   Access access = pointer.at(0, machine.current, line);
   if (!access.memory || !access.memory->shared)
-    RISE_FAULT(IllegalOperand, line, "shared_descriptor of something outside of shared memory");
+    RISE_FAULT(IllegalOperand, line, "shared_descriptor of an address outside shared memory");
   auto bits = static_cast<Descriptor>(field_of(access.byte(), "start", line));
   bits |= static_cast<Descriptor>(field_of(leading, "leading offset", line)) << 16;
   bits |= static_cast<Descriptor>(field_of(stride, "stride", line)) << 32;
   return bits | static_cast<Descriptor>(swizzle) << 62;
 }
 
-// The same so many bytes further on: within the 2^18 bytes that a descriptor can name.
-static inline Descriptor further(Descriptor made, int bytes, int line = __builtin_LINE()) {
+// The operand `bytes` bytes further on, within the 2^18 bytes that a descriptor can address.
+RISE_CODE Descriptor further(Descriptor made, int bytes, int line = __builtin_LINE()) {
   int64_t start = (static_cast<int64_t>(made & 0x3fff) << 4) + bytes;
   return (made & ~0x3fffull) | static_cast<Descriptor>(field_of(start, "start", line));
 }
 
 }  // namespace rise_emulation
 
-// All threads of a warp are to have the same; here each has its own.
-static inline int uniform(int value) { return value; }
+// The value must be warp-uniform; here each thread returns its own.
+RISE_CODE int uniform(int value) { return value; }

@@ -1,5 +1,5 @@
-// Kernels of a stream that overlap: until a thread has waited for the kernel before, nothing in global
-// memory is there. What the threads of a cluster have done so far is kept here.
+// Overlapping kernels of a stream: until a thread has waited for the previous kernel, it must not access
+// global memory. This file records what the threads of a cluster have done so far.
 #pragma once
 
 #include "blocks.hpp"
@@ -8,15 +8,15 @@ namespace rise_emulation {
 
 enum class Following : uint8_t { Nothing, Used, Awaited };
 
-static Following following[most_cluster * most_threads];
-static bool kernel_follows;  // some thread has waited: this kernel may overlap with the one before
+RISE_STATE Following following[most_cluster * most_threads];
+RISE_STATE bool kernel_follows;  // some thread has waited: this kernel may overlap with the previous one
 
-static inline void start_following() {
+RISE_CODE void start_following() {
   __builtin_memset(following, 0, sizeof following);
   kernel_follows = false;
 }
 
-static inline void check_following(int line) {
+RISE_CODE void check_following(int line) {
   Following& mine = following[running_agent()];
   if (mine == Following::Awaited) return;
   mine = Following::Used;
@@ -25,7 +25,7 @@ static inline void check_following(int line) {
                place_name(machine.current).characters);
 }
 
-static inline void await_previous_grid(int line = __builtin_LINE()) {
+RISE_CODE void await_previous_grid(int line = __builtin_LINE()) {
   Following& mine = following[running_agent()];
   if (mine == Following::Used)
     RISE_FAULT(TooEarly, line, "%s has used global memory before await_previous_grid",
@@ -34,6 +34,6 @@ static inline void await_previous_grid(int line = __builtin_LINE()) {
   kernel_follows = true;
 }
 
-static inline void start_next_grid() {}
+RISE_CODE void start_next_grid() {}
 
 }  // namespace rise_emulation

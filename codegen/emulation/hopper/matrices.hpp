@@ -1,14 +1,14 @@
-// Collectives of a warp: the thread that acts for all, and stores of 8 x 8 matrices (stmatrix).
+// Collectives of a warp: election of a thread, and stores of 8 x 8 matrices (stmatrix).
 #pragma once
 
 #include "blocks.hpp"
 
 namespace rise_emulation {
 
-static inline void nothing(void**, int) {}
+RISE_CODE void nothing(void**, int) {}
 
-// True for one thread of the warp: always the same one, but none that may be relied upon.
-static inline bool elect_one(int line = __builtin_LINE()) {
+// True for one thread of the warp: always the same one, but kernels must not rely on which.
+RISE_CODE bool elect_one(int line = __builtin_LINE()) {
   check_whole_warp("elect_one", line);
   meet("elect_one", line, nothing, nullptr);
   return machine.current % lanes_per_warp == static_cast<int>((machine.seed * 0x9e3779b97f4a7c15u) >> 59);
@@ -20,7 +20,7 @@ struct StoredRows {
   Pointer<T> row;
 };
 
-// Lane 8 j + i says where row i of matrix j goes, and has two elements of row lane / 4 of each matrix.
+// Lane 8 j + i gives the address of row i of matrix j, and holds two elements of row lane / 4 of each matrix.
 template <class T, int count, bool transposed>
 static void perform_store_matrices(void** operands, int line) {
   for (int number = 0; number < count; number++) {
@@ -30,7 +30,7 @@ static void perform_store_matrices(void** operands, int line) {
       const StoredRows<T>& own = *static_cast<const StoredRows<T>*>(operands[owner]);
       Access start = own.row.at(0, first_lane() + owner, line);
       if (!start.memory || !start.memory->shared)
-        RISE_FAULT(Undefined, line, "store_matrices goes from registers into shared memory");
+        RISE_FAULT(Undefined, line, "store_matrices must store from registers into shared memory");
       check_alignment(start, 16, "store_matrices");
       rows[i] = static_cast<uint32_t>(start.byte());
       for (int e = 0; e < 8; e++) {
@@ -53,8 +53,8 @@ static inline const T* written_elements(const LocalPointer<T, fault>& pointer, i
 template <int count, bool transposed, class T, Fault fault>
 static inline void store_matrices_of(Pointer<T> row, const LocalPointer<T, fault>& registers, const char* name,
                                      int line) {
-  static_assert(count == 1 || count == 2 || count == 4, "1, 2 or 4 matrices are stored at once");
-  static_assert(sizeof(T) == 2, "elements of 16 bits are stored");
+  static_assert(count == 1 || count == 2 || count == 4, "stmatrix stores 1, 2 or 4 matrices");
+  static_assert(sizeof(T) == 2, "stmatrix stores 16-bit elements");
   check_whole_warp(name, line);
   StoredRows<T> own{written_elements<T, 2 * count>(registers, line), row};
   meet(name, line, perform_store_matrices<T, count, transposed>, &own);

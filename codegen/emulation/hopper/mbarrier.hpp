@@ -1,4 +1,4 @@
-// mbarriers: arrivals, bytes that copies bring, phases, and waiting for the end of one.
+// mbarriers: arrivals, transaction bytes of copies, phases, and waits.
 #pragma once
 
 #include "phases.hpp"
@@ -12,26 +12,26 @@ struct Barrier {
 constexpr int64_t most_bytes = (1 << 20) - 1;
 constexpr int most_arrivals = (1 << 20) - 1;
 
-static int32_t remote_arrivals[most_cluster][most_cluster * most_threads];
-static int remote_lines[most_cluster];
+RISE_STATE int32_t remote_arrivals[most_cluster][most_cluster * most_threads];
+RISE_STATE int remote_lines[most_cluster];
 
-static inline int find_barrier(int rank, int64_t byte) {
+RISE_CODE int find_barrier(int rank, int64_t byte) {
   for (int number = 0; number < blocks[rank].barrier_count; number++)
     if (blocks[rank].barriers[number].byte == byte) return number;
   return -1;
 }
 
-static inline void check_barrier_pointer(const Pointer<Barrier>& bar, const char* operation, int line) {
+RISE_CODE void check_barrier_pointer(const Pointer<Barrier>& bar, const char* operation, int line) {
   count_step(line);
   Access access = bar.at(0, machine.current, line);
   if (!access.memory || !access.memory->shared || access.byte() < 0 ||
       access.byte() + access.size > access.memory->bytes)
-    RISE_FAULT(WriteOutOfBounds, line, "%s: %s uses an mbarrier outside of shared memory", operation,
+    RISE_FAULT(WriteOutOfBounds, line, "%s: %s uses an mbarrier outside shared memory", operation,
                place_name(machine.current).characters);
 }
 
-// The barrier at the same place of shared memory in a block of the cluster, ready to be used.
-static inline Mbarrier& barrier_at(const Pointer<Barrier>& bar, int rank, const char* operation,
+// The barrier with the same address in a block of the cluster; checks that it is usable.
+RISE_CODE Mbarrier& barrier_at(const Pointer<Barrier>& bar, int rank, const char* operation,
                                    int line, bool asynchronous) {
   check_barrier_pointer(bar, operation, line);
   int64_t byte = bar.at(0, 0, line).byte();
@@ -56,11 +56,11 @@ static inline Mbarrier& barrier_at(const Pointer<Barrier>& bar, int rank, const 
   return barrier;
 }
 
-static inline int number_of(int rank, const Mbarrier& barrier) {
+RISE_CODE int number_of(int rank, const Mbarrier& barrier) {
   return static_cast<int>(&barrier - blocks[rank].barriers);
 }
 
-static inline void barrier_init(Pointer<Barrier> bar, int count, int line) {
+RISE_CODE void barrier_init(Pointer<Barrier> bar, int count, int line) {
   check_barrier_pointer(bar, "barrier_init", line);
   Block& block = running_block();
   Access access = bar.at(0, machine.current, line);
@@ -80,15 +80,15 @@ static inline void barrier_init(Pointer<Barrier> bar, int count, int line) {
   forget_waits(block_rank, number);
 }
 
-// Makes the barriers that the thread initialised known to other blocks and the copying unit.
-static inline void fence_barrier_init(int line) {
+// Makes the barriers that the thread initialised visible to other blocks and the copy engine.
+RISE_CODE void fence_barrier_init(int line) {
   count_step(line);
   Block& block = running_block();
   for (int number = 0; number < block.barrier_count; number++)
     if (block.barriers[number].initialiser == running_agent()) block.barriers[number].fenced = true;
 }
 
-static inline void end_phase_if_complete(int rank, Mbarrier& barrier, int line) {
+RISE_CODE void end_phase_if_complete(int rank, Mbarrier& barrier, int line) {
   if (barrier.missing || barrier.bytes) return;
   int number = number_of(rank, barrier);
   barrier.phases++;
@@ -102,12 +102,12 @@ static inline void end_phase_if_complete(int rank, Mbarrier& barrier, int line) 
   });
 }
 
-static inline void too_many_bytes(const Mbarrier& barrier, int line) {
-  complain(BarrierMisuse, line, "a bulk copy brings %lld bytes more than the mbarrier at byte %lld expects",
+RISE_CODE void too_many_bytes(const Mbarrier& barrier, int line) {
+  complain(BarrierMisuse, line, "a bulk copy transfers %lld bytes more than the mbarrier at byte %lld expects",
            static_cast<long long>(-barrier.bytes), static_cast<long long>(barrier.byte));
 }
 
-static inline void arrive(int rank, Mbarrier& barrier, const char* operation, int line) {
+RISE_CODE void arrive(int rank, Mbarrier& barrier, const char* operation, int line) {
   if (barrier.missing == 0)
     RISE_FAULT(BarrierMisuse, line,
                "%s by %s: the phase of the mbarrier at byte %lld has all its %d arrivals already", operation,
@@ -120,11 +120,11 @@ static inline void arrive(int rank, Mbarrier& barrier, const char* operation, in
   stop_if_reported();
 }
 
-static inline void barrier_arrive(Pointer<Barrier> bar, int line) {
+RISE_CODE void barrier_arrive(Pointer<Barrier> bar, int line) {
   arrive(block_rank, barrier_at(bar, block_rank, "barrier_arrive", line, false), "barrier_arrive", line);
 }
 
-static inline void barrier_expect(Pointer<Barrier> bar, int bytes, int line) {
+RISE_CODE void barrier_expect(Pointer<Barrier> bar, int bytes, int line) {
   Mbarrier& barrier = barrier_at(bar, block_rank, "barrier_expect", line, false);
   if (bytes < 0 || barrier.bytes + bytes > most_bytes)
     RISE_FAULT(BarrierMisuse, line, "barrier_expect of %d bytes; a phase has at most %lld", bytes,
@@ -133,7 +133,7 @@ static inline void barrier_expect(Pointer<Barrier> bar, int bytes, int line) {
   arrive(block_rank, barrier, "barrier_expect", line);
 }
 
-static inline void barrier_arrive_remote(Pointer<Barrier> bar, int rank, int line) {
+RISE_CODE void barrier_arrive_remote(Pointer<Barrier> bar, int rank, int line) {
   Mbarrier& barrier = barrier_at(bar, rank, "barrier_arrive_remote", line, rank != block_rank);
   int agent = running_agent();
   if (rank != block_rank) {
@@ -143,8 +143,8 @@ static inline void barrier_arrive_remote(Pointer<Barrier> bar, int rank, int lin
   arrive(rank, barrier, "barrier_arrive_remote", line);
 }
 
-// Waits until the phase of that parity has ended.
-static inline void barrier_wait(Pointer<Barrier> bar, int parity, int line) {
+// Waits until the phase of that parity is complete.
+RISE_CODE void barrier_wait(Pointer<Barrier> bar, int parity, int line) {
   Mbarrier& barrier = barrier_at(bar, block_rank, "barrier_wait", line, false);
   if (parity != 0 && parity != 1)
     RISE_FAULT(BarrierMisuse, line, "barrier_wait for the parity %d", parity);
@@ -156,13 +156,13 @@ static inline void barrier_wait(Pointer<Barrier> bar, int parity, int line) {
   learn(clocks.row(running_agent()), passed_on(block_rank, number));
 }
 
-// Bytes of a copy have arrived that was started in a phase. Called by the copying unit, which is no thread.
-static inline void bytes_arrive(int rank, int64_t byte, int64_t bytes, int phase, int line) {
+// Bytes arrive of a copy that was started in `phase`. Called by the copy engine, which is not a thread.
+RISE_CODE void bytes_arrive(int rank, int64_t byte, int64_t bytes, int phase, int line) {
   Mbarrier& barrier = blocks[rank].barriers[find_barrier(rank, byte)];
   if (barrier.phases != phase)
     return complain(PhaseUnknown, line,
-                    "the bytes of a bulk copy come to the mbarrier at byte %lld when the phase that they are for "
-                    "has ended: it expects fewer than come", static_cast<long long>(byte));
+                    "the bytes of a bulk copy arrive at the mbarrier at byte %lld after the end of their phase: it "
+                    "expects fewer bytes than arrive", static_cast<long long>(byte));
   barrier.last_arrival = barrier.phases + 1;
   barrier.last_line = line;
   barrier.bytes -= bytes;

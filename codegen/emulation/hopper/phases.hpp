@@ -1,14 +1,14 @@
-// Which phase of an mbarrier an arrival, a wait or a copy's bytes belong to has to be the same in every
-// order of the threads. It is, if
+// The phase of an mbarrier to which an arrival, a wait or a copy's bytes belong must be the same for every
+// schedule of the threads. It is, if
 //
-//   - who arrives, or starts a copy, has seen all phases end that have ended: else, had it come earlier, it
-//     would have been counted for one of those;
-//   - a copy's bytes come in the phase that it was started in;
-//   - when a phase ends, everybody who waited for the one before it has done so already: else, had it come
-//     later, it would wait for one after.
+//   - whoever arrives, or starts a copy, has seen the end of all completed phases: otherwise, had it come
+//     earlier, it would have counted for one of those;
+//   - a copy's bytes arrive in the phase in which it was started;
+//   - when a phase completes, every thread that waited for the previous one has already done so: otherwise,
+//     had it come later, it would wait for a later phase.
 //
-// Then what orders what is the same in every order, too, and so are all races that follow from it. This is
-// why one run is enough, and why each of the three is a fault by itself.
+// Then the order of events, and so every race, is the same for every schedule. That is why one run suffices,
+// and why the violation of each of the three is a fault in itself.
 #pragma once
 
 #include "cells.hpp"
@@ -17,15 +17,15 @@ namespace rise_emulation {
 
 // A thread's last wait for an mbarrier of its block.
 struct WaitNote {
-  int phase;        // that it waits for the end of, from 1 on; -1: it never waited
+  int phase;        // whose end it waits for, from 1; -1: it never waited
   int32_t clock;    // of the thread
-  unsigned issued;  // wgmma that its warpgroup had issued
+  unsigned issued;  // wgmmas that its warpgroup had issued
 };
 
-static WaitNote wait_notes[most_cluster][most_barriers][most_threads];
+RISE_STATE WaitNote wait_notes[most_cluster][most_barriers][most_threads];
 
-// That a wgmma is over says that all threads of its warpgroup have come to it: of the last ones, the clock
-// of the warpgroup when they were waited for.
+// The completion of a wgmma implies that all threads of its warpgroup have reached it: for the last ones, the
+// clock of the warpgroup when they were waited for.
 constexpr unsigned products_kept = 256;
 
 struct Products {
@@ -33,25 +33,25 @@ struct Products {
   int32_t clock[products_kept];
 };
 
-static Products products[most_cluster][most_groups];
+RISE_STATE Products products[most_cluster][most_groups];
 
-static inline void start_phases(int rank) {
+RISE_CODE void start_phases(int rank) {
   for (Products& own : products[rank]) own.issued = own.over = 0;
 }
 
-static inline void forget_waits(int rank, int number) {
+RISE_CODE void forget_waits(int rank, int number) {
   for (WaitNote& note : wait_notes[rank][number]) note.phase = -1;
 }
 
-static inline void note_products_over(Products& own, unsigned count, int32_t clock) {
+RISE_CODE void note_products_over(Products& own, unsigned count, int32_t clock) {
   for (; count > 0; count--) own.clock[++own.over % products_kept] = clock;
 }
 
-static inline int ended_phases_known(int rank, int number) {
+RISE_CODE int ended_phases_known(int rank, int number) {
   return clocks.row(running_agent())[clocks.barrier(rank, number)];
 }
 
-static inline void check_phase_known(int rank, int number, const char* operation, int line) {
+RISE_CODE void check_phase_known(int rank, int number, const char* operation, int line) {
   const Mbarrier& barrier = blocks[rank].barriers[number];
   int known = ended_phases_known(rank, number);
   if (known < barrier.phases)
@@ -62,13 +62,13 @@ static inline void check_phase_known(int rank, int number, const char* operation
                known);
 }
 
-// The phase that a wait for a parity is for: one that the thread knows to have ended, or the next.
-static inline int awaited_phase(int rank, int number, int parity) {
+// The phase that a wait for a parity refers to: one that the thread knows to be complete, or the next.
+RISE_CODE int awaited_phase(int rank, int number, int parity) {
   int known = ended_phases_known(rank, number);
   return (known & 1) == parity ? known + 1 : known;
 }
 
-static inline void check_wait_in_time(const Mbarrier& barrier, int phase, int line) {
+RISE_CODE void check_wait_in_time(const Mbarrier& barrier, int phase, int line) {
   if (barrier.phases > phase)
     RISE_FAULT(PhaseUnknown, line,
                "%s waits for the end of phase %d of the mbarrier at byte %lld, when phase %d may have ended: by "
@@ -76,13 +76,13 @@ static inline void check_wait_in_time(const Mbarrier& barrier, int phase, int li
                static_cast<long long>(barrier.byte), barrier.phases);
 }
 
-static inline void note_wait(int number, int phase) {
+RISE_CODE void note_wait(int number, int phase) {
   const Products& own = products[block_rank][machine.current / threads_per_group];
   wait_notes[block_rank][number][machine.current] = {phase, clocks.now(running_agent()), own.issued};
 }
 
-// Whether a thread's wait is over for whoever knows what the row says.
-static inline bool has_waited(int rank, int thread, const WaitNote& note, const int32_t* row) {
+// Whether a thread's wait is over, to the knowledge of the row.
+RISE_CODE bool has_waited(int rank, int thread, const WaitNote& note, const int32_t* row) {
   if (row[clocks.thread(rank, thread)] >= note.clock) return true;
   int group = thread / threads_per_group;
   const Products& own = products[rank][group];
@@ -91,8 +91,8 @@ static inline bool has_waited(int rank, int thread, const WaitNote& note, const 
   return own.over - next >= products_kept || row[clocks.group(rank, group)] >= own.clock[next % products_kept];
 }
 
-// A phase has ended: nobody may still wait for the one before.
-static inline void check_waits_over(int rank, int number, int line) {
+// A phase is complete: nobody may still wait for the previous one.
+RISE_CODE void check_waits_over(int rank, int number, int line) {
   const Mbarrier& barrier = blocks[rank].barriers[number];
   for (int thread = 0; thread < machine.count; thread++) {
     const WaitNote& note = wait_notes[rank][number][thread];
@@ -105,8 +105,8 @@ static inline void check_waits_over(int rank, int number, int line) {
   }
 }
 
-// Arrivals or bytes after the last phase are none that anybody can wait for.
-static inline void check_phases_finished(int rank) {
+// Nobody can wait for arrivals or bytes after the last complete phase.
+RISE_CODE void check_phases_finished(int rank) {
   for (int number = 0; number < blocks[rank].barrier_count; number++) {
     const Mbarrier& barrier = blocks[rank].barriers[number];
     if (barrier.missing == barrier.count && barrier.bytes == 0) continue;

@@ -1,17 +1,17 @@
-// The registers of a block are a pool, in which warpgroups give back some and take others.
+// The register pool of a block, to which warpgroups release registers and from which they take them.
 #pragma once
 
 #include "blocks.hpp"
 
 namespace rise_emulation {
 
-// What each thread has at launch: its share, in eights.
-static inline int registers_at_launch(int threads) {
+// The registers per thread at launch: its share, a multiple of eight.
+RISE_CODE int registers_at_launch(int threads) {
   int share = 65536 / threads / 8 * 8;
   return share < 248 ? share : 248;
 }
 
-static inline void prepare_registers(Block& block, int threads) {
+RISE_CODE void prepare_registers(Block& block, int threads) {
   for (int group = 0; group < most_groups; group++) {
     block.registers[group] = registers_at_launch(threads);
     block.wanted[group] = 0;
@@ -19,7 +19,7 @@ static inline void prepare_registers(Block& block, int threads) {
   block.free_registers = 0;
 }
 
-static inline void decrease_registers(void** operands, int line) {
+RISE_CODE void decrease_registers(void** operands, int line) {
   Block& block = running_block();
   int count = *static_cast<int*>(operands[0]), group = machine.current / threads_per_group;
   if (count > block.registers[group])
@@ -29,7 +29,7 @@ static inline void decrease_registers(void** operands, int line) {
   block.registers[group] = count;
 }
 
-static inline void want_registers(void** operands, int line) {
+RISE_CODE void want_registers(void** operands, int line) {
   Block& block = running_block();
   int count = *static_cast<int*>(operands[0]), group = machine.current / threads_per_group;
   if (count < block.registers[group])
@@ -38,8 +38,8 @@ static inline void want_registers(void** operands, int line) {
   block.wanted[group] = count;
 }
 
-// Gives waiting warpgroups what is free by now.
-static inline bool grant_registers(int rank) {
+// Gives waiting warpgroups the registers that are free by now.
+RISE_CODE bool grant_registers(int rank) {
   Block& block = blocks[rank];
   bool granted = false;
   for (int group = 0; group < most_groups; group++) {
@@ -58,14 +58,14 @@ static inline bool grant_registers(int rank) {
 
 template <int count>
 static inline void registers_decrease(int line = __builtin_LINE()) {
-  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256 registers, in eights");
+  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256 registers, a multiple of 8");
   int operand = count;
   meet_group("registers_decrease", line, decrease_registers, &operand);
 }
 
 template <int count>
 static inline void registers_increase(int line = __builtin_LINE()) {
-  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256 registers, in eights");
+  static_assert(count >= 24 && count <= 256 && count % 8 == 0, "24 to 256 registers, a multiple of 8");
   int operand = count;
   meet_group("registers_increase", line, want_registers, &operand);
   grant_registers(block_rank);

@@ -1,5 +1,5 @@
-// Tensor maps: how boxes of a global array lie in shared memory. The host describes them
-// (`codegen/tensor_maps.py`), and has checked what it describes.
+// Tensor maps: the layout of boxes of a global array in shared memory. The host describes them
+// (`codegen/ir/tensor_maps.py`), and has checked the description.
 #pragma once
 
 #include "mbarrier.hpp"
@@ -8,7 +8,7 @@ namespace rise_emulation {
 
 constexpr int most_dimensions = 5;
 
-// The layout of this one is repeated in `codegen/tensor_maps.py`. Innermost dimension first.
+// `codegen/ir/tensor_maps.py` repeats this layout. Innermost dimension first.
 struct MapDescription {
   void* data;
   int64_t bytes;
@@ -16,7 +16,7 @@ struct MapDescription {
   int64_t strides[most_dimensions];  // in bytes
   int32_t box[most_dimensions];
   int32_t rank;
-  int32_t swizzle;  // 0, 32, 64, 128: bytes of a row whose chunks change places
+  int32_t swizzle;  // 0, 32, 64, 128: the width in bytes within which chunks are permuted
   int32_t element_bytes;
   int32_t flags;
   int32_t reserved;
@@ -27,12 +27,12 @@ struct TensorMap {
   const MapDescription* description;
 };
 
-static Memory map_memories[most_arguments];
-static Pages map_pages[most_arguments];
-static int maps_used;
+RISE_STATE Memory map_memories[most_arguments];
+RISE_STATE Pages map_pages[most_arguments];
+RISE_STATE int maps_used;
 
-// Maps of one array, and the array itself, share one memory.
-static inline Memory* memory_of(const Argument& argument, const MapDescription& description) {
+// All maps of an array, and the array itself, share one memory.
+RISE_CODE Memory* memory_of(const Argument& argument, const MapDescription& description) {
   for (Memory& memory : memories)
     if (memory.data == description.data && memory.bytes) return &memory;
   for (int number = 0; number < maps_used; number++)
@@ -55,7 +55,7 @@ template <>
 struct Parameter<TensorMap> {
   static bool fits(const Argument& argument) {
     if (argument.length == tensor_map) return true;
-    complain(ArgumentMismatch, 0, "%s is no tensor map, the parameter is one", argument.name);
+    complain(ArgumentMismatch, 0, "%s is not a tensor map, the parameter is one", argument.name);
     return false;
   }
 
@@ -65,11 +65,11 @@ struct Parameter<TensorMap> {
   }
 };
 
-static inline int64_t swizzled(int64_t address, int span) {
+RISE_CODE int64_t swizzled(int64_t address, int span) {
   return address ^ ((address >> 7 & (span / 16 - 1)) << 4);
 }
 
-// A box at some place of a tensor: its elements in the order that they have in shared memory.
+// A box at some position in a tensor: its elements in the order that they have in shared memory.
 struct Box {
   TensorMap map;
   int corner[most_dimensions];
@@ -82,7 +82,7 @@ struct Box {
   }
   int64_t bytes() const { return elements() * element_size(); }
 
-  // The byte of an element in its array; -1 for one outside of the tensor.
+  // The offset of an element in its array, in bytes; -1 for one outside the tensor.
   int64_t source(int64_t element) const {
     int64_t byte = 0;
     for (int d = 0; d < map.description->rank; d++) {
@@ -94,7 +94,7 @@ struct Box {
     return byte;
   }
 
-  // The byte of an element in shared memory, for a box that starts at one.
+  // The offset of an element in shared memory, for a box that starts at `target`.
   int64_t place(int64_t start, int64_t element) const {
     int64_t address = start + element * element_size();
     return map.description->swizzle ? swizzled(address, map.description->swizzle) : address;
@@ -115,13 +115,13 @@ static inline void check_box(const Box& box, const Pointer<T>& shared, int rank,
   if (box.element_size() != static_cast<int>(sizeof(Value)))
     RISE_FAULT(IllegalOperand, line, "%s of %d-byte elements; those of the tensor %s have %d bytes",
                operation, static_cast<int>(sizeof(Value)), box.map.memory->name, box.element_size());
-  // an H200 takes anything else for an illegal instruction
+  // an H200 reports an illegal instruction for anything else
   if (box.corner[0] * box.element_size() % 16 != 0)
-    RISE_FAULT(IllegalOperand, line, "%s: the box starts at byte %d of a row, no multiple of 16", operation,
+    RISE_FAULT(IllegalOperand, line, "%s: the box starts at byte %d of a row, not a multiple of 16", operation,
                box.corner[0] * box.element_size());
   check_alignment(access, description.swizzle ? description.swizzle * 8 : 128, operation);
   if (access.byte() < 0 || access.byte() + box.bytes() > access.memory->bytes)
-    RISE_FAULT(WriteOutOfBounds, line, "%s: a box of %lld bytes at byte %lld, outside of %lld bytes",
+    RISE_FAULT(WriteOutOfBounds, line, "%s: a box of %lld bytes at byte %lld, outside %lld bytes",
                operation, static_cast<long long>(box.bytes()), static_cast<long long>(access.byte()),
                static_cast<long long>(access.memory->bytes));
 }

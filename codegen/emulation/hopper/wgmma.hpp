@@ -1,5 +1,5 @@
-// Products by a warpgroup. A wgmma is checked when it is issued, and done when it is waited for: until
-// then nobody may touch its accumulators, nor its operands in registers, nor write those in shared
+// Products by a warpgroup. A wgmma is checked when it is issued, and executed when it is waited for: until
+// then nobody may touch its accumulators or its operands in registers, or write its operands in shared
 // memory.
 #pragma once
 
@@ -10,7 +10,7 @@ struct e4m3;
 
 namespace rise_emulation {
 
-// How a type lies in memory, and the number that it is to the tensor cores.
+// The representation of a type in memory, and the number that it denotes to the tensor cores.
 template <class T>
 struct Tensor {
   using Storage = T;
@@ -52,11 +52,11 @@ constexpr bool wgmma_exists =
          : std::is_same<D, float>::value) &&
     (sizeof(typename Tensor<T>::Storage) == 2 || (a == Major::K && b == Major::K));
 
-// A wgmma under way. Where its registers are is the same in the stacks of all threads.
+// A pending wgmma. Its registers have the same offset in the stacks of all threads.
 struct Flight {
   void (*perform)(const Flight& flight, int first);
   Descriptor a, b;
-  ptrdiff_t d, registers;  // places in a stack; -1: A is in shared memory
+  ptrdiff_t d, registers;  // offsets in a stack; -1: A is in shared memory
   ptrdiff_t d_end, registers_end;
   bool scale;
   int n, line;
@@ -69,16 +69,16 @@ struct Flights {
   Flight queue[most_flights];
   int count;
   unsigned committed;
-  int32_t done;  // counts what this warpgroup, as an agent, has done
-  uint64_t version;  // of the clocks, when what all threads know was found
+  int32_t done;  // counts the events of this warpgroup as an agent
+  uint64_t version;  // of the clocks, when the common knowledge of the threads was computed
 };
 
-static Flights flights[most_cluster][most_groups];
+RISE_STATE Flights flights[most_cluster][most_groups];
 
-static inline int running_group() { return machine.current / threads_per_group; }
-static inline Flights& own_flights() { return flights[block_rank][running_group()]; }
+RISE_CODE int running_group() { return machine.current / threads_per_group; }
+RISE_CODE Flights& own_flights() { return flights[block_rank][running_group()]; }
 
-static inline ptrdiff_t place_in_stack(const void* variable, int thread) {
+RISE_CODE ptrdiff_t place_in_stack(const void* variable, int thread) {
   return static_cast<const char*>(variable) - machine.stacks[static_cast<size_t>(thread)];
 }
 
@@ -87,14 +87,14 @@ static inline Array& in_stack(ptrdiff_t place, int thread) {
   return *reinterpret_cast<Array*>(machine.stacks[static_cast<size_t>(thread)] + place);
 }
 
-static inline bool in_flight(const Flights& own, ptrdiff_t place) {
+RISE_CODE bool in_flight(const Flights& own, ptrdiff_t place) {
   for (int i = 0; i < own.count; i++)
     if (own.queue[i].d == place || own.queue[i].registers == place) return true;
   return false;
 }
 
-// Whether a wgmma under way works on any of the bytes.
-static inline bool works_on(const Flights& own, ptrdiff_t place, size_t bytes) {
+// Whether a pending wgmma uses any of the bytes.
+RISE_CODE bool works_on(const Flights& own, ptrdiff_t place, size_t bytes) {
   ptrdiff_t end = place + static_cast<ptrdiff_t>(bytes);
   for (int i = 0; i < own.count; i++) {
     const Flight& flight = own.queue[i];
@@ -107,7 +107,7 @@ static inline bool works_on(const Flights& own, ptrdiff_t place, size_t bytes) {
 // --- operands in shared memory ----------------------------------------------------------------
 
 // What every thread of the running warpgroup knows.
-static inline int32_t* common_knowledge() {
+RISE_CODE int32_t* common_knowledge() {
   Flights& own = own_flights();
   int32_t* row = common_row(block_rank, running_group());
   if (own.version == clocks.version) return row;
@@ -119,18 +119,18 @@ static inline int32_t* common_knowledge() {
   return row;
 }
 
-static inline Actor tensor_cores(int line) {
+RISE_CODE Actor tensor_cores(int line) {
   int32_t* known = common_knowledge();
   Flights& own = own_flights();
   return {known, known + clocks.agents, static_cast<uint16_t>(clocks.group(block_rank, running_group())),
           own.done + 1, line, running_agent()};
 }
 
-static inline void hold_operand(const Operand& operand, int rows, int size, const char* name, int line) {
+RISE_CODE void hold_operand(const Operand& operand, int rows, int size, const char* name, int line) {
   Actor actor = tensor_cores(line);
   for_chunks(operand, rows, size, [&](int64_t address, int row, int k) {
     if (address + 16 > shared_bytes.bytes)
-      RISE_FAULT(ReadOutOfBounds, line, "wgmma reads %s, row %d, k %d at byte %lld, outside of shared memory",
+      RISE_FAULT(ReadOutOfBounds, line, "wgmma reads %s, row %d, k %d at byte %lld, outside shared memory",
                  name, row, k, static_cast<long long>(address));
     for_bytes(address, 16, shared_bytes, [&](int64_t byte, Cell& cell) {
       check_written(actor, shared_bytes, byte, cell);
@@ -138,7 +138,7 @@ static inline void hold_operand(const Operand& operand, int rows, int size, cons
       check_write_before(actor, shared_bytes, byte, cell, "multiplies");
       if (cell.layout != unknown_layout && cell.layout != operand.span)
         RISE_FAULT(IllegalOperand, line,
-                   "the descriptor of %s says a swizzle of %d bytes, the bulk copy into byte %lld (line %d) "
+                   "the descriptor of %s has a swizzle of %d bytes, but the bulk copy into byte %lld (line %d) "
                    "had one of %d", name, operand.span, static_cast<long long>(byte), cell.write.line,
                    cell.layout);
       note_read_by(actor, cell);
@@ -147,7 +147,7 @@ static inline void hold_operand(const Operand& operand, int rows, int size, cons
   });
 }
 
-static inline void release_operand(const Operand& operand, int rows, int size, int line) {
+RISE_CODE void release_operand(const Operand& operand, int rows, int size, int line) {
   Actor actor = tensor_cores(line);
   for_chunks(operand, rows, size, [&](int64_t address, int, int) {
     for_bytes(address, 16, shared_bytes, [&](int64_t, Cell& cell) {
@@ -174,7 +174,7 @@ static inline void read_operand(const Operand& operand, int rows, typename Tenso
 
 // --- operands in registers --------------------------------------------------------------------
 
-__attribute__((noinline, cold)) static void wgmma_fence_missing(const char* what, int thread, int line) {
+__attribute__((noinline, cold)) RISE_CODE void wgmma_fence_missing(const char* what, int thread, int line) {
   RISE_FAULT(FenceMissing, line, "wgmma_fence is missing: %s %s since the last one",
              place_name(thread).characters, what);
 }
@@ -189,8 +189,8 @@ static inline void hold_registers(ptrdiff_t place, int count, bool is_read, bool
     for (int i = 0; i < count; i++) {
       Mark mark = array.written[i];
       if (mark == held && !shared_with_others)
-        RISE_FAULT(RegistersInUse, line, "registers of a wgmma under way are those of another one of another "
-                   "shape, too");
+        RISE_FAULT(RegistersInUse, line, "registers of a pending wgmma are used by another one of a different "
+                   "shape");
       if (mark == now) wgmma_fence_missing("wrote registers of this wgmma", thread, line);
       if (mark == unwritten && is_read)
         RISE_FAULT(UninitialisedLocal, line, "wgmma reads register %d of %s before it is written", i,
@@ -201,10 +201,10 @@ static inline void hold_registers(ptrdiff_t place, int count, bool is_read, bool
     for (int i = 0; i < count; i++) in_stack<Array>(place, thread).written[i] = held;
 }
 
-static inline int accumulator_row(int thread, int i) {
+RISE_CODE int accumulator_row(int thread, int i) {
   return thread / 32 * 16 + thread % 32 / 4 + (i >> 1 & 1) * 8;
 }
-static inline int accumulator_column(int thread, int i) { return (i >> 2) * 8 + thread % 4 * 2 + (i & 1); }
+RISE_CODE int accumulator_column(int thread, int i) { return (i >> 2) * 8 + thread % 4 * 2 + (i & 1); }
 
 // A in registers: `together` elements of a row in each of four registers.
 template <class T, class Array>
@@ -224,7 +224,7 @@ static inline void read_registers(ptrdiff_t place, int first, typename Tensor<T>
 template <int n, class T, Major a_major, Major b_major, class D, class Accumulators, class Registers>
 static void perform_wgmma(const Flight& flight, int first) {
   using Number = typename Tensor<T>::Number;
-  // sums of whole numbers wrap where they become results
+  // sums of integers wrap when they are converted to results
   using Sum = typename std::conditional<std::is_same<Number, int>::value, int64_t, Number>::type;
   constexpr int size = sizeof(typename Tensor<T>::Storage), steps = 32 / size;
   static Number a[64 * steps], b[n * steps];
@@ -256,7 +256,7 @@ struct Issue {
   bool scale;
 };
 
-static inline const Issue& common_issue(void** operands, int line) {
+RISE_CODE const Issue& common_issue(void** operands, int line) {
   const Issue& first = *static_cast<const Issue*>(operands[0]);
   for (int i = 1; i < threads_per_group; i++) {
     const Issue& own = *static_cast<const Issue*>(operands[i]);
@@ -276,7 +276,7 @@ static void issue_wgmma(void** operands, int line) {
   Flights& own = own_flights();
   if (own.count == most_flights)
     RISE_FAULT(LaunchLimits, line, "more than %d wgmma of a warpgroup are under way", most_flights);
-  // registers that no wait has named may be those of a product that is over
+  // registers that no wait has named may belong to a wgmma that is complete
   bool continues = !works_on(own, issue.d, sizeof(Accumulators));
   ptrdiff_t d_end = issue.d + static_cast<ptrdiff_t>(sizeof(Accumulators)), registers_end = -1;
   for (int i = 0; i < own.count; i++)
@@ -301,18 +301,18 @@ static void issue_wgmma(void** operands, int line) {
 template <int n, class T, Major a_major = Major::K, Major b_major = Major::K, class D, int count, Fault fault>
 static inline void wgmma(LocalArray<D, count, fault>& d, Descriptor a, Descriptor b, bool scale = true,
                          int line = __builtin_LINE()) {
-  static_assert(wgmma_exists<n, T, D, a_major, b_major>, "there is no such wgmma");
+  static_assert(wgmma_exists<n, T, D, a_major, b_major>, "the hardware does not have this wgmma");
   static_assert(count == n / 2, "64 x n accumulators are n / 2 for each thread");
   Issue issue{place_in_stack(&d, machine.current), -1, a, b, scale};
   meet_group("wgmma", line, issue_wgmma<n, T, a_major, b_major, D, LocalArray<D, count, fault>, void>, &issue);
 }
 
-// A in registers: along k, as the accumulators of a product lie.
+// A in registers: along k, in the layout of accumulators.
 template <int n, class T, Major b_major = Major::K, class D, int count, Fault fault, class R, int length,
           Fault other>
 static inline void wgmma(LocalArray<D, count, fault>& d, LocalArray<R, length, other>& a, Descriptor b,
                          bool scale = true, int line = __builtin_LINE()) {
-  static_assert(wgmma_exists<n, T, D, Major::K, b_major>, "there is no such wgmma");
+  static_assert(wgmma_exists<n, T, D, Major::K, b_major>, "the hardware does not have this wgmma");
   static_assert((std::is_same<R, typename Tensor<T>::Storage>::value || std::is_same<R, T>::value) &&
                     length * sizeof(R) == 16,
                 "a thread has 16 bytes of A");
@@ -325,7 +325,7 @@ static inline void wgmma(LocalArray<D, count, fault>& d, LocalArray<R, length, o
 
 // --- fence, commit, wait ----------------------------------------------------------------------
 
-static inline void fence_group(void**, int) {
+RISE_CODE void fence_group(void**, int) {
   int first = first_of_group();
   for (int thread = first; thread < first + threads_per_group; thread++) {
     Mark& mark = running_block().marks[thread];
@@ -333,7 +333,7 @@ static inline void fence_group(void**, int) {
   }
 }
 
-static inline void commit_group(void**, int) { own_flights().committed++; }
+RISE_CODE void commit_group(void**, int) { own_flights().committed++; }
 
 template <int pending>
 static void complete_flights(void**, int line) {
@@ -355,7 +355,7 @@ static void complete_flights(void**, int line) {
   clocks.version++;
 }
 
-// Gives registers back to the thread, if no wgmma works on them any more.
+// Returns registers to the thread, unless a pending wgmma still uses them.
 template <class Array>
 static inline void hand_back(Array& array) {
   if (in_flight(own_flights(), place_in_stack(&array, machine.current))) return;
@@ -363,14 +363,14 @@ static inline void hand_back(Array& array) {
     if (mark == held) mark = settled;
 }
 
-// Naming registers in a fence is using them.
+// Naming registers in a fence counts as a use.
 template <class Array>
 static inline void check_free(const Array& array, int line) {
   for (Mark mark : array.written)
     if (mark == held) element_is_held("names in wgmma_fence", 0, line);
 }
 
-// Orders what the threads did to the registers before the wgmma that follow.
+// Orders the threads' accesses to the registers before the following wgmmas.
 template <class... Arrays>
 static inline void wgmma_fence_of(int line, const Arrays&... arrays) {
   (check_free(arrays, line), ...);
@@ -384,7 +384,7 @@ static inline void wgmma_wait_of(int line, Arrays&... arrays) {
   (hand_back(arrays), ...);
 }
 
-static inline void wgmma_fence(int line = __builtin_LINE()) { wgmma_fence_of(line); }
+RISE_CODE void wgmma_fence(int line = __builtin_LINE()) { wgmma_fence_of(line); }
 template <class A>
 static inline void wgmma_fence(A& a, int line = __builtin_LINE()) {
   wgmma_fence_of(line, a);
@@ -423,11 +423,11 @@ static inline void wgmma_wait(A& a, B& b, C& c, D& d, int line = __builtin_LINE(
   wgmma_wait_of<pending>(line, a, b, c, d);
 }
 
-static inline void wgmma_commit(int line = __builtin_LINE()) {
+RISE_CODE void wgmma_commit(int line = __builtin_LINE()) {
   meet_group("wgmma_commit", line, commit_group, nullptr);
 }
 
-static inline void check_flights_at_end() {
+RISE_CODE void check_flights_at_end() {
   for (int rank = 0; rank < block_count; rank++)
     for (int group = 0; group < clocks.groups; group++)
       if (flights[rank][group].count)

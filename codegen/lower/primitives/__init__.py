@@ -1,4 +1,4 @@
-"""What each primitive becomes, in files named as those that declare them. Importing registers."""
+"""Translations of primitives, in modules named like those that declare them. Importing registers them."""
 
 from codegen.lower.primitives import arithmetic, arrays, foreign, levels, memory, pipelines, tensor, vectors
 

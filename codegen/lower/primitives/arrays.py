@@ -1,10 +1,11 @@
-"""Views: on the read side and on the write side a change of path, never code."""
+"""Views: they change paths, for reading and for writing, and generate no code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from codegen.ir import imperative as i
+from codegen.ir.data import data, element_type
 from codegen.ir.launch import number
 from codegen.lower.translate import (
     ACCEPTING,
@@ -58,20 +59,20 @@ def identity(translator: Translator, call: Call, then: Continuation) -> i.Comman
 
 @continuing("map")
 def map_read(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """con xs λx. C(map(λa. f a) x): the function is evaluated where an element is read."""
+    """con xs λx. C(map(λa. f a) x): the function is evaluated when an element is read."""
     function, xs = call.arguments
 
     def body(array: i.Expression) -> i.Command:
         name = translator.name("element")
-        element = i.Variable(name, array.type.element)  # type: ignore[union-attr]
-        expr, inner = translator.apply(function, (element,), call.environment)
+        parameter = i.Variable(name, element_type(array.type))
+        expr, inner = translator.apply(function, (parameter,), call.environment)
         return then(i.MapExpression(name, translator.pure(expr, inner, call.origin), array, call.type))
 
     return translator.continue_with(xs, body, call.environment)
 
 
 def index_type(function: Expr) -> Data:
-    """The Idx that a function given to generate takes."""
+    """The Idx type of the parameter of a function given to generate."""
     type_ = function.type
     if not isinstance(type_, Function) or not isinstance(type_.parameter, Index):
         raise TranslationError("R0799", f"internal: generate of `{type_}`", function.origin)
@@ -89,7 +90,7 @@ def generate_read(translator: Translator, call: Call, then: Continuation) -> i.C
 
 @continuing("idx")
 def element_read(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """con(e) λi. con(xs) λx. C(x[i]), where i is a sum of loop indices, or stored in an int first"""
+    """con(e) λi. con(xs) λx. C(x[i]), where i is a sum of loop indices, or is first stored in an int"""
 
     def body(index: i.Expression, array: i.Expression) -> i.Command:
         known = known_index(index)
@@ -115,7 +116,7 @@ def known_index(index: i.Expression) -> Nat | None:
 
 @continuing("natAsIndex", "indexAsNat")
 def converted(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """A number is an index of the same value: that it is small enough is the program's promise."""
+    """A number as an index of the same value: the program guarantees that it is in range."""
     name = "indexToInt" if call.name == "indexAsNat" else call.name
     return translator.all(
         call.arguments, call.environment, lambda value: then(i.Operator(name, (value,), call.type))
@@ -142,7 +143,7 @@ def member_read(translator: Translator, call: Call, then: Continuation) -> i.Com
 
 
 def members_of(pair: i.Expression) -> tuple[i.Expression, i.Expression]:
-    type_ = pair.type  # type: ignore[union-attr]
+    type_ = pair.type
     if not isinstance(type_, Pair):
         raise TranslationError("R0799", f"internal: members of `{type_}`")
     return i.View("fst", (), (pair,), type_.first), i.View("snd", (), (pair,), type_.second)
@@ -212,7 +213,7 @@ def read_drop(sizes: Sizes, path: Path) -> tuple[int, Path]:
 
 @reading("concat")
 def read_concat(sizes: Sizes, path: Path) -> Reading:
-    """i is i of the first below its size n, else i - n of the second"""
+    """i is i of the first array if i is below its size n, else i - n of the second"""
     index, *rest = path
     place = index_of(index)
     return Choice(place, sizes["n"], (0, path), (1, (place - sizes["n"], *rest)))
@@ -220,7 +221,7 @@ def read_concat(sizes: Sizes, path: Path) -> Reading:
 
 @reading("padCst")
 def read_padded(sizes: Sizes, path: Path) -> Reading:
-    """i is i - l of the array, operand 1, where there is such an element"""
+    """i is i - l of the array, operand 1, if that element exists"""
     index, *rest = path
     value, inner = (0, tuple(rest)), index_of(index) - sizes["l"]
     behind = Choice(inner, sizes["n"], (1, (inner, *rest)), value)
@@ -229,14 +230,14 @@ def read_padded(sizes: Sizes, path: Path) -> Reading:
 
 @reading("padClamp")
 def read_clamped(sizes: Sizes, path: Path) -> Reading:
-    """i is i - l, or the nearest index that there is"""
+    """i is i - l, or the nearest valid index"""
     index, *rest = path
     return 0, (sizes.clamped(index_of(index) - sizes["l"], sizes["n"] + 1), *rest)
 
 
 @reading("padEmpty")
 def read_extended(sizes: Sizes, path: Path) -> Reading:
-    """What is behind the end is any value: the last one is one that can be read."""
+    """Elements past the end have arbitrary values: reading the last element is always possible."""
     index, *rest = path
     return 0, (sizes.clamped(index_of(index), sizes["n"]), *rest)
 
@@ -255,7 +256,7 @@ def read_element(sizes: Sizes, path: Path) -> Reading:
 
 @reading("makeArray")
 def read_listed(sizes: Sizes, path: Path) -> Reading:
-    """i is of operand i: found by halves, if it is not known"""
+    """i selects operand i: by binary search, if i is not known"""
     index, *rest = path
 
     def among(start: int, end: int) -> Reading:
@@ -281,13 +282,13 @@ def read_reorder(sizes: Sizes, path: Path) -> tuple[int, Path]:
 def write_view(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """acc xs (ViewAcc A)"""
     (xs,) = call.arguments
-    inner = i.AcceptView(call.name, call.primitive.arguments, target, xs.type)  # type: ignore[arg-type]
+    inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xs))
     return translator.accept(xs, inner, call.environment)
 
 
 @accepting("take")
 def write_first(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """acc xs (TakeAcc A): all of xs is computed, and what is outside of A is not written."""
+    """acc xs (TakeAcc A): xs is computed as a whole, and elements outside A are not written."""
     return write_view(translator, call, target)
 
 
@@ -298,7 +299,7 @@ def write_each(translator: Translator, call: Call, target: i.Acceptor) -> i.Comm
         *(
             translator.accept(
                 expr,
-                i.AcceptView(call.name, call.primitive.arguments, target, expr.type, number),  # type: ignore[arg-type]
+                i.AcceptView(call.name, call.primitive.arguments, target, data(expr), number),
                 call.environment,
             )
             for number, expr in enumerate(call.arguments)
@@ -308,17 +309,17 @@ def write_each(translator: Translator, call: Call, target: i.Acceptor) -> i.Comm
 
 @accepting("idx")
 def write_only_element(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """acc xs (IdxAcc A) where loops write xs, of one element; else con(xs[i]) λx. A := x"""
+    """acc xs (IdxAcc A) if loops write xs, which has one element; else con(xs[i]) λx. A := x"""
     _, xs = call.arguments
     if call.nat("n") != constant(1) or not _is_written(xs):
         element = apply(call.primitive, *call.arguments, origin=call.origin)
         return translator.accept_value(element, target, call.environment)
-    whole = i.AcceptView("idx", call.primitive.arguments, target, xs.type)  # type: ignore[arg-type]  # data
+    whole = i.AcceptView("idx", call.primitive.arguments, target, data(xs))
     return translator.accept(xs, whole, call.environment)
 
 
 def _is_written(expr: Expr) -> bool:
-    """Whether an array is what a loop writes, seen through views and names."""
+    """Whether loops write an array, seen through views and names."""
     head, applications = spine(expr)
     if isinstance(head, Lambda) and applications:
         return _is_written(head.body)
@@ -336,7 +337,7 @@ def write_scattered(translator: Translator, call: Call, target: i.Acceptor) -> i
     indices, xs = call.arguments
 
     def body(places: i.Expression) -> i.Command:
-        inner = i.AcceptView(call.name, call.primitive.arguments, target, xs.type, indices=places)  # type: ignore[arg-type]
+        inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xs), indices=places)
         return translator.accept(xs, inner, call.environment)
 
     return translator.continue_with(indices, body, call.environment)
@@ -352,10 +353,10 @@ def write_member(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
         for member, (name, part) in enumerate(zip(("mapFst", "mapSnd"), members_of(value), strict=True)):
             if name == call.name:
                 expr, inner = translator.apply(function, (part,), call.environment)
-                place = i.AcceptView("pair", (), target, expr.type, member)  # type: ignore[arg-type]  # data
+                place = i.AcceptView("pair", (), target, data(expr), member)
                 parts.append(translator.accept(expr, place, inner))
             else:
-                place = i.AcceptView("pair", (), target, part.type, member)  # type: ignore[union-attr]  # a member
+                place = i.AcceptView("pair", (), target, part.type, member)
                 parts.append(translator.copy(place, part, call.origin))
         return i.sequence(*parts)
 
@@ -373,19 +374,19 @@ def write_map(translator: Translator, call: Call, target: i.Acceptor) -> i.Comma
             call.origin,
             "use a level (mapBlock, mapWarp, mapSeq, …) for the map that computes it",
         )
-    inner = i.AcceptMap(function.parameter.name, function.body, target, xs.type)  # type: ignore[arg-type]
+    inner = i.AcceptMap(function.parameter.name, function.body, target, data(xs))
     return translator.accept(xs, inner, call.environment)
 
 
 @accepting("generate")
 def write_generate(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """Each element by the thread that owns it: the target's distribution decides."""
+    """The owner of each element writes it: the distribution of the target decides."""
     (function,) = call.arguments
     index = translator.name("i")
     natural = i.Natural(variable(index), index_type(function))
     expr, inner = translator.apply(function, (natural,), call.environment)
     written = translator.accept(expr, accept_at(target, index), inner)
-    return i.For(index, call.nat("n"), written, unroll=True, owner=True, pattern="generate")
+    return i.For(index, call.nat("n"), written, unroll=True, owner=True, label="generate")
 
 
 # --- naming -------------------------------------------------------------------------------------------------
@@ -393,7 +394,7 @@ def write_generate(translator: Translator, call: Call, target: i.Acceptor) -> i.
 
 @continuing("let")
 def bound(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """A computed scalar is stored once, everything else is a view."""
+    """A computed scalar is stored once; anything else becomes a view."""
     return translator.let(
         call.arguments[0],
         call.arguments[1],
@@ -414,76 +415,76 @@ def bound_result(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
 
 # --- iterating ------------------------------------------------------------------------------------------
 
-# so many turns of one size are written out; more are a loop
-FEW_TURNS = 2
+# at most this many iterations of equal size are unrolled; more become a loop
+MOST_UNROLLED = 2
 
 
 @accepting("iterate")
 def write_iterated(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """The last turn writes to the target."""
+    """The last iteration writes to the target."""
     if call.nat("k") == constant(0):
         return translator.continue_with(
             call.arguments[1], lambda value: translator.copy(target, value, call.origin), call.environment
         )
-    return _turns(translator, call, lambda last, environment: translator.accept(last, target, environment))
+    return _iterate(translator, call, lambda last, environment: translator.accept(last, target, environment))
 
 
 @continuing("iterate")
 def read_iterated(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """The last turn writes to a buffer, too."""
+    """The last iteration also writes to a buffer."""
     if call.nat("k") == constant(0):
         return translator.continue_with(call.arguments[1], then, call.environment)
 
     def stored(last: Expr, environment: Environment) -> i.Command:
         return translator.store(Space.LOCAL, last, environment, then, "turn")
 
-    return _turns(translator, call, stored)
+    return _iterate(translator, call, stored)
 
 
-def _turns(translator: Translator, call: Call, last: Callable[[Expr, Environment], i.Command]) -> i.Command:
-    """con xs λx. new b1. acc(f x)(b1) ; new b2. acc(f b1)(b2) ; …: a turn reads what the last one wrote."""
+def _iterate(translator: Translator, call: Call, last: Callable[[Expr, Environment], i.Command]) -> i.Command:
+    """con xs λx. new b1. acc(f x)(b1) ; new b2. acc(f b1)(b2) ; …: double buffering."""
     function, xs = call.arguments
     shorter, length = call.nat("n"), call.nat("m")
-    turns = number(call.nat("k"), "the number of turns of an iteration")
+    iterations = number(call.nat("k"), "the number of iterations of an `iterate`")
 
-    def turn(left: int, value: i.Expression) -> tuple[Expr, Environment]:
+    def iteration(left: int, value: i.Expression) -> tuple[Expr, Environment]:
         size = length
         for _ in range(left):
             size = size * shorter
         return translator.apply(at_size(function, size, call), (value,), call.environment)
 
     def unrolled(left: int, value: i.Expression) -> i.Command:
-        expr, environment = turn(left, value)
+        expr, environment = iteration(left, value)
         if left == 0:
             return last(expr, environment)
         return translator.store(Space.LOCAL, expr, environment, lambda v: unrolled(left - 1, v), "turn")
 
     def looped(value: i.Expression) -> i.Command:
-        """All but the last turn: from one buffer into the other, which then replaces the first."""
+        """All but the last iteration: each writes the second buffer, which is then copied to the first."""
         names = [translator.name("turn", call.type) for _ in range(2)]
         here, there = (i.Variable(name, call.type) for name in names)
         target, replaced = (i.AcceptVariable(name, call.type) for name in reversed(names))
-        expr, environment = turn(0, here)
+        expr, environment = iteration(0, here)
         step = translator.accept(expr, target, environment)
         replace_ = translator.copy(replaced, there, call.origin)
         index = translator.name("turn_number")
-        loop = i.For(index, constant(turns - 1), i.sequence(step, replace_), pattern=call.name)
+        loop = i.For(index, constant(iterations - 1), i.sequence(step, replace_), label=call.name)
         start = translator.copy(replaced, value, call.origin)
-        body = i.sequence(start, loop, last(*turn(0, here)))
+        body = i.sequence(start, loop, last(*iteration(0, here)))
         return i.New(
             Space.LOCAL, here.name, call.type, i.New(Space.LOCAL, there.name, call.type, body), call.origin
         )
 
-    many = shorter == constant(1) and turns > FEW_TURNS
+    many = shorter == constant(1) and iterations > MOST_UNROLLED
     return translator.continue_with(
-        xs, lambda value: looped(value) if many else unrolled(turns - 1, value), call.environment
+        xs, lambda value: looped(value) if many else unrolled(iterations - 1, value), call.environment
     )
 
 
 def at_size(function: Expr, size: Nat, call: Call) -> Expr:
-    """A function of a size, at a size."""
+    """Instantiates a function of a size."""
     if not isinstance(function, DependentLambda):
-        raise TranslationError("R0704", f"`{call.name}` needs its function written in place", call.origin)
+        raise TranslationError("R0704", f"the function of `{call.name}` must be a literal", call.origin)
     sizes: dict[Atom | Variable | Unknown, Argument] = {NatVariable(function.name): size}
     return substitute_sizes(function.body, sizes)
 
@@ -512,13 +513,13 @@ def write_transpose(_: Sizes, path: Path, __: int) -> Path:
 def write_reorder(sizes: Sizes, path: Path, _: int) -> Path:
     """The operand's i is f⁻¹(i) of the result."""
     index, *rest = path
-    return (sizes.function("finv")(index), *rest)  # type: ignore[arg-type]
+    return (sizes.function("finv")(index_of(index)), *rest)
 
 
 @writing("take")
 def write_taken(sizes: Sizes, path: Path, _: int) -> Path:
-    """i is i, where there is such an element"""
-    sizes.only(nat(path[0]), sizes["n"])  # type: ignore[arg-type]
+    """i is i, if that element exists"""
+    sizes.only(index_of(path[0]), sizes["n"])
     return path
 
 

@@ -1,4 +1,4 @@
-"""Functions that are written in C: called, and defined where the program gives their text."""
+"""Foreign functions written in C: calls, and definitions if the program gives their text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from codegen.lower.translate import Call, Continuation, Translator, continuing
 
 @continuing("foreignFunction")
 def called(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """con e1 λx1. … C(f(x1, …)). What the function means to RISE is not looked at."""
+    """con e1 λx1. … C(f(x1, …)). The function's denotation in RISE is ignored."""
     name, _, text = call.primitive.declaration.given
 
     def body(*operands: i.Expression) -> i.Command:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions
+from codegen.ir.data import data
 from codegen.ir.imperative import Level
 from codegen.ir.launch import number
 from codegen.lower.paths import Resolver
@@ -47,9 +48,9 @@ Element = Callable[[str | Nat, Continuation], i.Command]
 def elements(
     translator: Translator, xs: Expr, environment: Environment, then: Callable[[Element], i.Command]
 ) -> i.Command:
-    """con xs, for a loop over it: `then` gets how to continue with the element at an index.
+    """con xs, for a loop over it: `then` gets a function that continues with the element at an index.
 
-    Where xs is a map that computes, its function is evaluated in the loop, on the element it is needed for.
+    If xs is a map that computes, the loop evaluates its function on each element that it needs.
     """
     call = as_call(xs, environment)
     if call is not None and call.name == "map" and not is_view(call.arguments[0]):
@@ -85,7 +86,9 @@ def loop(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
         written = element(
             index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
         )
-        return i.For(index, call.nat("n"), written, call.name == "mapSeqUnroll", pattern=call.name)
+        return i.For(
+            index, call.nat("n"), written, call.name == "mapSeqUnroll", role=i.Role.MAP, label=call.name
+        )
 
     return elements(translator, xs, call.environment, body)
 
@@ -128,16 +131,16 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
 
 
 @accepting("pingPong")
-def dealt(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """parFor(warpgroup) g < w, whose turn it is. acc(e)(A)"""
+def ping_pong(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """parFor(warpgroup) g < w, ping-pong. acc(e)(A)"""
     (value,) = call.arguments
-    index, turn = translator.name(Level.WARPGROUP.value), translator.name("turn")
+    index, execution = translator.name(Level.WARPGROUP.value), translator.name("turn")
     written = translator.accept(value, target, call.environment)
-    return i.ParallelFor(Level.WARPGROUP, 0, index, call.nat("w"), written, call.origin, turn=turn)
+    return i.ParallelFor(Level.WARPGROUP, 0, index, call.nat("w"), written, call.origin, execution=execution)
 
 
 def start_of(translator: Translator, call: Call, initial: Expr, target: i.Acceptor) -> i.Command:
-    """acc(z)(acc): what only rearranges is copied by whoever owns the elements."""
+    """acc(z)(acc): if z only rearranges, the owners of the elements copy them."""
     if is_view(initial):
         return translator.continue_with(
             initial, lambda v: translator.copy(target, v, call.origin), call.environment
@@ -173,10 +176,10 @@ Update = Callable[[Translator, Call, i.Expression, i.Acceptor], i.Command]
 def in_place(
     translator: Translator, call: Call, initial: Expr, target: i.Acceptor, update: Update
 ) -> i.Command | None:
-    """The update of a target that holds the initial value; None where it does not."""
+    """The update of a target that holds the initial value; None if it does not."""
     if is_view(initial):
         start = translator.pure(initial, call.environment, call.origin)
-        if same_place(start, target, call.type) and not _reads_initial(translator, call, target, update):
+        if same_location(start, target, call.type) and not _reads_initial(translator, call, target, update):
             return update(translator, call, start, target)
     return None
 
@@ -188,7 +191,9 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
     def body(element: Element) -> i.Command:
         index = translator.name("k")
         step = element(index, lambda x: step_of(translator, call, function, (value, x), target))
-        return i.For(index, call.nat("n"), step, call.name == "reduceSeqUnroll", pattern=call.name)
+        return i.For(
+            index, call.nat("n"), step, call.name == "reduceSeqUnroll", role=i.Role.REDUCTION, label=call.name
+        )
 
     return elements(translator, xs, call.environment, body)
 
@@ -200,7 +205,7 @@ def step_of(
     arguments: tuple[i.Expression, ...],
     target: i.Acceptor,
 ) -> i.Command:
-    """The new value replaces the old one. A pair's members are all computed before the first is replaced."""
+    """The new value replaces the old one. All members of a pair are computed before any is replaced."""
     if not isinstance(call.type, Pair) or contains_array(call.type):
         return _applied(translator, call, function, arguments, target)
     name = translator.name("next", call.type)
@@ -213,7 +218,7 @@ def step_of(
 def scan(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """con xs λX. new acc. acc(z)(acc) ; for k < n. (acc(f X[k] acc)(acc) ; A[k] := acc)"""
     function, initial, xs = call.arguments
-    type_: Data = initial.type  # type: ignore[assignment]  # what is scanned is data
+    type_ = data(initial)
     name = translator.name("acc", type_)
     accumulator, place = i.Variable(name, type_), i.AcceptVariable(name, type_)
     start = translator.accept(initial, place, call.environment)
@@ -227,17 +232,17 @@ def scan(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
             kept = translator.copy(accept_at(target, index), accumulator, call.origin)
             return i.sequence(update, kept)
 
-        return i.For(index, call.nat("n"), element(index, step), pattern=call.name)
+        return i.For(index, call.nat("n"), element(index, step), label=call.name)
 
     scanned = elements(translator, xs, call.environment, body)
     return i.New(Space.LOCAL, name, type_, i.sequence(start, scanned), call.origin)
 
 
 def _reads_initial(translator: Translator, call: Call, target: i.Acceptor, update: Update) -> bool:
-    """Whether the loop reads the place that it updates other than through its accumulator.
+    """Whether the loop reads the location that it updates other than through its accumulator.
 
-    The loop is translated with an accumulator that is a buffer of its own: then what is still read
-    from the target's buffer is read from the initial value, which an update in place would destroy.
+    The loop is translated with a separate buffer as accumulator. If it still reads the target's buffer, it
+    reads the initial value, which an update in place would destroy.
     """
     used = set(translator.used)
     stand_in = i.Variable(translator.name("accumulator"), call.type)
@@ -248,8 +253,8 @@ def _reads_initial(translator: Translator, call: Call, target: i.Acceptor, updat
     return any(access.buffer == buffer for part in i.commands(resolved(loop_)) for access in i.accesses(part))
 
 
-def same_place(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:
-    """Whether every element is read from the very place that it is written to."""
+def same_location(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:
+    """Whether every element is read from the very location to which it is written."""
     path: list[Nat] = []
     while isinstance(type_, Array):
         path.append(variable(f"probe_{len(path)}"))

@@ -1,12 +1,11 @@
-"""A pipeline into registers inside of a pipeline into shared memory: its first load is carried over.
+"""Loop rotation, for a pipeline into registers inside a pipeline into shared memory.
 
-The inner pipeline's step k begins with loads of its first element, and ends with a computation that needs
-no memory any more. As one loop that is
+Step k of the outer pipeline begins with the inner pipeline's first load, and ends with its last computation,
+which needs no memory. Rotating the outer loop overlaps that computation with the first load of the next step:
 
     for k < n. (first k ; middle k ; last k)   =   first 0 ; for k < n. (middle k ; first (k+1) ; last k)
 
-so registers are filled for the next step of the outer pipeline while the last element of this one is
-computed with. The slots that `first` fills must not be those that `last` reads.
+The slots that `first` fills must not be those that `last` reads.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ from codegen.lower.translate import Translator
 from rise.nat import Atom, Nat, NatVariable, constant, variable
 from rise.types import Array, Data, Space
 
-FETCH = "fetch"  # the pattern of the loop that loads the first elements of a pipeline into registers
-
 
 @dataclass(frozen=True)
-class Carried:
+class RotatedStep:
     """The parts of a step, and the registers that are filled in one step and read in the next."""
 
     registers: tuple[i.New, ...]
@@ -37,37 +34,37 @@ class Carried:
         return body
 
 
-def carried(translator: Translator, step: i.Command) -> Carried | None:
-    """The parts of a step that is a pipeline into registers; None where it is anything else."""
+def rotated(translator: Translator, step: i.Command) -> RotatedStep | None:
+    """The parts of a step that is a pipeline into registers; None for any other step."""
     match step:
         case i.ParallelFor(level, _, index, workers) if level is i.Level.WARP:
-            inner = carried(translator, step.body)
+            inner = rotated(translator, step.body)
             if inner is None:
                 return None
             return _for_all(translator, step, inner, index, workers)
         case i.New(Space.LOCAL, _, _, body):
-            inner = carried(translator, body)
+            inner = rotated(translator, body)
             return None if inner is None else replace(inner, registers=(step, *inner.registers))
-        case i.Sequence((i.For(pattern="fetch") as first, i.For() as loop)):
+        case i.Sequence((i.For(role=i.Role.PRELOAD) as first, i.For() as loop)):
             return _split(first, loop)
         case _:
             return None
 
 
-def _split(first: i.For, loop: i.For) -> Carried | None:
+def _split(first: i.For, loop: i.For) -> RotatedStep | None:
     count = loop.count.value
     if count is None or count < 2 or count % 2 or not isinstance(loop.body, i.Sequence):
         return None
     _, *computation = loop.body.commands  # the load of the next element comes first
     end: dict[Atom, Nat] = {NatVariable(loop.index): constant(count - 1)}
     last = _substituted(i.sequence(*computation), end)
-    return Carried((), first, replace(loop, count=constant(count - 1)), last)
+    return RotatedStep((), first, replace(loop, count=constant(count - 1)), last)
 
 
 def _for_all(
-    translator: Translator, loop: i.ParallelFor, inner: Carried, index: str, workers: Nat
-) -> Carried:
-    """Each part by all workers of a level, registers being arrays of what each of them has."""
+    translator: Translator, loop: i.ParallelFor, inner: RotatedStep, index: str, workers: Nat
+) -> RotatedStep:
+    """Each part, executed by all workers of a level, each with its own share of the registers."""
     registers = tuple(replace(new, type=Array(workers, new.type)) for new in inner.registers)
     types = {new.name: new.type for new in inner.registers}
 
@@ -76,11 +73,11 @@ def _for_all(
         moved = _substituted(body, {NatVariable(index): variable(fresh)})
         return replace(loop, index=fresh, body=_of_worker(moved, types, variable(fresh), workers))
 
-    return Carried(registers, part(inner.first), part(inner.middle), part(inner.last))
+    return RotatedStep(registers, part(inner.first), part(inner.middle), part(inner.last))
 
 
 def at_index(command: i.Command, name: str, value: Nat) -> i.Command:
-    """A part of the step for another value of the index."""
+    """The part of a step at another value of the index."""
     return _substituted(command, {NatVariable(name): value})
 
 
@@ -101,5 +98,5 @@ def _of_worker(command: i.Command, types: Mapping[str, Data], worker: Nat, worke
         whole = i.AcceptVariable(acceptor.name, Array(workers, types[acceptor.name]))
         return i.AcceptAt(worker, whole, acceptor.type)
 
-    command = i.rebuild(command, i.Variable, read)  # type: ignore[arg-type]  # another kind of expression
-    return i.rebuild(command, i.AcceptVariable, write)  # type: ignore[arg-type]  # or acceptor
+    command = i.rebuild(command, i.Variable, read)
+    return i.rebuild(command, i.AcceptVariable, write)

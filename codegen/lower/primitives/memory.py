@@ -1,4 +1,4 @@
-"""Values that are stored where the program says so."""
+"""Values stored in the memory that the program names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def stored(translator: Translator, call: Call, then: Continuation) -> i.Command:
     (value,) = call.arguments
     if space is not Space.LOCAL and stem(call.type, Space.LOCAL).endswith("fragment"):
         raise TranslationError(
-            "R0715", f"`{call.type}` cannot be stored in memory", call.origin, "fragments live in `Local`"
+            "R0715", f"`{call.type}` cannot be stored in memory", call.origin, "store fragments in `Local`"
         )
     return translator.store(space, value, call.environment, then, stem(call.type, space), layout_of(call))
 
@@ -31,7 +31,7 @@ def layout_of(call: Call) -> Layout:
 
 @continuing("copyThreads")
 def copied(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """As toMem(Shared)."""
+    """Like toMem(Shared)."""
     (value,) = call.arguments
     name = stem(call.type, Space.SHARED)
     return translator.store(Space.SHARED, value, call.environment, then, name, layout_of(call))
@@ -39,7 +39,7 @@ def copied(translator: Translator, call: Call, then: Continuation) -> i.Command:
 
 @continuing("copyAsync")
 def copied_asynchronously(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """new(Shared) tile. acc(e)(tile), by copies that go on, and are waited for ; C(tile)"""
+    """new(Shared) tile. acc(e)(tile), by asynchronous copies that are waited for ; C(tile)"""
     (value,) = call.arguments
     name = stem(call.type, Space.SHARED)
 
@@ -51,7 +51,7 @@ def copied_asynchronously(translator: Translator, call: Call, then: Continuation
 
 @accepting("bulkStore")
 def stored_in_bulk(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """con(e) λtile. one thread starts A := tile. That it is a tile in Shared memory is checked by `box`."""
+    """con(e) λtile. one thread starts A := tile. `lower.box` checks that it is a tile in Shared memory."""
     (value,) = call.arguments
     return translator.continue_with(
         value,
@@ -61,19 +61,19 @@ def stored_in_bulk(translator: Translator, call: Call, target: i.Acceptor) -> i.
 
 
 def asynchronously(written: i.Command) -> i.Command:
-    """What is written into memory is copied asynchronously; values of a thread's own are not."""
+    """Makes the copies into memory asynchronous; values private to a thread are assigned as before."""
     own = {c.name for c in i.commands(written) if isinstance(c, i.New)}
 
-    def change(assign: i.Assign) -> i.Assign:
+    def change(assign: i.Assign) -> i.Assign | i.CopyAsync:
         if root(assign.target) in own:
             return assign
-        return i.CopyAsync(assign.target, assign.value, assign.origin)  # type: ignore[return-value]
+        return i.CopyAsync(assign.target, assign.value, assign.origin)
 
     return i.rebuild(written, i.Assign, change)
 
 
 def root(acceptor: i.Acceptor) -> str:
-    """The buffer that an acceptor is of."""
+    """The buffer to which an acceptor belongs."""
     match acceptor:
         case i.AcceptVariable(name):
             return name
@@ -84,7 +84,7 @@ def root(acceptor: i.Acceptor) -> str:
 
 
 def stem(type_: Data, space: Space) -> str:
-    """What a stored value is called in the kernel."""
+    """The name of a stored value in the kernel."""
     while isinstance(type_, Array):
         type_ = type_.element
     if isinstance(type_, Fragment):
@@ -95,5 +95,5 @@ def stem(type_: Data, space: Space) -> str:
 
 @accepting("toMem")
 def passed_on(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """Stored, and then copied: only what holds no array, since a copy of one needs a level."""
+    """Stores, then copies: only values without arrays, since copying an array needs a level."""
     return stored(translator, call, lambda value: translator.copy(target, value, call.origin))

@@ -1,10 +1,10 @@
-"""Pipelines: folds whose next elements are loaded, into a ring of buffers, while one is computed with.
+"""Software pipelines: folds that load the next elements into ring buffers while they compute with one.
 
-`reducePipelined(S)(load)(step)(z)(xs)` is reduceSeq(step)(z) after map(load). What `load` stores in Shared
-memory is stored in one of S slots; element k + S - 1 is on its way while element k is computed with:
-as asynchronous copies, which are waited for, or in the registers of those who copy, and from there into
-its slot after the computation (with one slot, element k + 1 is). That slots are not overwritten while
-they are read is the business of the pass that computes barriers.
+`reducePipelined(S)(load)(step)(z)(xs)` is reduceSeq(step)(z) after map(load). Whatever `load` stores in
+Shared memory goes to one of S slots; element k + S - 1 is loaded while element k is computed with. The load
+uses asynchronous copies, which are waited for, or the registers of the copying threads, which are stored to
+the slot after the computation (with one slot, this is element k + 1). The pass that inserts barriers ensures
+that slots are not overwritten while they are read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, bytes_of
+from codegen.ir.data import data
 from codegen.ir.launch import number
 from codegen.lower.primitives.levels import Element, elements, in_place, start_of, step_of
-from codegen.lower.primitives.loop_rotation import FETCH, at_index, carried
+from codegen.lower.primitives.loop_rotation import at_index, rotated
 from codegen.lower.primitives.memory import asynchronously, layout_of, stem
 from codegen.lower.primitives.prefetch import Halves, halves
 from codegen.lower.translate import (
@@ -36,12 +37,12 @@ from rise.nat import Nat, at_least, constant, quotient, remainder, variable
 from rise.types import ROW_MAJOR, Array, Data, Layout, Scalar, Space
 
 COPIES = ("copyAsync", "copyThreads", "bulkCopy")
-MBARRIER = Scalar("u64")  # what an mbarrier takes in memory
+MBARRIER = Scalar("u64")  # the size of an mbarrier in memory
 
 
 @dataclass(frozen=True)
 class Ring:
-    """A part of what `load` gives that is stored: `stages` buffers for it."""
+    """A stored part of the result of `load`: `stages` buffers for it."""
 
     name: str
     stages: Nat
@@ -53,7 +54,7 @@ class Ring:
 
     @property
     def type(self) -> Data:
-        return Array(self.stages, self.value.type)  # type: ignore[arg-type]  # only data is stored
+        return Array(self.stages, data(self.value))
 
     def fill(self, translator: Translator, slot: Nat, environment: Environment) -> i.Command:
         target = accept_at(i.AcceptVariable(self.name, self.type), slot)
@@ -63,9 +64,9 @@ class Ring:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What `load` gives, the parts that are stored being named as the rings that they are in.
+    """The result of `load`, in which the stored parts are the names of their rings.
 
-    What is not stored is evaluated where it is used.
+    The other parts are evaluated where they are used.
     """
 
     value: Expr
@@ -116,11 +117,11 @@ class _Pipeline:
         loaded = self._loaded(self._body(), stages)
         rings = list(loaded.rings)
         if not rings:
-            message = "the load of a pipeline stores nothing in Shared memory, nor in registers"
-            hint = "`copyAsync`, `copyThreads` or `toMem(Local)` says what is stored"
+            message = "the load of a pipeline stores nothing in Shared memory or in registers"
+            hint = "say what to store with `copyAsync`, `copyThreads` or `toMem(Local)`"
             raise TranslationError("R0725", message, self.call.origin, hint)
         if self.call.name == "reduceRoleSplit":
-            return self._roles(loaded, rings, stages, count, step)
+            return self._warp_specialised(loaded, rings, stages, count, step)
         if any(ring.bulk for ring in rings):
             return self._bulk(loaded, rings, stages, count, step)
         ahead = self._ahead(stages.value, rings)
@@ -128,18 +129,18 @@ class _Pipeline:
         body = i.sequence(
             self._prologue(rings, ahead, count),
             self._steady(loaded, rings, ahead, stages, count, step),
-            # nothing is on its way any more, but only counting would tell
+            # no copies are pending any more, but proving that would need counting
             i.Wait(0) if copying and ahead else i.Skip(),
         )
         for ring in reversed(rings):
             body = i.New(ring.space, ring.name, ring.type, body, self.call.origin, ring.layout)
         return body
 
-    # --- what is loaded -------------------------------------------------------------------------------
+    # --- loading --------------------------------------------------------------------------------------
 
     def _body(self) -> Lambda:
         if not isinstance(self.load, Lambda):
-            message = "the load of a pipeline is to be written as a function"
+            message = "the load of a pipeline must be a function literal"
             raise TranslationError("R0725", message, self.call.origin, "`x => copyAsync(x)`")
         return self.load
 
@@ -157,7 +158,7 @@ class _Pipeline:
         return Loaded(value, tuple(rings))
 
     def _ring(self, expr: Expr, stages: Nat) -> Ring | None:
-        """The ring in which a part is stored, where it is."""
+        """The ring that stores a part, if it is stored."""
         inner = as_call(expr, self.call.environment)
         if inner is not None and inner.name in COPIES:
             name = self.translator.name("ring", inner.type)
@@ -169,15 +170,15 @@ class _Pipeline:
             return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL)
         return None
 
-    def _with(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
-        """In the environment in which load's parameter is the element with that number."""
+    def _at_element(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
+        """Applies `use` in the environment that binds load's parameter to the element at an index."""
         load = self._body()
         return self.element(index, lambda x: use({**self.call.environment, load.parameter.name: x}))
 
     # --- loops ----------------------------------------------------------------------------------------
 
     def _ahead(self, stages: int, rings: list[Ring]) -> int:
-        """How many elements ahead of the computation loads are: one is kept in registers in any case."""
+        """The distance in elements between load and computation: at least 1 for copies through registers."""
         if stages == 1 and any(ring.asynchronous or ring.space is Space.LOCAL for ring in rings):
             return 0
         return max(stages - 1, 1)
@@ -186,7 +187,7 @@ class _Pipeline:
         def fill(environment: Environment) -> i.Command:
             return i.sequence(*(ring.fill(self.translator, slot, environment) for ring in rings))
 
-        return self._with(index, fill)
+        return self._at_element(index, fill)
 
     def _commit(self, rings: list[Ring]) -> i.Command:
         return i.Commit() if any(ring.asynchronous for ring in rings) else i.Skip()
@@ -195,8 +196,8 @@ class _Pipeline:
         index = self.translator.name("k")
         fill = _when(variable(index), count, self._fill(rings, variable(index), variable(index)), ahead)
         loop = i.sequence(fill, self._commit(rings))
-        pattern = FETCH if _in_registers(rings) else "prologue"
-        return i.For(index, constant(ahead), loop, True, pattern=pattern) if ahead else i.Skip()
+        role, label = (i.Role.PRELOAD, "fetch") if _in_registers(rings) else (i.Role.SEQUENCE, "prologue")
+        return i.For(index, constant(ahead), loop, True, role=role, label=label) if ahead else i.Skip()
 
     def _steady(
         self,
@@ -218,22 +219,24 @@ class _Pipeline:
         late = i.sequence(*(half.store for half in split.values()))
         if ahead:
             early, late = i.When(following, count, early), _unless_empty(i.When(following, count, late))
-        # the copies of element k are in the oldest group but, at once behind them, ahead - 1 others
+        # the copies of element k are in the oldest group, followed by ahead - 1 others
         wait: i.Command = i.Wait(max(ahead - 1, 0)) if any(ring.asynchronous for ring in rings) else i.Skip()
-        use = self._with(k, lambda environment: step(self._value(loaded, remainder(k, stages), environment)))
-        parts = carried(self.translator, use) if ahead and not split else None
+        use = self._at_element(
+            k, lambda environment: step(self._value(loaded, remainder(k, stages), environment))
+        )
+        parts = rotated(self.translator, use) if ahead and not split else None
         if parts is not None:
             after = _unless_empty(i.When(k + 1, count, at_index(parts.first, name, k + 1)))
             body = i.sequence(early, self._commit(rings), parts.middle, wait, after, parts.last)
-            loop = i.For(name, count, body, pattern=self.call.name)
+            loop = i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name)
             return parts.around(i.sequence(wait, at_index(parts.first, name, constant(0)), loop))
         begin = (wait, early, self._commit(rings)) if ahead else (early, self._commit(rings), wait)
         body = i.sequence(*begin, use, late)
         for half in split.values():
             registers = half.registers
             body = i.New(Space.LOCAL, registers.name, registers.type, body, self.call.origin)
-        # registers have no run-time index
-        return i.For(name, count, body, _in_registers(rings), pattern=self.call.name)
+        # registers cannot be indexed at run time
+        return i.For(name, count, body, _in_registers(rings), role=i.Role.PIPELINE, label=self.call.name)
 
     # --- bulk copies ----------------------------------------------------------------------------------
 
@@ -245,41 +248,41 @@ class _Pipeline:
         count: Nat,
         step: Callable[[i.Expression], i.Command],
     ) -> i.Command:
-        """One thread starts the copies, and every slot has an mbarrier to which their bytes come.
+        """One thread starts the copies, which signal their bytes to the slot's mbarrier.
 
-        The products of a step may go on while the next one is started; when those of step k - 1 are over,
-        its slot is filled with element k + S - 1.
+        Products of a step may be pending when the next one starts; once those of step k - 1 are complete,
+        element k + S - 1 is loaded into its slot.
         """
         number = stages.value or 0
         if number < 2 or not all(ring.bulk for ring in rings):
-            message = "a pipeline of bulk copies has 2 stages or more, and bulk copies only"
+            message = "a pipeline of bulk copies has at least 2 stages, and only bulk copies"
             raise TranslationError("R0731", message, self.call.origin)
         type_ = Array(stages, MBARRIER)
         full = i.AcceptVariable(self.translator.name("full"), type_)
         name = self.translator.name("k")
-        prologue, turn = self.translator.name("k"), self.translator.name("turn")
+        prologue, execution = self.translator.name("k"), self.translator.name("turn")
         k, filled, ahead = variable(name), variable(prologue), number - 1
-        place = _Place(count * variable(turn), stages)
+        place = _RingPosition(count * variable(execution), stages)
         first = self._start(rings, full, filled, place.slot(filled))
         following = self._start(rings, full, k + ahead, place.slot(k + ahead))
-        use = self._with(k, lambda environment: step(self._value(loaded, place.slot(k), environment)))
+        use = self._at_element(k, lambda environment: step(self._value(loaded, place.slot(k), environment)))
         body = i.sequence(
-            i.WaitBarrier(accept_at(full, place.slot(k)), remainder(place.lap(k), constant(2))),
+            i.WaitBarrier(accept_at(full, place.slot(k)), remainder(place.phase(k), constant(2))),
             use,
             i.Elected(i.When(k + ahead, count, following)),
         )
         pipeline = i.sequence(
             i.Elected(
-                i.For(prologue, constant(ahead), _when(filled, count, first, ahead), True, pattern="prologue")
+                i.For(prologue, constant(ahead), _when(filled, count, first, ahead), True, label="prologue")
             ),
-            i.For(name, count, body, pattern=self.call.name),
+            i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name),
         )
-        whole: i.Command = i.Ring(i.InitBarriers(full, stages), pipeline, turn, self.call.origin)
+        whole: i.Command = i.Ring(i.InitBarriers(full, stages), pipeline, execution, self.call.origin)
         for ring in reversed(rings):
             whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
         return i.New(Space.SHARED, full.name, type_, whole, self.call.origin, BARRIERS)
 
-    def _roles(
+    def _warp_specialised(
         self,
         loaded: Loaded,
         rings: list[Ring],
@@ -287,18 +290,18 @@ class _Pipeline:
         count: Nat,
         step: Callable[[i.Expression], i.Command],
     ) -> i.Command:
-        """Who loads waits until a slot is empty, who computes until it is full.
+        """Producers wait until a slot is empty, consumers until it is full.
 
-        The element in slot p % S is the p-th that went through the ring, before this time's too.
+        Slot p % S holds the p-th element of the ring, counted over all executions of the pipeline.
         """
         if stages.value == 1:
-            # a slot is given back when the products of the next element have been started
+            # a consumer releases a slot only after it has started the products of the next element
             message = (
-                "a pipeline with roles has one slot: who computes waits for the next element to give it back"
+                "this warp-specialised pipeline has one slot, which is released only after the next load"
             )
             raise TranslationError("R0736", message, self.call.origin, "use 2 stages or more")
         if not all(ring.bulk for ring in rings):
-            message = "a pipeline with roles loads by bulk copies only"
+            message = "a warp-specialised pipeline can only load with bulk copies"
             raise TranslationError("R0731", message, self.call.origin)
         producers, consumers = (
             number(self.call.nat(name), f"the number of {name}", self.call.origin)
@@ -306,28 +309,28 @@ class _Pipeline:
         )
         type_ = Array(stages, MBARRIER)
         full, empty = (i.AcceptVariable(self.translator.name(name), type_) for name in ("full", "empty"))
-        turn, k, filled = (self.translator.name(name) for name in ("turn", "k", "k"))
+        execution, k, filled = (self.translator.name(name) for name in ("turn", "k", "k"))
 
-        place = _Place(count * variable(turn), stages)
+        place = _RingPosition(count * variable(execution), stages)
         next_, this = place.slot(variable(filled)), place.slot(variable(k))
         load = i.sequence(
-            i.WaitBarrier(accept_at(empty, next_), remainder(place.lap(variable(filled)) + 1, constant(2))),
+            i.WaitBarrier(accept_at(empty, next_), remainder(place.phase(variable(filled)) + 1, constant(2))),
             self._start(rings, full, variable(filled), next_),
         )
-        use = self._with(variable(k), lambda e: step(self._value(loaded, this, e)))
+        use = self._at_element(variable(k), lambda e: step(self._value(loaded, this, e)))
         compute = i.sequence(
-            i.WaitBarrier(accept_at(full, this), remainder(place.lap(variable(k)), constant(2))),
+            i.WaitBarrier(accept_at(full, this), remainder(place.phase(variable(k)), constant(2))),
             use,
             i.Arrive(accept_at(empty, this), release=True),
         )
         setup = i.sequence(i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers))
         whole: i.Command = i.WarpSpecialise(
             i.Elected(setup),
-            i.For(filled, count, load, pattern="load"),
-            i.For(k, count, compute, pattern=self.call.name),
+            i.For(filled, count, load, label="load"),
+            i.For(k, count, compute, role=i.Role.PIPELINE, label=self.call.name),
             producers,
             consumers,
-            turn,
+            execution,
             self.call.origin,
         )
         for barriers in (empty, full):
@@ -353,13 +356,13 @@ class _Pipeline:
                 )
                 for ring in rings
             ]
-            total = sum(bytes_of(ring.value.type) for ring in rings)  # type: ignore[arg-type, misc]
+            total = sum(bytes_of(data(ring.value)) for ring in rings)
             return i.sequence(i.Expect(barrier, total), *copies)
 
-        return self._with(index, start)
+        return self._at_element(index, start)
 
     def _halves(self, rings: list[Ring], index: Nat, slot: Nat) -> dict[str, Halves]:
-        """The copies through registers, by ring, that can be halved."""
+        """For each ring that is filled through registers, the two halves of the copy, if it can be split."""
         found: dict[str, Halves] = {}
         for ring in rings:
             if not ring.asynchronous and ring.space is Space.SHARED:
@@ -375,8 +378,8 @@ class _Pipeline:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where the elements of a pipeline are in its ring; so many went through it before this time's."""
+class _RingPosition:
+    """The slots of a pipeline's elements in its ring, after `before` elements of earlier executions."""
 
     before: Nat
     stages: Nat
@@ -384,7 +387,7 @@ class _Place:
     def slot(self, index: Nat) -> Nat:
         return remainder(self.before + index, self.stages)
 
-    def lap(self, index: Nat) -> Nat:
+    def phase(self, index: Nat) -> Nat:
         return quotient(self.before + index, self.stages)
 
 
@@ -397,5 +400,5 @@ def _unless_empty(when: i.When) -> i.Command:
 
 
 def _when(value: Nat, bound: Nat, body: i.Command, ahead: int) -> i.Command:
-    """The body if value < bound; without the question where value < ahead ≤ bound."""
+    """The body if value < bound; unconditional if value < ahead ≤ bound."""
     return body if ahead and at_least(bound, ahead) else i.When(value, bound, body)

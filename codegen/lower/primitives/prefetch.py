@@ -1,17 +1,18 @@
-"""A copy in two halves: into registers early, so that memory can be waited for, and out of them late."""
+"""A copy in two halves: an early load into registers, to hide the latency of memory, and a late store."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from codegen.ir import imperative as i
+from codegen.ir.data import element_type
 from rise.nat import Nat, variable
 from rise.types import Array, Data
 
 
 @dataclass(frozen=True)
 class Halves:
-    """`load` writes what a thread copies into its `registers`, `store` from there to where it belongs."""
+    """`load` copies a thread's elements into its `registers`, and `store` copies them to their target."""
 
     registers: i.Variable
     load: i.Command
@@ -19,12 +20,12 @@ class Halves:
 
 
 def halves(name: str, first: i.Command, second: i.Command) -> Halves | None:
-    """Of one copy, translated twice. None where it is more than loops around an assignment."""
+    """The halves of one copy, given its translation twice. None unless it is loops around one assignment."""
     sizes = _sizes(first)
     leaf = _leaf(first)
     if sizes is None or leaf is None:
         return None
-    type_: Data = leaf.value.type  # type: ignore[union-attr]  # what is assigned has a type
+    type_: Data = leaf.value.type
     for size in reversed(sizes):
         type_ = Array(size, type_)
     registers = i.Variable(name, type_)
@@ -32,7 +33,7 @@ def halves(name: str, first: i.Command, second: i.Command) -> Halves | None:
 
 
 def _sizes(command: i.Command) -> tuple[Nat, ...] | None:
-    """The extents of the sequential loops around the assignment: what one thread copies."""
+    """The extents of the sequential loops around the assignment: the elements that one thread copies."""
     match command:
         case i.For(_, size, body):
             inner = _sizes(body)
@@ -55,7 +56,7 @@ def _into(command: i.Command, name: str, type_: Data, indices: tuple[str, ...]) 
     if isinstance(command, i.Assign):
         target: i.Acceptor = i.AcceptVariable(name, type_)
         for index in indices:
-            target = i.AcceptAt(variable(index), target, target.type.element)  # type: ignore[union-attr]  # an array
+            target = i.AcceptAt(variable(index), target, element_type(target.type))
         return i.Assign(target, command.value, command.origin)
     inner = _below(command, indices)
     return i.with_inner(command, tuple(_into(c, name, type_, inner) for c in i.inner(command)))
@@ -65,7 +66,7 @@ def _out_of(command: i.Command, name: str, type_: Data, indices: tuple[str, ...]
     if isinstance(command, i.Assign):
         value: i.Expression = i.Variable(name, type_)
         for index in indices:
-            value = i.At(variable(index), value, value.type.element)  # type: ignore[union-attr]  # an array
+            value = i.At(variable(index), value, element_type(value.type))
         return i.Assign(command.target, value, command.origin)
     inner = _below(command, indices)
     return i.with_inner(command, tuple(_out_of(c, name, type_, inner) for c in i.inner(command)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codegen.ir import imperative as i
+from codegen.ir.data import data
 from codegen.ir.fragments import family_of
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
 from codegen.lower.views import Path, Sizes, reading, zip_path
@@ -36,7 +37,7 @@ def load(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
 
 @continuing("asFragment")
 def seen(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """An operand of a warpgroup stays in shared memory: the fragment is a view of its tile."""
+    """An operand of wgmma stays in shared memory: the fragment is a view of its tile."""
     fragment = fragment_of(call.type)
     if family_of(fragment) is not Family.WGMMA or fragment.kind is FragmentKind.ACCUMULATOR:
         raise translator.unstored(call.primitive)
@@ -49,7 +50,7 @@ def seen(translator: Translator, call: Call, then: Continuation) -> i.Command:
 
 @accepting("asMatrix")
 def store(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    fragment = fragment_of(call.arguments[0].type)  # type: ignore[arg-type]
+    fragment = fragment_of(data(call.arguments[0]))
     return translator.all(
         call.arguments,
         call.environment,

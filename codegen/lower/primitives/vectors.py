@@ -1,8 +1,9 @@
-"""Vectors: several elements side by side, as views; what is moved as one the pass `vectorise` decides."""
+"""Vectors: views that group adjacent elements; the pass `vectorise` decides what is moved as one."""
 
 from __future__ import annotations
 
 from codegen.ir import imperative as i
+from codegen.ir.data import element_type
 from codegen.lower.primitives.arrays import view, write_view
 from codegen.lower.translate import Call, Continuation, Translator, accepting, continuing
 from codegen.lower.views import Path, Sizes, divided, flattened, reading, writing
@@ -19,7 +20,7 @@ def each_lane(translator: Translator, call: Call, then: Continuation) -> i.Comma
 
     def body(value: i.Expression) -> i.Command:
         name = translator.parameter(function, "x")
-        parameter = i.Variable(name, value.type.element)  # type: ignore[union-attr]  # a vector's
+        parameter = i.Variable(name, element_type(value.type))
         expr, inner = translator.apply(function, (parameter,), call.environment)
         mapped = translator.pure(expr, inner, call.origin)
         return then(i.MapExpression(name, mapped, value, call.type))

@@ -1,1 +1,1 @@
-"""What passes ask of a program: who uses what, which threads meet, where a definition can be placed."""
+"""Analyses for passes: dependences, races, ranges of indices, placement of definitions."""

@@ -1,9 +1,9 @@
-"""Uses of shared memory, and which threads can meet at one place: read off the indices.
+"""Dependences through shared memory: which threads may touch the same location, decided by the indices.
 
-Two uses meet where their indices are equal. What follows from equal indices is found in the normal
-form: equal numbers have equal quotients and remainders, so `8*(t % 4) + j` with j < 8 gives `t % 4`.
-If it follows that the workers are the same, the uses of one place are those of one thread, or of one
-warp. An iteration of a loop with more iterations than workers is always the same worker's, too.
+Two uses touch the same location if their indices are equal. Equal numbers have equal quotients and
+remainders, so the equality of `8*(t % 4) + j` with j < 8 implies that of `t % 4`, in the normal form of
+indices. If the equality implies that the workers are the same, only one thread, or only one warp, touches the
+location. The same worker always runs a given iteration of a loop, even if it runs several iterations.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from rise.nat import (
     variable,
 )
 
-# by how many iterations an earlier one was earlier: a size that is 1 or more
+# the distance in iterations to an earlier one: a size of at least 1
 EARLIER, MANY = "earlier ", constant(2**31)
-# the index of a loop that is over: any of its iterations
+# the index of a loop that has ended: any of its iterations
 ANY = "any "
-# of the elements in a row of a matrix that ldmatrix loads, or stmatrix stores
+# the element within a row of a matrix that ldmatrix loads or stmatrix stores
 ROW = "element of a row"
-# of another thread, where the same variable has another value
+# marks a variable of the other thread, whose value may differ
 OTHER = "other "
 
 Workers = tuple[i.Level, int]
 OUTSIDE = (i.Level.CLUSTER, i.Level.BLOCK)
 WARPS, LANES = (i.Level.WARP, 0), (i.Level.LANE, 0)
-GROUPS, MEMBERS = (i.Level.WARPGROUP, 0), (i.Level.WARPGROUP_THREAD, 0)
+WARPGROUPS, WARPGROUP_THREADS = (i.Level.WARPGROUP, 0), (i.Level.WARPGROUP_THREAD, 0)
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop around a use, parallel if it has workers. Rows and columns of a tile are loops as well.
+    """A loop around a use, parallel if it has workers. The rows and columns of a tile are loops, too.
 
-    one: of its iterations only one is executed
+    one: only one of its iterations is executed
     """
 
     index: str
@@ -58,14 +58,14 @@ class Loop:
 
 @dataclass(frozen=True)
 class Use:
-    """Elements of a buffer are read or written, in each iteration of the loops around.
+    """Reads or writes elements of a buffer, in each iteration of the loops around it.
 
-    collective: the innermost loops around that a warp runs as one: rows and columns of a tile
+    collective: the innermost loops, which a warp executes as one: rows and columns of a tile
     mapped:     by an earlier iteration of a map's loop, which writes other elements than this one
-    copying:    by an asynchronous copy that has not been waited for: a barrier does not end that. 1, and
-                one more for each group that was committed since then; 0 for anything else
-    ordered:    before whatever its own warp does next
-    storing:    by a bulk store, which reads until it is waited for: a barrier does not end that
+    copying:    nonzero for an asynchronous copy that has not been waited for, which a barrier does not
+                complete: 1 plus the number of groups committed since; 0 for anything else
+    ordered:    precedes whatever its own warp does next
+    storing:    by a bulk store, which reads until it is waited for; a barrier does not complete it
     """
 
     buffer: str
@@ -83,11 +83,11 @@ class Use:
         return replace(self, indices=tuple(n.substitute(solution) for n in self.indices))
 
     def after(self, loop: str) -> Use:
-        """The use as one of any iteration of a loop that is over."""
+        """The use as one in any iteration of a loop that has ended."""
         return replace(self.substitute(loop, variable(ANY + loop)), mapped=False)
 
     def without_units(self) -> tuple[Nat, ...]:
-        """The indices, where a loop of one iteration has index 0."""
+        """The indices, with 0 for the index of a loop of one iteration."""
         zero: dict[Atom, Nat] = {
             NatVariable(name): constant(0)
             for loop in (*self.around, *self.collective)
@@ -108,7 +108,7 @@ class Use:
         return {loop.workers: loop.index for loop in self.around if loop.workers}
 
     def uniform(self, scope: i.Scope) -> frozenset[str]:
-        """The indices that are the same for all threads of a scope that run the use together."""
+        """The indices that are the same for all threads of a scope that execute the use together."""
         names: set[str] = set()
         for loop in self.around:
             outside = loop.workers is None or loop.workers[0] in OUTSIDE
@@ -126,7 +126,7 @@ def _with_earlier(facts: Facts, indices: tuple[Nat, ...]) -> Facts:
 
 
 def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
-    """Every use of a buffer in a command, of whatever address space."""
+    """Every use of a buffer in a command, in any address space."""
     written = target_of(command)
     for access in i.accesses(command):
         writes = access is written
@@ -140,7 +140,7 @@ def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
 
 
 def elements(command: i.Command, access: i.Access | i.Tile) -> tuple[tuple[Nat, ...], tuple[Loop, ...]]:
-    """The indices of all elements that an access is to, and the loops over them that it stands for."""
+    """The indices of all elements that an access covers, and the implicit loops over them."""
     if isinstance(access, i.Tile):
         return access.indices, tuple(Loop(name, extent) for name, extent in access.extents)
     by_rows = command.source if isinstance(command, i.LoadMatrices) else target_of(command)
@@ -155,15 +155,21 @@ def loop_of(command: i.Command) -> Loop | None:
         case i.For(index, count):
             return Loop(index, count)
         case i.ParallelFor(level, dimension, index, count):
-            return Loop(index, count, (level, dimension), bool(command.turn))
+            return Loop(index, count, (level, dimension), bool(command.execution))
         case _:
             return None
 
 
 def target_of(command: i.Command) -> object:
-    """What a command writes."""
+    """The location that a command writes."""
     match command:
-        case i.Assign(target) | i.CopyAsync(target) | i.MmaFragment(target) | i.LoadMatrices(target):
+        case (
+            i.Assign(target)
+            | i.CopyAsync(target)
+            | i.MmaFragment(target)
+            | i.Wgmma(target)
+            | i.LoadMatrices(target)
+        ):
             return target
         case i.BulkCopy(target) | i.BulkStore(target) | i.StoreMatrices(target):
             return target
@@ -175,13 +181,13 @@ def target_of(command: i.Command) -> object:
             return None
 
 
-# --- who meets ------------------------------------------------------------------------------------------
+# --- scopes of synchronisation --------------------------------------------------------------------------
 
 
-def meeting(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope | None:
-    """Who has to wait between two uses of one buffer: the block, the warp, or, with None, nobody.
+def sync_scope(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope | None:
+    """The scope that must synchronise between two uses of a buffer: block, warp, or None for no scope.
 
-    own: each warp has a buffer of its own
+    own: each warp has its own copy of the buffer
     """
     if not (earlier.written or later.written) or (earlier.mapped and later.written):
         return None
@@ -193,24 +199,24 @@ def meeting(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope | No
         if earlier.ordered:
             return None
         same |= same_workers(earlier, later, _common(earlier, later, scope)) | {WARPS}
-    # the copying unit is another one than the thread that starts it
+    # the copy engine is not the thread that starts it
     storing = earlier.storing or later.storing
     if (one_thread(same, launch) and not storing) or distinct(earlier, later, scope):
         return None
     return scope
 
 
-def meeting_in_group(earlier: Use, later: Use) -> i.Scope | None:
-    """The same of a buffer that each warpgroup has one of: the warpgroup, or nobody."""
+def sync_scope_in_group(earlier: Use, later: Use) -> i.Scope | None:
+    """The same for a buffer of which each warpgroup has its own copy: warpgroup, or None."""
     if not (earlier.written or later.written):
         return None
     storing = earlier.storing or later.storing
     same = same_workers(earlier, later, frozenset())
-    return None if MEMBERS in same and not storing else i.Scope.WARPGROUP
+    return None if WARPGROUP_THREADS in same and not storing else i.Scope.WARPGROUP
 
 
 def _common(left: Use, right: Use, scope: i.Scope) -> frozenset[str]:
-    """The indices that are the same for both, if both are of one block or of one warp."""
+    """The indices that are the same for both uses, if they are in one block or in one warp."""
     return left.uniform(scope) & right.uniform(scope)
 
 
@@ -231,7 +237,7 @@ def _one_row(same: frozenset[Workers], launch: Launch) -> bool:
 
 
 def distinct(left: Use, right: Use, scope: i.Scope) -> bool:
-    """Whether two uses are certainly of different elements: an index of theirs differs."""
+    """Whether two uses certainly touch different elements, since one of their indices differs."""
     common = _common(left, right, scope)
     others: dict[Atom, Nat] = {
         NatVariable(name): variable(OTHER + name)
@@ -253,19 +259,19 @@ def _differ(left: Nat, right: Nat, facts: Facts) -> bool:
 
 
 def _differ_modulo(left: Nat, right: Nat, modulus: int) -> bool:
-    """Equal numbers are congruent; these differ by a number that is no multiple."""
+    """Equal numbers are congruent; the difference of these is not a multiple of the modulus."""
     difference = (_dividend(left, modulus) - _dividend(right, modulus)).value
     return difference is not None and difference % modulus != 0
 
 
 def _modulus(value: Nat) -> int | None:
-    """m of a % m."""
+    """m, if the value is a % m."""
     base = _single_atom(value)
     return base.right.value if isinstance(base, Operation) and base.operator == "remainder" else None
 
 
 def _dividend(value: Nat, modulus: int) -> Nat:
-    """A number congruent to the value: a of a % m."""
+    """A number congruent to the value: a, if the value is a % m."""
     base = _single_atom(value)
     return base.left if isinstance(base, Operation) and _modulus(value) == modulus else value
 
@@ -282,12 +288,12 @@ def _single_atom(value: Nat) -> Atom | None:
 
 
 def same_workers(left: Use, right: Use, uniform: frozenset[str]) -> frozenset[Workers]:
-    """The workers who are certainly the same where the two uses are of one element.
+    """The workers that are certainly the same if the two uses touch the same element.
 
     uniform: the indices that are the same in both
     """
     mine, yours = left.workers(), right.workers()
-    # which block it is does not matter: memory that blocks share has no barriers
+    # the block does not matter: barriers do not guard memory that blocks share
     common = {workers for workers in mine.keys() & yours.keys() if workers[0] not in OUTSIDE}
     equal = list(_equal_parts(left, right)) if common else []
     return frozenset(
@@ -299,7 +305,7 @@ Pair = tuple[Nat, Nat]
 
 
 def _equal_parts(left: Use, right: Use) -> Iterator[Pair]:
-    """What is equal where the indices are: they, their quotients and their remainders."""
+    """The equations that equal indices imply: of the indices, their quotients and their remainders."""
     mine, yours = left.facts, right.facts
     for pair in zip(left.without_units(), right.without_units(), strict=False):
         a, b = simplify(pair[0], mine), simplify(pair[1], yours)
@@ -314,7 +320,7 @@ def _equal_parts(left: Use, right: Use) -> Iterator[Pair]:
 
 
 def _strides(index: Nat, use: Use) -> set[Nat]:
-    """How far the steps of loops go: what an index of a loop, or a part of one, is multiplied by."""
+    """The strides of loops: the factors of loop indices, or of parts of them."""
     loops = {loop.index for loop in (*use.around, *use.collective)}
     found: set[Nat] = set()
     for monomial, coefficient in index.terms:
@@ -325,14 +331,14 @@ def _strides(index: Nat, use: Use) -> set[Nat]:
 
 
 def _determined(mine: str, yours: str, equal: list[Pair], uniform: frozenset[str]) -> bool:
-    """Whether two indices are the same number: it, or its quotient and remainder, is in what is equal."""
+    """Whether the equations determine an index: as a whole, or by its quotient and its remainder."""
     found = {form for pair in equal for form in _forms(mine, yours, pair, uniform)}
     divisors = {divisor for kind, divisor in found if kind == "quotient"}
     return ("whole", 1) in found or any(("remainder", divisor) in found for divisor in divisors)
 
 
 def _forms(mine: str, yours: str, pair: Pair, uniform: frozenset[str]) -> Iterator[tuple[str, int]]:
-    """In which forms an index occurs in equal numbers, besides what is the same for all."""
+    """The forms in which an index occurs in an equation whose other terms are uniform."""
     (a, b), other = pair, {NatVariable(mine): variable(yours)}
     for monomial, coefficient in a.terms:
         if len(monomial) != 1 or monomial[0][1] != 1:
@@ -341,7 +347,7 @@ def _forms(mine: str, yours: str, pair: Pair, uniform: frozenset[str]) -> Iterat
         form = _form(base, mine)
         part = Nat.build({monomial: coefficient})
         rest = a - part
-        if form and rest.variables <= uniform and b - part.substitute(other) == rest:  # type: ignore[arg-type]
+        if form and rest.variables <= uniform and b - part.substitute(other) == rest:
             yield form
 
 

@@ -1,4 +1,4 @@
-"""Names that nothing in a kernel has."""
+"""Fresh names, which do not occur in a kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Names:
 
 
 def names_of(function: i.Function) -> Names:
-    """The names that are taken: of variables, and of the functions that are called."""
+    """The names in use: of variables, and of functions that are called."""
     names = Names()
     names.taken |= {function.name, *(v.name for v in (*function.outputs, *function.inputs))}
     names.taken |= bound_in(function.body)
@@ -31,7 +31,7 @@ def names_of(function: i.Function) -> Names:
     def see(call: i.ForeignCall) -> i.ForeignCall:
         names.taken.add(call.name)
         for operand in call.operands:
-            i.rebuild(operand, i.ForeignCall, see)  # type: ignore[arg-type]  # it rebuilds expressions, too
+            i.rebuild(operand, i.ForeignCall, see)
         return call
 
     i.rebuild(function.body, i.ForeignCall, see)
@@ -39,12 +39,12 @@ def names_of(function: i.Function) -> Names:
 
 
 def bound_in(command: i.Command) -> set[str]:
-    """The names of the variables of a command, and of those inside."""
+    """The names that a command and the commands inside it bind."""
     return {name for part in i.commands(command) for name in binds(part)}
 
 
 def binds(command: i.Command) -> tuple[str, ...]:
-    """The names that are bound in the body of a command."""
+    """The names that a command binds in its body."""
     match command:
         case i.For(index):
             return (index, *(counter.name for counter in command.counters))

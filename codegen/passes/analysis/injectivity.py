@@ -1,4 +1,4 @@
-"""Whether a write tells its workers apart: shown from the form of the indices, or by trying all."""
+"""Injectivity: whether workers write different locations, by the form of the indices or by trying all."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from rise.nat import (
     remainder,
 )
 
-# so many iterations are tried
+# the number of iterations that are enumerated at most
 MOST = 2**20
 Numbers = NDArray[np.int64]
 
 
-def same_place(
+def same_location(
     use: Use, workers: Collection[Workers], uniform: frozenset[str], views: bool
 ) -> Workers | None:
-    """Some workers of several that write one place; None where there are none.
+    """Workers, among several, that write the same location; None if there are none.
 
-    uniform: the indices that do not tell two writes apart, since they are the same for both
-    views:   it is written through views, which are bijections: what cannot be tried is believed
+    uniform: the indices that are the same in both writes, which therefore do not distinguish them
+    views:   the write is through views, which are bijections; if it cannot be enumerated, it is accepted
     """
     shown = same_workers(use, use, uniform)
     unknown = [w for w in workers if w not in shown]
@@ -44,13 +44,13 @@ def same_place(
         return None if views else unknown[0]
     indices = _iterations(use)
     if not all(numbers.size for numbers in indices.values()):
-        return None  # nothing is ever written
+        return None  # the write is never executed
     at, size = _as_numbers([_numbers(n, indices) for n in (*use.indices, *_same(uniform, indices))])
     names = use.workers()
     for worker in unknown:
         number, place = np.broadcast_arrays(indices[names[worker]], at)
         writer = np.empty(size, np.int64)
-        writer[place] = number  # of each place, one of those that write it
+        writer[place] = number  # one of the writers of each location
         if np.any(writer[place] != number):
             return worker
     return None
@@ -66,14 +66,14 @@ def _too_many(use: Use) -> bool:
 
 
 def _iterations(use: Use) -> dict[str, Numbers]:
-    """The indices of all loops, in all iterations: each varies along a dimension of its own."""
+    """The indices of all loops in all iterations, each along its own axis."""
     loops = (*use.around, *use.collective)
     grid = np.indices([loop.count.value or 0 for loop in loops], np.int64, sparse=True)
     return {loop.index: numbers for loop, numbers in zip(loops, grid, strict=True)}
 
 
 def _as_numbers(places: Sequence[Numbers]) -> tuple[Numbers, int]:
-    """Places in several dimensions as numbers below a bound, few more than can be tried."""
+    """Multi-dimensional indices as single numbers below a bound close to the number of iterations."""
     total, size = np.zeros((), np.int64), 1
     for place in places:
         low, high = int(place.min()), int(place.max())
@@ -85,7 +85,7 @@ def _as_numbers(places: Sequence[Numbers]) -> tuple[Numbers, int]:
 
 
 def _ranks(numbers: Numbers) -> tuple[Numbers, int]:
-    """Equal numbers as equal ones from 0 on, and how many there are."""
+    """Replaces numbers by their ranks from 0, and counts the distinct ones."""
     different, ranks = np.unique(numbers, return_inverse=True)
     return ranks.reshape(numbers.shape), len(different)
 
@@ -95,7 +95,7 @@ def _same(uniform: frozenset[str], indices: Mapping[str, Numbers]) -> list[Nat]:
 
 
 def _numbers(value: Nat, indices: Mapping[str, Numbers]) -> Numbers:
-    """A number in all iterations."""
+    """The value in all iterations."""
     total = np.zeros((), np.int64)
     for monomial, coefficient in value.terms:
         product = np.ones((), np.int64)
@@ -122,9 +122,9 @@ def _of_atom(base: Atom, indices: Mapping[str, Numbers]) -> Numbers:
 
 
 def natural(value: object, known: Mapping[str, Nat], facts: Facts) -> Nat | None:
-    """An expression as a sum of loop indices; None where it depends on data.
+    """An expression as a sum of loop indices; None if it depends on data.
 
-    known: the scalars that are such sums
+    known: the scalars that hold such sums
     """
     match value:
         case i.Natural(number, _):

@@ -1,8 +1,8 @@
-"""Definitions of indices, placed as far out as what they depend on is known.
+"""Hoists definitions of indices as far as the availability of their operands allows.
 
-A walk through a program offers each command to `own`, with its place; what is to be defined there, or
-further out, is put into `definitions`, by the number of a scope. Scopes are numbered in the order of the
-program, so one walk can count what the next one defines.
+A walk passes each command with its place to `own`, which puts the definitions to be inserted there, or
+further out, into `definitions`, by the number of the scope. Scopes are numbered in program order, so one walk
+can count what the next one defines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rise.types import Array, Fragment, Vector
 
 @dataclass(frozen=True)
 class Scope:
-    """Commands in which the same variables are known; `repeated` if they are the body of a loop."""
+    """Commands in which the same variables are available; `repeated` if they are the body of a loop."""
 
     number: int = 0
     repeated: bool = False
@@ -30,17 +30,17 @@ class Scope:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a command stands: the scopes around it, outermost first, and in which a variable is known."""
+    """The place of a command: the scopes around it, outermost first, and where variables are available."""
 
     scopes: tuple[Scope, ...] = (Scope(),)
     depths: Mapping[str, int] = field(default_factory=dict)
 
     def depth(self, value: Nat) -> int:
-        """The index of the outermost scope in which a value is known."""
+        """The index of the outermost scope in which a value is available."""
         return max((self.depths.get(name, 0) for name in value.variables), default=0)
 
     def home(self, value: Nat) -> Place:
-        """Where a value is known first."""
+        """The outermost place at which a value is available."""
         return replace(self, scopes=self.scopes[: self.depth(value) + 1])
 
     @property
@@ -48,7 +48,7 @@ class Place:
         return self.scopes[-1].number
 
     def repeats(self, value: Nat) -> bool:
-        """Whether the command is in a loop that does not change the value."""
+        """Whether the command is in a loop in which the value is invariant."""
         return any(scope.repeated for scope in self.scopes[self.depth(value) + 1 :])
 
     def within(self, scope: Scope, names: tuple[str, ...]) -> Place:
@@ -61,7 +61,7 @@ class Place:
 
 @dataclass
 class Walk:
-    """guards: whether what depends on an index under a condition is computed under it, too."""
+    """guards: whether values that depend on a guarded index are computed under the same guard"""
 
     own: Callable[[i.Command, Place], i.Command]
     guards: bool = False
@@ -106,7 +106,7 @@ class Walk:
         return i.with_inner(changed, (new,))
 
     def _moved(self, command: i.Define, place: Place) -> i.Command:
-        """A definition stands where its value is known first, once for each value."""
+        """Hoists a definition to the outermost place at which its value is available, once per value."""
         value: Nat = self.own(replace(command, body=i.Skip()), place).value  # type: ignore[union-attr, assignment]  # a Define, too
         name = self.define(place.home(command.value), value, lambda: command.name)
         body = command.body
@@ -115,7 +115,7 @@ class Walk:
         return self.go(body, place.knowing(name, command.value))
 
     def _behind_assignment(self, name: str, body: i.Command, place: Place) -> i.Command:
-        """The body of a scalar: as an index it is known behind the assignment that is its first command."""
+        """The body of a scalar, which is available as an index after its first command, the assignment."""
         match body:
             case i.Sequence((i.Assign(i.Access(first)) as assigned, *rest)) if first == name:
                 scope = Scope(next(self.numbers))
@@ -123,11 +123,11 @@ class Walk:
                 behind = self._defining(scope.number, self.go(i.sequence(*rest), within))
                 return i.sequence(self.go(assigned, place), behind)
         if any(name in value.variables for part in i.commands(body) for value in own_nats(part)):
-            raise RiseError("R0799", f"internal: `{name}` is an index, but is not assigned at once")
+            raise RiseError("R0799", f"internal: `{name}` is an index, but is not assigned first")
         return self.go(body, place)
 
     def _defining(self, number: int, body: i.Command) -> i.Command:
-        """The body, inside of the definitions of a scope that it uses."""
+        """The body, inside the definitions of its scope that it uses."""
         used = {name for part in i.commands(body) for value in own_nats(part) for name in value.variables}
         for value, name in reversed(self.definitions.get(number, {}).items()):
             if name in used:

@@ -1,8 +1,8 @@
-"""No two threads write one place: every level with several workers is a loop around a write, and the
-indices tell its workers apart.
+"""Write races: no two threads may write the same location. Every level with several workers must be a loop
+around a write, and the indices of the write must distinguish its workers.
 
-What is written through views is told apart by them, since they are bijections; a `scatter` is one where
-its indices are a permutation that does not depend on data, and a `reorder` where its functions are.
+Views distinguish workers, since they are bijections. A `scatter` is a bijection if its indices are a
+permutation that does not depend on data, a `reorder` if its functions are inverse to each other.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from codegen.ir import imperative as i
 from codegen.ir.identifiers import shown
 from codegen.ir.launch import Extent, Launch
 from codegen.passes.analysis.dependences import (
-    MEMBERS,
     OUTSIDE,
+    WARPGROUP_THREADS,
     Loop,
     Use,
     Workers,
@@ -24,7 +24,7 @@ from codegen.passes.analysis.dependences import (
     loop_of,
     target_of,
 )
-from codegen.passes.analysis.injectivity import natural, same_place
+from codegen.passes.analysis.injectivity import natural, same_location
 from rise.errors import TranslationError
 from rise.nat import Atom, Facts, Nat, NatVariable
 from rise.types import Space
@@ -32,14 +32,14 @@ from rise.types import Space
 
 @dataclass(frozen=True)
 class Around:
-    """What is around a command.
+    """The context of a command.
 
     loops:  innermost last
-    local:  the buffers that are a thread's own
-    own:    by buffer of the kernel: the loops around it, each iteration of which has its own
+    local:  the buffers that are private to a thread
+    own:    for each buffer that the kernel declares: the loops each iteration of which has its own copy
     known:  scalars that are sums of loop indices
-    once:   the scalars that are set in one place
-    elected: one thread of the block does it
+    once:   the scalars that are assigned exactly once
+    elected: one thread of the block executes it
     """
 
     loops: tuple[Loop, ...] = ()
@@ -65,15 +65,15 @@ class Around:
         return facts
 
 
-def check_writers(body: i.Command, launch: Launch) -> None:
-    """R0707 for the first write that races with itself."""
+def check_races(body: i.Command, launch: Launch) -> None:
+    """Raises TranslationError R0707 for the first write that races with itself."""
     targets = Counter(t.buffer for c in i.commands(body) if isinstance(t := target_of(c), i.Access))
     once = frozenset(name for name, times in targets.items() if times == 1)
     _check(body, Around(once=once), launch)
 
 
 def _check(command: i.Command, around: Around, launch: Launch) -> Around:
-    """What is known behind the command."""
+    """The context after the command."""
     if (loop := loop_of(command)) is not None:
         inner = replace(around, loops=(*around.loops, loop))
         _check_all(command, inner, launch)
@@ -107,7 +107,7 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
         if workers != 1 and (level, dimension) not in around.workers:
             raise TranslationError(
                 "R0707",
-                f"all {level.value}s write the same place of `{shown(target.buffer)}`",
+                f"all {level.value}s write the same location of `{shown(target.buffer)}`",
                 origin,
                 f"distribute the writes with a map over {level.value}s",
             )
@@ -115,43 +115,43 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
     private = around.own.get(target.buffer, frozenset())
     several = {w for w, index in use.workers().items() if index not in private}
     if target.buffer in around.own:
-        several = {w for w in several if w[0] not in OUTSIDE}  # each block has one
+        several = {w for w in several if w[0] not in OUTSIDE}  # each block has its own copy
     several -= {loop.workers for loop in use.around if loop.workers and (loop.one or loop.count.value == 1)}
     if isinstance(command, i.StoreMatrices):
-        # a warp stores as one, and of its lanes only as many say where as there are rows
-        several -= {MEMBERS}
+        # a warp stores collectively, and only one lane per row supplies an address
+        several -= {WARPGROUP_THREADS}
     mentioned = {name for n in use.indices for name in n.variables}
     for level, dimension in sorted(several, key=str):
         if use.workers()[level, dimension] not in mentioned:
             _refuse_read(use, target, origin)
-            message = f"all {level.value}s write the same place of `{shown(target.buffer)}`"
+            message = f"all {level.value}s write the same location of `{shown(target.buffer)}`"
             raise TranslationError("R0707", message, origin)
     uniform = use.uniform(i.Scope.BLOCK) if target.buffer in around.own else frozenset()
     computed = around.known.keys() & {name for n in target.indices for name in n.variables}
-    same = same_place(use, several, uniform, views=not computed)
+    same = same_location(use, several, uniform, views=not computed)
     if same is not None:
         raise TranslationError(
             "R0707",
-            f"several {same[0].value}s write the same place of `{shown(target.buffer)}`",
+            f"several {same[0].value}s write the same location of `{shown(target.buffer)}`",
             origin,
-            "the function of a `reorder`, or the indices of a `scatter`, are to be a permutation",
+            "the function of a `reorder`, or the indices of a `scatter`, must be a permutation",
         )
 
 
 def _refuse_read(use: Use, target: i.Access | i.Tile, origin: object) -> None:
-    """Where it is data that says what is written, two threads may write one place."""
+    """If data determine the location of a write, two threads may write the same one."""
     loops = {loop.index for loop in (*use.around, *use.collective)}
     if any(n.variables - loops for n in use.indices):
         raise TranslationError(
             "R0707",
-            f"threads may write the same place of `{shown(target.buffer)}`: its indices are data",
+            f"threads may write the same location of `{shown(target.buffer)}`: its indices are data",
             origin,  # type: ignore[arg-type]  # an origin
             "write it with `mapSeq`, or compute the indices from a permutation (`generate`, `reorder`)",
         )
 
 
 def _use(command: i.Command, target: i.Access | i.Tile, around: Around) -> Use:
-    """The write, its indices in terms of loop indices as far as they can be."""
+    """The write, with its indices in terms of loop indices as far as possible."""
     indices, collective = elements(command, target)
     known: dict[Atom, Nat] = {NatVariable(name): value for name, value in around.known.items()}
     return Use(target.buffer, tuple(n.substitute(known) for n in indices), around.loops, True, collective)
@@ -160,7 +160,7 @@ def _use(command: i.Command, target: i.Access | i.Tile, around: Around) -> Use:
 def _launched(
     launch: Launch, around: Around, command: i.Command, buffer: str
 ) -> list[tuple[i.Level, int, Extent]]:
-    """The levels whose workers must be told apart by a write."""
+    """The levels whose workers the indices of a write must distinguish."""
     if i.Level.GRID in around.levels:
         return [(i.Level.GRID, d, launch.workers(i.Level.GRID, d)) for d in range(3)]
     wanted: list[tuple[i.Level, int, Extent]] = []

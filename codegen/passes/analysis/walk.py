@@ -1,4 +1,4 @@
-"""Sizes and indices of a program, each with what is known of the variables in it."""
+"""Traversals over the sizes and indices of a program, with known ranges of the variables in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ N = TypeVar("N")
 
 
 def rebuild_own(command: i.Command, kind: type[N], change: Callable[[N], N]) -> i.Command:
-    """The command with every node of a kind changed, those of the commands inside left as they are."""
+    """Changes every node of a kind in the command, but not in the commands inside it."""
     inside = i.inner(command)
     if isinstance(command, i.Sequence) or not inside:
         return command if isinstance(command, i.Sequence) else i.rebuild(command, kind, change)
@@ -24,7 +24,7 @@ def rebuild_own(command: i.Command, kind: type[N], change: Callable[[N], N]) -> 
 
 
 def own_nats(command: i.Command) -> list[Nat]:
-    """The sizes and indices of a command, those of the commands inside left out."""
+    """The sizes and indices of a command, without those of the commands inside it."""
     found: list[Nat] = []
 
     def see(value: Nat) -> Nat:
@@ -40,7 +40,7 @@ def substituted(command: i.Command, values: Mapping[Atom, Nat]) -> i.Command:
 
 
 def facts_of_workers(launch: Launch) -> Facts:
-    """The ranges of the numbers of threads and blocks, as a kernel calls them."""
+    """The ranges of CUDA's thread and block indices."""
     facts = Facts()
     for register, sizes in (("threadIdx", launch.block), ("blockIdx", launch.grid)):
         for axis, size in zip("xyz", sizes, strict=True):
@@ -49,7 +49,7 @@ def facts_of_workers(launch: Launch) -> Facts:
 
 
 def inside(command: i.Command, facts: Facts) -> Facts:
-    """What is known, besides, in the body of a command."""
+    """The facts that hold in the body of a command."""
     match command:
         case i.For(index, count):
             for counter in command.counters:
@@ -71,7 +71,7 @@ def inside(command: i.Command, facts: Facts) -> Facts:
 
 
 def simplified(command: i.Command, facts: Facts) -> i.Command:
-    """Every size and index, under what is known where it stands. Other names for an index vanish."""
+    """Simplifies every size and index under the facts at its place, and substitutes aliases of an index."""
     command = rebuild_own(command, Nat, lambda n: simplify(n, facts))
     if isinstance(command, i.Define) and (command.value.value is not None or is_variable(command.value)):
         return simplified(substituted(command.body, {NatVariable(command.name): command.value}), facts)
@@ -80,7 +80,7 @@ def simplified(command: i.Command, facts: Facts) -> i.Command:
 
 
 def is_variable(value: Nat) -> bool:
-    """Whether it is an index by itself; `threadIdx.x` deserves a name."""
+    """Whether the value is just an index of ours; `threadIdx.x` still gets a shorter name."""
     match value.terms:
         case ((((NatVariable(name), 1),), 1),):
             return name.isidentifier()
@@ -89,7 +89,7 @@ def is_variable(value: Nat) -> bool:
 
 
 def divisions(command: i.Command, indices: set[str]) -> set[Operation]:
-    """The quotients and remainders by constants that depend on one of some indices."""
+    """The quotients and remainders by constants that depend on one of the given indices."""
     return {
         atom
         for part in i.commands(command)

@@ -51,7 +51,7 @@ RING = [
         LOAD_A,
         "bulk_load(a + s * 4096, A, full + s, i * 64 + 4, row);",
         "R0922",
-        "no multiple of 16",
+        "not a multiple of 16",
     ),
     Fault(
         "bytes of one copy only are expected", EXPECT, "barrier_expect(full + s, 8192);", "R0916|R0921|R0926"

@@ -237,7 +237,7 @@ WRONG: dict[str, tuple[str, str, Callable[[Gpu], Any]]] = {
     "another GPU": ("R0834", "GPU 1", lambda g: Interface(nine(g, device=OTHER))),
     "another GPU's capsule": ("R0834", "GPU 1", lambda g: DLPack(nine(g), device=(2, 1))),
     "a capsule of the host": ("R0834", "host", lambda g: DLPack(nine(g), device=(1, 0))),
-    "memory of the host": ("R0834", "no memory", lambda g: Interface(np.ones(9, np.float32))),
+    "memory of the host": ("R0834", "not in memory", lambda g: Interface(np.ones(9, np.float32))),
     "NumPy": ("R0834", "NumPy", lambda g: np.ones(9, np.float32)),
     "alignment": ("R0835", "4 bytes", lambda g: Interface(nine(g, shift=2))),
     "a mask": ("R0837", "mask", lambda g: Interface(nine(g), mask=object())),
@@ -361,7 +361,7 @@ def test_without_a_way_to_make_a_result_one_has_to_be_given(
     gpu = Gpu(program("axpy", 9))
     arrays = Family(family, gpu, monkeypatch)
     error = refused(gpu, arrays.put(np.ones(9, np.float32)), arrays.put(np.ones(9, np.float32)), 1.0)
-    assert (error.code, error.hint) == ("R0838", "give one with `out=`")
+    assert (error.code, error.hint) == ("R0838", "pass one with `out=`")
 
 
 def test_the_emulator_takes_no_array_of_a_gpu() -> None:

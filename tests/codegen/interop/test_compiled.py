@@ -13,7 +13,7 @@ from codegen.host.text import cuda_text, edited
 from rise.check.program import check_text
 from rise.errors import LaunchError, RiseError, StrategyError, UsageError
 from strategies.default import default
-from strategies.tensor_core import tensor_core
+from strategies.matmul.tensor_core import tensor_core
 
 needs_emulator = pytest.mark.skipif(emulator.compiler() is None, reason="no C++ compiler")
 

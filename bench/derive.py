@@ -1,0 +1,33 @@
+"""From a program to kernels: what each process that builds candidates calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from bench.build import Order
+from codegen.compiled import resources_of
+from codegen.host.program import HostProgram
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import assemble
+from rise.check.program import Program, load
+from rise.check.specialise import specialise
+from strategies.derive import derived
+from strategies.registry import find
+
+
+@cache
+def program(file: Path) -> Program:
+    """A file, read and checked once in each process."""
+    return load(file)
+
+
+def derive(order: Order) -> Kernel | HostProgram:
+    """The kernel for an order, or several with their host program; compiled, so the cache has them."""
+    term = specialise(program(order.file)[order.definition], dict(order.sizes))
+    strategy = find(order.candidate.strategy).make(dict(order.candidate.settings))
+    made = assemble(derived(term, strategy).term, f"{order.definition}_kernel")
+    resources_of(made, order.target)
+    kernels = tuple(replace(kernel, stages=()) for kernel in made.kernels)
+    return kernels[0] if len(kernels) == 1 else replace(made, kernels=kernels)

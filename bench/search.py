@@ -1,0 +1,106 @@
+"""Candidates of tables: remembered ones, and those that the cost model ranks first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.derive import program
+from bench.table import Candidate, Case, Subject, Table
+from rise.check.specialise import specialise
+from rise.errors import UsageError
+from rise.expr import Expr
+from rise.normal import data_flow
+from strategies.search.hardware import for_target
+from strategies.search.identity import identity
+from strategies.search.problem import Problem
+from strategies.search.space import Point, Ranked, candidates, ranked, varied
+from strategies.search.store import Record, lookup, read
+from strategies.search.trials import Trials
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search for a schedule of a program at its sizes on a target."""
+
+    program: Expr
+    target: str
+    strategy: str = "tensor_core"
+    store: str = ""
+
+    @property
+    def identity(self) -> str:
+        return identity(self.program)
+
+    @property
+    def problem(self) -> Problem | None:
+        return Problem.of(self.program)
+
+    @property
+    def described(self) -> str:
+        """For messages: where there is nothing to rank."""
+        operand = self.problem.operand if self.problem else "?"
+        return f"of `{self.strategy}` for products of `{operand}` on {self.target}"
+
+    def remembered(self) -> Record | None:
+        return lookup(self.identity, self.target, self.store)
+
+    def is_news(self, record: Record, path: Path) -> bool:
+        """Whether the file lacks this record."""
+        return not path.is_file() or record not in read(path)
+
+    def ranked(self, count: int) -> list[Ranked]:
+        """The best by the model. UsageError R0034 where the model cannot rank the program."""
+        return varied(ranked(self.strategy, self._product, for_target(self.target)), count)
+
+    def trials(self, count: int) -> Trials:
+        """The same and those after them, in the order in which they are tried. R0034 as above."""
+        problem = self._product
+        return Trials(candidates(self.strategy, problem, for_target(self.target), count), problem)
+
+    @property
+    def _product(self) -> Problem:
+        if (problem := self.problem) is not None:
+            return problem
+        message = "the program is not a product of matrices of known sizes, which the model could rank"
+        hint = "give all sizes; `--strategy tuned` of `rise run` uses `default` for other programs"
+        raise UsageError("R0034", message, hint=hint)
+
+
+def search(
+    file: Path, definition: str, sizes: Mapping[str, int], target: str, strategy: str, store: str
+) -> Search:
+    return Search(data_flow(specialise(program(file)[definition], dict(sizes))), target, strategy, store)
+
+
+def candidate(point: Point) -> Candidate:
+    return Candidate(point.strategy, tuple(point.settings.items()))
+
+
+def searched(table: Table, how: str, count: int, target: str, store: str = "") -> Table:
+    """The table with candidates by `how` for each case; programs that the model cannot rank keep theirs.
+
+    tuned: remembered ones, else the first `count` of the model; model: always these; table: its own
+    """
+    if how == "table":
+        return table
+    subjects = [part for subject in table.subjects for part in _searched(subject, how, count, target, store)]
+    return replace(table, subjects=tuple(subjects))
+
+
+def _searched(subject: Subject, how: str, count: int, target: str, store: str) -> list[Subject]:
+    return [
+        replace(subject, sizes=(case.sizes,), candidates=_candidates(case, how, count, target, store))
+        for case in (Case(subject, sizes) for sizes in subject.sizes)
+    ]
+
+
+def _candidates(case: Case, how: str, count: int, target: str, store: str) -> tuple[Candidate, ...]:
+    subject = case.subject
+    of = search(subject.file, subject.definition, case.sizes, target, "tensor_core", store)
+    if how == "tuned" and (record := of.remembered()) is not None:
+        return (Candidate(record.strategy, tuple(record.parameters.items())),)
+    if of.problem is None:
+        return subject.candidates
+    return tuple(candidate(one.point) for one in of.ranked(count))

@@ -1,0 +1,225 @@
+"""The passes over a kernel, in the order in which they run, each with the reasons for its place.
+
+`rise compile --stage imperative --pass NAME` prints the program after a pass; docs/passes.md is written from
+this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from codegen.ir import imperative as i
+from codegen.ir.launch import Launch, check_grid, derive
+from codegen.passes.allocate import place_shared, regions, shares
+from codegen.passes.barriers import insert_barriers
+from codegen.passes.common_subexpressions import common_subexpressions, row_starts
+from codegen.passes.distribute import distribute
+from codegen.passes.elect_bulk_stores import elect_bulk_stores
+from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
+from codegen.passes.index_scalars import index_scalars
+from codegen.passes.legality import check, check_accumulators
+from codegen.passes.linearise import linearise
+from codegen.passes.multicast import multicast
+from codegen.passes.rings import hoist_ring_setup
+from codegen.passes.roles import split_roles
+from codegen.passes.split_loops import split_loops
+from codegen.passes.strength_reduction import strength_reduction
+from codegen.passes.tile_alignment import check_tile_alignment
+from codegen.passes.unit_loops import unit_loops
+from codegen.passes.vectorise import vectorise
+from codegen.passes.wgmma_sync import wgmma_sync
+from codegen.passes.workers import name_workers
+from codegen.passes.zero_init import zero_init
+
+Run = Callable[[i.Function, Launch], tuple[i.Function, Launch]]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A transformation that preserves the meaning of the program, or a check, which leaves it unchanged.
+
+    meaning: what the pass does, in one sentence
+    needs:   the passes that must run before it, each with the reason
+    """
+
+    name: str
+    meaning: str
+    run: Run = field(repr=False)
+    needs: Mapping[str, str] = field(default_factory=dict)
+    checks: bool = False
+
+
+def _function(change: Callable[[i.Function], i.Function]) -> Run:
+    return lambda function, launch: (change(function), launch)
+
+
+def _with_launch(change: Callable[[i.Function, Launch], i.Function]) -> Run:
+    return lambda function, launch: (change(function, launch), launch)
+
+
+def _derived(function: i.Function, _: Launch) -> tuple[i.Function, Launch]:
+    launch = derive(function.body)
+    check_grid(function.name, launch)
+    return function, launch
+
+
+def _checked(function: i.Function, launch: Launch) -> tuple[i.Function, Launch]:
+    check(function, launch)
+    check_tile_alignment(function.body)
+    check_accumulators(function.body)
+    return function, launch
+
+
+def _synchronised(function: i.Function, launch: Launch) -> i.Function:
+    return insert_barriers(function, regions(function, launch), launch)
+
+
+# the structure of the kernel, and which thread executes what
+STRUCTURE = (
+    Pass(
+        "multicast",
+        "Each block of a cluster loads a part of what all its blocks need, and sends it to all of them.",
+        _function(multicast),
+    ),
+    Pass(
+        "rings",
+        "A pipeline of bulk copies inside a loop initialises its mbarriers only once.",
+        _function(hoist_ring_setup),
+    ),
+    Pass(
+        "roles",
+        "Warp specialisation: one program for the warpgroups that load, one for those that compute.",
+        _function(split_roles),
+        {"multicast": "the mbarrier of a slot counts the consumers of every block that it is multicast to"},
+    ),
+    Pass(
+        "zero init",
+        "The first product of a sum overwrites its accumulator, which then need not be cleared.",
+        _function(zero_init),
+        {"roles": "the loop of a consumer is separate from that of its producer"},
+    ),
+    Pass(
+        "wgmma sync",
+        "Fences, commit groups and waits for wgmma instructions, with the waits as late as possible.",
+        _function(wgmma_sync),
+        {
+            "roles": "a slot is released after the wait for the products that read it",
+            "zero init": "a fence orders the accumulator registers, whether or not they are cleared",
+        },
+    ),
+    Pass(
+        "elect bulk stores",
+        "One elected thread starts a bulk store, commits it and waits for it.",
+        _function(elect_bulk_stores),
+        {"roles": "the elected thread belongs to a warpgroup that computes"},
+    ),
+    Pass(
+        "distribute",
+        "Each thread allocates only the elements of a register array that it uses.",
+        _function(distribute),
+        {"roles": "the threads that use an element are known once each warpgroup has its program"},
+    ),
+    Pass(
+        "launch",
+        "The parallel loops determine grid, block and cluster.",
+        _derived,
+        {"roles": "warpgroups that only load are threads of the block, too"},
+        checks=True,
+    ),
+    Pass(
+        "legality",
+        "Levels nest as in the hardware, no two threads write the same location, and tiles are aligned.",
+        _checked,
+        {"distribute": "a register array is private to its owner", "launch": "workers of loops are known"},
+        checks=True,
+    ),
+    Pass(
+        "place shared",
+        "Buffers in shared memory get offsets; buffers with disjoint live ranges may share bytes.",
+        place_shared,
+        {
+            "launch": "each warp has its own copy of some buffers",
+            "wgmma sync": "an operand is live until its product is waited for",
+        },
+    ),
+    Pass(
+        "barriers",
+        "Inserts barriers and fences between threads that touch the same location of shared memory.",
+        _with_launch(_synchronised),
+        {"place shared": "buffers that share bytes conflict, too"},
+    ),
+    Pass(
+        "shares",
+        "A dimension of a buffer that is distributed over workers shrinks to one worker's share.",
+        _with_launch(shares),
+        {"distribute": "it determines the workers that share a dimension"},
+    ),
+    Pass(
+        "unit loops",
+        "A loop of one iteration becomes its body; conditions that always or never hold are decided.",
+        _function(unit_loops),
+        {"shares": "a share of one element needs no loop"},
+    ),
+    Pass(
+        "vectorise",
+        "One access moves adjacent elements that start at an aligned address.",
+        _function(vectorise),
+        {
+            "shares": "a thread's elements are adjacent in its share",
+            "unit loops": "the loop over the elements of a vector is innermost",
+        },
+    ),
+)  # fmt: skip
+
+# how indices are computed: for readability, and for the optimisers of nvcc
+INDICES = (
+    Pass(
+        "workers",
+        "A parallel loop with one worker per iteration is replaced by the worker's number.",
+        _with_launch(name_workers),
+    ),
+    Pass(
+        "fuse fragment loops",
+        "Successive loops over the elements of fragments are fused.",
+        _with_launch(fuse_fragment_loops),
+        {"vectorise": "a vector is one step of such a loop", "workers": "lane loops are replaced by then"},
+    ),
+    Pass(
+        "index scalars",
+        "A scalar that holds an index becomes a definition, so that its range is known.",
+        _with_launch(index_scalars),
+    ),
+    Pass(
+        "linearise",
+        "The indices of an access become one index, in its simplest form.",
+        _with_launch(linearise),
+        {"index scalars": "known ranges simplify other indices"},
+    ),
+    Pass(
+        "split loops",
+        "A loop whose index is divided is split into two, whose indices are the quotient and remainder.",
+        _with_launch(split_loops),
+        {"linearise": "it removes the divisions that simplification can remove"},
+    ),
+    Pass(
+        "strength reduction",
+        "A remainder of a loop index becomes a counter that wraps around to 0.",
+        _with_launch(strength_reduction),
+        {"split loops": "counters replace only the divisions that splitting leaves"},
+    ),
+    Pass(
+        "common subexpressions",
+        "A quotient, remainder or bound is computed once, and hoisted as far as possible.",
+        _with_launch(common_subexpressions),
+        {"strength reduction": "a counter replaces a division, which then need not be hoisted"},
+    ),
+    Pass(
+        "row starts",
+        "The loop-invariant part of an index is computed before the loop.",
+        _with_launch(row_starts),
+        {"common subexpressions": "a row start is a sum of named values"},
+    ),
+)
+
+PASSES = (*STRUCTURE, *INDICES)

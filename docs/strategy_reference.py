@@ -1,0 +1,257 @@
+"""The page docs/strategies.md: signatures and docstrings of strategies, and what each makes of a program."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+
+from rewrites import algorithmic, lowering, maps, movement, strategy, views
+from rewrites.result import Failure
+from rise.check.program import check_expression
+from rise.expr import Identifier
+from rise.nat import nat
+from rise.normal import data_flow
+from rise.pretty import show
+from rise.types import I32, Array
+from strategies import core, normal_forms, operands, places, registry
+from strategies.loops import nests, tiling, vectorise
+
+MODULES = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise)
+
+HEADER = """\
+# Strategies
+
+Written by `python docs/generate.py`, from the signatures and docstrings in `strategies/`; each example is rewritten
+when the page is made.
+
+A strategy is a function from a program to a `Success`, with the new program and the steps that lead to it, or to a
+`Failure`, with the rule that did not apply, the place and the reason. Rules are strategies. `a >> b` is `seq(a, b)`,
+`a | b` is `choice(a, b)`, and `s @ top_down` is `top_down(s)`. In the equations, as in the papers on ELEVATE, `;` is
+sequence, `<+` is choice, and `s`, `a`, `b` are any strategies. A strategy prints as the Python expression that makes it.
+"""
+MAPS = "fun(xs: 8.i32 => xs |> map(fun(x => x + 1)) |> map(fun(x => x * 2)))"
+PIPE = "fun(xs: 8.i32 => xs |> map(fun(x => x + 1)) |> map(fun(x => x * 2)) |> map(fun(x => x - 3)))"
+NEST = "fun(xss: 4.8.i32 => xss |> map(fun(xs => xs |> map(fun(x => x + 1)))))"
+ZIPPED = "fun((xs: 8.i32, ys: 8.i32) => zip(xs |> map(fun(x => x)))(ys |> map(fun(y => y))))"
+SUMS = "fun(xss: 4.8.i32 => xss |> map(fun(xs => xs |> map(fun(x => x * x)) |> reduce(+, 0))))"
+VECTOR = "fun(xs: 1024.f32 => xs |> map(fun(x => x * 2)))"
+MATRIX = "fun(xss: 64.1024.f32 => xss |> map(map(fun(x => x * 2))))"
+GEMM = (
+    "fun((A: 128.64.f16, B: 64.128.f16) => A |> map(fun(row => B |> transpose |> map(fun(col =>"
+    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))"
+)
+# name of a strategy: an expression with it, and the program that it is applied to
+EXAMPLES = {
+    "seq": ("body(MAP_FUSION >> MAP_SEQ)", MAPS),
+    "choice": ("body(TRANSPOSE_TWICE | MAP_FUSION)", MAPS),
+    "strategy": ("strategy(MAP_FUSION) @ body", MAPS),
+    "prints_as_call": ("prints_as_call(twice)(MAP_FUSION) @ body", PIPE),
+    "id_": ("id_", MAPS),
+    "fail": ("fail", MAPS),
+    "try_": ("body(try_(TRANSPOSE_TWICE) >> MAP_FUSION)", MAPS),
+    "repeat": ("body(repeat(MAP_FUSION))", PIPE),
+    "repeat_n_times": ("body(repeat_n_times(1, MAP_FUSION))", PIPE),
+    "apply_n_times": ("body(apply_n_times(1, argument, MAP_SEQ))", MAPS),
+    "check": ('check(applies("map"), "a map") @ body', SUMS),
+    "not_": ("not_(top_down(TRANSPOSE_TWICE)) >> top_down(MAP_FUSION)", MAPS),
+    "if_then_else": ("body(if_then_else(TRANSPOSE_TWICE, fail, MAP_FUSION))", MAPS),
+    "if_": ("if_(contains(TRANSPOSE_TWICE), fail)", MAPS),
+    "is_equal_to": ("body(argument(is_equal_to(xs))) @ not_", MAPS),
+    "contains": ("contains(MAP_FUSION) >> top_down(MAP_SEQ)", MAPS),
+    "peek": ("body(peek(show) >> MAP_SEQ)", MAPS),
+    "depending": ("body(depending(lambda term: MAP_FUSION))", MAPS),
+    "recursive": ('recursive("last", lambda s: one(s) | MAP_SEQ)', MAPS),
+    "one": ("body(one(MAP_SEQ))", MAPS),
+    "all_": ("body(function(all_(MAP_IDENTITY | id_)) >> all_(try_(MAP_SEQ)))", MAPS),
+    "some": ("body(some(MAP_SEQ))", MAPS),
+    "top_down": ("top_down(MAP_SEQ)", MAPS),
+    "bottom_up": ("bottom_up(MAP_SEQ)", MAPS),
+    "all_top_down": ("all_top_down(try_(MAP_SEQ))", NEST),
+    "all_bottom_up": ("all_bottom_up(try_(MAP_SEQ))", NEST),
+    "normalize": ("normalize(MAP_FUSION)", PIPE),
+    "everywhere": ("everywhere(MAP_SEQ)", NEST),
+    "downup": ("downup(try_(MAP_FUSION), try_(MAP_SEQ))", MAPS),
+    "alltd": ("alltd(MAP_IDENTITY)", ZIPPED),
+    "sometd": ("sometd(MAP_SEQ)", NEST),
+    "somebu": ("somebu(MAP_SEQ)", NEST),
+    "position": ("position(1, MAP_SEQ)", MAPS),
+    "skip": ("skip(1, MAP_SEQ)", MAPS),
+    "body": ("body(MAP_FUSION)", MAPS),
+    "function": ("body(function(argument(body(MAP_SEQ))))", NEST),
+    "argument": ("body(argument(MAP_SEQ))", MAPS),
+    "argument_of": ('body(argument_of("map", MAP_SEQ))', MAPS),
+    "outermost": ('outermost(applies("map"), MAP_SEQ)', NEST),
+    "innermost": ('innermost(applies("map"), MAP_SEQ)', NEST),
+    "applies": ('check(applies("map"), "a map") @ body', MAPS),
+    "mapped": ("body(mapped(MAP_SEQ))", NEST),
+    "dep_function": (
+        "in_inputs(function(dep_function(id_)))",
+        "fun((f: (n: Nat) -> n.i32 -> i32, xs: 8.i32) => f(8)(xs))",
+    ),
+    "arguments": ("body(arguments(2, MAP_SEQ))", PIPE),
+    "in_inputs": ("in_inputs(MAP_FUSION)", MAPS),
+    "map_nest": ("outermost(map_nest(2), MAP_SEQ)", NEST),
+    "in_function": ("in_function(MAP_FUSION)", MAPS),
+    "operand": ("in_inputs(operand(MAP_SEQ))", MAPS),
+    "nth_operand": ("in_inputs(nth_operand(1, MAP_SEQ))", MAPS),
+    "each_operand": ("in_inputs(each_operand(try_(MAP_IDENTITY)))", ZIPPED),
+    "benf": ("benf", "fun(xs: 8.i32 => xs |> map(fun(x => (fun(y => y + 1))(x))))"),
+    "gentle_beta": ("body(gentle_beta)", "fun(x: i32 => (fun(y => y + 1))(x * 2))"),
+    "dfnf": ("dfnf", "fun((f: i32 -> i32, xs: 8.i32) => xs |> map(f))"),
+    "rnf": ("rnf", "fun(xs: 8.i32 => xs |> map(fun(x => abs(x * 2))))"),
+    "cnf": ("cnf", PIPE),
+    "expand": ("top_down(expand)", "fun((f: i32 -> i32, xs: 8.i32) => xs |> map(f))"),
+    "accumulate": ("try_(top_down(accumulate))", NEST),
+    "view_inward": ("view_inward", "fun(xs: 8.i32 => xs |> map(fun(x => x + 1)) |> split(4))"),
+    "form_outward": (
+        "form_outward",
+        "fun(xss: 4.8.f32 => xss |> map(fun(xs => xs |> split(4) |> transpose)))",
+    ),
+    "fuse_once": ("in_inputs(fuse_once)", PIPE),
+    "fuse_components": ("in_inputs(fuse_components)", PIPE),
+    "nearest": ("in_inputs(nearest(MAP_SEQ))", "fun(xs: 8.i32 => xs |> map(fun(x => x + 1)) |> split(4))"),
+    "within": ("in_inputs(within(MAP_SEQ))", NEST),
+    "at_loop": ("in_inputs(at_loop(2, MAP_SEQ))", NEST),
+    "at_innermost": ("in_inputs(at_innermost(MAP_SEQ))", NEST),
+    "at_innermost_fold": ("in_inputs(fused >> at_innermost_fold(REDUCE_SEQ_UNROLL))", SUMS),
+    "at_every_loop": ("in_inputs(at_every_loop(MAP_SEQ))", NEST),
+    "interchange": ("in_inputs(interchange(1))", NEST),
+    "reorder": ("in_inputs(reorder(2, 1))", NEST),
+    "parallel": ("in_inputs(parallel(MAP_GLOBAL.with_sizes(d=0)))", NEST),
+    "fused": ("fused", SUMS),
+    "unroll": ("in_inputs(at_innermost(unroll))", NEST),
+    "to_loops": ("in_inputs(fused >> to_loops)", SUMS),
+    "to_threads": ("in_inputs(fused >> to_threads)", SUMS),
+    "split_loop": ("in_inputs(split_loop(1, 2))", NEST),
+    "block": ("in_inputs(fused >> block(2, 4))", SUMS),
+    "tile_nd": ("in_inputs(tile_nd(2, 2))", NEST),
+    "tile": ("in_inputs(tile(2, 4))", NEST),
+    "in_elements": ("in_inputs(in_elements(1, TRANSPOSE_PAIR))", "fun(xsss: 2.4.8.i32 => xsss)"),
+    "reform": ("in_inputs(reform(0, TRANSPOSE_PAIR))", NEST),
+    "cancelled": ("cancelled", "fun(xss: 4.8.i32 => xss |> transpose |> transpose)"),
+    "inward": ("inward", "fun(xs: 8.i32 => xs |> map(fun(x => x + 1)) |> split(4))"),
+    "aligned": ("aligned", "fun(xs: 8.f32 => xs |> asVector(4))"),
+    "vectors_inward": ("vectors_inward", "fun(xs: 8.f32 => xs |> map(fun(x => x * 2)) |> asVector(4))"),
+    "vectorize": ("in_inputs(vectorize(4))", NEST),
+    "default": ("default()", SUMS),
+    "tensor_core": ("tensor_core(block=(64, 64, 32), warp=(32, 32), stages=0, epilogue='direct')", GEMM),
+    "elementwise": ("elementwise()", VECTOR),
+    "reduction": ("reduction(threads=32)", "fun(xss: 64.1024.f32 => xss |> map(reduce(+, 0)))"),
+    "rows": (
+        "rows(threads=32, vector=1)",
+        "fun(xss: 64.1024.f32 => xss |> map(fun(xs => xs |> map(fun(x => x * 2)))))",
+    ),
+    "transposition": ("transposition()", "fun(xss: 128.64.f32 => transpose(xss))"),
+    "stencil": ("stencil()", MATRIX),
+    "tvm_gemm": (
+        "tvm_gemm(version='blocking', x=32, y=32, k=4)",
+        GEMM.replace("f16", "f32").replace("f32(a) * f32(b)", "a * b"),
+    ),
+    "tuned": ("tuned(strategy='elementwise')", VECTOR),
+}
+
+# those whose programs have not the form that rules are matched in
+RAW = {"gentle_beta", "dfnf", "expand", "dep_function"}
+SECTIONS = {
+    "Combinators": "seq choice strategy id_ fail try_ repeat repeat_n_times apply_n_times recursive prints_as_call",
+    "Predicates": "check not_ if_then_else if_ is_equal_to contains peek depending applies map_nest",
+    "One level": "one all_ some",
+    "Traversals": (
+        "top_down bottom_up all_top_down all_bottom_up normalize everywhere downup alltd sometd somebu position"
+        " skip outermost innermost"
+    ),
+    "Places in programs": (
+        "body function argument argument_of mapped arguments dep_function in_inputs in_function operand"
+        " nth_operand each_operand"
+    ),
+    "Normal forms": (
+        "benf gentle_beta expand dfnf rnf cnf view_inward fuse_once fuse_components accumulate form_outward"
+    ),
+    "Loops": (
+        "nearest within at_loop at_innermost at_innermost_fold at_every_loop fused inward cancelled in_elements"
+        " reform interchange reorder split_loop block tile tile_nd vectors_inward vectorize aligned unroll"
+        " parallel to_loops to_threads"
+    ),
+}
+
+
+def page() -> str:
+    """The whole page. KeyError for a public strategy that has no section or no example."""
+    everything = dict(public())
+    parts = [HEADER]
+    for title, names in SECTIONS.items():
+        parts.append(f"## {title}\n")
+        parts += [entry(name, *everything.pop(name)) for name in names.split()]
+    if everything:
+        raise KeyError(f"no section of docs/strategies.md has {sorted(everything)}")
+    parts.append(
+        "## Schedules\n\n`--strategy` finds these by name, `--set` gives their parameters, and `rise strategies` lists"
+        " them.\nA strategy of your own is named `module:function`.\n"
+    )
+    for found in registry.catalogue():
+        parts.append(
+            entry(found.name, signature(found.name, found.factory), inspect.getdoc(found.factory) or "")
+        )
+    return "\n".join(parts)
+
+
+def public() -> Iterator[tuple[str, tuple[str, str]]]:
+    """Public strategies, and functions that make them, each with its signature and its meaning."""
+    for module in MODULES:
+        source = inspect.getsource(module)
+        for name, value in vars(module).items():
+            if name.startswith("_") or name.isupper() or name in ("missing", "FunctionStrategy"):
+                continue
+            if isinstance(value, strategy.FunctionStrategy) and f"\n{name}: Strategy = " in source:
+                yield name, (name, comment(source, name))
+            elif (
+                inspect.isfunction(value) and value.__module__ == module.__name__ and makes_strategies(value)
+            ):
+                yield name, (signature(name, value), inspect.getdoc(value) or "")
+
+
+def makes_strategies(function: Callable[..., object]) -> bool:
+    return function.__annotations__.get("return") in ("Strategy", "Predicate", "Callable[P, S]")
+
+
+def comment(source: str, name: str) -> str:
+    """The comment before a constant."""
+    before = source.split(f"\n{name}: Strategy = ")[0].split("\n")
+    lines = list(takewhile(lambda line: line.startswith("# "), reversed(before)))
+    return "\n".join(line[2:] for line in reversed(lines))
+
+
+def signature(name: str, function: Callable[..., object]) -> str:
+    """`name(parameters)`, without the type of strategies, which every parameter without a type has."""
+    text = str(inspect.signature(function)).rpartition(" -> ")[0].replace("'", "").replace(": Rewrite", "")
+    return f"{name}{text}"
+
+
+def entry(name: str, call: str, meaning: str) -> str:
+    """One strategy: its signature, its docstring, and an example."""
+    expression, text = EXAMPLES[name]
+    program = check_expression(text) if name in RAW else data_flow(check_expression(text))
+    made = eval(expression, SCOPE)
+    result = made(program)
+    after = f"fails: {result.reason}" if isinstance(result, Failure) else show(result.term)
+    first, *more = meaning.strip().split("\n")
+    if not first:
+        raise KeyError(f"`{name}` has no meaning")
+    rest = "\n".join(more).strip("\n")
+    details = f"\n```\n{rest}\n```\n" if rest else ""
+    before = show(program).replace("\n", "\n   ")
+    lines = f"{expression}\n\n   {before}\n→  " + after.replace("\n", "\n   ")
+    return f"### `{call}`\n\n{first}\n{details}\n```text\n{lines}\n```\n"
+
+
+def twice(s: strategy.Rewrite) -> strategy.Strategy:
+    return strategy.seq(s, s)
+
+
+SCOPE = {
+    **vars(algorithmic), **vars(lowering), **vars(maps), **vars(movement), **vars(views), **vars(core),
+    **{name: value for module in MODULES for name, value in vars(module).items()},
+    **{found.name: found.factory for found in registry.catalogue()},
+    "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
+}  # fmt: skip

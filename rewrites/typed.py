@@ -1,0 +1,34 @@
+"""Primitives and arrays in computed rules, with types that the rule has checked before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rise.declaration import Declaration
+from rise.errors import RiseError
+from rise.expr import Expr, Primitive
+from rise.primitives.declare import primitive
+from rise.source import Origin
+from rise.types import Argument, Array, Dependent, Function, Type
+
+
+def instance(
+    declaration: str | Declaration, arguments: Sequence[Argument | Type | None], origin: Origin
+) -> Primitive:
+    """A primitive with its sizes and types. RiseError R0699 where one of them is a function's."""
+    known = primitive(declaration) if isinstance(declaration, str) else declaration
+    return Primitive(known, tuple(_arguments(arguments, origin)), origin)
+
+
+def _arguments(arguments: Sequence[Argument | Type | None], origin: Origin) -> Iterator[Argument]:
+    for argument in arguments:
+        if argument is None or isinstance(argument, Function | Dependent):
+            raise RiseError("R0699", f"internal: a primitive has no instance for `{argument}`", origin)
+        yield argument
+
+
+def array_type(term: Expr) -> Array:
+    """The type of a term that is an array. RiseError R0699 for others."""
+    if isinstance(term.type, Array):
+        return term.type
+    raise RiseError("R0699", f"internal: expected an array, found `{term.type}`", term.origin)

@@ -1,0 +1,244 @@
+"""What a schedule of products needs of a GPU, predicted from its parameters; refused where there is less.
+
+Everything here is arithmetic on parameters: nothing is derived or compiled. Sources: the programming guide's
+table of compute capabilities; registers at launch as ptxas counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from math import ceil
+from typing import Any
+
+from rise.errors import StrategyError
+from rise.instructions import Family, family
+
+WARP, WARPGROUP = 32, 128
+PARTIAL = 4  # bytes of a sum that another kernel adds to others
+PATTERNS = (128, 64, 32)  # bytes of rows that can be swizzled
+PRODUCER = 40  # registers of a thread that only copies
+BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles may start
+# registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
+# ptxas counts for a product that is stored as it is
+OTHERS = 26
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a block may have. Registers are of 32 bits; `registers` are those of a multiprocessor."""
+
+    shared_bytes: int = 232448
+    threads: int = 1024
+    thread_registers: int = 255
+    registers: int = 65536
+
+    def registers_of(self, threads: int) -> int:
+        """How many a thread can have in a block of so many: they are given out in units of eight."""
+        return min(self.thread_registers, self.registers // max(threads, 1) // 8 * 8)
+
+    def registers_warp_specialised(self, threads: int) -> int:
+        """The same for those that compute, where one warpgroup only copies and gives the rest of its own.
+
+        A block has the registers that its threads have at launch; 248 is the most that a thread can request.
+        """
+        pool = min(self.registers_of(threads), 248) * threads
+        return min(248, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
+
+
+# the most that any GPU has, which is what `tensor_core` refuses to exceed when it does not know the GPU
+HOPPER = Limits()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The parameters of `tensor_core` that decide what it costs; see there."""
+
+    block: tuple[int, int, int] = (128, 128, 64)
+    warp: tuple[int, int] = (64, 64)
+    fragment: tuple[int, int, int] = (16, 16, 16)
+    stages: int = 3
+    padding: int = 8
+    raster_group: int = 0
+    epilogue: str = "shared"
+    slice_k: int = 1
+    swizzled: bool = False
+    split_k: int = 1
+    warp_specialised: bool = False
+    persistent_blocks: int = 0
+    cluster: int = 1
+    ping_pong: int = 1
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Schedule:
+        """The schedule of a strategy with these parameters; other parameters do not change its cost."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{name: value for name, value in parameters.items() if name in known})
+
+    @property
+    def uses_wgmma(self) -> bool:
+        """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
+        return family(self.fragment) is Family.WGMMA
+
+    @property
+    def workers(self) -> int:
+        """Warps, or warpgroups, that compute."""
+        return (
+            self.ping_pong * self.slice_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
+        )
+
+
+@dataclass(frozen=True)
+class Resources:
+    """threads: of a block. accumulators: registers of a thread for its sums. shared_bytes: of a block."""
+
+    threads: int
+    accumulators: int
+    shared_bytes: int
+
+    @property
+    def registers(self) -> int:
+        """The fewest a thread gets along with."""
+        return self.accumulators + OTHERS
+
+
+def resources(
+    s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True), result_bytes: int = 2
+) -> Resources:
+    """What a block of a schedule needs.
+
+    operand_bytes: of an element of A and B
+    along_k:       whether rows of A and columns of B are contiguous along k
+    result_bytes:  of an element of the result
+    """
+    lanes = WARPGROUP if s.uses_wgmma else WARP
+    producer = WARPGROUP if s.warp_specialised else 0
+    accumulators = s.warp[0] * s.warp[1] // lanes
+    size = shared_bytes(s, operand_bytes, along_k, result_bytes)
+    return Resources(lanes * s.workers + producer, accumulators, size)
+
+
+def shared_bytes(s: Schedule, operand_bytes: int, along_k: tuple[bool, bool], result_bytes: int = 2) -> int:
+    """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory.
+
+    For bulk stores each warpgroup has a fragment of the result there; with roles, while others load.
+    """
+    m, n, k = s.block
+    tiles = (_tile(s, m, k, operand_bytes, along_k[0]), _tile(s, n, k, operand_bytes, along_k[1]))
+    ring = s.stages * sum(tiles)
+    if s.uses_wgmma and s.stages:
+        ring += BARRIERS
+    if s.epilogue == "bulk":
+        size = PARTIAL if s.split_k > 1 else result_bytes
+        stored = s.workers * s.fragment[0] * s.fragment[1] * size
+        return ring + stored if s.warp_specialised else max(ring, stored)
+    sums = s.slice_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
+    return max(ring, sums)
+
+
+def _tile(s: Schedule, outer: int, k: int, size: int, along_k: bool) -> int:
+    """Bytes of a tile: rows along k or across it, swizzled by bulk copies, else padded as they are long."""
+    rows, columns = (outer, k) if along_k else (k, outer)
+    if s.uses_wgmma or (s.swizzled and columns * size in PATTERNS):
+        return rows * columns * size
+    return rows * (columns + s.padding) * size
+
+
+def check(
+    s: Schedule,
+    limits: Limits = HOPPER,
+    operand_bytes: int = 2,
+    along_k: tuple[bool, bool] = (True, True),
+    result_bytes: int = 2,
+) -> Resources:
+    """What the schedule needs; StrategyError R0621, by parameter, where that is more than there is."""
+    needed = resources(s, operand_bytes, along_k, result_bytes)
+    if needed.threads > limits.threads:
+        _refuse(
+            "warp", f"{_shape(s.warp)} makes {needed.threads} threads of a block of {_shape(s.block[:2])}",
+            f"{limits.threads} threads", "fewer and larger parts: a larger `warp`",
+        )  # fmt: skip
+    room = (
+        limits.registers_warp_specialised(needed.threads)
+        if s.warp_specialised
+        else limits.registers_of(needed.threads)
+    )
+    if s.uses_wgmma and needed.registers > room:
+        _refuse(
+            "warp",
+            f"{_shape(s.warp)} needs {needed.accumulators} registers a thread for sums and {OTHERS} besides",
+            f"{room} registers a thread in a block of {needed.threads} threads",
+            f"a part of at most {(room - OTHERS) * WARPGROUP} elements",
+        )
+    # the compiler asks that one product gets along with what threads have when the kernel starts
+    at_launch, of_one = limits.registers_of(needed.threads), s.fragment[0] * s.fragment[1] // WARPGROUP
+    if s.uses_wgmma and of_one + OTHERS > at_launch:
+        _refuse(
+            "fragment", f"{_shape(s.fragment)} needs {of_one} registers a thread for sums, {OTHERS} besides",
+            f"{at_launch} registers a thread in a block of {needed.threads} threads when it starts",
+            f"a fragment of at most {(at_launch - OTHERS) * WARPGROUP // s.fragment[0] // 8 * 8} columns",
+        )  # fmt: skip
+    if needed.shared_bytes > limits.shared_bytes:
+        _refuse(
+            "stages", f"{s.stages} tiles of {_shape(s.block)} need {needed.shared_bytes} bytes of a block",
+            f"{limits.shared_bytes} bytes of shared memory",
+            _fewer(s, limits, operand_bytes, along_k, result_bytes),
+        )  # fmt: skip
+    if not s.uses_wgmma and s.warp_specialised:
+        _refuse(
+            "warp_specialised", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16"
+        )
+    return needed
+
+
+def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool] = (True, True)) -> None:
+    """StrategyError R0604 where what has to divide something does not. Tiles of a block may stick out.
+
+    sizes: m, n, k of the product. Bulk copies take rows across k in panels, of which fragments are some.
+    """
+    rows, columns = (ceil(sizes[name] / s.block[d]) for d, name in enumerate("mn"))
+    if s.raster_group and rows % s.raster_group:
+        message = f"tensor_core: raster_group: {s.raster_group} does not divide {rows}, the rows of tiles"
+        raise StrategyError("R0604", message, hint="`raster_group=1` does")
+    if rows * columns % s.cluster:
+        message = f"tensor_core: cluster: {s.cluster} does not divide {rows * columns}, the tiles"
+        raise StrategyError("R0604", message, hint="`cluster=1` does")
+    for index, name in enumerate("mn"):
+        if not s.uses_wgmma or along_k[index]:
+            continue
+        width = panel(s.block[index])
+        for what, size in (("block", s.block[index]), ("fragment", s.fragment[index])):
+            if size % width:
+                message = f"tensor_core: {what} {name}: {width} does not divide {size}"
+                hint = f"rows of this operand are contiguous along {name}, not along k"
+                raise StrategyError("R0604", message, hint=hint)
+
+
+def panel(length: int, size: int = 2) -> int:
+    """How many elements of `size` bytes a row in shared memory has, of a tile that is so long."""
+    return (pattern(length * size) or PATTERNS[-1]) // size
+
+
+def pattern(length: int) -> int:
+    """The longest one that divides rows of so many bytes; 0 without one."""
+    return next((p for p in PATTERNS if length % p == 0), 0)
+
+
+def _fewer(
+    s: Schedule, limits: Limits, operand_bytes: int, along_k: tuple[bool, bool], result_bytes: int
+) -> str:
+    """The most stages that fit; where results alone do not, what stores them from registers."""
+    for epilogue, words in ((s.epilogue, ""), ("direct", "epilogue=direct ")):
+        for stages in range(s.stages, 0, -1):
+            smaller = replace(s, stages=stages, epilogue=epilogue)
+            if shared_bytes(smaller, operand_bytes, along_k, result_bytes) <= limits.shared_bytes:
+                return f"{words}stages={stages}"
+    return "a smaller `block`"
+
+
+def _shape(sizes: tuple[int, ...]) -> str:
+    return "×".join(map(str, sizes))
+
+
+def _refuse(parameter: str, needs: str, there: str, instead: str) -> None:
+    raise StrategyError("R0621", f"tensor_core: {parameter}: {needs}; there are {there}", hint=instead)

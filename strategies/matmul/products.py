@@ -1,0 +1,192 @@
+"""Finding products of matrices in programs, and separating them from their epilogues and prologues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rewrites import algorithmic as a
+from rewrites import movement as m
+from rewrites.prologue import (
+    BLOCK_FUSION,
+    INLINE,
+    PIPELINE_FUSION,
+    PROLOGUE,
+    PROLOGUE_SAME,
+    ZIP_MAP_OUT_FIRST,
+    ZIP_MAP_OUT_SECOND,
+)
+from rewrites.registers import FIRST_INSIDE
+from rewrites.result import Failure, Result, Success
+from rewrites.typed import array_type
+from rise.errors import RiseError
+from rise.expr import Expr, Lambda, call, children
+from rise.nat import Nat
+from rise.types import shape
+from strategies.abstraction import outermost_parts
+from strategies.core import (
+    FunctionStrategy,
+    Predicate,
+    Rewrite,
+    Strategy,
+    at_child,
+    choice,
+    normalize,
+    prints_as_call,
+    seq,
+)
+from strategies.places import computes, outermost_part
+
+NO_PRODUCT = (
+    "there is no product of two matrices: a sum (reduce) of products under two maps, whose inner array "
+    "does not depend on the outer element"
+)
+NOT_IN_BULK = (
+    "an operand of a warpgroup's product is computed: bulk copies bring numbers as they are, and only the"
+    " first operand can go through registers, by a function of each element; compute the transposed result"
+    " if it is the second, or use fragments of 16×8×16"
+)
+
+NOT_BESIDE = (
+    "what goes with the products is neither a matrix, nor matrices side by side, nor a row, nor a column: on"
+    " fragments nothing else is combined with them; use `epilogue=shared`"
+)
+
+
+def is_product(term: Expr) -> bool:
+    """A map of maps of reductions: the matrix of all dot products."""
+    applied = call(term)
+    if applied is None or applied[0] != "map" or len(applied[2]) != 2:
+        return False
+    function = applied[2][0]
+    return isinstance(function, Lambda) and a.is_map_of_reductions(function.body)
+
+
+def is_fold(term: Expr) -> bool:
+    applied = call(term)
+    return applied is not None and applied[0] == "reduceSeq" and len(applied[2]) == 3
+
+
+def beside_fragment(term: Expr) -> bool:
+    """The matrix of a fragment zipped with something: a function of both was not taken to the fragment."""
+    match call(term):
+        case ("zip", _, (left, *_)):
+            inner = call(left)
+            return inner is not None and inner[0] == "asMatrix"
+        case _:
+            return False
+
+
+def contains(predicate: Callable[[Expr], bool]) -> Callable[[Expr], bool]:
+    return lambda term: outermost_part(term, predicate) is not None
+
+
+def rank(term: Expr) -> int:
+    """How many array dimensions a term has."""
+    return len(shape(term.type)[0])
+
+
+@prints_as_call
+def at_parts(predicate: Predicate, name: str, nothing: str, s: Rewrite) -> Strategy:
+    """s at every outermost part for which the predicate holds; fails if s fails there, or there is none."""
+
+    def run(term: Expr) -> Result:
+        if predicate(term):
+            return s(term)
+        result = Success(term)
+        for index, child in enumerate(children(term)):
+            if outermost_part(child, predicate) is None:
+                continue
+            following = at_child(index, run, result.term)
+            if isinstance(following, Failure):
+                return following
+            result = Success(following.term, result.steps + following.steps)
+        return result if result.steps else Failure(name, term, nothing)
+
+    return FunctionStrategy(name, run)
+
+
+@prints_as_call
+def at_products(s: Rewrite) -> Strategy:
+    """s at every outermost product."""
+    return at_parts(is_product, "at_products", "no product of matrices", s)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The rows of A, the columns of B, and what `each` pair of them reduces by an operator."""
+
+    rows: Expr
+    columns: Expr
+    each: Lambda
+    operator: Expr
+    products: Expr
+
+    @classmethod
+    def of(cls, term: Expr) -> Product:
+        """The parts of a term for which `is_product` holds."""
+        match call(term):
+            case (_, _, [Lambda(_, body), rows]):
+                match call(body):
+                    case (_, _, [Lambda(_, reduction) as each, columns]):
+                        match call(reduction):
+                            case (_, _, [operator, _, products]):
+                                return cls(rows, columns, each, operator, products)
+        raise RiseError("R0699", "internal: expected a product of matrices", term.origin)
+
+    @property
+    def operands(self) -> tuple[Expr, Expr]:
+        return self.rows, self.columns
+
+    @property
+    def length(self) -> Nat:
+        """k: how many numbers are added for an element."""
+        return array_type(self.products).size
+
+
+def operands(term: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """Both operands of every outermost product."""
+    for product in outermost_parts(term, is_product):
+        yield Product.of(product).operands
+
+
+def computed_operands(term: Expr) -> list[Expr]:
+    """The operands of products that are computed, not only rearranged."""
+    return [matrix for both in operands(term) for matrix in both if computes(matrix)]
+
+
+# each product becomes a matrix of its own, the epilogue a map over it
+outline = seq(
+    normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
+    normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
+)
+# the prologue of operands becomes a map over them
+separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_SAME, a.MAP_IDENTITY))
+# the prologue of the first operand moves into the product
+first_inside = normalize(FIRST_INSIDE)
+
+
+def bulk_operands(term: Expr) -> bool:
+    """Whether the copying unit can bring the operands of all products: it brings numbers as they are.
+
+    A function of single elements of the first operand is left to the product.
+    """
+    separated = separate_prologue(term)
+    changed = separated.term if isinstance(separated, Success) else term
+    return not computed_operands(term) and not any(computes(second) for _, second in operands(changed))
+
+
+# point-wise prologues move to the loads of tiles
+bring_prologue = normalize(
+    choice(
+        ZIP_MAP_OUT_FIRST,
+        ZIP_MAP_OUT_SECOND,
+        BLOCK_FUSION,
+        PIPELINE_FUSION,
+        INLINE,
+        a.MAP_VIEW_FUSION,
+        m.SPLIT_MAP,
+        m.TRANSPOSE_MAP,
+        m.DROP_UNUSED,
+    )
+)

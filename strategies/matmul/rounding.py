@@ -1,0 +1,165 @@
+"""Sizes that tiles do not divide: a product of padded operands, of which only the requested part is stored.
+
+Rows and columns of the result, and sums, are made longer, up to the next multiple of a tile; what is added
+to operands are zeros behind the ends of their dimensions, as copying units put them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rewrites import movement as m
+from rewrites import padding as pad
+from rewrites.result import Failure
+from rewrites.rounding import (
+    EMPTY_AS_ZEROS,
+    EMPTY_OUT,
+    MAP_EMPTY_ROWS,
+    PRODUCT_ROWS,
+    ROUND_UP,
+    ROUND_UP_COLUMNS,
+    ROUND_UP_SUMS,
+)
+from rise.expr import Expr
+from rise.nat import Nat, constant
+from rise.types import Array, Scalar, shape
+from strategies.abstraction import outermost_parts
+from strategies.contiguity import Contiguity, contiguity_of
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    choice,
+    depending,
+    id_,
+    normalize,
+    prints_as_call,
+    seq,
+    top_down,
+)
+from strategies.matmul.products import Product, at_products, is_product
+from strategies.matmul.staging import WIDEST, TileCopy
+from strategies.places import arguments
+
+LEAST_ASYNCHRONOUS = 4  # bytes
+
+# what is made longer, from the result to the arrays that it is computed from
+longer_inward = normalize(
+    choice(pad.MAP_EMPTY, pad.EMPTY_ZIP, pad.TRANSPOSE_EMPTY, MAP_EMPTY_ROWS, EMPTY_OUT, m.DROP_UNUSED)
+)
+
+
+def missing(size: Nat | None, tile: int) -> int:
+    """How many elements more are whole tiles; none where the size is not known."""
+    return -size.value % tile if size is not None and size.value is not None else 0
+
+
+@prints_as_call
+def rounded_up(
+    block: tuple[int, int, int], copies: TileCopy | None, schedule: Callable[[Nat], Rewrite]
+) -> Strategy:
+    """The schedule, of a matrix around products; where tiles do not divide it, of a larger one.
+
+    copies:   how tiles of operands are copied, if they are
+    schedule: of a matrix of whole tiles, of whose rows so many elements are stored
+    """
+
+    def make(term: Expr) -> Rewrite:
+        sizes, _ = shape(term.type)
+        rows, columns = (missing(s, b) for s, b in zip(sizes, block[:2], strict=True))
+        products = outermost_parts(term, is_product)
+        depths = [missing(Product.of(part).length, block[2]) for part in products]
+        if not (rows or columns or any(depths)):
+            return schedule(sizes[1])
+        unaligned = refused(products, copies) if copies is not None else None
+        if unaligned is not None:
+            reason, hint = unaligned
+            return lambda refused: Failure("rounded_up", refused, reason, hint=hint)
+        deeper = at_products(sums(block[2])) if any(depths) else id_
+        whole = seq(longer_inward, deeper, normalize(EMPTY_AS_ZEROS), schedule(sizes[1]))
+        longer = [ROUND_UP.with_sizes(p=rows)] if rows else []
+        wider = [ROUND_UP_COLUMNS.with_sizes(p=columns)] if columns else []
+        return seq(
+            *longer,
+            arguments(len(longer), seq(*wider)),
+            arguments(len(longer) + len(wider), whole),
+        )
+
+    return depending(make)
+
+
+@prints_as_call
+def sums(depth: int) -> Strategy:
+    """A product's sums up to the next multiple of the tile."""
+
+    def make(product: Expr) -> Rewrite:
+        more = missing(Product.of(product).length, depth)
+        return top_down(ROUND_UP_SUMS.with_sizes(p=more)) if more else id_
+
+    return depending(make)
+
+
+@prints_as_call
+def longer_operands(depth: int) -> Strategy:
+    """The same, with zeros behind the rows of both matrices, or their columns, whichever are contiguous."""
+    longer = seq(sums(depth), PRODUCT_ROWS, normalize(pad.PAD_COLUMNS))
+    return depending(lambda product: longer if missing(Product.of(product).length, depth) else id_)
+
+
+# --- what copies require of rows ------------------------------------------------------------------------
+
+
+def refused(products: list[Expr], copies: TileCopy) -> tuple[str, str] | None:
+    """Why the rows of some operand cannot be copied as they are to be, and what helps."""
+    rows = [
+        row
+        for part in products
+        for matrix in Product.of(part).operands
+        if (row := row_of(matrix)) is not None
+    ]
+    for row in rows:
+        least = WIDEST if copies.bulk else copies.of(Array(constant(row.size), row.element))["v"] * row.width
+        asynchronous = not copies.bulk and copies.primitive(row.contiguity) == "copyAsync"
+        alone = asynchronous and least < LEAST_ASYNCHRONOUS
+        if row.bytes % least == 0 and not alone:
+            continue
+        who = "the copying unit takes" if copies.bulk else "a thread copies at once"
+        what = f"{who} {least} bytes" if not alone else f"asynchronous copies of {least} bytes there are not"
+        reason = f"an operand has rows of {row.size} elements, {row.bytes} bytes, and {what}"
+        return reason, slower_path(rows, copies)
+    return None
+
+
+def slower_path(rows: list[Row], copies: TileCopy) -> str:
+    """Parameters with which threads copy vectors that divide all rows."""
+    width = next(v for v in (8, 4, 2, 1) if all(r.size % v == 0 and v * r.width <= WIDEST for r in rows))
+    instructions = "fragment=16,8,16 " if copies.bulk else ""
+    narrow = " cp_async=false" if any(width * r.width < LEAST_ASYNCHRONOUS for r in rows) else ""
+    return f"use `{instructions}vector={width}{narrow}`, which is slower, or rows made longer by zeros"
+
+
+@dataclass(frozen=True)
+class Row:
+    """The contiguous dimension of an operand, with the number of elements from one row to the next."""
+
+    size: int
+    element: Scalar
+    contiguity: Contiguity
+
+    @property
+    def width(self) -> int:
+        return self.element.bytes
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.width
+
+
+def row_of(matrix: Expr) -> Row | None:
+    """The rows of an operand, or its columns where these are contiguous; None where that is not known."""
+    sizes, element = shape(matrix.type)
+    known = contiguity_of(matrix, {})
+    if not isinstance(known, Contiguity) or not isinstance(element, Scalar) or sum(known.dimensions) != 1:
+        return None
+    size = sizes[known.dimensions.index(True)].value
+    return Row(size, element, known) if size is not None else None

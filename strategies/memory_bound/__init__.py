@@ -1,0 +1,1 @@
+"""Schedules of memory-bound programs."""

@@ -1,0 +1,216 @@
+"""Maps over rows, a block of threads for each: softmax, normalisations, matrix-vector products.
+
+A block computes what belongs to one row. Reductions of the row are trees in shared memory; the row, and
+arrays of its length that have a name, stay in registers, spread over the threads: a row is read once and
+written once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rewrites import blocks as b
+from rewrites import lowering as low
+from rewrites.loops import HOIST_STORED
+from rewrites.maps import MAP_LET
+from rewrites.result import Failure, Result, Success
+from rewrites.storing import APPLIED_AS_LET
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
+from rise.types import Array, Pair, Scalar, Type
+from strategies.complete import complete
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    all_,
+    argument,
+    at_children,
+    check,
+    depending,
+    id_,
+    normalize,
+    prints_as_call,
+    seq,
+    try_,
+)
+from strategies.loops.nests import nearest
+from strategies.memory_bound.blocks import THREADS, Block, reduced_length, refuse
+from strategies.operands import in_function, nth_operand
+from strategies.places import in_inputs, mapped
+
+
+@prints_as_call
+def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -> Strategy:
+    """A map over rows: a block of threads computes each row, and moves vectors of `vector` elements.
+
+    fan:  how many results a thread combines at each level of a reduction's tree
+    keep: rows that are used more than once, and named arrays of their length, are kept in registers
+    Fails by name where threads times vector do not divide the length of the rows.
+    """
+    block = Block(threads, vector, 1, fan, "rows")
+
+    def chosen(term: Expr) -> Rewrite:
+        found = _row(term)
+        if found is None:
+            return refuse("rows", "expected a map over the rows of an array")
+        if isinstance(computed_before(term), Success):
+            return seq(computed_before, depending(chosen))
+        row, size = found
+        if size % block.step:
+            return refuse("rows", f"{block.step} does not divide {size}, the length of the rows")
+        work = in_block(replace(block, loads=size // block.step), keep)
+        kept = _keeping(row, block) if keep else id_
+        return seq(mapped(seq(named, kept, work, check(_all_lowered, "rows", LEFT))), LOWERED)
+
+    return FunctionStrategy("rows", complete(in_inputs(nearest(depending(chosen)))))
+
+
+named = try_(normalize(APPLIED_AS_LET))
+LOWERED = low.MAP_BLOCK.with_sizes(d=0)
+LEFT = (
+    "in the function of the rows a reduction is left of what is computed for an element of an array; compute"
+    " it by a map over the rows before, as in `X |> map(map(f)) |> map(softmax)`, or use `default`"
+)
+
+
+def _all_lowered(term: Expr) -> bool:
+    """Whether no reduction is left, which would be stored nowhere."""
+    return not any(isinstance(part, Primitive) and part.name == "reduce" for part in subterms(term))
+
+
+def _computed_before(term: Expr) -> Result:
+    """A row that is computed from another, under a name, is the row of a map over computed rows."""
+    name = seq(mapped(try_(APPLIED_AS_LET)), MAP_LET)(term)
+    if isinstance(name, Failure):
+        return name
+    rows_ = call(name.term)[2][1]  # type: ignore[index]  # a map of two
+    is_row = isinstance(rows_.type, Array) and isinstance(rows_.type.element, Array)
+    return name if is_row else Failure("rows", term, "what is named is not a row")
+
+
+computed_before = FunctionStrategy("computed_before", _computed_before)
+
+
+def _row(term: Expr) -> tuple[Identifier, int] | None:
+    """The parameter of a map over rows, and their length."""
+    applied = call(term)
+    if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):
+        return None
+    row = applied[2][0].parameter
+    lengths = set(_lengths(row.type))
+    return (row, lengths.pop()) if len(lengths) == 1 else None
+
+
+def _lengths(type_: Type) -> Iterator[int]:
+    """Of an array, or of each of a pair of arrays."""
+    match type_:
+        case Array(size, _) if size.value is not None:
+            yield size.value
+        case Pair(first, second):
+            yield from _lengths(first)
+            yield from _lengths(second)
+
+
+# --- what a block computes --------------------------------------------------------------------------------
+
+
+@prints_as_call
+def in_block(block: Block, keep: bool = True) -> Strategy:
+    """The result of a block: an array by all its threads, a number by one of them."""
+
+    def run(term: Expr) -> Result:
+        applied = call(term)
+        if applied is not None and applied[0] == "let":
+            value = seq(reductions(block), id_) if _by_element(applied[2][1]) else named_array
+            return seq(nth_operand(0, value), nth_operand(1, in_function(run)))(term)
+        if reduced_length(term) is not None:
+            return block.reduce(id_)(term)
+        written = block.write if isinstance(term.type, Array) else by_one
+        return seq(reductions(block), written)(term)
+
+    def named_array(term: Expr) -> Result:
+        stored = keep and isinstance(term.type, Array) and isinstance(term.type.element, Scalar)
+        return seq(reductions(block), block.keep if stored else id_)(term)
+
+    return FunctionStrategy("in_block", run)
+
+
+def _by_element(function: Expr) -> bool:
+    """Whether single elements of what a function is given are read: registers of one thread have them."""
+    if not isinstance(function, Lambda):
+        return False
+    elements = (part for part in subterms(function.body) if _is_element(part))
+    return any(function.parameter.name in part.free for part in elements)
+
+
+# a number, written by the first of all threads
+by_one: Strategy = seq(b.BY_ONE, nth_operand(1, in_function(argument(THREADS))))
+
+
+@prints_as_call
+def reductions(block: Block) -> Strategy:
+    """Those that do not depend on an element of an array, each by all threads of the block."""
+
+    def run(term: Expr) -> Result:
+        if reduced_length(term) is not None:
+            return block.reduce()(term)
+        inside = [n for n, c in enumerate(children(term)) if _is_let(term) or not isinstance(c, Lambda)]
+        return at_children(inside, run, term)
+
+    return FunctionStrategy("reductions", run)
+
+
+def _is_let(term: Expr) -> bool:
+    applied = call(term)
+    return isinstance(term, Lambda) or (applied is not None and applied[0] == "let")
+
+
+# --- what it keeps ----------------------------------------------------------------------------------------
+
+
+def _keeping(row: Identifier, block: Block) -> Strategy:
+    """The row, or the parts of a row of pairs, where it is used more than once, in registers."""
+
+    def run(term: Expr) -> Result:
+        uses = Counter(_uses(term, row.name))
+        several = {part for part, count in uses.items() if count > 1}
+        return seq(_each(several, row.name, block.keep), *[try_(HOIST_STORED)] * len(several))(term)
+
+    return FunctionStrategy("keeping", run)
+
+
+def _uses(term: Expr, name: str) -> Iterator[Expr]:
+    """Where an array of numbers is used that is the variable, or a part of it; of single elements, not."""
+    if _is_part(term, name):
+        yield from [term] if isinstance(term.type, Array) and isinstance(term.type.element, Scalar) else []
+    elif not _is_element(term):
+        for child in children(term):
+            yield from _uses(child, name)
+
+
+def _each(parts: set[Expr], name: str, s: Rewrite) -> Strategy:
+    """s at every use of one of the parts."""
+
+    def run(term: Expr) -> Result:
+        if _is_part(term, name):
+            return s(term) if term in parts else Success(term)
+        return Success(term) if _is_element(term) else all_(run)(term)
+
+    return FunctionStrategy("each", run)
+
+
+def _is_part(term: Expr, name: str) -> bool:
+    match term:
+        case Identifier(other):
+            return other == name
+        case Apply(_, inner) if (applied := call(term)) is not None and applied[0] in ("fst", "snd"):
+            return _is_part(inner, name)
+        case _:
+            return False
+
+
+def _is_element(term: Expr) -> bool:
+    applied = call(term)
+    return applied is not None and applied[0] == "idx"
