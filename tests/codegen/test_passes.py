@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from kernels import program
-from strategies.tensor_core import tensor_core
 
 from codegen import pipeline
 from codegen.ir import imperative as i
@@ -20,6 +19,7 @@ from rewrites.result import Success
 from rise.errors import RiseError
 from rise.nat import constant, variable
 from rise.types import F32, I32, Array, Space
+from strategies.matmul.tensor_core import tensor_core
 
 PRODUCT = """fun((A: 64.96.f16, B: 48.96.f16) => A |> map(fun(r => B |> map(fun(c =>
   zip(r)(c) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))))))"""
