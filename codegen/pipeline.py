@@ -199,7 +199,7 @@ def _compiled(kernel: Kernel, indices: Scalar = I32) -> Kernel:
     function = _counting_in(indices, kernel)
     stages.append(("kernel", function))
     if verify.is_on():
-        verify.check(function, "resolve")
+        verify.check(function, "resolve", levels=False)
     function, launch = _through(STRUCTURE, function, Launch(), stages)
     # the remaining passes are for readability; the recorded kernel is the one before them
     printed, _ = _through(INDICES, function, launch, stages)
@@ -223,12 +223,15 @@ def _through(
     passes: Sequence[Pass], function: i.Function, launch: Launch, stages: list[tuple[str, i.Function]]
 ) -> tuple[i.Function, Launch]:
     """Runs passes over a function and its launch, and records each result in `stages`."""
+    legal = passes is INDICES
     for each in passes:
         function, launch = each.run(function, launch)
         if not each.checks:
             stages.append((each.name, function))
         if verify.is_on():
-            verify.check(function, each.name)
+            # before the pass `legality`, levels that do not nest are the user's mistake
+            legal = legal or each.name == "legality"
+            verify.check(function, each.name, levels=legal)
     return function, launch
 
 

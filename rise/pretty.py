@@ -302,13 +302,10 @@ class Unelaboration:
     def _call(self, head: Expr, given: Sequence[Expr | Given]) -> s.Surface:
         """`f(32)(x, y)`: dependent arguments and values in parentheses of their own."""
         node = self._head(head)
-        types = iter(_parameter_types(head))
-        explicit = [Given(a) for a in _explicit(head)]
-        for run in _runs([*explicit, *given]):
-            values = tuple(
-                self._argument(g, None if isinstance(g, Given) else next(types, None)) for g in run
-            )
-            node = s.Call(node, values, NOWHERE)
+        # the type of a parameter that is a function is known before its argument is checked
+        curried = isinstance(head, Primitive | Reference)
+        for run in _runs([*map(Given, _explicit(head)), *given]):
+            node = s.Call(node, tuple(self._argument(g, curried) for g in run), NOWHERE)
         return node
 
     def _head(self, head: Expr) -> s.Surface:
@@ -316,16 +313,14 @@ class Unelaboration:
             return _name(head.declaration.written)
         return _name(head.name) if isinstance(head, Reference) else self.expression(head)
 
-    def _argument(self, given: Expr | Given, wanted: Type | None = None) -> s.Surface:
+    def _argument(self, given: Expr | Given, curried: bool = False) -> s.Surface:
         match given:
             case Given(argument):
                 return _name(show_argument(argument))
             case Primitive(declaration) if (operator := declaration.infix) in BINARY:
                 return s.Operator(operator, NOWHERE)
             case _:
-                return self.expression(
-                    given, isinstance(wanted, Function) and isinstance(wanted.result, Function)
-                )
+                return self.expression(given, curried)
 
 
 def _name(name: str) -> s.Name:
@@ -344,17 +339,6 @@ def _literal(literal: Literal) -> s.Surface:
     if isinstance(value, float) and isnan(value):
         return s.Binary("-", s.Number(inf, NOWHERE), s.Number(inf, NOWHERE), NOWHERE)
     return s.Number(value, NOWHERE)
-
-
-def _parameter_types(head: Expr) -> Sequence[Type]:
-    """The types that a program is known to want of arguments before it is checked."""
-    match head:
-        case Primitive(declaration):
-            return arguments(declaration.scheme.type)[0]
-        case Reference(definition):
-            return arguments(definition.scheme.type)[0]
-        case _:
-            return ()
 
 
 def _unfold(expr: Expr) -> tuple[Expr, list[Expr | Given]]:

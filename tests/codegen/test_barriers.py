@@ -14,7 +14,8 @@ from codegen.ir.imperative import Level, Scope
 from codegen.ir.kernel import Kernel
 from codegen.ir.launch import Launch
 from codegen.passes.allocate import Region, regions
-from codegen.passes.analysis.dependences import Loop, Use, sync_scope
+from codegen.passes.analysis.dependences import Loop, Use
+from codegen.passes.analysis.dependences import sync_scope as meeting
 from codegen.passes.barriers import insert_barriers
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, evaluate, quotient, remainder, variable
@@ -240,7 +241,7 @@ def test_no_barrier_is_left_out_where_threads_meet() -> None:
     def check(drawn: tuple[list[Nat], bool, list[Nat]]) -> None:
         first, same, other = drawn
         second = first if same else other[: len(first)]
-        scope = sync_scope(use(first, True), use(second, False), False, Launch(block=(THREADS, 1, 1)))
+        scope = meeting(use(first, True), use(second, False), False, Launch(block=(THREADS, 1, 1)))
         writers, readers = places(first), places(second)
         pairs = [
             (w, r) for place in writers for w in writers[place] for r in readers.get(place, ()) if w != r

@@ -127,7 +127,7 @@ def test_inside_of_a_map_the_map_is_named() -> None:
     text = "def f = fun(A: 5.7.i32 => A |> map(fun(r => r |> scan(+, 0) |> toMem(Global) |> scan(+, 0))))"
     with pytest.raises(TranslationError) as refused:
         by_default(data_flow(check_text(text)["f"].body))
-    assert refused.value.code == "R0726" and "inside of a map over the grid" in refused.value.message
+    assert refused.value.code == "R0726" and "inside a map over the grid" in refused.value.message
     (named,) = refused.value.notes
     span = place(named.origin)
     assert span is not None and span.column == text.index("A |> map") + 1

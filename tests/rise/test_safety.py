@@ -254,7 +254,7 @@ def test_a_terminal_without_arrows_gets_escapes(folder: Path) -> None:
     assert b"\\u2192" in run("derive", "é.rise", "f").stdout
     assert b"\\xe9" in run("check", "é.rise", "absent-é.rise").stderr
     formatted = run("fmt", "-", input=Path("é.rise").read_bytes())
-    assert formatted.stdout.decode("utf-8").startswith("// → é\ndef f = ")
+    assert formatted.stdout.decode("utf-8").startswith("// → é\ndef f(")
     assert b"R0002" in run("fmt", input=b"\xff").stderr
 
 
