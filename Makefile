@@ -18,7 +18,7 @@ test: lint types
 
 # draws new cases of what the suite tests, for up to an hour, and prints the seed
 attack: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m attack
+	$(BIN)/python -m tests.attack
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)

@@ -18,9 +18,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "codegen" / "hopper"))
-
-from hopper_kernels import Given, Problem, copies, products, rings
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from codegen.emulation.emulator import Scalar
 from codegen.ir.tensor_maps import ALIGNMENT, ENCODED_BYTES, TensorBuffer, encode
@@ -29,6 +27,7 @@ from codegen.runtime.device import driver
 from codegen.runtime.libcuda import Driver, primary
 from codegen.runtime.packing import POINTER, Field, natural_offsets, packer
 from rise.errors import RiseError
+from tests.codegen.hopper.hopper_kernels import Given, Problem, copies, products, rings
 
 TARGET = "sm_90a"
 NUMBER = Field.of("i")

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "codegen")]
-
-from test_faults import outcomes, table  # noqa: E402  # of the tests
+sys.path.insert(0, str(ROOT))
 
 from rise import files  # noqa: E402
+from tests.codegen.kernel_faults import outcomes, table  # noqa: E402  # of the tests
 
 BEGIN, END = "<!-- kernels: begin -->", "<!-- kernels: end -->"
 DOCUMENT = ROOT / "docs" / "testing.md"

@@ -15,17 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "codegen"), str(ROOT / "benchmarks"), str(ROOT / "examples")]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "examples")]
 
 from hopper_programs import PROGRAMS  # noqa: E402  # lies beside this file, in no package
 from references import REFERENCES  # noqa: E402
-from test_shipped_kernels import REFUSED, SHIPPED, SIZES, example, texts  # noqa: E402
 
 from codegen.pipeline import assemble  # noqa: E402
 from rewrites.result import Success  # noqa: E402
 from rise.check.program import check_expression  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from strategies.matmul.tensor_core import tensor_core  # noqa: E402
+from tests.support.examples import REFUSED, SHIPPED, SIZES, example, texts  # noqa: E402
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*\b")

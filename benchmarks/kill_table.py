@@ -20,12 +20,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "rise"), str(ROOT / "tests" / "rewrites")]
-
-from faults import FAULTS, Fault, programs_for, seeded  # noqa: E402  # of the tests
-from mutants import MUTANTS, Mutant, declared, hides  # noqa: E402
-from mutants import seeded as with_functions  # noqa: E402
-from properties import normal_form_preserves  # noqa: E402
+sys.path.insert(0, str(ROOT))
 
 import rewrites.algorithmic  # noqa: E402
 import rewrites.movement  # noqa: E402, F401  # each import declares rules
@@ -45,6 +40,10 @@ from rise.testing import (  # noqa: E402
     programs,
     redexes,
 )
+from tests.rewrites.mutants import MUTANTS, Mutant, declared, hides  # noqa: E402
+from tests.rewrites.mutants import seeded as with_functions  # noqa: E402
+from tests.rise.faults import FAULTS, Fault, programs_for, seeded  # noqa: E402  # of the tests
+from tests.rise.properties import normal_form_preserves  # noqa: E402
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 DOCUMENT = ROOT / "docs" / "testing.md"

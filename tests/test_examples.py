@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ import pytest
 
 from codegen.execute import available_backend, execute
 from codegen.pipeline import generate
-from rewrites.result import Success
 from rise.check.compare import REDUCTIONS, Tolerance, compare, tolerance
 from rise.check.program import Loader, Program, check_definition
 from rise.check.specialise import inputs_of, specialise
@@ -26,11 +23,8 @@ from rise.source import Source
 from rise.syntax.parser import parse_file
 from rise.types import Array, Pair, Scalar, Type, arguments
 from strategies.registry import find
-
-EXAMPLES = Path(__file__).parent.parent / "examples"
-sys.path.insert(0, str(EXAMPLES))
-
-from references import REFERENCES, Reference  # noqa: E402  # lies beside the examples, in no package
+from tests.support.examples import EXAMPLES, REFERENCES, Reference
+from tests.support.programs import succeeded
 
 FILES = sorted(path.name for path in EXAMPLES.glob("*.rise"))
 EACH = pytest.mark.parametrize(("file", "name"), sorted(REFERENCES), ids=lambda value: value)
@@ -190,9 +184,7 @@ def lowered(file: str, program: Expr) -> Expr:
     """By the strategy `default`, unless the program says itself how it is executed."""
     if file in LOW_LEVEL:
         return data_flow(program)
-    result = find("default").make({})(data_flow(program))
-    assert isinstance(result, Success)
-    return result.term
+    return succeeded(find("default").make({})(data_flow(program))).term
 
 
 def run_in_emulator(file: str, name: str) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import assert_printed, calls, files
 
 from codegen.emulation.emulator import compiler
+from tests.support.pages import assert_printed, calls, files
 
 PAGE = Path(__file__).parent.parent / "docs" / "tutorial.md"
 FAILS = ("forgetFactor", "R0904")  # what the commands print that are meant to fail

@@ -1,7 +1,7 @@
 """Runs the attack and prints what became of it. `make attack` runs all of it, for an hour at most.
 
-    PYTHONPATH=tests python -m attack                               everything, with a new seed
-    PYTHONPATH=tests python -m attack mutants --seed 7 --count 100  one kind
+    python -m tests.attack                               everything, with a new seed
+    python -m tests.attack mutants --seed 7 --count 100  one kind
 
 Exits with 1 if any trial shows a defect. Each defect is printed with what reproduces it.
 """
@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from attack import differential, files, kernel_edits, mutants, schedules, wrong_rules
-from attack.outcome import Verdict
-from attack.runner import Attack, Tally, run
+from tests.attack import differential, files, kernel_edits, mutants, schedules, wrong_rules
+from tests.attack.outcome import Verdict
+from tests.attack.runner import Attack, Tally, run
 
 SHOWN = 20  # defects of a kind that are printed
 

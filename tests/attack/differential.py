@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from attack.outcome import Outcome, Verdict
 from codegen.execute import execute
 from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
@@ -24,6 +23,7 @@ from rise.testing.data import awkward_input
 from rise.testing.programs import parameters_of, program
 from rise.testing.vocabulary import INEXACT, high_level
 from strategies.default import default
+from tests.attack.outcome import Outcome, Verdict
 
 INPUTS = ("exact", "awkward", "awkward")
 

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from attack.outcome import Outcome, Verdict, refused
 from bench import journal, machine, results, table
 from codegen.cache import cached, digest
 from codegen.host.program import HostProgram
@@ -39,6 +38,7 @@ from rise.normal import data_flow
 from rise.syntax import parser
 from strategies.default import default
 from strategies.search import store
+from tests.attack.outcome import Outcome, Verdict, refused
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """// an example: → é

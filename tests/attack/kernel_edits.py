@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from attack.outcome import Outcome, Verdict
 from codegen.execute import checked_inputs, poisoned, result_of, run_emulated
 from codegen.host.parameters import results
 from codegen.host.program import HostProgram
@@ -34,6 +33,7 @@ from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.types import I32
 from strategies.registry import find
+from tests.attack.outcome import Outcome, Verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CHOICE = "chosen_edit"

@@ -15,13 +15,13 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from attack.outcome import Outcome, Verdict, refused
 from rise.check.program import Loader
 from rise.cli.check import full_type
 from rise.depth import allow_deep_terms, too_deep
 from rise.errors import Mistakes, RiseError, together
 from rise.source import Source
 from rise.syntax.format import format_text
+from tests.attack.outcome import Outcome, Verdict, refused
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "rise" / "library"

@@ -13,7 +13,7 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
-from attack.outcome import Outcome, Verdict
+from tests.attack.outcome import Outcome, Verdict
 
 MEMORY = 16 * 2**30  # bytes of addresses of a worker: an allocation beyond raises MemoryError there
 TASKS = 40  # of a worker: each kernel that it has run stays loaded, in a hundred megabytes of addresses

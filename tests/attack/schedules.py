@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from attack.outcome import Outcome, Verdict, refused
 from codegen.execute import execute
 from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
@@ -30,6 +29,7 @@ from rise.instructions import family
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.registry import Setting, find, show_value
+from tests.attack.outcome import Outcome, Verdict, refused
 
 ROOT = Path(__file__).parents[2]
 FILES = ("examples/gemm.rise", "examples/products.rise", "tests/attack/programs.rise")

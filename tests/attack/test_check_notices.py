@@ -9,16 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attack.wrong_rules import (
-    EXAMPLES,
-    NAME,
-    WRONG_RULES,
-    Wrong,
-    checked,
-    declared,
-    is_noticed_in_runs,
-    program_of,
-)
 from rewrites.result import Success
 from rise.check.agreement import reference
 from rise.check.draws import DIGITS, LITERALS, Scale, draws
@@ -30,6 +20,17 @@ from rise.normal import data_flow
 from rise.testing import assert_equivalent
 from rise.types import F16, F32, SCALARS, Index, Pair, Type, array
 from strategies.registry import find
+from tests.attack.wrong_rules import (
+    EXAMPLES,
+    NAME,
+    WRONG_RULES,
+    Wrong,
+    checked,
+    declared,
+    is_noticed_in_runs,
+    program_of,
+)
+from tests.support.programs import succeeded
 
 # what a kernel rounds in its own order cannot show
 ONLY_STEP_BY_STEP = ("a product in the narrow type",)
@@ -101,9 +102,7 @@ def lawful(file: str, name: str, sizes: dict[str, int]) -> list[Trial]:
     definition, strategy = program_of(file)[name], find("default").make({})
 
     def derive(program: Expr) -> Success:
-        result = strategy(program)
-        assert isinstance(result, Success)
-        return result
+        return succeeded(strategy(program))
 
     success = derive(data_flow(specialise(definition, sizes)))
     return trials(definition, sizes, success, derive, 0)

@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
-from attack.files import Damage, Kind, damaged, outcome, whole
-from attack.outcome import Verdict
+from tests.attack.files import Damage, Kind, damaged, outcome, whole
+from tests.attack.outcome import Verdict
 
 # kinds that take no parser of programs, and so no time
 QUICK = (

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from attack.kernel_edits import edits, outcome, table
-from attack.outcome import Verdict
 from codegen.emulation.emulator import compiler
+from tests.attack.kernel_edits import edits, outcome, table
+from tests.attack.outcome import Verdict
 
 # those that compile in a second or so; `make attack` tries all
 QUICK = ("transposition", "stencil", "reduction")

@@ -6,9 +6,9 @@ import shlex
 from dataclasses import replace
 from itertools import islice
 
-from attack.outcome import Verdict
-from attack.schedules import Trial, outcome, programs, schedules
 from strategies.registry import find
+from tests.attack.outcome import Verdict
+from tests.attack.schedules import Trial, outcome, programs, schedules
 
 SMALL = Trial(
     "tests/attack/programs.rise", "chain", {"m": 16, "n": 16, "k": 16}, "tensor_core",

@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from attack.outcome import Outcome, Verdict
 from rewrites.result import Success
 from rewrites.rule import COMPUTED, RULES, computed, rule
 from rise.check.program import Loader, Program
@@ -26,6 +25,8 @@ from rise.interpret import call
 from rise.normal import data_flow
 from strategies.core import Strategy, seq, top_down
 from strategies.registry import find
+from tests.attack.outcome import Outcome, Verdict
+from tests.support.programs import succeeded
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAME = "wrong"
@@ -199,8 +200,7 @@ def checked(wrong: Wrong, seed: int = 0) -> list[Trial]:
     """What `rise derive --check` finds."""
     definition = program_of(wrong.file)[wrong.name]
     with declared(wrong) as strategy:
-        success = strategy(data_flow(specialise(definition, wrong.sizes)))
-        assert isinstance(success, Success), success.story()
+        success = succeeded(strategy(data_flow(specialise(definition, wrong.sizes))))
 
         def again(program: Expr) -> Success | None:
             result = strategy(program)

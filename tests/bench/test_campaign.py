@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeClock, FakeDevice, Immediately, Killed, Never, Recorder, derive, table
 
 from bench.build import Builds
 from bench.campaign import Campaign
@@ -21,6 +20,7 @@ from bench.results import Attempt, Row, append, latest, read_attempts, read_rows
 from bench.supervise import LOST, RESTARTS, alone, supervise
 from bench.table import Table
 from rise.errors import LaunchError, RiseError, UsageError
+from tests.bench.fakes import FakeClock, FakeDevice, Immediately, Killed, Never, Recorder, derive, table
 
 ALL = {"good": 10.0, "better": 9.0, "slow": 20.0, "hopeless": 100.0, "cublas": 8.0}
 

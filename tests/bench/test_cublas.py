@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from host_blas import HostCublas, HostLt
 
 from bench import cublas, cublaslt
 from bench.cublas import Cublas
@@ -21,6 +20,7 @@ from bench.cublaslt import (
     Problem,
 )
 from rise.errors import LaunchError
+from tests.bench.host_blas import HostCublas, HostLt
 
 SHAPES = [(1, 1, 1), (7, 5, 3), (16, 32, 8)]
 

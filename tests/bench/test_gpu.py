@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes import Recorder
-from host_blas import HostCublas, HostLt
-from host_cuda import KERNELS, HostCuda, HostGraph, view
 
 from bench import gpu as gpu_module
 from bench.build import Built, Refused
@@ -28,6 +25,9 @@ from bench.table import Candidate, Case, Subject, Table
 from codegen import runtime
 from codegen.execute import execute
 from rise.errors import LaunchError
+from tests.bench.fakes import Recorder
+from tests.bench.host_blas import HostCublas, HostLt
+from tests.bench.host_cuda import KERNELS, HostCuda, HostGraph, view
 
 ROOT = Path(__file__).parents[2]
 FILES = {

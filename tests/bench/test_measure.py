@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from fakes import FakeClock, FakeTimed
 
 from bench.measure import COARSE, FEWEST, LEAST, ROUNDS, SETTLING, WARM_UP, coarse, in_rotation, survivors
 from bench.statistics import Summary, summarise
+from tests.bench.fakes import FakeClock, FakeTimed
 
 
 def test_median_and_quartiles() -> None:

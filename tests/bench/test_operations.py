@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -15,28 +13,7 @@ from rise.check.program import load
 from rise.check.specialise import specialise
 from rise.errors import UsageError
 from rise.interpret import call
-
-ROOT = Path(__file__).parents[2]
-GEMM, PRODUCTS = ROOT / "examples" / "gemm.rise", ROOT / "examples" / "products.rise"
-LAYOUTS = ROOT / "benchmarks" / "tables" / "layouts.rise"
-MEMORY = ROOT / "benchmarks" / "tables" / "memory.rise"
-PROGRAMS = {
-    "gemm": (GEMM, "gemm", {"m": 7, "n": 5, "k": 13}),
-    "matmul": (GEMM, "matmul", {"m": 1, "n": 5, "k": 13}),
-    "gemmBt": (LAYOUTS, "gemmBt", {"m": 7, "n": 5, "k": 13}),
-    "matmulBt": (LAYOUTS, "matmulHalfBt", {"m": 7, "n": 5, "k": 13}),
-    "matmulAt": (LAYOUTS, "matmulHalfAt", {"m": 7, "n": 1, "k": 13}),
-    "matmulAtBt": (LAYOUTS, "matmulHalfAtBt", {"m": 7, "n": 5, "k": 13}),
-    "biasRelu": (PRODUCTS, "biasRelu", {"m": 7, "n": 5, "k": 3}),
-    "reluProduct": (PRODUCTS, "reluProduct", {"m": 7, "n": 5, "k": 3}),
-    "sumOfProducts": (PRODUCTS, "sumOfProducts", {"m": 7, "n": 5, "k": 3, "l": 11}),
-    "batchedProducts": (PRODUCTS, "batchedProducts", {"b": 3, "m": 7, "n": 5, "k": 2}),
-    "copy": (MEMORY, "copy", {"n": 17}),
-    "transposition": (MEMORY, "transposition", {"m": 7, "n": 5}),
-    "sum": (MEMORY, "total", {"n": 101}),
-    "fivePoint": (MEMORY, "fivePoint", {"m": 7, "n": 5}),
-    "softmax": (MEMORY, "softmaxRows", {"b": 7, "n": 5}),
-}
+from tests.bench.operations import PROGRAMS
 
 
 def test_every_operation_is_tested() -> None:

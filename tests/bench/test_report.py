@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes import Immediately, table
 from rich.console import Console
-from test_operations import PROGRAMS
 
 from bench import plots, session, torch_baselines
 from bench.campaign import Limits
@@ -28,6 +26,8 @@ from bench.statistics import summarise
 from bench.table import Case, Subject
 from codegen import runtime
 from rise.errors import LaunchError, UsageError
+from tests.bench.fakes import Immediately, table
+from tests.bench.operations import PROGRAMS
 
 
 def row(size: int, kind: str, name: str, median: float, ratio: float) -> Row:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeClock, FakeDevice, FakeRunner, FakeTimed, Immediately
 
 from bench import build, session, tune
 from bench.build import Order
@@ -24,6 +23,7 @@ from rise.cli.main import main
 from rise.errors import StrategyError
 from strategies.search import store
 from strategies.search.store import read, user_file
+from tests.bench.fakes import FakeClock, FakeDevice, FakeRunner, FakeTimed, Immediately
 
 GEMM = str(Path(__file__).parents[2] / "examples" / "gemm.rise")
 COMMAND = ["tune", GEMM, "matmul", "--sizes", "m=512", "n=512", "k=256", "--top", "6"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,16 +17,15 @@ from codegen import runtime
 from codegen.execute import execute
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import HostProgram, assemble, generate
-from rewrites.result import Failure, Success
-from rise.check.program import check_expression
+from rewrites.result import Failure
 from rise.check.specialise import inputs_of
 from rise.errors import TranslationError
 from rise.expr import Expr, Literal, map_children
 from rise.interpret import call, random_inputs
-from rise.normal import data_flow
 from rise.types import F16
 from strategies.core import Rewrite
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import program, succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 OTHER = "zip(r2)(c2) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -57,15 +55,8 @@ def product(what: str, m: int, n: int, k: int, a: str = "A", b: str = "B") -> st
     }[what]
 
 
-@cache
-def program(text: str) -> Expr:
-    return data_flow(check_expression(text))
-
-
 def derived(text: str, parameters: dict[str, Any]) -> Expr:
-    result = tensor_core(**parameters)(program(text))
-    assert isinstance(result, Success), result.story()
-    return result.term
+    return succeeded(tensor_core(**parameters)(program(text))).term
 
 
 def agrees(text: str, made: Kernel | HostProgram, inputs: Any = None) -> bool:
@@ -128,8 +119,7 @@ def test_slices_of_sums_are_rounded_up() -> None:
 
 
 def test_sizes_that_tiles_divide_are_left_as_they_are() -> None:
-    result = tensor_core(**WMMA)(program(product("A·B", 64, 32, 96)))  # type: ignore[arg-type]
-    assert isinstance(result, Success)
+    result = succeeded(tensor_core(**WMMA)(program(product("A·B", 64, 32, 96))))  # type: ignore[arg-type]
     assert not [step for step in result.steps if "roundUp" in step.rule or "pad" in step.rule]
 
 

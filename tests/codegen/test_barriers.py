@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels import agrees, kernel, program
-from test_staging import derive, matrices
 
 from codegen.ir import imperative as i
 from codegen.ir.imperative import Level, Scope
@@ -22,6 +20,9 @@ from codegen.passes.barriers import insert_barriers
 from rise.errors import TranslationError
 from rise.nat import Nat, constant, evaluate, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
+from tests.support.kernels import agrees, kernel
+from tests.support.products import derive, matrices
+from tests.support.programs import program
 
 COPY = "mapThreads(fun(x => x))"
 SHARED = f"{COPY} |> toMem(Shared)"

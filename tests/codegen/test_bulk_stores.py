@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels import program
-from test_warpgroups import DOT, SMALL, agrees, derived, product
 
 from codegen import runtime
 from codegen.emulation.emulator import Buffer, Emulation, emulate
@@ -20,13 +18,14 @@ from codegen.ir.kernel import Kernel
 from codegen.ir.tensor_maps import TensorBuffer
 from codegen.pipeline import assemble, generate
 from codegen.runtime.compiling import compiler_report
-from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
 from rise.errors import EmulationError, StrategyError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import program, succeeded
+from tests.support.warpgroups import DOT, SMALL, agrees, derived, product
 
 SAME = "zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0)"
 FINISHED = f"{DOT} |> fun(r => f16(max(r + b, 0.0)))"
@@ -117,8 +116,7 @@ def test_partial_sums_are_stored_so_for_another_kernel() -> None:
     """Of several kernels each has the maps that it uses."""
     text = product(128, m=64, n=64)
     schedule = tensor_core(**{**SMALL, "block": (64, 64, 64), "stages": 2, "epilogue": "bulk", "split_k": 2})  # type: ignore[arg-type]
-    result = schedule(data_flow(check_expression(text)))
-    assert isinstance(result, Success), result.story()
+    result = succeeded(schedule(data_flow(check_expression(text))))
     made = assemble(result.term, "product")
     inputs = random_inputs(inputs_of(check_expression(text)), seed=7, exact=True)
     assert "bulk_store(" in made.kernels[0].source and not made.kernels[1].function.maps

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from counting import counting
 
 from codegen.cache import cache_directory, cached, digest, fallback_directory
 from rise.errors import CompilationError
+from tests.support.counting import counting
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import pytest
-from kernels import agrees, arrays, loops, lowered, parts, program
 
 from codegen.execute import available_backend
 from codegen.ir.imperative import commands
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
-from rewrites.result import Success
 from rise.check.program import Loader
 from rise.check.specialise import specialise
 from rise.errors import EvaluationError, RiseError, TranslationError
@@ -25,16 +21,10 @@ from rise.pretty import show
 from rise.testing import Choose, exact, high_level
 from rise.testing.programs import program as random_program
 from strategies.default import default
+from tests.support.examples import EXAMPLES, REFERENCES, REFUSED
+from tests.support.kernels import agrees, arrays, loops, lowered, parts
+from tests.support.programs import program, succeeded
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-sys.path.insert(0, str(EXAMPLES))
-
-from references import REFERENCES  # noqa: E402  # lies beside the examples, in no package
-
-# why an example does not become a kernel
-REFUSED = {
-    ("kernels.rise", "tensorTile"): "R0702",  # it does not say which warp keeps the fragments
-}
 needs_compiler = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
 
 
@@ -50,8 +40,7 @@ def test_every_example_becomes_a_kernel_but_those_that_are_listed() -> None:
     loader, refused = Loader(), {}
     for (file, name), reference in sorted(REFERENCES.items()):
         term = data_flow(specialise(loader.load(EXAMPLES / file).program[name], reference.sizes[-1]))
-        result = default()(term)
-        assert isinstance(result, Success), (file, name, result.story())
+        result = succeeded(default()(term))
         try:
             generate(result.term, "example")
         except TranslationError as error:
@@ -75,9 +64,7 @@ class Drawn(Choose):
 def made(seed: int) -> tuple[Expr, Expr]:
     """A high-level program, and what `default` makes of it."""
     term = data_flow(random_program(Drawn(seed), primitives=high_level() & exact()))
-    result = default()(term)
-    assert isinstance(result, Success), f"seed {seed}: {result.story()}\n{show(term)}"
-    return term, result.term
+    return term, succeeded(default()(term)).term
 
 
 def test_any_program_becomes_a_kernel() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cache
 from random import Random
 
 import numpy as np
@@ -16,13 +15,11 @@ import pytest
 
 from codegen.execute import execute
 from codegen.pipeline import generate
-from rewrites.result import Success
-from rise.check.program import check_text
-from rise.check.specialise import specialise
-from rise.expr import Expr, inline
+from rise.expr import Expr
 from rise.interpret import call, random_inputs
-from rise.normal import data_flow
 from strategies.default import default
+from tests.support.programs import at_sizes as program
+from tests.support.programs import succeeded
 
 HIGH, LOW = range(25), range(18)
 SCALARS = ("f32", "i32")
@@ -164,11 +161,6 @@ def low(seed: int) -> str:
     return f"fun((xs: {type_}) => xs |> {before} |> {levels.format(function)} |> {after})"
 
 
-@cache
-def program(text: str) -> Expr:
-    return data_flow(inline(specialise(check_text(f"def f = {text}")["f"], {})))
-
-
 def used(text: str) -> Counter[str]:
     return Counter(re.findall(r"\b[a-zA-Z]+\b", text))
 
@@ -193,8 +185,7 @@ def parts(value: object) -> list[np.ndarray]:
 def test_any_program_runs_by_default(seed: int) -> None:
     text = high(seed)
     print(seed, text)
-    result = default()(program(text))
-    assert isinstance(result, Success), f"{text}\n{result.story()}"
+    result = succeeded(default()(program(text)))
     assert_agrees(text, result.term, seed)
 
 
@@ -207,16 +198,14 @@ def test_any_program_runs_by_default(seed: int) -> None:
     ],
 )
 def test_reductions_that_are_read_run_by_default(text: str) -> None:
-    result = default()(program(text))
-    assert isinstance(result, Success), f"{text}\n{result.story()}"
+    result = succeeded(default()(program(text)))
     assert_agrees(text, result.term, 0)
 
 
 def test_a_named_choice_among_pairs_is_read_by_its_parts() -> None:
     text = """fun((c: bool, d: (f32, f32)) => generate(fun((i: Idx[4]) =>
       let r = select(c)(d)(d) in fst(r) + snd(r))) |> drop(1) |> scan(+, 0.0))"""
-    result = default()(program(text))
-    assert isinstance(result, Success), result.story()
+    result = succeeded(default()(program(text)))
     assert_agrees(text, result.term, 0)
 
 

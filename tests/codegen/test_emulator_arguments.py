@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from emulated import ADD, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 from codegen.emulation.emulator import Argument, compile_kernel, compiler
 from rise.errors import CompilationError, EmulationError
 from rise.source import place
+from tests.support.emulated import ADD, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 pytestmark = needs_compiler
 

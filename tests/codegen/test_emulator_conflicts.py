@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulated import Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
-from kernels import kernel
 
 from codegen.emulation.emulator import Buffer, Conflicts, Emulation, emulate
+from tests.support.emulated import Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
+from tests.support.kernels import kernel
 
 pytestmark = needs_compiler
 

@@ -9,9 +9,20 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from emulated import directory, needs_compiler, text  # noqa: F401  # a fixture
-from test_emulator import CONVERT, EXPRESSIONS, REUSE
-from test_emulator_fragments import EPILOGUE, LAYOUTS, MIXED, SHAPES, gemm
+
+from tests.support.emulated import (  # noqa: F401  # a fixture
+    CONVERT,
+    EPILOGUE,
+    EXPRESSIONS,
+    LAYOUTS,
+    MIXED,
+    REUSE,
+    SHAPES,
+    directory,
+    gemm,
+    needs_compiler,
+    text,
+)
 
 pytestmark = needs_compiler
 

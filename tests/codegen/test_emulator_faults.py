@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from emulated import Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 from codegen.emulation.emulator import FEW, Buffer
 from rise.errors import EmulationError, UsageError
 from rise.source import place
+from tests.support.emulated import Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 pytestmark = needs_compiler
 

@@ -5,44 +5,23 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from emulated import Array, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
+
+from tests.support.emulated import (  # noqa: F401  # a fixture
+    EPILOGUE,
+    LAYOUTS,
+    MIXED,
+    SHAPES,
+    Array,
+    Run,
+    directory,
+    floats,
+    gemm,
+    needs_compiler,
+    text,
+    unset,
+)
 
 pytestmark = needs_compiler
-
-SHAPES = [(16, 16, 16), (32, 8, 16), (8, 32, 16)]
-LAYOUTS = [("row", "row"), ("row", "col"), ("col", "row"), ("col", "col")]
-NAMES = {np.float16: "half", ml_dtypes.bfloat16: "bfloat16", np.float32: "float"}
-
-
-def gemm(shape: tuple[int, int, int], layouts: tuple[str, str], of: type, into: type) -> str:
-    """A warp a tile: out += A B for A of 32 x 64 and B of 64 x 48, of any two layouts.
-
-    A tile that is 8 elements wide has to be contiguous the other way to be aligned.
-    """
-    m, n, k = shape
-    a, b = layouts
-    size = f"{m}, {n}, {k}"
-    a_offset = "row * 64 + k" if a == "row" else "k * 32 + row"
-    b_offset = "k * 48 + column" if b == "row" else "column * 64 + k"
-    out_offset = "row * 48 + column" if n > 8 else "column * 32 + row"
-    order = "48, wmma::mem_row_major" if n > 8 else "32, wmma::mem_col_major"
-    return text(
-        f"Global<{NAMES[into]}> out, Global<const {NAMES[of]}> A, Global<const {NAMES[of]}> B",
-        f"""
-  const int row = blockIdx.x / {48 // n} * {m};
-  const int column = blockIdx.x % {48 // n} * {n};
-  wmma::fragment<wmma::matrix_a, {size}, {NAMES[of]}, wmma::{a}_major> a;
-  wmma::fragment<wmma::matrix_b, {size}, {NAMES[of]}, wmma::{b}_major> b;
-  wmma::fragment<wmma::accumulator, {size}, {NAMES[into]}> sum;
-  wmma::load_matrix_sync(sum, out + ({out_offset}), {order});
-  for (int k = 0; k < 64; k += 16) {{
-    wmma::load_matrix_sync(a, A + ({a_offset}), {64 if a == "row" else 32});
-    wmma::load_matrix_sync(b, B + ({b_offset}), {48 if b == "row" else 64});
-    wmma::mma_sync(sum, a, b, sum);
-  }}
-  wmma::store_matrix_sync(out + ({out_offset}), sum, {order});
-""",
-    )
 
 
 CASES = [
@@ -72,22 +51,6 @@ def test_gemm(shape: tuple[int, int, int], layouts: tuple[str, str], of: type, i
     assert np.array_equal(found[:, :columns].astype(int), (a @ b + start)[:, :columns])
 
 
-EPILOGUE = text(
-    "Global<float> out, Global<const float> x",
-    """
-  wmma::fragment<wmma::accumulator, 16, 16, 16, float> a;
-  wmma::fragment<wmma::accumulator, 16, 16, 16, float> b;
-  Shared<float> tile = shared_memory<float>(0);
-  for (int i = threadIdx.x; i < 256; i += 32) tile[i] = x[i];
-  __syncwarp();
-  wmma::load_matrix_sync(a, tile, 16, wmma::mem_row_major);
-  wmma::load_matrix_sync(b, x, 16, wmma::mem_col_major);
-  for (int i = 0; i < a.num_elements; i += 1) a.x[i] = 2.0f * a.x[i] + b.x[i];
-  wmma::store_matrix_sync(out, a, 16, wmma::mem_row_major);
-""",
-)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_fragments_element_by_element(seed: int) -> None:
     x, out = floats(256).reshape(16, 16), unset(256)
@@ -114,18 +77,6 @@ def test_distributions_differ_by_seed_and_not_otherwise() -> None:
 
     assert peek(4) == peek(4)
     assert peek(4) != peek(5)
-
-
-MIXED = text(
-    "Global<half> out, Global<const float> x",
-    """
-  wmma::fragment<wmma::accumulator, 16, 16, 16, float> wide;
-  wmma::fragment<wmma::accumulator, 16, 16, 16, half> narrow;
-  wmma::load_matrix_sync(wide, x, 16, wmma::mem_row_major);
-  for (int i = 0; i < wide.num_elements; i += 1) narrow.x[i] = __float2half(wide.x[i]);
-  wmma::store_matrix_sync(out, narrow, 16, wmma::mem_row_major);
-""",
-)
 
 
 def test_fragments_of_two_types_do_not_correspond() -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from emulated import needs_compiler
-from kernels import kernel
 
 from codegen.execute import execute
 from codegen.ir.kernel import Kernel
 from rise.errors import EmulationError
 from rise.interpret import random_inputs
 from rise.source import place
+from tests.support.emulated import needs_compiler
+from tests.support.kernels import kernel
 
 pytestmark = needs_compiler
 

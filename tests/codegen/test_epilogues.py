@@ -8,13 +8,14 @@ import pytest
 from codegen.execute import execute
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
-from rewrites.result import Failure, Success
+from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import succeeded
 
 SIZES = {"m": 64, "n": 96, "k": 64}
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -49,8 +50,7 @@ def assert_exact(kernel: Kernel, term: Expr) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_epilogue_is_fused_and_exact(name: str) -> None:
     term = program(PROGRAMS[name])
-    result = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="direct")(term)
-    assert isinstance(result, Success), result.story()
+    result = succeeded(tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="direct")(term))
     kernel = generate(result.term, "f_kernel")
     assert kernel.source.count("mma_sync") == 1
     assert kernel.source.count("__global__") == 1
@@ -73,6 +73,5 @@ def test_what_fragments_do_not_take_is_refused_and_goes_through_shared_memory(na
     term = program(BESIDE[name])
     refused = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="direct")(term)
     assert isinstance(refused, Failure) and "use `epilogue=shared`" in refused.story()
-    result = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="shared")(term)
-    assert isinstance(result, Success), result.story()
+    result = succeeded(tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="shared")(term))
     assert_exact(generate(result.term, "f_kernel"), term)

@@ -14,7 +14,6 @@ from codegen.execute import execute
 from codegen.ir.fragments import LANES, Distribution, distribution, extents
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
-from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
 from rise.errors import StrategyError, TranslationError
@@ -24,6 +23,7 @@ from rise.nat import NatVariable, constant
 from rise.normal import data_flow
 from rise.types import Array, Fragment, FragmentKind, Scalar
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import succeeded
 
 A, B, C = FragmentKind.A, FragmentKind.B, FragmentKind.ACCUMULATOR
 Element = tuple[int, int]
@@ -146,10 +146,11 @@ LAYOUTS = [(a, b) for a in ("A", "transpose(A)") for b in ("transpose(B)", "B")]
 
 @cache
 def derived(text: str, **parameters: object) -> Kernel:
-    result = tensor_core(**{"block": (32, 48, 32), "warp": (32, 24), **parameters})(  # type: ignore[arg-type]
-        data_flow(check_expression(text))
+    result = succeeded(
+        tensor_core(**{"block": (32, 48, 32), "warp": (32, 24), **parameters})(  # type: ignore[arg-type]
+            data_flow(check_expression(text))
+        )
     )
-    assert isinstance(result, Success), result.story()
     return generate(result.term, "product")
 
 

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from kernels import lowered, program
-from test_indices import of_schedule, of_text
 
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
-from rewrites.result import Success
 from strategies.memory_bound.reduction import reduction
+from tests.support.indexed_kernels import of_schedule, of_text
+from tests.support.kernels import lowered
+from tests.support.programs import program, succeeded
 
 GOLDEN = Path(__file__).parent / "golden"
 LONGEST = 150
@@ -30,10 +30,9 @@ def default_of(text: str) -> Kernel:
 
 
 def sums_by_blocks() -> Kernel:
-    result = reduction(threads=64, vector=4, loads=2)(
-        program("fun(xs: 5.1024.f32 => xs |> map(reduce(+, 0)))")
+    result = succeeded(
+        reduction(threads=64, vector=4, loads=2)(program("fun(xs: 5.1024.f32 => xs |> map(reduce(+, 0)))"))
     )
-    assert isinstance(result, Success), result.story()
     return generate(result.term, "f")
 
 

@@ -6,7 +6,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from kernels import parts, program
 
 from codegen.execute import execute
 from codegen.host.program import HostProgram
@@ -19,6 +18,8 @@ from rise.interpret import call, random_inputs
 from rise.nat import nat, variable
 from rise.source import place
 from rise.types import F32, Array, Space
+from tests.support.kernels import parts
+from tests.support.programs import program
 
 SUM = "reduceSeq(Local)(fun((s, x) => s + x), 0)"
 COPY = "mapSeq(fun(x => x))"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from kernels import program
 
 from codegen import pipeline
 from codegen.ir import imperative as i
@@ -15,11 +14,11 @@ from codegen.ir.launch import Launch
 from codegen.passes import verify
 from codegen.passes.order import PASSES, STRUCTURE, Pass
 from codegen.pipeline import generate
-from rewrites.result import Success
 from rise.errors import RiseError
 from rise.nat import constant, variable
 from rise.types import F32, I32, Array, Space
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import program, succeeded
 
 PRODUCT = """fun((A: 64.96.f16, B: 48.96.f16) => A |> map(fun(r => B |> map(fun(c =>
   zip(r)(c) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))))))"""
@@ -27,9 +26,9 @@ PRODUCT = """fun((A: 64.96.f16, B: 48.96.f16) => A |> map(fun(r => B |> map(fun(
 
 def made() -> Kernel:
     """A product on tensor cores, whose tiles come through shared memory."""
-    result = tensor_core(block=(32, 48, 32), warp=(16, 16))(program(PRODUCT))
-    assert isinstance(result, Success), result.story()
-    return generate(result.term, "product")
+    return generate(
+        succeeded(tensor_core(block=(32, 48, 32), warp=(16, 16))(program(PRODUCT))).term, "product"
+    )
 
 
 def test_a_pass_comes_after_those_that_it_needs() -> None:

@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 from codegen.ir import imperative as i
 from codegen.lower.paths import Resolver
 from codegen.pipeline import generate, translate
-from rise.check.program import check_text
-from rise.check.specialise import specialise
-from rise.expr import Expr, inline
+from rise.expr import Expr
 from rise.nat import Facts, Nat, NatVariable, constant, variable
-from rise.normal import data_flow
 from rise.types import Array, Data, Pair
+from tests.support.programs import at_sizes as program
 
 Numbers = NDArray[np.int64]
 
@@ -79,10 +77,6 @@ WRITTEN = {
     "transpose outside", "transpose inside", "stride", "split of join", "size one", "primes",
     "tiles",
 }  # fmt: skip
-
-
-def program(text: str, **sizes: int) -> Expr:
-    return data_flow(inline(specialise(check_text(f"def f = {text}")["f"], sizes)))
 
 
 def copied(shape: tuple[int, ...], before: str, after: str, depth: int) -> Expr:

@@ -16,7 +16,7 @@ from codegen.ir.imperative import Level, Scope
 from codegen.ir.kernel import Kernel
 from codegen.ir.launch import Launch
 from codegen.pipeline import generate
-from rewrites.result import Failure, Success
+from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import size_names, specialise
 from rise.expr import Expr, inline
@@ -25,22 +25,10 @@ from rise.normal import data_flow
 from rise.types import FragmentKind, Space
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import Sizes, matrix_program, succeeded
 
-ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"
 SUM = "reduceSeq(Local)(fun((s, t) => s + t), 0)"
-HALF = """
-// sums in f16, and operands in bf16
-def matmul_f16 = depFun((m: Nat, n: Nat, k: Nat) =>
-  fun((A: Array[m, Array[k, f16]], B: Array[k, Array[n, f16]]) =>
-    A |> map(fun(row => B |> transpose |> map(fun(col =>
-      zip(row)(col) |> map(fun((a, b) => a * b)) |> reduce(+, 0)))))))
-def matmul_bf16 = depFun((m: Nat, n: Nat, k: Nat) =>
-  fun((A: Array[m, Array[k, bf16]], B: Array[k, Array[n, bf16]]) =>
-    A |> map(fun(row => B |> transpose |> map(fun(col =>
-      zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))))
-"""
-Sizes = tuple[int, int, int]
 
 
 # --- helpers ----------------------------------------------------------------------------------------
@@ -58,17 +46,13 @@ def low(body: str, **sizes: int) -> Kernel:
 
 
 @cache
-def matrix_program(name: str, sizes: Sizes) -> Expr:
-    text = (ROOT / "examples" / "gemm.rise").read_text(encoding="utf-8") + HALF
-    definition = check_text(text)[name]
-    return data_flow(inline(specialise(definition, dict(zip("mnk", sizes, strict=True)))))
-
-
-@cache
 def derived(name: str, sizes: Sizes, block: Sizes, warp: tuple[int, int]) -> Kernel:
-    result = tensor_core(block=block, warp=warp, stages=0, epilogue="direct")(matrix_program(name, sizes))
-    assert isinstance(result, Success), result.story()
-    return generate(result.term, name)
+    return generate(
+        succeeded(
+            tensor_core(block=block, warp=warp, stages=0, epilogue="direct")(matrix_program(name, sizes))
+        ).term,
+        name,
+    )
 
 
 def same(left: object, right: object) -> bool:
@@ -250,8 +234,7 @@ def test_rows_that_vectors_do_not_divide_are_refused_by_name(name: str, sizes: S
 @pytest.mark.parametrize(("name", "sizes"), [("matmul", (32, 32, 48)), ("gemm", (33, 32, 32))])
 def test_sizes_that_tiles_do_not_divide_are_rounded_up(name: str, sizes: Sizes) -> None:
     term = matrix_program(name, sizes)
-    result = tensor_core(block=(32, 32, 32), warp=(16, 16))(term)
-    assert isinstance(result, Success), result.story()
+    result = succeeded(tensor_core(block=(32, 32, 32), warp=(16, 16))(term))
     assert_computes(term, generate(result.term, name), seeds=(0,))
 
 
@@ -540,8 +523,7 @@ def test_default_takes_any_size(m: int, n: int) -> None:
         m=m,
         n=n,
     )
-    result = default()(term)
-    assert isinstance(result, Success), result.story()
+    result = succeeded(default()(term))
     kernel = generate(result.term, "f")
     assert_computes(term, kernel)
     assert not arrays(kernel)

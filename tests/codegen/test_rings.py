@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from test_warpgroups import agrees, derived, product
 
 from codegen.pipeline import generate
 from rewrites.result import Failure, Success
@@ -12,6 +11,7 @@ from rise.errors import TranslationError
 from rise.normal import data_flow
 from rise.pretty import show
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.warpgroups import agrees, derived, product
 
 SMALL = {"block": (64, 8, 16), "warp": (64, 8), "fragment": (64, 8, 16), "raster_group": 1}
 

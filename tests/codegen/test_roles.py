@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from test_warpgroups import PROGRAMS, agrees, derived, product
 
 from codegen import runtime
 from codegen.ir import imperative as i
@@ -21,6 +20,7 @@ from rise.nat import constant
 from rise.normal import data_flow
 from rise.pretty import show
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.warpgroups import PROGRAMS, agrees, derived, product
 
 ROLES = {"warp_specialised": True, "raster_group": 1}
 

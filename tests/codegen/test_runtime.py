@@ -18,13 +18,13 @@ from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
 from codegen.runtime import compiling, resources
 from codegen.runtime.resources import parse
-from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise
 from rise.errors import CompilationError, LaunchError, UsageError
 from rise.expr import inline
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import succeeded
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ("sm_75", "sm_80", "sm_90a")
@@ -38,9 +38,7 @@ COPY = 'extern "C" __global__ void f(float* x) { x[0] = 1.0f; }\n'
 def kernel(name: str) -> Kernel:
     text = (ROOT / "examples" / "gemm.rise").read_text(encoding="utf-8")
     term = data_flow(inline(specialise(check_text(text)[name], {"m": 64, "n": 64, "k": 32})))
-    result = tensor_core(block=(32, 32, 32), warp=(16, 16))(term)
-    assert isinstance(result, Success), result.story()
-    return generate(result.term, name)
+    return generate(succeeded(tensor_core(block=(32, 32, 32), warp=(16, 16))(term)).term, name)
 
 
 @pytest.fixture(autouse=True)

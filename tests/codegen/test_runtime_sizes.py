@@ -9,13 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kernels import parts
 
 from codegen.execute import checked_inputs, execute
 from codegen.host.program import HostProgram
 from codegen.pipeline import assemble, generate
 from codegen.runtime import can_compile, compile_cubin
-from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import size_names, specialise, undepended
 from rise.check.symbolic import opened
@@ -27,6 +25,8 @@ from rise.source import place
 from strategies.core import Strategy
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.kernels import parts
+from tests.support.programs import succeeded
 
 GEMM = (Path(__file__).parents[2] / "examples" / "gemm.rise").read_text(encoding="utf-8")
 SUM = "reduceSeq(Local)(fun((s, x) => s + x), 0)"
@@ -67,9 +67,7 @@ def compiled(name: str, strategy: Strategy) -> HostProgram:
 def low(subject: Definition, strategy: Strategy) -> HostProgram:
     """With all sizes open."""
     program = opened(subject, {}, dict.fromkeys(size_names(subject), 1))
-    result = strategy(data_flow(program.program))
-    assert isinstance(result, Success), result.story()
-    return assemble(replace(program, program=result.term), "f")
+    return assemble(replace(program, program=succeeded(strategy(data_flow(program.program))).term), "f")
 
 
 def assert_exact(made: HostProgram, subject: Definition, sizes: Mapping[str, int], seed: int = 0) -> None:

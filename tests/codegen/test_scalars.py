@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from emulated import Array, Run, directory, needs_compiler, text, unset  # noqa: F401  # a fixture
 
 from codegen.cuda.scalars import base, literal, operation
 from codegen.emulation.emulator import Buffer, emulate
 from codegen.execute import execute
 from codegen.ir import imperative as i
 from codegen.pipeline import generate
-from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.errors import EmulationError, EvaluationError
 from rise.expr import Expr, Identifier, Literal, Primitive, spine
@@ -23,6 +21,8 @@ from rise.normal import data_flow
 from rise.testing.scalars import Group, differences, groups, random_group
 from rise.types import F64, SCALARS, Vector
 from strategies.default import default
+from tests.support.emulated import Array, Run, directory, needs_compiler, text, unset  # noqa: F401  # a fixture
+from tests.support.programs import succeeded
 
 
 def operand(term: Expr) -> i.Expression:
@@ -120,8 +120,7 @@ def test_operations_on_results_of_others() -> None:
 def assert_runs(program: str, inputs: Sequence[Array]) -> str:
     """The CUDA text of a program that gives the interpreter's bits, NaN and signs of zeros included."""
     term = data_flow(check_expression(program))
-    result = default()(term)
-    assert isinstance(result, Success), result.story()
+    result = succeeded(default()(term))
     made = generate(result.term, "program")
     found, wanted = execute(made, inputs, "emulate"), call(term, *inputs)
     assert found.dtype == wanted.dtype and found.tobytes() == wanted.tobytes(), made.source
@@ -172,8 +171,7 @@ def test_a_choice_between_numbers_in_different_memories(type_: str) -> None:
 @pytest.mark.parametrize("operation", ["10 % x", "pow(x)(-1)"])
 def test_what_integers_have_no_result_for_is_an_error(operation: str) -> None:
     term = data_flow(check_expression(f"fun((xs: 3.i32) => xs |> map(fun(x => {operation})))"))
-    result = default()(term)
-    assert isinstance(result, Success)
+    result = succeeded(default()(term))
     xs = np.array([1, 0, 2], np.int32)
     with pytest.raises(EvaluationError, match="R0504"):
         call(term, xs)

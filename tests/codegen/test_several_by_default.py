@@ -11,7 +11,6 @@ import pytest
 from codegen.execute import available_backend, execute
 from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
-from rewrites.result import Success
 from rise.check.program import check_expression, check_text, load
 from rise.check.specialise import inputs_of, specialise
 from rise.check.symbolic import opened
@@ -22,6 +21,7 @@ from rise.normal import data_flow
 from rise.source import place
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import succeeded
 
 needs_compiler = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
 
@@ -84,9 +84,7 @@ PROGRAMS = {
 
 
 def by_default(term: Expr) -> HostProgram:
-    result = default()(term)
-    assert isinstance(result, Success), result.story()
-    return assemble(result.term, "f")
+    return assemble(succeeded(default()(term)).term, "f")
 
 
 def agrees(made: HostProgram, term: Expr) -> bool:
@@ -119,8 +117,7 @@ def test_a_definition_of_ones_own_may_end_a_kernel(tmp_path: Path) -> None:
     term = data_flow(specialise(definition, {"n": 11}))
     assert len(by_default(term).kernels) == 3 and agrees(by_default(term), term)
     left = opened(definition, {}, {"n": 1})
-    lowered = default()(data_flow(left.program))
-    assert isinstance(lowered, Success)
+    lowered = succeeded(default()(data_flow(left.program)))
     made = assemble(replace(left, program=lowered.term), "f")
     for n in (1, 13):
         assert agrees(made, data_flow(specialise(definition, {"n": n})))
@@ -130,7 +127,7 @@ def test_inside_of_a_map_the_map_is_named() -> None:
     text = "def f = fun(A: 5.7.i32 => A |> map(fun(r => r |> scan(+, 0) |> toMem(Global) |> scan(+, 0))))"
     with pytest.raises(TranslationError) as refused:
         by_default(data_flow(check_text(text)["f"].body))
-    assert refused.value.code == "R0726" and "inside of a map over the grid" in refused.value.message
+    assert refused.value.code == "R0726" and "inside a map over the grid" in refused.value.message
     (named,) = refused.value.notes
     span = place(named.origin)
     assert span is not None and span.column == text.index("A |> map") + 1
@@ -158,8 +155,7 @@ PRODUCT = f"map(fun(row => B |> map(fun(col => {DOT.replace('x * y', HALVES)})))
 )
 def test_products_are_for_tensor_cores_and_what_is_between_by_default(text: str, kernels: int) -> None:
     term = data_flow(check_expression(text))
-    result = tensor_core(block=(32, 32, 32), warp=(32, 32), stages=1, cp_async=False)(term)
-    assert isinstance(result, Success), result.story()
+    result = succeeded(tensor_core(block=(32, 32, 32), warp=(32, 32), stages=1, cp_async=False)(term))
     made = assemble(result.term, "f")
     assert len(made.kernels) == kernels
     products = ["mma_sync" in kernel.source for kernel in made.kernels]

@@ -11,12 +11,12 @@ from codegen import runtime
 from codegen.execute import available_backend, execute
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
-from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.errors import LaunchError
 from rise.interpret import call
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import succeeded
 
 emulated = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
 compiled = pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
@@ -126,9 +126,7 @@ SCHEDULES = {
 @cache
 def derived(schedule: str) -> Kernel:
     given = {"block": (32, 48, 32), "warp": (32, 24), "fragment": (16, 8, 8), **SCHEDULES[schedule]}
-    result = tensor_core(**given)(data_flow(check_expression(PRODUCT)))  # type: ignore[arg-type]
-    assert isinstance(result, Success), result.story()
-    return generate(result.term, "product")
+    return generate(succeeded(tensor_core(**given)(data_flow(check_expression(PRODUCT)))).term, "product")  # type: ignore[arg-type]
 
 
 @emulated

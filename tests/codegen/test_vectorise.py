@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from kernels import agrees, kernel, program
 
 from rise.errors import TranslationError
+from tests.support.kernels import agrees, kernel
+from tests.support.programs import program
 
 BOTH = "|> asVector(4) |> mapGlobal(0)(fun(v => v)) |> asScalar)"
 

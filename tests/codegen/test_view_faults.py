@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from kernels import agrees, program
-from test_translations import PROGRAMS
 
 from codegen import pipeline
 from codegen.cuda import scalars
@@ -23,6 +21,9 @@ from codegen.lower.views import READING, WRITING, Choice
 from codegen.pipeline import generate
 from rise.errors import RiseError
 from rise.nat import constant, nat
+from tests.support.kernels import agrees
+from tests.support.programs import program
+from tests.support.translations import PROGRAMS
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 

@@ -20,7 +20,7 @@ from codegen.ir.fragments import distribution
 from codegen.ir.tensor_maps import TensorBuffer
 from codegen.pipeline import assemble
 from codegen.runtime.compiling import compiler_report
-from rewrites.result import Failure, Result, Success
+from rewrites.result import Failure, Result
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
 from rise.errors import EmulationError, StrategyError
@@ -29,6 +29,7 @@ from rise.nat import constant
 from rise.normal import data_flow
 from rise.types import Fragment, FragmentKind, Scalar
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import succeeded
 
 FLOATS = "zip(row)(col) |> map(fun((x, y) => f32({x}) * f32({y}))) |> reduce(+, 0)"
 SAME = "zip(row)(col) |> map(fun((x, y) => {x} * {y})) |> reduce(+, 0)"
@@ -56,9 +57,7 @@ def schedule(text: str, stages: int = 3, **parameters: Any) -> Result:
 
 @cache
 def derived(text: str, stages: int = 3, **parameters: Any) -> HostProgram:
-    result = schedule(text, stages, **parameters)
-    assert isinstance(result, Success), result.story()
-    return assemble(result.term, "product")
+    return assemble(succeeded(schedule(text, stages, **parameters)).term, "product")
 
 
 def agrees(text: str, made: HostProgram, seed: int = 0) -> bool:

@@ -5,67 +5,26 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 
 from codegen import runtime
-from codegen.execute import execute
 from codegen.host.program import alone
 from codegen.host.text import cuda_text
 from codegen.ir.fragments import distribution
-from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
 from codegen.runtime.compiling import compiler_report
-from rewrites.result import Failure, Success
+from rewrites.result import Failure
 from rise.check.program import check_expression
-from rise.check.specialise import inputs_of
 from rise.errors import EmulationError, StrategyError, TranslationError
-from rise.interpret import call, random_inputs
 from rise.nat import constant
 from rise.normal import data_flow
 from rise.pretty import show
 from rise.types import Fragment, FragmentKind, Scalar
 from strategies.matmul.tensor_core import tensor_core
-
-DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
-SMALL = {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "epilogue": "direct"}
-
-
-def product(k: int, m: int = 128, n: int = 128, operand: str = "f16", dot: str = DOT) -> str:
-    inputs = f"A: {m}.{k}.{operand}, B: {n}.{k}.{operand}"
-    return f"fun(({inputs}) => A |> map(fun(row => B |> map(fun(col => {dot})))))"
-
-
-PROGRAMS = {
-    "A·Bᵀ": product(128),
-    "bf16": product(128, operand="bf16"),
-    "f16 sums": product(128, dot="zip(row)(col) |> map(fun((x, y) => x * y)) |> reduce(+, 0)"),
-    "αA·Bᵀ + βC": "fun((A: 128.128.f16, B: 128.128.f16, C: 128.128.f32, alpha: f32, beta: f32) => "
-    "zip(A)(C) |> map(fun((row, cs) => zip(B)(cs) |> map(fun((col, c) => "
-    f"{DOT} |> fun(r => alpha * r + beta * c))))))",
-    "a bias for each row": "fun((A: 128.128.f16, B: 128.128.f16, bias: 128.f32) => zip(A)(bias) |> "
-    f"map(fun((row, b) => B |> map(fun(col => {DOT} |> fun(r => f16(2.0 * r + b)))))))",
-    "bias, ReLU, f16": "fun((A: 128.128.f16, B: 128.128.f16, bias: 128.f32) => A |> map(fun(row => "
-    f"zip(B)(bias) |> map(fun((col, b) => {DOT} |> fun(r => f16(max(r + b, 0.0))))))))",
-    "batched": f"fun((As: 2.128.128.f16, Bs: 2.128.128.f16) => zip(As)(Bs) |> map(fun((A, B) => "
-    f"A |> map(fun(row => B |> map(fun(col => {DOT})))))))",
-}
-
-
-@cache
-def derived(text: str, stages: int = 3, **parameters: Any) -> Kernel:
-    result = tensor_core(**{**SMALL, "stages": stages, **parameters})(data_flow(check_expression(text)))  # type: ignore[arg-type]
-    assert isinstance(result, Success), result.story()
-    return generate(result.term, "product")
-
-
-def agrees(text: str, made: Kernel, seed: int = 0) -> bool:
-    term = check_expression(text)
-    inputs = random_inputs(inputs_of(term), seed=7, exact=True)
-    return np.array_equal(execute(made, inputs, "emulate", seed=seed), call(term, *inputs))
+from tests.support.programs import succeeded
+from tests.support.warpgroups import PROGRAMS, SMALL, agrees, derived, product
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -211,8 +170,7 @@ def test_a_fault_of_the_text_is_noticed(name: str) -> None:
 
 def test_what_is_computed_on_the_way_is_refused() -> None:
     """By a program that says it: a schedule leaves a function of the first operand to its fragments."""
-    made = tensor_core(**SMALL)(data_flow(check_expression(product(128))))  # type: ignore[arg-type]
-    assert isinstance(made, Success)
+    made = succeeded(tensor_core(**SMALL)(data_flow(check_expression(product(128)))))  # type: ignore[arg-type]
     right, wrong = "fst(acc) |> bulkCopy(", "fst(acc) |> map(map(fun(x => max(x, 0.0)))) |> bulkCopy("
     text = show(made.term, annotate=True)
     assert right in text

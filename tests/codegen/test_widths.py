@@ -6,7 +6,6 @@ from math import prod
 
 import numpy as np
 import pytest
-from printed_indices import Expression, Number, WrongIndex, accesses
 
 import codegen
 from codegen.cuda.widths import Interval, interval
@@ -15,7 +14,7 @@ from codegen.host.program import HostProgram
 from codegen.ir.buffers import dimensions
 from codegen.ir.sizes import tree
 from codegen.pipeline import assemble
-from rewrites.result import Failure, Success
+from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import specialise
 from rise.errors import EmulationError, LaunchError, TranslationError
@@ -23,6 +22,8 @@ from rise.nat import evaluate, minimum, quotient, remainder, variable
 from rise.normal import data_flow
 from rise.types import Array
 from strategies.registry import find
+from tests.codegen.printed_indices import Expression, Number, WrongIndex, accesses
+from tests.support.programs import succeeded
 
 PROGRAMS = """
 def increased = depFun((n: Nat) => fun((xs: n.u8) => xs |> map(fun(x => x + 1))))
@@ -75,9 +76,7 @@ CASES = [(name, strategy, sizes) for (name, strategy), many in LARGE.items() for
 
 def compiled(name: str, strategy: str, sizes: dict[str, int]) -> HostProgram:
     term = data_flow(specialise(DEFINITIONS[name], sizes))
-    result = find(strategy).make(SETTINGS.get((name, strategy), {}))(term)
-    assert isinstance(result, Success), result.story()
-    return assemble(result.term, name)
+    return assemble(succeeded(find(strategy).make(SETTINGS.get((name, strategy), {}))(term)).term, name)
 
 
 @pytest.mark.parametrize(("name", "strategy", "sizes"), CASES, ids=str)

@@ -7,18 +7,14 @@ from collections.abc import Callable
 from rewrites.library import rules
 from rewrites.result import Failure, Result, Success
 from rewrites.rule import Rule
-from rise.check.program import check_expression
 from rise.expr import Expr, Lambda, alpha_equal
 from rise.normal import data_flow
 from rise.pretty import show
 from rise.testing import assert_equivalent
 from strategies.core import top_down
+from tests.support.programs import program
 
 Rewrite = Callable[[Expr], Result]
-
-
-def program(text: str) -> Expr:
-    return data_flow(check_expression(text))
 
 
 def body(term: Expr) -> Expr:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from notation import body, program, refused, the
 
 from rewrites.conditions import described
 from rewrites.library import rules
@@ -15,6 +14,8 @@ from rewrites.rule import Rule
 from rise.errors import EvaluationError
 from rise.interpret import evaluate
 from rise.testing import exact_inputs
+from tests.rewrites.notation import body, program, refused, the
+from tests.support.programs import succeeded
 
 TILES = "fun((a: {a}, b: {b}, c: {c}) => zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
 PRODUCT = TILES + "x + (zip(r)(col) |> map(fun((p, q) => f32(p) * f32(q))) |> reduce(+, 0)))))))"
@@ -162,8 +163,7 @@ def test_what_is_not_total_fails_on_undefined_elements(text: str) -> None:
     rule = rules()["roundUp *f"]
     assert isinstance(rule, Rule)
     start = program(text)
-    result = replace(rule, conditions=()).with_sizes(p=2)(body(start))
-    assert isinstance(result, Success)
+    result = succeeded(replace(rule, conditions=()).with_sizes(p=2)(body(start)))
     inputs = exact_inputs(body(start), 0)
     if "xs: 3.i32" in text:
         inputs["xs"] = np.arange(1, 4, dtype=np.int32)

@@ -18,6 +18,7 @@ from rise.testing import assert_equivalent, primitive_call
 from rise.types import F32, I32, Array, Function, Pair, array
 from rise.verify import verify
 from strategies.core import top_down
+from tests.support.programs import succeeded
 
 
 @pytest.fixture(autouse=True)
@@ -92,8 +93,7 @@ def test_both_arguments_of_a_function_keep_their_places(first: str, second: str,
     step = Lambda(a, Lambda(b, (a, b)[used]))
     xs, z = Identifier("xs", array(3, I32)), Identifier("z", I32)
     term = primitive_call("reduce", (constant(3), I32), step, z, xs)
-    result = RULES_REDUCE(term)
-    assert isinstance(result, Success)
+    result = succeeded(RULES_REDUCE(term))
     assert_equivalent(term, result.term)
 
 
@@ -129,8 +129,7 @@ def test_binders_that_hide_each_other() -> None:
         "xs |> map(fun(x => h(x) |> map(fun(y => f(x, y)))))",
         "xs |> mapSeq(fun(x => h(x) |> map(fun(y => f(x, y)))))",
     )
-    result = made(term)
-    assert isinstance(result, Success)
+    result = succeeded(made(term))
     verify(result.term)
     assert_equivalent(term, result.term)
 
@@ -170,8 +169,7 @@ def test_a_size_is_solved() -> None:
     made = rule("r", "xs |> map(f)", "xs |> split(n) |> map(fun(b => b |> map(f))) |> join").with_sizes(n=32)
     text = "fun(xs: 96.i32 => xs |> map(fun(x => x + 1)))"
     assert "split(32)" in rewritten(made, text)
-    term = made(body_of(text))
-    assert isinstance(term, Success)
+    term = succeeded(made(body_of(text)))
     assert term.term.type == array(96, I32)
     assert term.steps[0].constraints == ()
 
@@ -188,8 +186,7 @@ def test_an_unknown_size_records_what_it_needs() -> None:
     size = variable("k")
     xs, x = Identifier("xs", Array(size, I32)), Identifier("x", I32)
     term = primitive_call("map", (size, I32, I32), Lambda(x, primitive_call("neg", (I32,), x)), xs)
-    result = made(term)
-    assert isinstance(result, Success)
+    result = succeeded(made(term))
     assert [str(c) for c in result.steps[0].constraints] == ["32 | k"]
     assert result.term.type == term.type
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import Phase
-from mutants import MUTANTS, Mutant, declared, hides, seeded
 
 from rewrites.rule import RULES
 from rise.expr import size
 from rise.testing import Counterexample, Evidence, assert_sound
+from tests.rewrites.mutants import MUTANTS, Mutant, declared, hides, seeded
 
 MOST = 200  # instances; the docs have how many five seeds need
 

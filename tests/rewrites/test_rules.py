@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 
 import pytest
-from mutants import undeclared
-from soundness import assert_sound
 
 from rewrites.hints import HINTS
 from rewrites.instances import parameters, specialised
@@ -27,6 +25,8 @@ from rise.testing.choose import Drawn
 from rise.types import Array, is_data
 from strategies.core import top_down
 from strategies.places import mapped
+from tests.rewrites.mutants import undeclared
+from tests.rewrites.soundness import assert_sound
 
 DATA = {name: made for name, made in rules().items() if isinstance(made, Rule)}
 EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 225)

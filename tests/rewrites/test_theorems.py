@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from notation import body, program, refused, rewrites_to, the
 
 from rewrites.algorithmic import MAP_FUSION
 from rewrites.library import rules
@@ -13,6 +12,8 @@ from rise.normal import data_flow
 from rise.testing import assert_equivalent
 from strategies.core import normalize, repeat, top_down
 from strategies.places import mapped
+from tests.rewrites.notation import body, program, refused, rewrites_to, the
+from tests.support.programs import succeeded
 
 XS = "fun(xs: 6.i32 => xs |> "
 M, N, K = "4.6.i32", "2.3.4.i32", "2.3.4.5.i32"
@@ -75,8 +76,7 @@ def test_every_step_of_a_window_is_right() -> None:
     """`slide >> S` is known to be wrong elsewhere where windows are more than one apart."""
     for size, step in ((1, 1), (3, 1), (3, 2), (2, 3), (4, 4)):
         text = f"fun(xs: {5 * step + size}.i32 => xs |> slide({size}, {step}) |> split(3))"
-        result = the("slide >> S")(body(program(text)))
-        assert isinstance(result, Success)
+        result = succeeded(the("slide >> S")(body(program(text))))
         assert_equivalent(body(program(text)), result.term)
 
 
@@ -104,10 +104,8 @@ def test_fission_and_fusion_are_inverse(name: str, after: str) -> None:
     text = f"{XS}map(fun(x => neg(abs(neg(x))))))"
     rewrites_to(the(name), text, f"{XS}{after})")
     start = program(text)
-    apart = top_down(the(name))(start)
-    assert isinstance(apart, Success)
-    together = normalize(MAP_FUSION)(apart.term)
-    assert isinstance(together, Success)
+    apart = succeeded(top_down(the(name))(start))
+    together = succeeded(normalize(MAP_FUSION)(apart.term))
     assert alpha_equal(data_flow(together.term), start)
 
 
@@ -164,8 +162,7 @@ def test_a_rule_under_maps(depth: int) -> None:
         rule = mapped(rule)
     type_ = "2." * depth + "3.4.i32"
     term = body(program(f"fun(xs: {type_} => xs |> {nested('transpose |> transpose', depth)})"))
-    result = rule(term)
-    assert isinstance(result, Success)
+    result = succeeded(rule(term))
     assert_equivalent(term, result.term)
     assert isinstance(mapped(rule)(term), Failure)
 
@@ -229,10 +226,8 @@ def test_any_reduction_is_lifted(text: str) -> None:
 def test_lifting_is_undone() -> None:
     text = "fun(xs: 3.4.i32 => xs |> map(fun(r => r |> reduceSeq(Local)(fun(a, y => a * 2 + y), 1))))"
     start = program(text)
-    lifted = top_down(the("liftReduce"))(start)
-    assert isinstance(lifted, Success)
-    unused = repeat(top_down(the("dropUnused")))(lifted.term)
-    assert isinstance(unused, Success)
+    lifted = succeeded(top_down(the("liftReduce"))(start))
+    unused = succeeded(repeat(top_down(the("dropUnused")))(lifted.term))
     lowered = top_down(the("reduceSeq of map, of zipped"))(unused.term)
     assert isinstance(lowered, Success), lowered.reason
     assert_equivalent(start, lowered.term)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from mutants import undeclared
-from soundness import assert_sound
 
 from rewrites.hints import HINTS, REDUCTION
 from rewrites.rule import RULES, Rule, rule
 from rise.testing import Counterexample, Evidence
+from tests.rewrites.mutants import undeclared
+from tests.rewrites.soundness import assert_sound
 
 FOLD = "reduceSeq(Local)(fun(acc, x => f(acc, x)), z)"
 DOT = "map(fun((w, x) => w * x)) |> reduce(+, 0)"

@@ -14,7 +14,6 @@ from unittest.mock import patch
 
 import numpy as np
 from hypothesis.strategies import SearchStrategy
-from properties import evaluators_agree, nested_maps, normal_form_preserves
 
 from rise.expr import Expr, Identifier, Lambda, with_children
 from rise.expr import children as children_of
@@ -24,6 +23,7 @@ from rise.interpret.value import Data, Function, Leaf, aligned, each, forced, pi
 from rise.primitives.declare import primitive
 from rise.testing import Choose, call_of, every_primitive, programs, redexes
 from rise.testing.vocabulary import declarations
+from tests.rise.properties import evaluators_agree, nested_maps, normal_form_preserves
 
 # sums on tensor cores have no order that both evaluators could keep
 ORDERED = tuple(sorted(every_primitive() - {"tensorMatMulAdd"}))

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attack.mutants import mutant, outcome
-from attack.outcome import Verdict
 
 from rise.check.program import Loader, check_text
 from rise.check.specialise import specialise
@@ -21,6 +19,8 @@ from rise.nat.limits import DEGREE, EXTENT, TERMS
 from rise.source import Source, place
 from rise.suggest import nearest, slips
 from rise.types import F32, Array, Dependent, Function, Kind, Pair, leaves
+from tests.attack.mutants import mutant, outcome
+from tests.attack.outcome import Verdict
 
 # --- types are graphs -------------------------------------------------------------------------------------
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Called
 
 from rise.check.compare import Tolerance, compare
 from rise.check.program import load
 from rise.cli import main
 from rise.errors import RiseError
+from tests.conftest import Called
 
 ROOT = Path(__file__).parents[2]
 GEMM = str(ROOT / "examples" / "gemm.rise")

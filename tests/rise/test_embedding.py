@@ -7,10 +7,10 @@ import textwrap
 from typing import Any
 
 import pytest
-from python_cells import GEMM, PREAMBLE, ROOT, cell, defined, run, same
 
 import rise
 from rise import Definition, ops
+from tests.rise.python_cells import GEMM, PREAMBLE, ROOT, cell, defined, run, same
 
 # --- every construct: Python on the left, the text of a program on the right -----------------------------
 

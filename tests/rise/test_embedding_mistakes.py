@@ -10,10 +10,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from python_cells import PREAMBLE, ROOT, defined
 
 import rise
 from rise.errors import RiseError
+from tests.rise.python_cells import PREAMBLE, ROOT, defined
 
 # --- carets -----------------------------------------------------------------------------------------------
 

@@ -6,7 +6,6 @@ from collections import Counter
 from math import inf, nan
 
 from hypothesis import given
-from python_cells import cell
 
 import rise
 from rise.embed.operators import BINARY
@@ -38,6 +37,7 @@ from rise.types import (
     Type,
     Vector,
 )
+from tests.rise.python_cells import cell
 
 INFIX = {primitive.replace("truediv", "div"): sign for primitive, sign in BINARY.items() if sign != "^"}
 fired: Counter[str] = Counter()

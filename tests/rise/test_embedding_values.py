@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from python_cells import GEMM, ROOT, SPLIT, cell, defined, run, same
 
 import rise
 from rise import Definition, ops
 from rise.errors import RiseError
+from tests.rise.python_cells import GEMM, ROOT, SPLIT, cell, defined, run, same
 
 # --- evaluation -------------------------------------------------------------------------------------------
 

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from surface_programs import EXPRESSIONS, FILES, INSIDE, PLACES, TYPE_PLACES, TYPES, TYPES_INSIDE
-from test_parser import HIGH_LEVEL_GEMM, LOW_LEVEL_GEMM, TENSOR_PRODUCT, TILE_PRODUCT
 
 from rise.cli import main
 from rise.errors import Mistakes, ParseError, RiseError
@@ -23,6 +21,19 @@ from rise.syntax.highlight import RiseLexer
 from rise.syntax.parser import parse_expression, parse_file, parse_type
 from rise.syntax.printer import print_expression, print_file, print_type
 from rise.syntax.surface import without_places
+from tests.rise.surface_programs import (
+    EXPRESSIONS,
+    FILES,
+    HIGH_LEVEL_GEMM,
+    INSIDE,
+    LOW_LEVEL_GEMM,
+    PLACES,
+    TENSOR_PRODUCT,
+    TILE_PRODUCT,
+    TYPE_PLACES,
+    TYPES,
+    TYPES_INSIDE,
+)
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted([*ROOT.glob("examples/**/*.rise"), *ROOT.glob("rise/library/*.rise")])

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator, Punctuation, String
-from surface_programs import FILES
 
 from rise.cli.terminal import show_code
 from rise.syntax import words as word_lists
@@ -21,6 +20,7 @@ from rise.syntax.mistakes import KEYWORDS
 from rise.syntax.parser import GRAMMAR
 from rise.syntax.printer import print_file
 from rise.syntax.textmate import grammar
+from tests.rise.surface_programs import FILES
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted([*ROOT.glob("examples/**/*.rise"), *ROOT.glob("rise/library/*.rise")])

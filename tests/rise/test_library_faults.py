@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from faults import FAULTS, Fault, programs_for, seeded
 from hypothesis import Phase, given, settings
 
 from rise.expr import Expr, size
 from rise.primitives.declare import primitive
 from rise.testing import Counterexample
+from tests.rise.faults import FAULTS, Fault, programs_for, seeded
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.what)

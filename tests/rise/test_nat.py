@@ -41,6 +41,7 @@ from rise.source import Source
 from rise.syntax.parser import parse_expression
 from rise.syntax.resolve import as_type, resolve_argument
 from rise.types import F32, Array, Kind, NatFunction
+from tests.rise.sizes import symbolic
 
 VARIABLES = ("i", "j", "n")
 # a plain description of an expression, evaluated with Python's numbers: the oracle
@@ -323,36 +324,6 @@ def test_powers() -> None:
 # --- against z3 ------------------------------------------------------------------------------------
 
 COUNTS: Counter[str] = Counter()
-
-
-def symbolic(value: Nat) -> z3.ArithRef:
-    """The normal form as a term; fractional coefficients do not occur here."""
-    total: z3.ArithRef = z3.IntVal(0)
-    for monomial, coefficient in value.terms:
-        assert isinstance(coefficient, int)
-        part: z3.ArithRef = z3.IntVal(coefficient)
-        for base, exponent in monomial:
-            assert exponent > 0
-            for _ in range(exponent):
-                part = part * symbolic_atom(base)
-        total = total + part
-    return total
-
-
-def symbolic_atom(base: NatVariable | NatUnknown | Operation) -> z3.ArithRef:
-    if isinstance(base, NatVariable):
-        return z3.Int(base.name)
-    assert isinstance(base, Operation)
-    a, b = symbolic(base.left), symbolic(base.right)
-    match base.operator:
-        case "quotient":
-            return a / b
-        case "remainder":
-            return a % b
-        case "min":
-            return z3.If(a <= b, a, b)
-        case _:
-            return z3.If(a >= b, a, b)
 
 
 @settings(max_examples=60)

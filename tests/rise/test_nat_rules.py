@@ -14,7 +14,6 @@ import pytest
 import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_nat import symbolic
 
 from rise.nat import (
     NOTHING,
@@ -39,6 +38,7 @@ from rise.nat import (
     variable,
 )
 from rise.solve import solve
+from tests.rise.sizes import symbolic
 
 i, j, k, m, n = (variable(name) for name in "ijkmn")
 

@@ -22,43 +22,7 @@ from rise.syntax.surface import (
     PairPattern,
 )
 from rise.types import Kind, Space
-
-# Figure 1 and Listing 4 of the paper on tensor cores in RISE, letter by letter: no parenthesis had
-# to be repaired; only the line numbers in the margin are left out
-HIGH_LEVEL_GEMM = """
-depFun((m:Nat,n:Nat,k:Nat) =>
-fun((A: Array[m,Array[k,f32]], B: Array[k,Array[n,f32]],
-C: Array[m,Array[n,f32]], alpha: f32, beta: f32) =>
-zip(A)(C) |> map(fun(rowAC =>
-zip(B |> transpose)(snd(rowAC)) |> map(fun(colBC =>
-zip(fst(rowAC))(fst(colBC)) |>
-map(fun((a, b) => a * b)) |> reduce(+, 0) |>
-fun(r => (alpha * r) + (beta * snd(colBC))) ))))))
-"""
-LOW_LEVEL_GEMM = """
-depFun((m:Nat,n:Nat,k:Nat) => fun(A,B,C,alpha,beta =>
-zip(A)(C) |> mapBlock(fun(rowAC =>
-zip(B |> transpose)(snd(rowAC)) |>
-mapThreads(fun(colBC => zip(fst(rowAC))(fst(colBC)) |>
-reduceSeq(Local) (fun((acc,ab) =>
-acc + fst(ab) * snd(ab)),0) |>
-fun(r => (alpha * r) + (beta * snd(colBC))) ))))))
-"""
-TILE_PRODUCT = """
-aTile: Array[16,Array[16,f16]] |> map(fun(aRow =>
-bTile: Array[16,Array[16,f16]] |> map(fun(bCol =>
-zip(aRow, bCol) |>
-reduceSeq(fun(ac, ab =>
-add(ac, mul(fst(ab), snd(ab)))))(0.0)))))
-"""
-TENSOR_PRODUCT = """
-tensorMatMulAdd
-(aTile: Array[16,Array[16,f16]] |> asFragment |> toMem(Local))
-(bTile: Array[16,Array[16,f16]] |> transpose
-|> asFragment |> toMem(Local))
-(generateFragment(0.0) |> toMem(Local))
-|> toMem(Local) |> asMatrix
-"""
+from tests.rise.surface_programs import HIGH_LEVEL_GEMM, LOW_LEVEL_GEMM, TENSOR_PRODUCT, TILE_PRODUCT
 
 
 def expression(text):

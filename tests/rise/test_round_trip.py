@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_notation import in_paper_notation
 
 from rise.check.program import Loader, check_text
 from rise.errors import RiseError
@@ -19,6 +18,7 @@ from rise.primitives.declare import REGISTRY
 from rise.source import Source
 from rise.syntax.format import format_text
 from rise.testing import programs
+from tests.rise.paper_notation import in_paper_notation
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = ROOT / "rise" / "library" / "prelude.rise"

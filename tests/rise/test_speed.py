@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from counting import counting
 from hypothesis import Phase, given, settings
 
 from rise.check.program import Loader, check_expression, load
@@ -22,6 +21,7 @@ from rise.check.specialise import specialise
 from rise.expr import Expr, size
 from rise.interpret import call
 from rise.testing import programs
+from tests.support.counting import counting
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MILLION = 1_000_000

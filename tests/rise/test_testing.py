@@ -13,7 +13,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
-from properties import evaluators_agree, nested_maps, normal_form_preserves, printed_text_is_the_program
 
 from rewrites.rule import RULES
 from rise.check.program import check_expression, check_text
@@ -43,6 +42,12 @@ from rise.testing.naive_scalars import SCALARS
 from rise.testing.vocabulary import declarations
 from rise.types import F16, F32, I32, Array, Data, Pair, Type, array, is_data
 from rise.verify import verify
+from tests.rise.properties import (
+    evaluators_agree,
+    nested_maps,
+    normal_form_preserves,
+    printed_text_is_the_program,
+)
 
 EXAMPLES = settings.default.max_examples if settings.default else 100
 SAMPLE = 1200

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from codegen.execute import execute
 from codegen.pipeline import assemble
-from rewrites.result import Success
-from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
 from rise.expr import Apply, Expr, Lambda
 from rise.expr import call as call_of
 from rise.interpret import call, random_inputs
-from rise.normal import data_flow
 from rise.types import Space
 from strategies.core import Strategy
 from strategies.loops.nests import loop_nest
 from strategies.places import in_inputs
+from tests.support.programs import program, succeeded
 
 
 def matmul(m: int, n: int, k: int) -> str:
@@ -28,16 +24,9 @@ def matmul(m: int, n: int, k: int) -> str:
     )
 
 
-@cache
-def program(text: str) -> Expr:
-    return data_flow(check_expression(text))
-
-
 def derived(s: Strategy, text: str | Expr) -> Expr:
     """What a strategy for whole definitions, or for their bodies, makes of a program."""
-    result = in_inputs(s)(program(text) if isinstance(text, str) else text)
-    assert isinstance(result, Success), result.story()
-    return result.term
+    return succeeded(in_inputs(s)(program(text) if isinstance(text, str) else text)).term
 
 
 def nest(term: Expr) -> str:

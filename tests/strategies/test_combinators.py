@@ -45,6 +45,7 @@ from strategies.core import (
     try_,
 )
 from strategies.places import arguments, dep_function, map_nest, mapped
+from tests.support.programs import succeeded
 
 
 def term_of(text: str) -> Expr:
@@ -127,16 +128,16 @@ def test_is_equal_to_does_not_look_at_names() -> None:
 def test_apply_n_times_nests_a_traversal() -> None:
     term = term_of("fun(xs: 6.i32 => xs |> map(fun(x => x)) |> map(fun(x => x + 1)) |> map(fun(x => x * 2)))")
     for s in (apply_n_times(2, argument, MAP_IDENTITY), arguments(2, MAP_IDENTITY)):
-        result = body(s)(term)
-        assert isinstance(result, Success)
+        result = succeeded(body(s)(term))
         assert [step.path for step in result.steps] == [(0, 1, 1)]
     assert apply_n_times(0, argument, MAP_IDENTITY)(term) == MAP_IDENTITY(term)
 
 
 def test_a_traversal_with_a_predicate_is_partial() -> None:
     term = term_of("fun(xs: 4.6.i32 => xs |> map(fun(r => r |> map(fun(x => x + 1)))))")
-    result = (strategy(SPLIT_JOIN.with_sizes(n=2)) @ mapped @ partial(outermost, map_nest(2)))(term)
-    assert isinstance(result, Success)
+    result = succeeded(
+        (strategy(SPLIT_JOIN.with_sizes(n=2)) @ mapped @ partial(outermost, map_nest(2)))(term)
+    )
     assert result.steps[0].path == (0, 0, 1, 0)
 
 
@@ -160,8 +161,7 @@ def test_map_nests(depth: int, text: str, holds: bool) -> None:
 def test_what_is_applied_to_a_size() -> None:
     inner = term_of("fun(xs: 6.i32 => xs |> map(fun(x => x)))")
     term = DependentApply(DependentLambda("n", Kind.NAT, inner), constant(3))
-    result = dep_function(top_down(MAP_IDENTITY))(term)
-    assert isinstance(result, Success)
+    result = succeeded(dep_function(top_down(MAP_IDENTITY))(term))
     assert result.steps[0].path == (0, 0, 0)
     assert isinstance(dep_function(id_)(inner), Failure)
 

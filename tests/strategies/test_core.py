@@ -12,7 +12,6 @@ from rewrites.movement import TRANSPOSE_TWICE
 from rewrites.result import Failure, Result, Success
 from rise.check.program import check_expression
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, call, children
-from rise.normal import data_flow
 from rise.testing import assert_equivalent, replayed
 from rise.types import I32
 from strategies.core import (
@@ -45,6 +44,7 @@ from strategies.core import (
     try_,
 )
 from strategies.normal_forms import view_inward
+from tests.support.programs import program, succeeded
 
 TEXTS = (
     "fun(xs: 6.i32 => xs |> map(fun(x => x + 1)) |> map(fun(x => x * 2)) |> map(fun(x => x)))",
@@ -56,10 +56,6 @@ RULES: tuple[Rewrite, ...] = (MAP_FUSION, MAP_IDENTITY, TRANSPOSE_TWICE, SPLIT_J
 PARTS: tuple[Rewrite, ...] = (
     id_, fail, *(top_down(r) for r in RULES), body(body(MAP_FUSION)), bottom_up(MAP_FUSION), body(MAP_FUSION),
 )  # fmt: skip
-
-
-def program(text: str) -> Expr:
-    return data_flow(check_expression(text))
 
 
 PROGRAMS = tuple(program(text) for text in TEXTS)
@@ -118,8 +114,7 @@ def test_try_never_fails(s: Rewrite) -> None:
 
 
 def test_repeat_goes_on_until_nothing_applies() -> None:
-    result = repeat(top_down(MAP_FUSION))(PROGRAMS[0])
-    assert isinstance(result, Success)
+    result = succeeded(repeat(top_down(MAP_FUSION))(PROGRAMS[0]))
     assert [step.rule for step in result.steps] == ["mapFusion"] * 2
     assert isinstance(top_down(MAP_FUSION)(result.term), Failure)
 
@@ -280,8 +275,7 @@ DEEP: tuple[Rewrite, ...] = (
 @pytest.mark.parametrize("s", DEEP)
 @pytest.mark.parametrize("term", PROGRAMS)
 def test_replaying_the_steps_gives_the_result(s: Rewrite, term: Expr) -> None:
-    result = s(term)
-    assert isinstance(result, Success)
+    result = succeeded(s(term))
     current = term
     for _, current in replayed(term, result.steps):
         assert_equivalent(term, current)
@@ -289,8 +283,7 @@ def test_replaying_the_steps_gives_the_result(s: Rewrite, term: Expr) -> None:
 
 
 def test_a_failure_names_its_place() -> None:
-    result = body(argument(MAP_FUSION))(PROGRAMS[0])
-    assert isinstance(result, Success)
+    succeeded(body(argument(MAP_FUSION))(PROGRAMS[0]))
     failed = body(argument(TRANSPOSE_TWICE))(PROGRAMS[0])
     assert isinstance(failed, Failure)
     assert failed.path == (0, 1)
@@ -310,8 +303,7 @@ def test_a_failure_names_its_place() -> None:
     ],
 )  # fmt: skip
 def test_normal_forms_are_normal(text: str) -> None:
-    once = view_inward(program(text))
-    assert isinstance(once, Success)
+    once = succeeded(view_inward(program(text)))
     assert view_inward(once.term) == Success(once.term)
     assert_equivalent(program(text), once.term)
 

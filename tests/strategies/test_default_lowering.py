@@ -6,7 +6,6 @@ import pytest
 
 from codegen.execute import available_backend, execute
 from codegen.pipeline import generate
-from rewrites.result import Success
 from rise.check.compare import Tolerance, compare
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
@@ -14,6 +13,7 @@ from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.default import default
+from tests.support.programs import succeeded
 
 N = 5
 ARRAY = f"(xs: {N}.f32)"
@@ -41,9 +41,7 @@ PROGRAMS = {
 
 
 def lowered(program: Expr) -> Expr:
-    result = default()(data_flow(program))
-    assert isinstance(result, Success), result
-    return result.term
+    return succeeded(default()(data_flow(program))).term
 
 
 @pytest.mark.parametrize("shown", PROGRAMS)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from rewrites.library import rules
-from rewrites.result import Success
 from rise.check.program import check_expression
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import Parameters, tensor_core
+from tests.support.programs import succeeded
 
 PAGE = Path(__file__).parents[2] / "docs" / "hopper-machine.md"
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -47,8 +47,7 @@ def table() -> dict[str, tuple[str, ...]]:
 def derivation(given: tuple[tuple[str, Any], ...]) -> set[str]:
     """The names of the rules that take a product to warpgroups."""
     text = f"fun((A: 256.256.f16, B: 256.256.f16) => A |> map(fun(row => B |> map(fun(col => f16({DOT}))))))"
-    result = tensor_core(**{**SMALL, **dict(given)})(data_flow(check_expression(text)))
-    assert isinstance(result, Success), result.story()
+    result = succeeded(tensor_core(**{**SMALL, **dict(given)})(data_flow(check_expression(text))))
     return {step.rule for step in result.steps}
 
 

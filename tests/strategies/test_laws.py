@@ -57,6 +57,7 @@ from strategies.core import (
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
 from strategies.tuned import tuned
+from tests.support.programs import succeeded
 
 # no rule that applies to what it makes: all-traversals of such a rule do not end, and should not
 ENDING: tuple[Rewrite, ...] = (
@@ -175,8 +176,7 @@ def test_try_and_normalize_never_fail_and_end() -> None:
         term, choose = data_flow(program), Uniform(seed)
         assert isinstance(try_(random_strategy(choose, 3))(term), Success)
         rules = choice(*(choose.pick(ENDING) for _ in range(5)))
-        once = normalize(rules, limit=200)(term)
-        assert isinstance(once, Success), once.story()
+        once = succeeded(normalize(rules, limit=200)(term))
         fired.update(step.rule for step in once.steps)
         assert normalize(rules)(once.term) == Success(once.term)
         same(normalize(rules), repeat(top_down(rules)), term)
@@ -191,8 +191,7 @@ def test_traversals_go_where_they_say() -> None:
         nodes = list(_top_down(term))
         for n in (0, 1, len(nodes) // 2, len(nodes) - 1):
             seen: list[Expr] = []
-            result = position(n, lambda t, seen=seen: seen.append(t) or Success(t))(term)
-            assert isinstance(result, Success)
+            succeeded(position(n, lambda t, seen=seen: seen.append(t) or Success(t))(term))
             assert seen == [nodes[n]]
         assert isinstance(position(len(nodes), id_)(term), Failure)
         assert isinstance(skip(len(nodes), id_)(term), Failure)

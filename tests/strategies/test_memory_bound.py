@@ -6,13 +6,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from schedule_programs import cut, runs_as_it_should
 
 from codegen import runtime
 from codegen.execute import execute
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
-from rewrites.result import Failure, Success
+from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import StrategyError
@@ -26,6 +25,8 @@ from strategies.memory_bound.reduction import reduction
 from strategies.memory_bound.rows import rows
 from strategies.memory_bound.stencil import stencil
 from strategies.memory_bound.transposition import transposition
+from tests.strategies.schedule_programs import cut, runs_as_it_should
+from tests.support.programs import succeeded
 
 NEIGHBOURS = "(w |> idx2D(0, 1)) + (w |> idx2D(1, 0)) + (w |> idx2D(1, 2)) + (w |> idx2D(2, 1))"
 
@@ -89,9 +90,7 @@ def test_every_step_preserves_the_program(name: str) -> None:
 
 
 def derived(text: str, strategy: Strategy) -> Expr:
-    result = strategy(program(text))
-    assert isinstance(result, Success), result.story()
-    return result.term
+    return succeeded(strategy(program(text))).term
 
 
 def kernel(text: str, strategy: Strategy) -> Kernel:
@@ -232,8 +231,7 @@ def test_large_programs_compile_without_spills(name: str, target: str) -> None:
 )
 def test_rows_that_are_computed_in_the_function_of_a_map_are_those_of_a_map_before(text: str) -> None:
     term = program(text)
-    result = rows(8)(term)
-    assert isinstance(result, Success), result.story()
+    result = succeeded(rows(8)(term))
     inputs = random_inputs(inputs_of(term), 0, exact=True)
     found = execute(generate(result.term, "rows"), inputs, "emulate")
     assert np.allclose(found, call(term, *inputs), rtol=1e-5)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pages import assert_printed, blocks, calls
 
 from codegen.execute import available_backend
+from tests.support.pages import assert_printed, blocks, calls
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -14,7 +14,6 @@ import pytest
 from codegen import runtime
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
-from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise
 from rise.errors import StrategyError
@@ -25,6 +24,7 @@ from strategies.matmul.tensor_core import tensor_core
 from strategies.search.hardware import A100, H200, T4
 from strategies.search.problem import Problem
 from strategies.search.space import ranked
+from tests.support.programs import succeeded
 
 GEMM = Path(__file__).parents[2] / "examples" / "gemm.rise"
 
@@ -42,9 +42,7 @@ def program(name: str, element: str) -> Expr:
 
 
 def kernel(term: Expr, schedule: Mapping[str, Any]) -> Kernel:
-    result = tensor_core(**schedule)(term)
-    assert isinstance(result, Success), result.story()
-    return generate(result.term, "product")
+    return generate(succeeded(tensor_core(**schedule)(term)).term, "product")
 
 
 def accumulators(text: str) -> int:

@@ -10,7 +10,7 @@ import pytest
 from codegen.execute import execute
 from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
-from rewrites.result import Failure, Success
+from rewrites.result import Failure
 from rise.check.program import check_expression, check_text
 from rise.check.specialise import specialise
 from rise.errors import StrategyError
@@ -18,6 +18,7 @@ from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import succeeded
 
 GEMM = (Path(__file__).parents[2] / "examples" / "gemm.rise").read_text(encoding="utf-8")
 SIZES = {"m": 32, "n": 64, "k": 96}
@@ -31,8 +32,7 @@ def product(name: str) -> Expr:
 @cache
 def split(name: str, slices: int) -> tuple[Expr, HostProgram]:
     strategy = tensor_core(block=(32, 32, 32), warp=(16, 16), stages=2, split_k=slices)
-    result = strategy(product(name))
-    assert isinstance(result, Success), result.story()
+    result = succeeded(strategy(product(name)))
     return result.term, assemble(result.term, "f")
 
 

@@ -18,6 +18,7 @@ from rise.normal import data_flow, is_view
 from rise.testing import assert_equivalent, assert_preserves, replayed
 from rise.verify import verify
 from strategies.matmul.tensor_core import Parameters, tensor_core
+from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 SMALL = Parameters((32, 32, 32), (16, 16))  # four warps a block, two blocks of k, two fragments of k
@@ -48,8 +49,9 @@ NAMES = ("A·B", "A·Bᵀ", "Aᵀ·B", "Aᵀ·Bᵀ", "αA·B + βC")
 @cache
 def derived(name: str, sizes: tuple[int, int, int], p: Parameters = SMALL) -> tuple[Expr, Success]:
     term = check_expression(program(name, *sizes))
-    result = tensor_core(p.block, p.warp, p.fragment, stages=p.stages, epilogue=p.epilogue)(data_flow(term))
-    assert isinstance(result, Success), result.story()
+    result = succeeded(
+        tensor_core(p.block, p.warp, p.fragment, stages=p.stages, epilogue=p.epilogue)(data_flow(term))
+    )
     return term, result
 
 
@@ -168,8 +170,7 @@ SWITCHES: tuple[tuple[dict[str, Any], dict[str, int]], ...] = (
 @pytest.mark.parametrize(("switch", "counts"), SWITCHES, ids=[str(s) for s, _ in SWITCHES])
 def test_each_optimisation_can_be_switched_by_itself(switch: dict[str, Any], counts: dict[str, int]) -> None:
     term = check_expression(program("αA·B + βC", 64, 64, 64))
-    result = tensor_core(SMALL.block, SMALL.warp, **switch)(data_flow(term))
-    assert isinstance(result, Success), result.story()
+    result = succeeded(tensor_core(SMALL.block, SMALL.warp, **switch)(data_flow(term)))
     found = primitives(result.term)
     assert {name: found[name] for name in counts} == counts
     assert_equivalent(term, result.term, seeds=(3,))
@@ -215,8 +216,9 @@ def test_bad_parameters_are_refused_by_name(p: Parameters, code: str, message: s
     ],
 )
 def test_what_the_tiles_do_not_divide_is_rounded_up(sizes: tuple[int, int, int], rules: set[str]) -> None:
-    result = tensor_core(SMALL.block, SMALL.warp)(data_flow(check_expression(program("A·B", *sizes))))
-    assert isinstance(result, Success)
+    result = succeeded(
+        tensor_core(SMALL.block, SMALL.warp)(data_flow(check_expression(program("A·B", *sizes))))
+    )
     assert {step.rule for step in result.steps if step.rule.startswith("roundUp")} == rules
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hopper_kernels import Fault
+from tests.codegen.hopper.hopper_kernels import Fault
 
 WAIT_FULL = "barrier_wait(full + s, i / 2 % 2);"
 WAIT_EMPTY = "barrier_wait(empty + s, (i / 2 + 1) % 2);"

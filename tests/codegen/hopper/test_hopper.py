@@ -6,10 +6,16 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-import hopper_faults
 import numpy as np
 import pytest
-from hopper_kernels import (
+
+from codegen.emulation.emulator import compiler
+from codegen.ir.tensor_maps import TensorBuffer, map_of
+from codegen.runtime import can_compile
+from codegen.runtime.compiling import compiler_report
+from rise.errors import EmulationError
+from tests.codegen.hopper import hopper_faults
+from tests.codegen.hopper.hopper_kernels import (
     Fault,
     Problem,
     combined,
@@ -23,12 +29,6 @@ from hopper_kernels import (
     text,
     with_faults,
 )
-
-from codegen.emulation.emulator import compiler
-from codegen.ir.tensor_maps import TensorBuffer, map_of
-from codegen.runtime import can_compile
-from codegen.runtime.compiling import compiler_report
-from rise.errors import EmulationError
 
 SEEDS = (0, 1, 2)  # copies arrive late, at once, at random
 emulating = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")

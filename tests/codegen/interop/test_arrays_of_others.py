@@ -10,8 +10,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from fake_arrays import DLPack, Interface, cupy_like, pycuda_like, torch_like
-from fake_gpu import OTHER, OWN, Gpu
 
 import codegen
 from codegen.compiled import Compiled
@@ -20,6 +18,8 @@ from codegen.host.program import HostProgram
 from rise.check.program import check_text
 from rise.errors import LaunchError, RiseError
 from strategies.default import default
+from tests.codegen.interop.fake_arrays import DLPack, Interface, cupy_like, pycuda_like, torch_like
+from tests.codegen.interop.fake_gpu import OTHER, OWN, Gpu
 
 pytestmark = pytest.mark.skipif(emulator.compiler() is None, reason="no C++ compiler")
 

@@ -10,22 +10,11 @@ from codegen.execute import execute
 from codegen.ir import imperative as i
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
-from rewrites.result import Success
-from rise.check.program import check_text
-from rise.check.specialise import specialise
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
-from rise.normal import data_flow
 from rise.types import Array
 from strategies.default import default
-
-PRELUDE = 'import "prelude.rise"\n'
-
-
-@cache
-def program(text: str, prelude: bool = False) -> Expr:
-    """A closed program in normal form."""
-    return data_flow(specialise(check_text(f"{PRELUDE if prelude else ''}def f = {text}")["f"], {}))
+from tests.support.programs import program, succeeded
 
 
 @cache
@@ -35,9 +24,7 @@ def kernel(text: str) -> Kernel:
 
 
 def lowered(text: str, prelude: bool = False) -> Expr:
-    result = default()(program(text, prelude))
-    assert isinstance(result, Success), result.story()
-    return result.term
+    return succeeded(default()(program(text, prelude))).term
 
 
 def parts(value: object) -> list[np.ndarray]:
