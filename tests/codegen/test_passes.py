@@ -173,7 +173,7 @@ def test_a_pass_that_breaks_a_kernel_is_named(
 
 
 def test_nothing_is_checked_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: object) -> None:
+    def never(*_: object, **__: object) -> None:
         raise AssertionError
 
     monkeypatch.setattr(verify, "check", never)
