@@ -165,10 +165,10 @@ def likely(made: dict[str, Any]) -> dict[str, Any]:
         made |= {
             "warp_specialised": True,
             "warp": made["block"][:2],
-            "persistent_blocks": made.get("blocks") or made["ping_pong"],
+            "persistent_blocks": made.get("persistent_blocks") or made["ping_pong"],
         }
-    if made.get("blocks") or made.get("cluster", 1) > 1:
-        made["group"] = made.get("group") or 1
+    if made.get("persistent_blocks") or made.get("cluster", 1) > 1:
+        made["raster_group"] = made.get("raster_group") or 1
     if made.get("slice_k", 1) > 1:
         made["epilogue"] = "shared"
     if made.get("fragment", (0,))[0] == 64 and made.get("epilogue", "shared") == "shared":
