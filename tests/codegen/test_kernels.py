@@ -182,8 +182,8 @@ def refuses(text: str, code: str, message: str) -> None:
         assemble(program(text.replace("«", "").replace("»", "")), "f")
     assert (refused.value.code, refused.value.message) == (code, message)
     span = place(refused.value.origin)
-    assert span is not None and span.column == len("def f = ") + text.index("«") + 1
-    assert span.end_column == len("def f = ") + text.index("»")
+    assert span is not None and span.column == text.index("«") + 1
+    assert span.end_column == text.index("»")
 
 
 def test_one_kernel_is_asked_for_by_name() -> None:
