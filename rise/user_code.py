@@ -19,7 +19,7 @@ from rise.files import read_text
 from rise.source import Note, Source, Span
 
 HERE = Path(__file__).parents[1]
-PACKAGES = ("rise", "rewrites", "strategies", "codegen")
+PACKAGES = ("rise", "rewrites", "strategies", "codegen", "bench")
 _LOADED: set[str] = set()
 NEAR = 60  # frames of the end of a recursion, among which those that call each other are
 
