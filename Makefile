@@ -8,13 +8,17 @@ STAMP := $(VENV)/.installed
 CODE := rise rewrites strategies codegen bench tests examples benchmarks
 PROSE := README.md CHANGELOG.md CONTRIBUTING.md docs
 
-.PHONY: demo test attack lint types format clean
+.PHONY: demo test coverage attack lint types format clean
 
 demo: $(STAMP)
 	$(BIN)/rise demo
 
 test: lint types
 	$(BIN)/python -m pytest -n 2
+
+# which lines of the library the suite runs, by file; nothing fails
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --cov=rise --cov=rewrites --cov=strategies --cov=codegen --cov=bench --cov-report=term:skip-covered
 
 # draws new cases of what the suite tests, for up to an hour, and prints the seed
 attack: $(STAMP)

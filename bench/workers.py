@@ -15,11 +15,11 @@ class Workers(Executor):
 
     def __init__(self, count: int, seconds: float | None = None) -> None:
         self._pool = ProcessPool(count, context=multiprocessing.get_context("spawn"))
-        self._seconds = seconds
+        self.seconds = seconds
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """The future raises TimeoutError where the task takes too long, ProcessExpired where it crashes."""
-        return self._pool.schedule(function, arguments, named, self._seconds)
+        return self._pool.schedule(function, arguments, named, self.seconds)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Waits for what was submitted, or else ends the processes at once."""

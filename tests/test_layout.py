@@ -234,3 +234,13 @@ def test_files_are_written_in_one_place() -> None:
         found |= {name for call in calls if writes(call)}
     assert found - WRITERS == set()
     assert found >= WRITERS
+
+
+def test_no_test_module_imports_another() -> None:
+    """What tests share is in tests/support, or in a module beside them that has no tests."""
+    wrong = []
+    for folder in ("tests", "benchmarks"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            names = imported_modules(ast.parse(path.read_text(encoding="utf-8")))
+            wrong += [f"{path.relative_to(ROOT)} imports {n}" for n in names if ".test_" in n]
+    assert not wrong

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,23 @@ from typing import Any
 import pytest
 from pebble import ProcessExpired
 
-from bench.build import TOO_LONG, Builds, Refused, processes
+from bench.build import TOO_LONG, Builds, Order, Refused
 from bench.table import Candidate, Case, Subject
 from bench.workers import Workers
 from rise.errors import StrategyError
+
+HANGS = 3600.0  # for far longer than any guard waits
+GUARD = 600  # against a test that hangs: nothing that ends takes so long on a busy machine
+
+
+class LimitedWorkers(Workers):
+    """Workers with a limit for tasks that hang only: on a busy machine any other may need some time."""
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        order = next((a for a in arguments if isinstance(a, Order)), None)
+        hangs = function is sleep or (order is not None and order.candidate.strategy == "endless")
+        self.seconds = 1 if hangs else None
+        return super().submit(function, *arguments, **named)
 
 
 def double(value: int) -> int:
@@ -37,14 +51,14 @@ def fail() -> None:
 
 def outcome(future: Future[Any]) -> Any:
     try:
-        return future.result(60)
+        return future.result(GUARD)
     except Exception as error:
         return type(error), str(error)
 
 
 def test_one_that_hangs_crashes_or_fails_loses_its_own_result_only() -> None:
-    with Workers(1, seconds=2) as workers:
-        tasks = [(double, 1), (sleep, 60), (double, 2), (die,), (double, 3), (fail,), (double, 4)]
+    with LimitedWorkers(1) as workers:
+        tasks = [(double, 1), (sleep, HANGS), (double, 2), (die,), (double, 3), (fail,), (double, 4)]
         futures = [workers.submit(*task) for task in tasks]  # type: ignore[arg-type]
         results = [outcome(future) for future in futures]
     assert [result for result in results if isinstance(result, int)] == [2, 4, 6, 8]
@@ -55,7 +69,7 @@ def test_one_that_hangs_crashes_or_fails_loses_its_own_result_only() -> None:
 
 def test_work_that_nobody_waits_for_ends() -> None:
     workers = Workers(2)
-    futures = [workers.submit(sleep, 60) for _ in range(4)]
+    futures = [workers.submit(sleep, HANGS) for _ in range(4)]
     while not any(future.running() for future in futures):
         time.sleep(0.01)
     processes = multiprocessing.active_children()
@@ -66,7 +80,7 @@ def test_work_that_nobody_waits_for_ends() -> None:
 
 def derive(order: Any) -> str:
     if order.candidate.strategy == "endless":
-        time.sleep(60)
+        time.sleep(HANGS)
     if order.candidate.strategy == "crashing":
         die()
     if order.candidate.strategy == "refused":
@@ -80,7 +94,7 @@ def test_a_candidate_that_hangs_or_crashes_is_named(tmp_path: Path, monkeypatch:
     file = tmp_path / "some.rise"
     file.touch()
     case = Case(Subject(file, "f", "matmul", ({"n": 1},), candidates, (), {}), {"n": 1})
-    with processes(1, 4) as pool:
+    with LimitedWorkers(1) as pool:
         builds = Builds(pool, derive, "sm_90a")
         builds.start([case])
         good, endless, refused, crashing = builds.of(case)

@@ -1,11 +1,7 @@
-"""Printed kernels as a reader sees them: one file each in `golden`.
-
-`UPDATE_GOLDEN=1 pytest tests/codegen/test_golden.py` writes the files anew: read the difference.
-"""
+"""Printed kernels as a reader sees them: one file each in `golden`."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,9 +11,11 @@ import pytest
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
 from strategies.memory_bound.reduction import reduction
+from tests.support.golden import assert_golden
 from tests.support.indexed_kernels import of_schedule, of_text
 from tests.support.kernels import lowered
 from tests.support.programs import program, succeeded
+from tests.support.warpgroups import ROLES, derived, product
 
 GOLDEN = Path(__file__).parent / "golden"
 LONGEST = 150
@@ -50,19 +48,15 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     ),
     "histogram": partial(default_of, HISTOGRAM),
     "sum": sums_by_blocks,
-    "gemm_staged": partial(of_schedule, "staged"),
     "gemm_pipelined": partial(of_schedule, "grouped"),
     "gemm_prefetched": partial(of_schedule, "prefetched"),
-    "gemm_split_k": partial(of_schedule, "split-K"),
+    "gemm_warp_specialised": partial(derived, product(192), 3, **ROLES),
 }
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_reads_like_this(name: str) -> None:
-    source, path = KERNELS[name]().source, GOLDEN / f"{name}.cu"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(source, encoding="utf-8")
-    assert source == path.read_text(encoding="utf-8")
+    assert_golden(GOLDEN / f"{name}.cu", KERNELS[name]().source)
 
 
 def test_every_golden_file_is_short_and_of_a_kernel() -> None:

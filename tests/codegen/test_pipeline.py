@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from rise.normal import data_flow
 from rise.types import FragmentKind, Space
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
+from tests.support.golden import assert_golden
 from tests.support.programs import Sizes, matrix_program, succeeded
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -117,18 +117,9 @@ def rounded_once_through_shared_memory(kernel: Kernel) -> None:
     assert arrays(kernel)["acc_"] == "2.1.Fragment[16, 16, 16, f32, Accum]"
 
 
-def golden(name: str, kernel: Kernel) -> None:
-    """UPDATE_GOLDEN=1 writes the files anew: read the difference before committing it."""
-    path = GOLDEN / f"{name}.cu"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(kernel.source, encoding="utf-8")
-    assert kernel.source == path.read_text(encoding="utf-8")
-
-
 def transposed_b(kernel: Kernel) -> None:
     layouts(kernel, (True, 64), (False, 64))
-    golden("matmul_bt", kernel)
+    assert_golden(GOLDEN / "matmul_bt.cu", kernel.source)
 
 
 WRAPPING: dict[str, tuple[str, Sizes, Sizes, tuple[int, int], Callable[[Kernel], None]]] = {
@@ -174,7 +165,7 @@ def test_gemm_at_256_with_eight_warps() -> None:
     has_the_structure_of_the_schedule(kernel)
     keeps_accumulators_in_registers(kernel)
     assert "%" not in inner_loop(kernel).replace("warp % 4", "")
-    golden("gemm", kernel)
+    assert_golden(GOLDEN / "gemm.cu", kernel.source)
 
 
 def inner_loop(kernel: Kernel) -> str:

@@ -20,9 +20,7 @@ from rise.nat import constant
 from rise.normal import data_flow
 from rise.pretty import show
 from strategies.matmul.tensor_core import tensor_core
-from tests.support.warpgroups import PROGRAMS, agrees, derived, product
-
-ROLES = {"warp_specialised": True, "raster_group": 1}
+from tests.support.warpgroups import PROGRAMS, ROLES, agrees, derived, product
 
 
 @pytest.mark.parametrize(("name", "text"), PROGRAMS.items(), ids=[name.replace("·", "") for name in PROGRAMS])

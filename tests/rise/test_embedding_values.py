@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import rise
 from rise import Definition, ops
 from rise.errors import RiseError
 from tests.rise.python_cells import GEMM, ROOT, SPLIT, cell, defined, run, same
+from tests.support.golden import assert_golden
 
 # --- evaluation -------------------------------------------------------------------------------------------
 
@@ -365,7 +365,7 @@ BLOCK = re.compile(r"(?<=```python\n).*?(?=```)", re.DOTALL)
 def test_the_tutorial_prints_what_it_says(
     page: str, blocks: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its blocks run one after the other, `# →` lines are what they print; UPDATE_GOLDEN=1 rewrites these."""
+    """Its blocks run one after the other, `# →` lines are what they print."""
     monkeypatch.chdir(ROOT)
     namespace: dict[str, Any] = {"__name__": "tutorial"}
 
@@ -377,9 +377,7 @@ def test_the_tutorial_prints_what_it_says(
     written = tutorial.read_text(encoding="utf-8")
     found, count = BLOCK.subn(checked, written)
     assert count >= blocks
-    if os.environ.get("UPDATE_GOLDEN"):
-        tutorial.write_text(found, encoding="utf-8")
-    assert written == found
+    assert_golden(tutorial, found)
 
 
 def _interleaved(

@@ -1,17 +1,14 @@
-"""What is said of typical mistakes, whole: `mistakes/*.rise` and the text in the file of the same name.
-
-`UPDATE_GOLDEN=1 pytest tests/rise/test_mistakes.py` rewrites the texts; read them before they are kept.
-"""
+"""What is said of typical mistakes, whole: `mistakes/*.rise` and the text in the file of the same name."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from rise.check.program import check_text
 from rise.errors import RiseError
+from tests.support.golden import assert_golden
 
 FOLDER = Path(__file__).parent / "mistakes"
 PROGRAMS = sorted(FOLDER.glob("*.rise"))
@@ -21,10 +18,7 @@ PROGRAMS = sorted(FOLDER.glob("*.rise"))
 def test_a_mistake_is_told_as_expected(path: Path) -> None:
     with pytest.raises(RiseError) as caught:
         check_text(path.read_text(encoding="utf-8"), path.name)
-    said, golden = caught.value.render() + "\n", path.with_suffix(".txt")
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(said, encoding="utf-8")
-    assert said == golden.read_text(encoding="utf-8")
+    assert_golden(path.with_suffix(".txt"), caught.value.render() + "\n")
 
 
 def test_there_are_many_mistakes_and_a_text_for_each() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from strategies.core import (
 )
 from strategies.matmul.tensor_core import tensor_core
 from strategies.places import mapped
+from tests.support.golden import assert_golden
 
 GOLDEN = Path(__file__).parent / "golden" / "failures.txt"
 
@@ -122,11 +122,7 @@ def texts() -> str:
 
 
 def test_messages_are_those_of_the_golden_file() -> None:
-    """UPDATE_GOLDEN=1 writes the file anew: read it as a user would before committing it."""
-    if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.parent.mkdir(exist_ok=True)
-        GOLDEN.write_text(texts(), encoding="utf-8")
-    assert texts() == GOLDEN.read_text(encoding="utf-8")
+    assert_golden(GOLDEN, texts())
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -19,6 +19,7 @@ from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 
+ROLES = {"warp_specialised": True, "raster_group": 1}
 SMALL = {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "epilogue": "direct"}
 
 
