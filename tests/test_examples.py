@@ -197,18 +197,6 @@ def run_in_emulator(file: str, name: str) -> None:
     assert verdict.agrees, str(verdict)
 
 
-def test_the_strategy_default_makes_a_kernel_of_every_example() -> None:
-    """One file in six, in the nightly profile all. A tile of a product alone does not say where it goes."""
-    made = 0
-    for file, name in sorted(REFERENCES):
-        if (file, name) == ("kernels.rise", "tensorTile") or not (NIGHTLY or FILES.index(file) % 6 == 0):
-            continue
-        program = specialise(program_of(file)[name], REFERENCES[file, name].sizes[-1])
-        assert generate(lowered(file, program), "example").source
-        made += 1
-    assert made > 25
-
-
 @pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")
 @pytest.mark.parametrize(
     ("file", "name"), sorted(REFERENCES) if NIGHTLY else COMPILED, ids=lambda value: value
