@@ -200,7 +200,7 @@ class _Exported:
 class _Older(_Exported):
     """From before version 1."""
 
-    def __dlpack__(self, stream: Any = None) -> Any:
+    def __dlpack__(self, stream: Any = None) -> Any:  # type: ignore[override]
         return self.tensor.__dlpack__(stream=stream)
 
 

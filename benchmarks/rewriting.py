@@ -45,7 +45,7 @@ def counted() -> Iterator[list[int]]:
         return call
 
     for kind, original in zip(kinds, originals, strict=True):
-        kind.__call__ = counting(original)  # type: ignore[assignment, method-assign]
+        kind.__call__ = counting(original)  # type: ignore[method-assign]
     try:
         yield count
     finally:

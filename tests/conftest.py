@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from codegen.passes import verify
 
-COMMON = {
+COMMON: dict[str, Any] = {
     "deadline": None,
     "database": None,
     "print_blob": True,

@@ -121,9 +121,9 @@ def test_each_kind_is_a_line_over_the_cases(tmp_path: Path, monkeypatch: pytest.
         axes.append(Axes())
         return SimpleNamespace(savefig=lambda file, **how: file.write(b"")), axes[-1]
 
-    monkeypatch.setitem(sys.modules, "matplotlib", SimpleNamespace(use=lambda backend: None))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "matplotlib", SimpleNamespace(use=lambda backend: None))
     pyplot = SimpleNamespace(subplots=subplots, close=lambda figure: None)
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", pyplot)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", pyplot)
     of = table(tmp_path, "good", baselines=["cublas"], sizes=[64, 128, 256])
     paths = plots.draw(of, ROWS, tmp_path)
     assert [path.name for path in paths] == ["some.f.ratio.png", "some.f.fraction.png"]

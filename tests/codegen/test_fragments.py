@@ -308,7 +308,7 @@ def test_quad_pairs_hold_operands_twice_and_results_once(shape: tuple[int, int, 
 def test_a_quad_pair_has_what_its_instruction_needs() -> None:
     """The formulas of the PTX manual for m8n8k4, for the quarter of the tile that is a quad-pair's."""
     a_row, a_column, b_row, b_column = (
-        elements(distribution(fragment(kind, 16, 16, 8, "f16"), row_major))  # type: ignore[arg-type]
+        elements(distribution(fragment(kind, 16, 16, 8, "f16"), row_major))
         for kind in (A, B)
         for row_major in (True, False)
     )

@@ -199,7 +199,7 @@ def test_members_of_pairs_select_arrays() -> None:
     assert resolver.write(i.AcceptVariable("xs", pairs), (index, "snd"), facts).buffer == "xs_snd"
 
 
-I32 = program("fun((x: i32) => x)").body.type  # type: ignore[attr-defined]
+I32 = program("fun((x: i32) => x)").body.type
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def product(
 def schedule(text: str, stages: int = 3, **parameters: Any) -> Result:
     return tensor_core(**{**F16, "epilogue": "direct", "stages": stages, **parameters})(
         data_flow(check_expression(text))
-    )  # type: ignore[arg-type]
+    )
 
 
 @cache

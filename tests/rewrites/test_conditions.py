@@ -14,8 +14,8 @@ from rewrites.rule import Rule
 from rise.errors import EvaluationError
 from rise.interpret import evaluate
 from rise.testing import exact_inputs
-from tests.rewrites.notation import body, program, refused, the
-from tests.support.programs import succeeded
+from tests.rewrites.notation import body, refused, the
+from tests.support.programs import program, succeeded
 
 TILES = "fun((a: {a}, b: {b}, c: {c}) => zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
 PRODUCT = TILES + "x + (zip(r)(col) |> map(fun((p, q) => f32(p) * f32(q))) |> reduce(+, 0)))))))"

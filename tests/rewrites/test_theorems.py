@@ -12,8 +12,8 @@ from rise.normal import data_flow
 from rise.testing import assert_equivalent
 from strategies.core import normalize, repeat, top_down
 from strategies.places import mapped
-from tests.rewrites.notation import body, program, refused, rewrites_to, the
-from tests.support.programs import succeeded
+from tests.rewrites.notation import body, refused, rewrites_to, the
+from tests.support.programs import program, succeeded
 
 XS = "fun(xs: 6.i32 => xs |> "
 M, N, K = "4.6.i32", "2.3.4.i32", "2.3.4.5.i32"

@@ -157,7 +157,7 @@ def refuted(wrong: Rule, limit: int = 100) -> tuple[int, Counterexample]:
 def test_a_wrong_rule_is_refuted(what: str, left: str, right: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = declared(what, left, right)
     if what in REDUCTIONS:
-        monkeypatch.setitem(HINTS, wrong.name, REDUCTION)  # type: ignore[arg-type]  # a dictionary
+        monkeypatch.setitem(HINTS, wrong.name, REDUCTION)
     count, counterexample = refuted(wrong)
     print(f"{what}: {count} instances")
     assert re.search(r"differ|escapes", str(counterexample))

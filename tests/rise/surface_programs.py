@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from rise.source import Source, Span
@@ -15,12 +17,12 @@ BINARY = ["||", "&&", "==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%",
 OPERATORS = st.sampled_from(BINARY)
 
 
-def here(node, *parts):
+def here(node: Any, *parts: Any) -> Any:
     """A strategy for nodes of one form."""
     return st.builds(lambda *drawn: node(*drawn, HERE), *parts)
 
 
-def some(parts, least=1):
+def some(parts: Any, least: Any = 1) -> Any:
     return st.lists(parts, min_size=least, max_size=3).map(tuple)
 
 
@@ -52,7 +54,7 @@ NUMBERS = st.one_of(
 )
 
 
-def expressions(inner):
+def expressions(inner: Any) -> Any:
     texts = here(s.Text, st.sampled_from(["", "__expf", "return a + b; // no comment"]))
     operators = here(s.Operator, OPERATORS)
     return st.one_of(

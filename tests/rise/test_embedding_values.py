@@ -328,10 +328,10 @@ def test_ipython_shows_errors_as_messages(monkeypatch: pytest.MonkeyPatch) -> No
     shell = SimpleNamespace(
         set_custom_exc=handlers.__setitem__, display_formatter=SimpleNamespace(formatters=formatters)
     )
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     notebook.register_if_in_notebook()
     shown: list[Any] = []
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=shown.append))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=shown.append))
     error = RiseError("R0000", "a < b")
     handlers[(RiseError,)](shell, RiseError, error, None, tb_offset=1)
     assert shown == [error]

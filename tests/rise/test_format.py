@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -61,20 +62,20 @@ FORMS = """Name Number Text Operator Binary Unary Call Compose Tuple NamePattern
     TypeApplication TypeFunction KindedName TypeDependent""".split()
 
 
-def test_what_is_printed_parses_back():
+def test_what_is_printed_parses_back() -> None:
     """Expressions and types of every form, on wide lines and on narrow ones."""
     seen: Counter[str] = Counter()
 
     @given(EXPRESSIONS, WIDTHS)
     @settings(max_examples=300)
-    def expression(node, width):
+    def expression(node: Any, width: Any) -> None:
         seen.update(forms(node))
         again = parse_expression(Source("t", print_expression(node, width)))
         assert without_places(again) == without_places(node)
 
     @given(TYPES, WIDTHS)
     @settings(max_examples=120)
-    def type_(node, width):
+    def type_(node: Any, width: Any) -> None:
         seen.update(forms(node))
         assert without_places(parse_type(Source("t", print_type(node, width)))) == without_places(node)
 
@@ -84,7 +85,7 @@ def test_what_is_printed_parses_back():
     assert not rare, f"the generator makes too few of {rare}"
 
 
-def test_every_form_inside_of_every_other_parses_back():
+def test_every_form_inside_of_every_other_parses_back() -> None:
     """Parentheses are where the grammar needs them."""
     for place in PLACES:
         for inside in INSIDE:
@@ -93,7 +94,7 @@ def test_every_form_inside_of_every_other_parses_back():
             assert without_places(parse_expression(Source("t", text))) == without_places(node), text
 
 
-def test_every_type_inside_of_every_other_parses_back():
+def test_every_type_inside_of_every_other_parses_back() -> None:
     for place in TYPE_PLACES:
         for inside in TYPES_INSIDE:
             node = place(inside)
@@ -102,7 +103,7 @@ def test_every_type_inside_of_every_other_parses_back():
 
 
 @given(FILES, WIDTHS)
-def test_a_file_parses_back_and_formatting_it_again_changes_nothing(file, width):
+def test_a_file_parses_back_and_formatting_it_again_changes_nothing(file: str, width: int) -> None:
     text = print_file(file, width=width)
     assert without_places(parse_file(Source("t", text))) == without_places(file)
     once = formatted(text)
@@ -110,14 +111,14 @@ def test_a_file_parses_back_and_formatting_it_again_changes_nothing(file, width)
 
 
 @pytest.mark.parametrize("text", [HIGH_LEVEL_GEMM, LOW_LEVEL_GEMM, TILE_PRODUCT, TENSOR_PRODUCT])
-def test_the_programs_of_the_paper_are_formatted(text):
+def test_the_programs_of_the_paper_are_formatted(text: str) -> None:
     program = f"def paper = {text}"
     assert formatted(formatted(program)) == formatted(program)
     assert "Array[" not in text or "Array[" in formatted(program)
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.name)
-def test_an_example_is_formatted_within_the_width(path):
+def test_an_example_is_formatted_within_the_width(path: Path) -> None:
     text = formatted(path.read_text())
     assert formatted(text) == text
     long = [line for line in text.splitlines() if len(line) > 100 and not line.lstrip().startswith("//")]
@@ -143,13 +144,13 @@ def commented(text: str, seed: int, share: float) -> tuple[str, int]:
     return "".join(pieces), count
 
 
-def test_comments_are_kept_wherever_they_stand():
+def test_comments_are_kept_wherever_they_stand() -> None:
     """Formatting itself refuses what loses one, changes the program, or does not settle."""
     kept = 0
 
     @given(st.sampled_from(PROGRAMS), st.integers(0, 2**16), st.sampled_from([0.02, 0.1, 0.4]))
     @settings(max_examples=60)
-    def check(path, seed, share):
+    def check(path: Any, seed: Any, share: Any) -> None:
         nonlocal kept
         lines = path.read_text().splitlines(keepends=True)
         start = choose_definition(lines, seed)
@@ -197,7 +198,7 @@ def h =
 """
 
 
-def test_comments_stay_where_they_are():
+def test_comments_stay_where_they_are() -> None:
     text = COMMENTS.replace("n.f32", "8.f32")
     assert formatted(text) == text.replace("/* then */ |>", "/* then */ |>")
 
@@ -239,11 +240,11 @@ def test_comments_stay_where_they_are():
         ("def a = (x, // one\n y) // two", "def a =\n  (x,  // one\n   y)  // two\n"),
     ],
 )
-def test_layout(text, result):
+def test_layout(text: str, result: str) -> None:
     assert formatted(text) == result
 
 
-def test_chains_are_broken_a_step_a_line():
+def test_chains_are_broken_a_step_a_line() -> None:
     steps = " |> map(fun(x => x + 1))" * 6
     assert formatted(f"def a = fun(xs => xs{steps})").splitlines() == [
         "def a(xs) =",
@@ -258,8 +259,8 @@ def test_chains_are_broken_a_step_a_line():
 
 
 @pytest.fixture
-def call(capsys):
-    def run(*arguments):
+def call(capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*arguments: Any) -> Any:
         status = main(["fmt", *map(str, arguments)])
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
@@ -268,7 +269,7 @@ def call(capsys):
     return run
 
 
-def test_files_are_formatted_in_place(call, tmp_path):
+def test_files_are_formatted_in_place(call: Any, tmp_path: Path) -> None:
     one, two = tmp_path / "one.rise", tmp_path / "two.rise"
     one.write_text("def a=1")
     two.write_text("def b = 2\n")
@@ -281,13 +282,13 @@ def test_files_are_formatted_in_place(call, tmp_path):
     assert call("--check", one, two) == (0, "", "")
 
 
-def test_standard_input_is_formatted_to_standard_output(call, monkeypatch):
+def test_standard_input_is_formatted_to_standard_output(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments in ([], ["-"]):
         monkeypatch.setattr("sys.stdin", io.StringIO("def a=1 // one"))
         assert call(*arguments) == (0, "def a = 1  // one\n", "")
 
 
-def test_a_file_that_does_not_parse_is_left_alone(call, tmp_path):
+def test_a_file_that_does_not_parse_is_left_alone(call: Any, tmp_path: Path) -> None:
     bad, good = tmp_path / "bad.rise", tmp_path / "good.rise"
     bad.write_text("def a = (1\n\ndef b = )\ndef c=3")
     good.write_text("def a=1")
@@ -299,7 +300,7 @@ def test_a_file_that_does_not_parse_is_left_alone(call, tmp_path):
     assert call(tmp_path / "missing.rise")[0] == 2
 
 
-def test_all_syntax_errors_come_as_one():
+def test_all_syntax_errors_come_as_one() -> None:
     with pytest.raises(Mistakes) as caught:
         formatted("def a = (1\n\ndef b = )\ndef c=3")
     assert [type(m) for m in caught.value.mistakes] == [ParseError, ParseError]
@@ -313,7 +314,9 @@ def test_all_syntax_errors_come_as_one():
         ("def a = (\n", "does not parse"),
     ],
 )
-def test_a_mistake_of_the_formatter_writes_nothing(call, tmp_path, monkeypatch, wrong, reason):
+def test_a_mistake_of_the_formatter_writes_nothing(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Any, reason: str
+) -> None:
     path = tmp_path / "a.rise"
     path.write_text("def a=1 // one")
     monkeypatch.setattr("rise.syntax.format.print_file", lambda *_: wrong)

@@ -8,10 +8,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
-from pygments.token import Comment, Error, Keyword, Name, Number, Operator, Punctuation, String
+from pygments.token import Comment, Error, Keyword, Name, Number, Operator, Punctuation, String  # type: ignore[import-untyped]
 
 from rise.cli.terminal import show_code
 from rise.syntax import words as word_lists
@@ -26,23 +27,23 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted([*ROOT.glob("examples/**/*.rise"), *ROOT.glob("rise/library/*.rise")])
 
 
-def tokens(text):
+def tokens(text: str) -> Any:
     return [(token, piece) for _, token, piece in RiseLexer().get_tokens_unprocessed(text)]
 
 
-def check(text):
+def check(text: str) -> None:
     found = tokens(text)
     assert "".join(piece for _, piece in found) == text
     assert not [piece for token, piece in found if token is Error]
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.name)
-def test_an_example_has_no_unknown_word(path):
+def test_an_example_has_no_unknown_word(path: Path) -> None:
     check(path.read_text())
 
 
 @given(FILES)
-def test_a_program_has_no_unknown_word(file):
+def test_a_program_has_no_unknown_word(file: str) -> None:
     check(print_file(file))
 
 
@@ -73,15 +74,15 @@ def test_a_program_has_no_unknown_word(file):
         ("$", Error),
     ],
 )
-def test_a_word_is_what_the_language_says(text, token):
+def test_a_word_is_what_the_language_says(text: str, token: Any) -> None:
     assert tokens(text) == [(token, text)]
 
 
-def test_a_definition_shows_its_name():
+def test_a_definition_shows_its_name() -> None:
     assert tokens("def map")[2] == (Name.Function, "map")
 
 
-def test_the_lists_of_words_are_those_of_the_grammar():
+def test_the_lists_of_words_are_those_of_the_grammar() -> None:
     text = GRAMMAR.read_text()
     reserved = {*word_lists.DECLARATIONS, *word_lists.KEYWORDS, *word_lists.VALUES}
     assert reserved == KEYWORDS == set(re.search(r"NAME: /\(\?!\(\?:([^)]*)\)", text)[1].split("|"))
@@ -92,15 +93,15 @@ def test_the_lists_of_words_are_those_of_the_grammar():
     assert signs - quoted == {"=", "=>", ">", "-", "!"} - quoted
 
 
-def test_the_textmate_grammar_is_up_to_date():
+def test_the_textmate_grammar_is_up_to_date() -> None:
     path = ROOT / "docs" / "editors" / "rise.tmLanguage.json"
     assert path.read_text() == grammar(), "python -m rise.syntax.textmate > docs/editors/rise.tmLanguage.json"
 
 
-def test_the_textmate_grammar_knows_the_words():
+def test_the_textmate_grammar_knows_the_words() -> None:
     patterns = json.loads(grammar())["patterns"]
 
-    def scope(word):
+    def scope(word: Any) -> Any:
         return next(p["name"] for p in patterns if "match" in p and re.fullmatch(p["match"], word))
 
     assert scope("let") == "keyword.control.rise"
@@ -114,9 +115,9 @@ def test_the_textmate_grammar_knows_the_words():
         re.compile(pattern.get("match") or pattern["begin"])
 
 
-def test_a_terminal_shows_colours_and_a_pipe_does_not():
+def test_a_terminal_shows_colours_and_a_pipe_does_not() -> None:
     class Terminal(io.StringIO):
-        def isatty(self):
+        def isatty(self) -> Any:
             return True
 
     out, pipe = Terminal(), io.StringIO()
@@ -126,7 +127,7 @@ def test_a_terminal_shows_colours_and_a_pipe_does_not():
     assert pipe.getvalue() == "def f = map // c\n"
 
 
-def test_the_entry_point_names_the_lexer():
+def test_the_entry_point_names_the_lexer() -> None:
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -134,7 +135,7 @@ def test_the_entry_point_names_the_lexer():
     assert (module, name) == (RiseLexer.__module__, RiseLexer.__name__)
 
 
-def test_colouring_needs_neither_numpy_nor_the_parser():
+def test_colouring_needs_neither_numpy_nor_the_parser() -> None:
     check = """
 import sys
 from rise.syntax.highlight import RiseLexer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ BLOCKS = [
 ]
 
 
-def told(text):
+def told(text: str) -> Any:
     """What `rise check` prints."""
     program = check_text(text)
     lines = []
@@ -40,7 +41,7 @@ def told(text):
 @pytest.mark.parametrize(
     ("line", "head", "program", "expected"), BLOCKS, ids=[f"line {b[0]}" for b in BLOCKS]
 )
-def test_an_example_is_as_the_text_says(line, head, program, expected):
+def test_an_example_is_as_the_text_says(line: str, head: str, program: str, expected: Any) -> None:
     if not head:
         lines = told(program)
         assert [each for each in (expected or "").splitlines() if each not in lines] == []
@@ -53,17 +54,17 @@ def test_an_example_is_as_the_text_says(line, head, program, expected):
 
 
 @pytest.mark.parametrize("program", [b[2] for b in BLOCKS], ids=[f"line {b[0]}" for b in BLOCKS])
-def test_an_example_is_formatted(program):
+def test_an_example_is_formatted(program: str) -> None:
     assert format_text(Source("docs/language.md", program)) == program
 
 
-def test_there_are_examples_of_all_sorts():
+def test_there_are_examples_of_all_sorts() -> None:
     assert len(BLOCKS) > 25
     assert sum(bool(b[1]) for b in BLOCKS) >= 4
     assert sum(bool(b[3]) for b in BLOCKS) >= 12
 
 
-def test_the_words_of_the_language_are_listed():
+def test_the_words_of_the_language_are_listed() -> None:
     for word in [*KEYWORDS, *SCALARS, *(kind.value for kind in Kind)]:
         assert re.search(rf"`[^`]*\b{word}\b[^`]*`", TEXT), word
 
@@ -71,7 +72,7 @@ def test_the_words_of_the_language_are_listed():
 LEVELS = [["||"], ["&&"], ["==", "!="], ["<", "<=", ">", ">="], ["+", "-"], ["*", "/", "%"], ["^"]]
 
 
-def test_operators_bind_as_the_table_says():
+def test_operators_bind_as_the_table_says() -> None:
     rows = re.findall(r"^\| (`.*?) \|", TEXT[TEXT.index("## Operators") :], re.M)
     listed = [re.findall(r"`([^` ]+)`", row.replace("\\", "")) for row in rows]
     assert [level for level in LEVELS if level not in listed] == []
@@ -84,8 +85,8 @@ def test_operators_bind_as_the_table_says():
 
 
 @pytest.mark.parametrize("operator", [operator for level in LEVELS for operator in level])
-def test_operators_group_as_the_table_says(operator):
-    def tree(text):
+def test_operators_group_as_the_table_says(operator: str) -> None:
+    def tree(text: str) -> Any:
         return without_places(parse_expression(Source("t", text)))
 
     text = f"a {operator} b {operator} c"

@@ -217,7 +217,7 @@ N, M = variable("n"), variable("m")
 @given(SIGNED, st.fixed_dictionaries(dict.fromkeys(VARIABLES, TREES)))
 def test_substitution_is_evaluation(tree: Tree, values: dict[str, Tree]) -> None:
     given_ = {NatVariable(name): built(value) for name, value in values.items()}
-    result = built(tree).substitute(given_)  # type: ignore[arg-type]  # atoms are variables
+    result = built(tree).substitute(given_)
     for sizes in SIZES[::5]:
         inner = {name: number(value, sizes) for name, value in values.items()}
         assert evaluate(result, sizes) == number(tree, inner)
@@ -227,7 +227,7 @@ def test_substitution_is_evaluation(tree: Tree, values: dict[str, Tree]) -> None
 def test_substitution_inside_operations(tree: Tree) -> None:
     for sizes in SIZES[::25]:
         numbers = {NatVariable(name): constant(value) for name, value in sizes.items()}
-        assert built(tree).substitute(numbers).value == number(tree, sizes)  # type: ignore[arg-type]
+        assert built(tree).substitute(numbers).value == number(tree, sizes)
 
 
 # --- divided by sums --------------------------------------------------------------------------------

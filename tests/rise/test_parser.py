@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,11 +27,11 @@ from rise.types import Kind, Space
 from tests.rise.surface_programs import HIGH_LEVEL_GEMM, LOW_LEVEL_GEMM, TENSOR_PRODUCT, TILE_PRODUCT
 
 
-def expression(text):
+def expression(text: str) -> Any:
     return parse_expression(Source("test", text))
 
 
-def meaning(node):
+def meaning(node: Any) -> Any:
     """A node without its places, and without whether a call was piped."""
     if isinstance(node, tuple):
         return tuple(meaning(part) for part in node)
@@ -42,7 +44,7 @@ def meaning(node):
 # --- programs of the paper ----------------------------------------------------------------------
 
 
-def test_high_level_gemm_parses_as_printed():
+def test_high_level_gemm_parses_as_printed() -> None:
     program = expression(HIGH_LEVEL_GEMM)
     assert isinstance(program, DependentFunction)
     assert [p.name for p in program.parameters] == ["m", "n", "k"]
@@ -50,7 +52,7 @@ def test_high_level_gemm_parses_as_printed():
     assert [p.name for p in program.body.parameters] == ["A", "B", "C", "alpha", "beta"]
 
 
-def test_low_level_gemm_parses_as_printed():
+def test_low_level_gemm_parses_as_printed() -> None:
     program = expression(LOW_LEVEL_GEMM)
     assert isinstance(program, DependentFunction)
     function = program.body
@@ -60,14 +62,14 @@ def test_low_level_gemm_parses_as_printed():
         function = function.body
 
 
-def test_the_tile_product_parses_as_printed():
+def test_the_tile_product_parses_as_printed() -> None:
     program = expression(TILE_PRODUCT)
     assert isinstance(program, Call)
     assert program.piped
     assert isinstance(program.arguments[0], Annotated)
 
 
-def test_the_tensor_product_parses_as_printed():
+def test_the_tensor_product_parses_as_printed() -> None:
     program = expression(TENSOR_PRODUCT)
     assert isinstance(program, Call)
     assert meaning(program.function) == meaning(expression("asMatrix"))
@@ -79,7 +81,7 @@ def test_the_tensor_product_parses_as_printed():
     assert len(tiles) == 3
 
 
-def applications(node):
+def applications(node: Any) -> Any:
     """The calls of `f(a)(b)`, the innermost first."""
     return [*applications(node.function), node] if isinstance(node, Call) else []
 
@@ -144,7 +146,7 @@ def applications(node):
         ("fun(x => x): f32 -> f32 |> f", "(fun(x => x): (f32 -> f32)) |> f"),
     ],
 )
-def test_means_the_same(left, right):
+def test_means_the_same(left: str, right: str) -> None:
     assert meaning(expression(left)) == meaning(expression(right))
 
 
@@ -189,12 +191,12 @@ def test_means_the_same(left, right):
         ),
     ],
 )
-def test_a_definition_with_parameters_means_the_same_as_one_of_a_function(short, long):
+def test_a_definition_with_parameters_means_the_same_as_one_of_a_function(short: str, long: str) -> None:
     left, right = (parse_file(Source("test", f"def f{rest}")).definitions[0] for rest in (short, f" {long}"))
     assert meaning(left) == meaning(right)
 
 
-def test_a_pair_that_the_type_asks_for_is_no_list_of_parameters():
+def test_a_pair_that_the_type_asks_for_is_no_list_of_parameters() -> None:
     (definition,) = parse_file(Source("test", "def f: (s, t) -> u = (x, y) => x")).definitions
     assert len(definition.body.parameters) == 2
 
@@ -219,7 +221,7 @@ def test_a_pair_that_the_type_asks_for_is_no_list_of_parameters():
         ("(n % 1).f32", "(n - n).f32"),
     ],
 )
-def test_is_the_same_type(left, right):
+def test_is_the_same_type(left: str, right: str) -> None:
     kinds = dict.fromkeys("mni", Kind.NAT) | dict.fromkeys("stu", Kind.DATA)
     if "Nat" in left:
         kinds = {}
@@ -227,11 +229,11 @@ def test_is_the_same_type(left, right):
     assert types[0] == types[1]
 
 
-def test_a_division_that_is_not_certain_rounds_down():
+def test_a_division_that_is_not_certain_rounds_down() -> None:
     assert str(resolve_type(parse_type(Source("test", "(n/2).f32")), {"n": Kind.NAT})).count("n / 2")
 
 
-def test_a_minus_and_digits_are_a_literal_a_minus_and_parentheses_a_negation():
+def test_a_minus_and_digits_are_a_literal_a_minus_and_parentheses_a_negation() -> None:
     assert meaning(expression("-1")) == ("Number", ("int", -1))
     assert meaning(expression("-(1)"))[0] == "Unary"
 
@@ -240,25 +242,25 @@ def test_a_minus_and_digits_are_a_literal_a_minus_and_parentheses_a_negation():
     ("text", "value"),
     [("0", 0), ("1.5", 1.5), ("1e-3", 1e-3), ("2.5E+2", 250.0), ("true", True), ("false", False)],
 )
-def test_numbers(text, value):
+def test_numbers(text: str, value: Any) -> None:
     assert meaning(expression(text)) == ("Number", (type(value).__name__, value))
 
 
-def test_a_list_without_parentheses_is_curried():
+def test_a_list_without_parentheses_is_curried() -> None:
     assert len(expression("fun(x, y => x)").parameters) == 1
     assert len(expression("fun((x, y) => x)").parameters) == 2
 
 
-def test_patterns_nest():
+def test_patterns_nest() -> None:
     function = expression("fun((a, (b, c: f32)) => b)")
     assert isinstance(function.parameters[1], PairPattern)
 
 
-def test_keywords_may_begin_a_name():
+def test_keywords_may_begin_a_name() -> None:
     assert meaning(expression("funny(letter, index, define, truest)"))[0] == "Call"
 
 
-def test_a_file_has_imports_and_definitions():
+def test_a_file_has_imports_and_definitions() -> None:
     file = parse_file(Source("test", 'import "prelude.rise"\n// one\ndef a: f32 = 1.0\n/* two */ def b = a'))
     assert [i.path for i in file.imports] == ["prelude.rise"]
     assert [d.name for d in file.definitions] == ["a", "b"]
@@ -266,12 +268,12 @@ def test_a_file_has_imports_and_definitions():
     assert parse_file(Source("test", "  // nothing\n")).definitions == ()
 
 
-def test_a_span_covers_its_text_parentheses_of_operands_included():
+def test_a_span_covers_its_text_parentheses_of_operands_included() -> None:
     span = expression("f(x,\n  (a + b) * c)").arguments[1].span
     assert (span.line, span.column, span.end_line, span.end_column) == (2, 3, 2, 14)
 
 
-def test_a_long_program_needs_no_deep_stack():
+def test_a_long_program_needs_no_deep_stack() -> None:
     assert isinstance(expression("x" + " |> f" * 5000), Call)
     assert isinstance(expression("(" * 5000 + "f(x)" + ")" * 5000), Call)
 
@@ -279,7 +281,7 @@ def test_a_long_program_needs_no_deep_stack():
 # --- signatures and arguments -------------------------------------------------------------------
 
 
-def test_leading_dependent_parameters_belong_to_the_scheme():
+def test_leading_dependent_parameters_belong_to_the_scheme() -> None:
     scheme = parse_scheme("(n: Nat) -> {m: Nat, t: DataType} -> (m*n).t -> m.n.t", {})
     assert [(p.name, p.kind, p.implicit) for p in scheme.parameters] == [
         ("n", Kind.NAT, False),
@@ -289,21 +291,21 @@ def test_leading_dependent_parameters_belong_to_the_scheme():
     assert str(scheme.type) == "(m*n).t -> m.n.t"
 
 
-def test_a_parameter_takes_its_default_by_name():
+def test_a_parameter_takes_its_default_by_name() -> None:
     scheme = parse_scheme("(a: AddressSpace) -> {t: DataType} -> t -> t", {"a": Space.LOCAL})
     assert [p.default for p in scheme.parameters] == [Space.LOCAL, None]
 
 
-def test_a_dependent_argument_stays_in_the_type():
+def test_a_dependent_argument_stays_in_the_type() -> None:
     scheme = parse_scheme("(k: Nat) -> {t: DataType} -> ((l: Nat) -> (l*k).t -> l.t) -> k.t", {})
     assert [p.name for p in scheme.parameters] == ["k", "t"]
     assert str(scheme.type) == "((l: Nat) -> (k*l).t -> l.t) -> k.t"
 
 
-def test_an_argument_written_like_a_value_is_read_as_its_kind_asks():
+def test_an_argument_written_like_a_value_is_read_as_its_kind_asks() -> None:
     kinds = {"n": Kind.NAT}
 
-    def argument(text, kind):
+    def argument(text: str, kind: Any) -> Any:
         return str(resolve_argument(as_type(expression(text)), kind, kinds))
 
     assert argument("min(n, 2*n) + 2^3", Kind.NAT) == "n + 8"
@@ -313,7 +315,7 @@ def test_an_argument_written_like_a_value_is_read_as_its_kind_asks():
     assert argument("(f16, Array[n, f32])", Kind.DATA) == "(f16, n.f32)"
 
 
-def test_a_function_on_sizes():
+def test_a_function_on_sizes() -> None:
     written = expression("natFun(i => n - 1 - i)")
     assert isinstance(written, NatLambda)
     function = resolve_nat_function(written, {"n": Kind.NAT})
@@ -452,7 +454,7 @@ hint: an expression stands in a definition: `def name = …`""",
 
 
 @pytest.mark.parametrize(("text", "told"), MISTAKES, ids=[text for text, _ in MISTAKES])
-def test_a_mistake_is_told(text, told):
+def test_a_mistake_is_told(text: str, told: str) -> None:
     with pytest.raises(ParseError) as caught:
         parse_file(Source("m.rise", text))
     assert str(caught.value) == told
@@ -489,14 +491,14 @@ SHORT_FORMS = [
 
 
 @pytest.mark.parametrize(("text", "hint"), SHORT_FORMS, ids=[text for text, _ in SHORT_FORMS])
-def test_a_mistake_in_a_short_form_has_a_hint(text, hint):
+def test_a_mistake_in_a_short_form_has_a_hint(text: str, hint: str) -> None:
     with pytest.raises(RiseError) as caught:
         parse_file(Source("m.rise", text))
     first, *_ = getattr(caught.value, "mistakes", [caught.value])
     assert first.hint == hint
 
 
-def test_brackets_in_comments_count_for_nothing():
+def test_brackets_in_comments_count_for_nothing() -> None:
     with pytest.raises(ParseError, match="line 1, column 2 is not closed"):
         expression("f( /* ( */ x // (\n")
 
@@ -542,13 +544,13 @@ SCOPE = {"n": Kind.NAT, "elem": Kind.DATA, "a": Kind.SPACE}
         ("(n / 0).f32", "R0214", "a size is divided by zero", None),
     ],
 )
-def test_a_wrong_type_is_told(text, code, message, hint):
+def test_a_wrong_type_is_told(text: str, code: str, message: str, hint: str) -> None:
     with pytest.raises(ScopeError) as caught:
         resolve_type(parse_type(Source("test", text)), SCOPE)
     assert (caught.value.code, caught.value.message, caught.value.hint) == (code, message, hint)
 
 
-def test_a_value_is_no_size():
+def test_a_value_is_no_size() -> None:
     with pytest.raises(ScopeError, match="R0203: a value stands where a size or a type is needed"):
         as_type(expression("fun(x => x)"))
 
@@ -556,13 +558,13 @@ def test_a_value_is_no_size():
 # --- starting up --------------------------------------------------------------------------------
 
 
-def test_importing_the_parser_does_not_import_lark():
+def test_importing_the_parser_does_not_import_lark() -> None:
     check = "import sys, rise.syntax.parser; sys.exit('lark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
 @pytest.fixture
-def tables(tmp_path, monkeypatch):
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A folder for the parser's tables, none being there or in memory at first."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path))
@@ -571,20 +573,20 @@ def tables(tmp_path, monkeypatch):
     parser._lark.cache_clear()
 
 
-def mistake():
+def mistake() -> Any:
     with pytest.raises(ParseError) as caught:
         parse_file(Source("m.rise", MISTAKES[0][0]))
     return str(caught.value)
 
 
-def test_tables_that_were_kept_tell_mistakes_alike(tables):
+def test_tables_that_were_kept_tell_mistakes_alike(tables: Any) -> None:
     made = mistake()
     parser._lark.cache_clear()
     assert mistake() == made == MISTAKES[0][1]
     assert len(tables()) == 1
 
 
-def test_damaged_tables_are_made_again(tables):
+def test_damaged_tables_are_made_again(tables: Any) -> None:
     mistake()
     tables()[0].write_bytes(b"damaged")
     parser._lark.cache_clear()

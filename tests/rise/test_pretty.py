@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -86,14 +87,14 @@ def dots(xs: 8.8.f16, ys: 8.f16) = xs |> map(dot(ys))"""
 SCOPE = "def it(x: f32, y: f32, b: bool, c: bool, i: i32, xs: 8.f32, ps: 4.(f32, f32)) ="
 
 
-def printed(text):
+def printed(text: str) -> Any:
     """The definition of that text, printed."""
     program = check_text(text)
     return show_definition(program[program.own[-1]])
 
 
 @pytest.mark.parametrize("name", ["matmul", "dot", "gemm", "low", "tiles", "tiled", "dots"])
-def test_a_program_prints_as_itself(name):
+def test_a_program_prints_as_itself(name: str) -> None:
     texts = {re.split(r"\W+", text)[1]: text for text in PROGRAM.split("\n\n")}
     assert show_definition(check_text(PROGRAM)[name]) == texts[name]
 
@@ -146,7 +147,7 @@ def test_a_program_prints_as_itself(name):
         "id(xs)",
     ],
 )
-def test_an_expression_prints_as_itself(text):
+def test_an_expression_prints_as_itself(text: str) -> None:
     assert printed(f"{SCOPE} {text}").split(" =", 1)[1].strip() == text
 
 
@@ -160,7 +161,7 @@ def test_an_expression_prints_as_itself(text):
         ("(x: f32) => (y: f32) => (a => b => a)(x)(y)", None),
     ],
 )
-def test_what_is_written_otherwise_prints_the_same(text, expected):
+def test_what_is_written_otherwise_prints_the_same(text: str, expected: Any) -> None:
     usual = printed(f"def f = {text}")
     assert printed(usual) == usual
     if expected is not None:
@@ -174,11 +175,11 @@ X, Y = Identifier("x", F32), Identifier("y", F32)
 ADD = Primitive(primitive("add"), (F32,))
 
 
-def call(name, dependent, *arguments):
+def call(name: Any, dependent: Any, *arguments: Any) -> Any:
     return apply(Primitive(primitive(name), dependent), *arguments)
 
 
-def test_no_binder_hides_a_primitive_that_is_used_below_it():
+def test_no_binder_hides_a_primitive_that_is_used_below_it() -> None:
     xs = Identifier("map", array(8, F32))
     body = call("map", (nat(8), F32, F32), Lambda(X, X), xs)
     assert show(Lambda(xs, body)) == "map_1 => map_1 |> map(x => x)"
@@ -186,20 +187,20 @@ def test_no_binder_hides_a_primitive_that_is_used_below_it():
     assert show(Lambda(target, call("cast", (F32, F16), target))) == "f16_1 => f16(f16_1)"
 
 
-def test_a_name_that_is_taken_below_stays_apart_from_a_renamed_binder():
+def test_a_name_that_is_taken_below_stays_apart_from_a_renamed_binder() -> None:
     xs, free = Identifier("map", array(8, F32)), Identifier("map_1", F32)
     body = call("map", (nat(8), F32, F32), Lambda(X, free), xs)
     assert show(Lambda(xs, body)) == "map_2 => map_2 |> map(x => map_1)"
 
 
-def test_let_whose_function_is_not_written_in_place():
+def test_let_whose_function_is_not_written_in_place() -> None:
     function = Identifier("f", Function(F32, F32))
     assert show(call("let", (F32, F32), X, function)) == "let y = x in f(y)"
     assert show(call("let", (F32, F32))) == "x => f => let y = x in f(y)"
     assert show(call("let", (F32, F32), Y)) == "f => let y_1 = y in f(y_1)"
 
 
-def test_a_cast_to_other_than_a_scalar_shows_its_type():
+def test_a_cast_to_other_than_a_scalar_shows_its_type() -> None:
     vector = Vector(nat(4), F16)
     source = Identifier("v", Vector(nat(4), F32))
     cast = call("cast", (source.type, vector), source)
@@ -210,7 +211,7 @@ def test_a_cast_to_other_than_a_scalar_shows_its_type():
     assert show(call("cast", (source.type, vector))) == "cast: Vec[4, f32] -> Vec[4, f16]"
 
 
-def test_operators_are_bare_as_arguments_only():
+def test_operators_are_bare_as_arguments_only() -> None:
     assert show(ADD) == "add"
     assert show(Apply(ADD, X)) == "add(x)"
     assert show(Lambda(X, ADD)) == "x => add"
@@ -218,7 +219,7 @@ def test_operators_are_bare_as_arguments_only():
     assert show(fold) == "reduce(+, 0.0)"
 
 
-def test_dependent_functions_and_their_application():
+def test_dependent_functions_and_their_application() -> None:
     identity = DependentLambda("n", Kind.NAT, Lambda(Identifier("xs", array(N, F32)), X))
     assert show(identity) == "(n: Nat) => xs => x"
     assert show(identity, annotate=True) == "(n: Nat) => (xs: n.f32) => x"
@@ -244,16 +245,16 @@ def test_dependent_functions_and_their_application():
         (True, BOOL, "true"),
     ],
 )
-def test_literals(value, type_, text):
+def test_literals(value: Any, type_: Any, text: str) -> None:
     assert show(Literal(value, type_)) == text
 
 
-def test_a_definition_of_a_value_shows_its_type():
+def test_a_definition_of_a_value_shows_its_type() -> None:
     assert printed("def half: f16 = 0.5") == "def half: f16 = 0.5"
     assert printed("def f: f32 -> f32 -> f32 = add") == "def f: f32 -> f32 -> f32 = add"
 
 
-def test_what_is_inferred_is_written_where_it_has_to_be():
+def test_what_is_inferred_is_written_where_it_has_to_be() -> None:
     expected = "def first{t: DataType, t1: DataType}(p: (t, t1)): t = fst(p)"
     assert printed("def first(p) = fst(p)") == expected
     assert printed(expected) == expected
@@ -279,7 +280,7 @@ def test_what_is_inferred_is_written_where_it_has_to_be():
         "(f32, (f16, bool))",
     ],
 )
-def test_a_type_prints_as_itself(text):
+def test_a_type_prints_as_itself(text: str) -> None:
     kinds = dict.fromkeys("mn", Kind.NAT)
     assert show_type(resolve_type(parse_type(Source("test", text)), kinds)) == text
 
@@ -298,7 +299,7 @@ SIZES = st.recursive(
 
 
 @given(SIZES)
-def test_a_size_prints_as_itself(text):
+def test_a_size_prints_as_itself(text: str) -> None:
     kinds = dict.fromkeys("mn", Kind.NAT)
     size = resolve_nat(parse_type(Source("test", text)), kinds)
     shown = show_nat(size)
@@ -306,7 +307,7 @@ def test_a_size_prints_as_itself(text):
     assert resolve_nat(as_type(parse_expression(Source("test", shown))), kinds) == size
 
 
-def test_a_function_on_sizes():
+def test_a_function_on_sizes() -> None:
     assert show_argument(NatFunction("i", N - 1 - variable("i"))) == "natFun(i => n - i - 1)"
 
 
@@ -316,11 +317,11 @@ A, B = Identifier("a", BOOL), Identifier("b", BOOL)
 LEAVES = [X, Y, Literal(1.0, F32), Literal(-2.5, F32), Literal(1e-9, F32)]
 
 
-def operation(name, dependent):
+def operation(name: Any, dependent: Any) -> Any:
     return lambda operands: call(name, dependent, *operands)
 
 
-def binary(names, dependent, operands):
+def binary(names: Any, dependent: Any, operands: Any) -> Any:
     return st.one_of(*(st.tuples(operands, operands).map(operation(name, dependent)) for name in names))
 
 
@@ -345,7 +346,7 @@ TRUTHS = st.recursive(
 
 @settings(deadline=None, max_examples=60)
 @given(st.one_of(NUMBERS, TRUTHS), st.sampled_from([20, 100]))
-def test_arithmetic_parses_back_to_itself(expr, width):
+def test_arithmetic_parses_back_to_itself(expr: Any, width: int) -> None:
     function = expr
     for parameter in (X, Y, A, B):
         function = Lambda(parameter, function)
@@ -355,19 +356,19 @@ def test_arithmetic_parses_back_to_itself(expr, width):
 # --- layout -------------------------------------------------------------------------------------
 
 
-def test_a_group_is_on_one_line_where_it_fits():
+def test_a_group_is_on_one_line_where_it_fits() -> None:
     document = group("f(", indented(NOTHING, join(concat(",", SPACE), ["aaa", "bbb"])), ")")
     assert render(document, 12) == "f(aaa, bbb)"
     assert render(document, 10) == "f(\n  aaa,\n  bbb)"
 
 
-def test_what_follows_a_group_up_to_the_next_break_has_to_fit_too():
+def test_what_follows_a_group_up_to_the_next_break_has_to_fit_too() -> None:
     assert render(concat(group("a", SPACE, "b"), ")))"), 5) == "a\nb)))"
     assert render(group(group("a", SPACE, "b"), SPACE, "cccc"), 5) == "a b\ncccc"
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
-def test_lines_keep_to_the_width(width):
+def test_lines_keep_to_the_width(width: int) -> None:
     for name in ("matmul", "gemm", "low", "tiles"):
         text = show_definition(check_text(PROGRAM)[name], width)
         assert max(len(line) for line in text.splitlines()) <= width
@@ -382,7 +383,7 @@ COPIES = ("toMem(Shared)", "copyThreads", "copyThreads(padded(4))", "copyAsync",
 
 
 @pytest.mark.parametrize("copy", COPIES)
-def test_a_value_flows_through_a_copy(copy):
+def test_a_value_flows_through_a_copy(copy: Any) -> None:
     text = f"xs => xs |> {copy} |> map(x => x)"
     term = check_expression(f"fun(xs: 8.f32 => xs |> {copy} |> map(fun(x => x)))")
     assert show(term) == text
@@ -403,6 +404,6 @@ FRAGMENTS = [
 
 @pytest.mark.parametrize("text", FRAGMENTS)
 @pytest.mark.parametrize("width", [40, 100])
-def test_the_third_size_of_a_fragment_is_shown_where_nothing_tells_it(text, width):
+def test_the_third_size_of_a_fragment_is_shown_where_nothing_tells_it(text: str, width: int) -> None:
     term = check_expression(text)
     assert alpha_equal(check_expression(show(term, width, annotate=True)), term)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from rise.check.program import Loader, check_text
 from rise.errors import RiseError
-from rise.expr import Definition, Primitive, alpha_equal, subterms
+from rise.expr import Definition, Expr, Primitive, alpha_equal, subterms
 from rise.pretty import show_definition
 from rise.primitives.declare import REGISTRY
 from rise.source import Source
@@ -36,12 +37,12 @@ def again(definition: Definition, width: int = 100) -> Definition:
     return check_text(show_definition(definition, width))[definition.name]
 
 
-def test_random_programs():
+def test_random_programs() -> None:
     printed: Counter[str] = Counter()
 
     @given(programs(), WIDTHS)
     @settings(max_examples=120)
-    def check(term, width):
+    def check(term: Expr, width: int) -> None:
         definition = Definition("it", (), term)
         printed.update(t.name for t in subterms(term) if isinstance(t, Primitive))
         assert same(again(definition, width), definition), show_definition(definition)
@@ -52,13 +53,13 @@ def test_random_programs():
 
 
 @pytest.mark.parametrize("name", [n for n, d in sorted(REGISTRY.items()) if d.example])
-def test_the_example_of_a_primitive(name):
+def test_the_example_of_a_primitive(name: str) -> None:
     definition = check_text(f"def it = {REGISTRY[name].example[0]}")["it"]
     assert same(again(definition), definition)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
-def test_the_definitions_of_an_example(path):
+def test_the_definitions_of_an_example(path: Path) -> None:
     """All that the file uses, and it, as one text."""
     checked = LOADER.load(path)
     if checked.mistakes:
@@ -111,26 +112,26 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
 @pytest.mark.parametrize("width", [20, 100])
-def test_every_construct(text, width):
+def test_every_construct(text: str, width: int) -> None:
     program = check_text(text)
     shown = "\n\n".join(show_definition(d, width) for d in program.definitions.values())
     assert same(check_text(shown)["it"], program["it"]), shown
 
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
-def test_formatting_keeps_the_typed_program(text):
+def test_formatting_keeps_the_typed_program(text: str) -> None:
     assert same(check_text(format_text(Source("t", text)))["it"], check_text(text)["it"])
 
 
 # --- both notations -----------------------------------------------------------------------------
 
 
-def test_random_programs_in_both_notations_are_the_same():
+def test_random_programs_in_both_notations_are_the_same() -> None:
     seen: Counter[str] = Counter()
 
     @given(programs(), WIDTHS)
-    @settings(max_examples=80)
-    def check(term, width):
+    @settings(max_examples=240)
+    def check(term: Expr, width: int) -> None:
         definition = Definition("it", (), term)
         short = format_text(Source("t", show_definition(definition, width)))
         paper = in_paper_notation(short, width)
@@ -140,11 +141,11 @@ def test_random_programs_in_both_notations_are_the_same():
         assert same(check_text(format_text(Source("t", paper)))["it"], definition), paper
 
     check()
-    assert min(seen.values()) > 20
+    assert min(seen["=>"], seen["fun("]) > 60 and seen["fun(("] > 0, seen
 
 
 @pytest.mark.parametrize("path", [LIBRARY, ROOT / "examples" / "gemm.rise"], ids=lambda p: p.name)
-def test_the_definitions_of_an_example_in_both_notations_are_the_same(path):
+def test_the_definitions_of_an_example_in_both_notations_are_the_same(path: Path) -> None:
     program = check_text(path.read_text(), import_path=(path.parent,))
     paper = check_text(in_paper_notation(path.read_text()), import_path=(path.parent,))
     for name in program.own:
@@ -204,14 +205,14 @@ SHORT_FORMS = {
 
 
 @pytest.mark.parametrize(("short", "paper"), SHORT_FORMS.values(), ids=SHORT_FORMS)
-def test_a_short_form_is_the_program_of_the_paper(short, paper):
+def test_a_short_form_is_the_program_of_the_paper(short: str, paper: str) -> None:
     one, other = check_text(short)["it"], check_text(paper)["it"]
     assert same(one, other)
     assert one.constraints == other.constraints
     assert in_paper_notation(format_text(Source("t", short))).count("=>") >= paper.count("=>")
 
 
-def test_types_are_shown_only_where_they_are_needed():
+def test_types_are_shown_only_where_they_are_needed() -> None:
     shown = show_definition(check_text(PROGRAMS["an index whose size nothing else says"])["it"])
     assert shown == "def it: 7.i32 = generate(i => indexToInt(i))"
     text = "def it(xs: 4.f32) = generate((i: Idx[4]) => xs |> idx(i))"
@@ -220,8 +221,8 @@ def test_types_are_shown_only_where_they_are_needed():
     assert "Fragment[16, 16, 8, f32, Accum]" in show_definition(fragment)
 
 
-def test_what_does_not_check_again_is_printed_all_the_same(monkeypatch):
-    def refuse(*_):
+def test_what_does_not_check_again_is_printed_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
         raise RiseError("R0699", "no")
 
     definition = check_text(PROGRAMS["let"])["it"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from rise.check.program import Loader, check_text, load
@@ -11,7 +14,7 @@ from rise.source import Source, place
 from rise.syntax.recover import parts, recover
 
 
-def mistakes(text):
+def mistakes(text: str) -> Any:
     """Code and line of each mistake, in the order told."""
     try:
         check_text(text)
@@ -41,11 +44,11 @@ def mistakes(text):
         ("// def a = )\ndef b = )", [("R0101", 2)]),
     ],
 )
-def test_parsing_goes_on_at_the_next_definition(text, expected):
+def test_parsing_goes_on_at_the_next_definition(text: str, expected: Any) -> None:
     assert mistakes(text) == expected
 
 
-def test_the_parts_of_a_text_are_all_of_it():
+def test_the_parts_of_a_text_are_all_of_it() -> None:
     text = '// one\nimport "a" /* \ndef no */\ndef a = 1\n  + 2\ndef\nb = "def"\n define = 3\ndefine = 4'
     pieces = [text[p.start : p.end] for p in parts(text)]
     assert "".join(pieces) == text
@@ -53,7 +56,7 @@ def test_the_parts_of_a_text_are_all_of_it():
     assert [p.follows for p in parts(text)] == ["import", "def", "def", ""]
 
 
-def test_a_hint_about_brackets_looks_at_its_own_definition():
+def test_a_hint_about_brackets_looks_at_its_own_definition() -> None:
     with pytest.raises(Mistakes) as caught:
         check_text("def a = (1\n\ndef b = f(2]\n")
     first, second = caught.value.mistakes
@@ -61,7 +64,7 @@ def test_a_hint_about_brackets_looks_at_its_own_definition():
     assert second.hint == "the `(` at line 3, column 10 is not closed"
 
 
-def test_places_are_those_of_the_whole_text():
+def test_places_are_those_of_the_whole_text() -> None:
     source = Source("t", "def a = )\n\n\ndef b = fun(x =>\n  x)")
     found = recover(source)
     assert str(found.file.definitions[0].body.body.span) == "t:5:3"
@@ -70,7 +73,7 @@ def test_places_are_those_of_the_whole_text():
     assert found.failed == {"a"}
 
 
-def test_one_mistake_is_raised_as_it_is():
+def test_one_mistake_is_raised_as_it_is() -> None:
     with pytest.raises(ParseError):
         check_text("def a = )")
     with pytest.raises(Mistakes, match="R0101.*\n(.*\n)*.*R0103") as caught:
@@ -93,7 +96,7 @@ def test_one_mistake_is_raised_as_it_is():
         ("def a = q\ndef a = 2", [("R0201", 1), ("R0211", 2)]),
     ],
 )
-def test_what_uses_a_wrong_definition_is_no_further_mistake(text, expected):
+def test_what_uses_a_wrong_definition_is_no_further_mistake(text: str, expected: Any) -> None:
     assert mistakes(text) == expected
 
 
@@ -112,7 +115,7 @@ def test_what_uses_a_wrong_definition_is_no_further_mistake(text, expected):
         ("def f = g\ndef g = h\ndef h = f", "1:9", "`f` and `g` refer to each other"),
     ],
 )
-def test_recursion_is_rejected_with_a_reason(text, place_, message):
+def test_recursion_is_rejected_with_a_reason(text: str, place_: Any, message: str) -> None:
     with pytest.raises(RiseError) as caught:
         check_text(text)
     assert not isinstance(caught.value, Mistakes) or {m.code for m in caught.value.mistakes} == {"R0213"}
@@ -131,7 +134,7 @@ def test_recursion_is_rejected_with_a_reason(text, place_, message):
         "def f = fun(xs: 3.f32 => xs |> map(neg))\ndef map = 1",
     ],
 )
-def test_a_bound_name_or_a_primitive_is_no_later_definition(text):
+def test_a_bound_name_or_a_primitive_is_no_later_definition(text: str) -> None:
     assert mistakes(text) == []
 
 
@@ -139,8 +142,8 @@ def test_a_bound_name_or_a_primitive_is_no_later_definition(text):
 
 
 @pytest.fixture
-def files(tmp_path):
-    def write(**texts):
+def files(tmp_path: Path) -> Any:
+    def write(**texts: Any) -> Any:
         for name, text in texts.items():
             (tmp_path / f"{name}.rise").write_text(text)
         return tmp_path
@@ -148,7 +151,7 @@ def files(tmp_path):
     return write
 
 
-def test_a_circle_of_imports_is_told_whole(files):
+def test_a_circle_of_imports_is_told_whole(files: Any) -> None:
     folder = files(
         a='import "b.rise"\ndef x = 1', b='\nimport "c.rise"\ndef y = 1', c='import "a.rise"\ndef z = 1'
     )
@@ -164,12 +167,12 @@ def test_a_circle_of_imports_is_told_whole(files):
     ]
 
 
-def test_a_file_that_imports_itself(files):
+def test_a_file_that_imports_itself(files: Any) -> None:
     with pytest.raises(RiseError, match="a.rise -> a.rise"):
         load(files(a='import "a.rise"') / "a.rise")
 
 
-def test_a_mistake_in_an_imported_file_is_shown_at_its_place(files):
+def test_a_mistake_in_an_imported_file_is_shown_at_its_place(files: Any) -> None:
     folder = files(a='// first\nimport "b.rise"\ndef f = g + h', b="def g = 1\ndef h = q")
     with pytest.raises(RiseError) as caught:
         load(folder / "a.rise")
@@ -179,7 +182,7 @@ def test_a_mistake_in_an_imported_file_is_shown_at_its_place(files):
     assert "\n\n" not in shown
 
 
-def test_each_mistake_is_told_once(files, capsys):
+def test_each_mistake_is_told_once(files: Any, capsys: pytest.CaptureFixture[str]) -> None:
     folder = files(
         a='import "c.rise"\ndef f = q',
         b='import "c.rise"\nimport "a.rise"\ndef g = f\ndef ok = 1.5',
@@ -193,7 +196,7 @@ def test_each_mistake_is_told_once(files, capsys):
     assert "ok : f32" in told.out
 
 
-def test_two_imports_of_one_file_are_no_conflict_but_two_definitions_are(files):
+def test_two_imports_of_one_file_are_no_conflict_but_two_definitions_are(files: Any) -> None:
     folder = files(
         a='import "b.rise"\nimport "c.rise"\ndef f = x + 1',
         b='import "d.rise"',
@@ -208,14 +211,14 @@ def test_two_imports_of_one_file_are_no_conflict_but_two_definitions_are(files):
     assert "d.rise:1:5: note: it is defined here" in str(caught.value)
 
 
-def test_names_of_an_import_that_is_missing_are_not_told(files):
+def test_names_of_an_import_that_is_missing_are_not_told(files: Any) -> None:
     folder = files(a='import "nowhere.rise"\ndef f = something\ndef g = fun(x: f32 => x + true)')
     with pytest.raises(Mistakes) as caught:
         load(folder / "a.rise")
     assert [m.code for m in caught.value.mistakes] == ["R0212", "R0301"]
 
 
-def test_mistakes_are_in_the_order_of_the_text(files):
+def test_mistakes_are_in_the_order_of_the_text(files: Any) -> None:
     folder = files(
         a='import "b.rise"\ndef f = q\ndef g = )\nimport "c.rise"\ndef h = q', b="def x = r", c="def y = s"
     )
@@ -225,7 +228,7 @@ def test_mistakes_are_in_the_order_of_the_text(files):
     assert places == ["b.rise:1:9", "a.rise:2:9", "a.rise:3:9", "c.rise:1:9", "a.rise:5:9"]
 
 
-def test_a_loader_reads_a_file_once(files, monkeypatch):
+def test_a_loader_reads_a_file_once(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = files(a='import "c.rise"', b='import "c.rise"', c="def x = 1.0")
     read = []
     monkeypatch.setattr(
@@ -237,7 +240,7 @@ def test_a_loader_reads_a_file_once(files, monkeypatch):
     assert definitions[0] is definitions[1] is definitions[2]
 
 
-def test_other_commands_tell_all_mistakes_too(files, capsys):
+def test_other_commands_tell_all_mistakes_too(files: Any, capsys: pytest.CaptureFixture[str]) -> None:
     folder = files(a="def f = q\ndef g = r")
     assert main(["run", str(folder / "a.rise"), "f"]) == 1
     assert capsys.readouterr().err.count("error R0201") == 2

@@ -75,13 +75,13 @@ def nameless(type_: Type, known: Mapping[Key, Argument], depth: int = 0) -> Type
     if isinstance(type_, Function):
         return Function(*(nameless(part, known, depth) for part in (type_.parameter, type_.result)))
     sizes = {name: value for name, value in known.items() if isinstance(value, Nat)}
-    return map_type(type_, lambda n: n.substitute(sizes), lambda leaf: known.get(leaf, leaf))  # type: ignore[arg-type, call-overload]
+    return map_type(type_, lambda n: n.substitute(sizes), lambda leaf: known.get(leaf, leaf))
 
 
 def would_capture(type_: Type, solution: Mapping[Key, Argument]) -> bool:
     """Whether replacing names without a look at the binders gives another type."""
     sizes = {name: value for name, value in solution.items() if isinstance(value, Nat)}
-    plain = map_type(type_, lambda n: n.substitute(sizes), lambda leaf: solution.get(leaf, leaf))  # type: ignore[arg-type, call-overload]
+    plain = map_type(type_, lambda n: n.substitute(sizes), lambda leaf: solution.get(leaf, leaf))
     return nameless(plain, {}) != nameless(type_, solution)
 
 

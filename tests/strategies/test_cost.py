@@ -128,7 +128,7 @@ def test_a_product_and_its_mirror_cost_the_same_under_the_mirrored_tile() -> Non
     t = replace(s, block=(192, 128, 64))
     for part in (c.tiles, c.waves):
         arguments = () if part is c.tiles else (H200,)
-        assert part(p, s, *arguments) == part(mirrored, t, *arguments)  # type: ignore[operator]
+        assert part(p, s, *arguments) == part(mirrored, t, *arguments)
     assert c.tensor_cycles(p, s, H200) == c.tensor_cycles(mirrored, t, H200)
     assert c.l2_cycles(p, s, H200) == c.l2_cycles(mirrored, t, H200)
 

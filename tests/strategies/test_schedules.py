@@ -46,10 +46,9 @@ from tests.strategies.schedule_programs import (
     derived,
     matmul,
     nest,
-    program,
     runs_as_it_should,
 )
-from tests.support.programs import succeeded
+from tests.support.programs import program, succeeded
 
 
 def failure(s: Strategy, text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +17,12 @@ from strategies.registry import find
 EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
-from references import REFERENCES, Reference  # noqa: E402, F401  # beside the examples, in no package
+import references  # noqa: E402  # beside the examples, in no package
 
 from tests.support.programs import succeeded  # noqa: E402
 
+Reference = references.Reference
+REFERENCES = references.REFERENCES
 # why an example does not become a kernel
 REFUSED = {
     ("kernels.rise", "tensorTile"): "R0702",  # it does not say which warp keeps the fragments
@@ -64,7 +67,7 @@ SHIPPED = [
 ]
 
 
-def example(file: str, name: str, sizes: dict[str, int]) -> Expr:
+def example(file: str, name: str, sizes: Mapping[str, int]) -> Expr:
     """With 256 for each size that is not given."""
     definition = Loader().load(EXAMPLES / file).program[name]
     return data_flow(inline(specialise(definition, {n: sizes.get(n, 256) for n in size_names(definition)})))

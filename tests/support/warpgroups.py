@@ -51,7 +51,7 @@ def derived(text: str, stages: int = 3, **parameters: Any) -> Kernel:
             tensor_core(**{**SMALL, "stages": stages, **parameters})(data_flow(check_expression(text)))
         ).term,
         "product",
-    )  # type: ignore[arg-type]
+    )
 
 
 def agrees(text: str, made: Kernel, seed: int = 0) -> bool:

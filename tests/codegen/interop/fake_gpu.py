@@ -145,7 +145,7 @@ class Gpu:
         self.log.append(("launch", kernel.name, stream, grid, [value for _, value in values]))
         results = {v.name for v in kernel.function.outputs}
         arguments = [self._argument(v.name, v.type, value, v.name not in results) for v, value in values]
-        emulator.emulate(kernel.source, kernel.name, grid, block, arguments, shared)  # type: ignore[arg-type]
+        emulator.emulate(kernel.source, kernel.name, grid, block, arguments, shared)
         return 0
 
     def _argument(self, name: str, type_: Any, value: Any, initialised: bool) -> emulator.Argument:
