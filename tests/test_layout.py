@@ -73,6 +73,7 @@ LAYERS = {
         ("strategies.user_defined",),
         ("strategies.registry",),
         ("strategies.search",),
+        ("strategies.auto",),
         ("strategies.tuned",),
     ),
 }

@@ -110,7 +110,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             "split_k": sliced,
             "warp_specialised": [True],
             "persistent_blocks": [gpu.multiprocessors if many else 0],
-            "cluster": [1, 2] if many and sliced == [1] else [1],
+            "cluster": [1, 2] if many and sliced == [1] and p.batch == 1 else [1],
             "ping_pong": [s.ping_pong],
         }
 
