@@ -27,6 +27,8 @@ from strategies.search.identity import identity
 from strategies.search.space import Point
 
 DEFAULT = Point.of("default", {})
+# schedules of memory-bound programs, each of which refuses what it is not for
+FAMILIES = ("transposition", "elementwise", "rows", "reduction")
 LEVELS = "the program has levels, which stay"
 GENERAL = "no other schedule is for this program"
 
@@ -119,7 +121,7 @@ class _Kernels:
     def _one(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)
         if not has_product(term):
-            return self._default(term, GENERAL)
+            return self._memory_bound(term, closed, bound)
         if separate_operands(self.search, closed):
             separate = self._parts(operands_stored)(term)
             if isinstance(separate, Success):
@@ -129,6 +131,15 @@ class _Kernels:
             return choice(self._parts(product_stored), lambda part: self._default(part, found))(term)
         self.made.append(found[0])
         return below(found[1], bound)
+
+    def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
+        for name in FAMILIES:
+            point = Point.of(name, {})
+            result = self.search.attempt(point, closed)
+            if isinstance(result, Success):
+                self.made.append(Choice(point, "by its structure"))
+                return below(result, bound)
+        return self._default(term, GENERAL)
 
     def _default(self, term: Expr, reason: str) -> Result:
         self.made.append(Choice(DEFAULT, reason))

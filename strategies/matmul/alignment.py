@@ -1,14 +1,12 @@
 """Operands with rows that the copying unit does not take: longer copies of them, made by kernels before.
 
 A bulk copy takes rows that start at multiples of 16 bytes. Where the rows of an operand do not, a kernel
-copies it to rows that are as long as whole tiles, with zeros behind their ends, and the product reads the copy.
+copies it to rows as long as whole tiles, with zeros behind their ends, and the product reads the copy.
 Along k, zeros add nothing to sums; the rows or columns of the result that zeros along m or n add are dropped.
 """
 
 from __future__ import annotations
 
-from rewrites import lowering as low
-from rewrites.algorithmic import MAP_NOTHING
 from rewrites.result import Failure
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS
 from rise.expr import Expr, call
@@ -24,13 +22,14 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.default import LOOP, lowered, written
+from strategies.default import lowered
 from strategies.matmul.products import Product, at_products, is_product, outline, separate_prologue
 from strategies.matmul.rounding import longer_inward, longer_operands, missing, row_of
 from strategies.matmul.separate import stored
 from strategies.matmul.staging import WIDEST
+from strategies.memory_bound.elementwise import elementwise
 from strategies.normal_forms import view_inward
-from strategies.places import arguments, mapped
+from strategies.places import arguments
 
 NAME = "aligned_operands"
 ROWS, COLUMNS = 0, 1  # of the result: along the first operand, and along the second one
@@ -92,13 +91,5 @@ def _in_rows(matrix: Expr, along_k: bool) -> Expr:
     return applied[2][0]
 
 
-# a copied operand: its rows and their elements over the grid
-copied = choice(
-    seq(
-        MAP_NOTHING,
-        mapped(MAP_NOTHING),
-        low.MAP_GLOBAL.with_sizes(d=1),
-        mapped(seq(low.MAP_GLOBAL.with_sizes(d=0), mapped(written(LOOP)))),
-    ),
-    lowered,
-)
+# the kernel that copies an operand
+copied = choice(elementwise(), lowered)
