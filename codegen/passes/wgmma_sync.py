@@ -27,6 +27,7 @@ from codegen.passes.analysis.dependences import ANY, WARPGROUPS, Use
 from codegen.passes.analysis.in_flight import (
     InFlight,
     Need,
+    guarded_rings,
     in_flight,
     is_warpgroup_loop,
     multiplies,
@@ -50,7 +51,7 @@ def wgmma_sync(function: i.Function) -> i.Function:
                     along_k = operand.row_major == (operand is command.a)
                     _check_operand(operand, new, along_k, command.origin)
     _check_indices(function.body, frozenset())
-    guarded = _guarded(function.body)
+    guarded = guarded_rings(function.body)
     body = _prepared(function.body, guarded, _consumers(function.body))
     types = {name: new.type for name, new in news.items()}
     at_once: frozenset[int] = frozenset()
@@ -106,27 +107,6 @@ def _names(access: i.Access) -> set[str]:
 
 
 # --- slots, and who guards them ---------------------------------------------------------------------------
-
-
-def _guarded(body: i.Command) -> Mapping[str, frozenset[str]]:
-    """For each buffer of mbarriers that loads wait for: the rings that are filled then."""
-    found: dict[str, frozenset[str]] = {}
-    for roles in i.commands(body):
-        if not isinstance(roles, i.WarpSpecialise):
-            continue
-        for part in i.commands(roles.produce):
-            if isinstance(part, i.Sequence):
-                waits = (c.barrier for c in part.commands if isinstance(c, i.WaitBarrier))
-                rings = frozenset(
-                    c.target.buffer
-                    for inner in part.commands
-                    for c in i.commands(inner)
-                    if isinstance(c, i.BulkCopy) and isinstance(c.target, i.Tile)
-                )
-                for barrier in waits:
-                    if isinstance(barrier, i.Access):
-                        found[barrier.buffer] = found.get(barrier.buffer, frozenset()) | rings
-    return found
 
 
 def _consumers(body: i.Command) -> int:

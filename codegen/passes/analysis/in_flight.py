@@ -116,6 +116,28 @@ def in_flight(
     return result
 
 
+def guarded_copies(produce: i.Command) -> Iterator[tuple[str, i.BulkCopy]]:
+    """The loads of a producer, each with the mbarriers by which it waits until the slot is empty."""
+    for part in i.commands(produce):
+        waited = ""
+        for inner in part.commands if isinstance(part, i.Sequence) else ():
+            if isinstance(inner, i.WaitBarrier) and isinstance(inner.barrier, i.Access):
+                waited = inner.barrier.buffer
+            elif waited:
+                yield from ((waited, c) for c in i.commands(inner) if isinstance(c, i.BulkCopy))
+
+
+def guarded_rings(body: i.Command) -> Mapping[str, frozenset[str]]:
+    """For each buffer of mbarriers that loads wait for: the rings that are filled then."""
+    found: dict[str, frozenset[str]] = {}
+    for roles in i.commands(body):
+        if isinstance(roles, i.WarpSpecialise):
+            for barriers, copy in guarded_copies(roles.produce):
+                if isinstance(copy.target, i.Tile):
+                    found[barriers] = found.get(barriers, frozenset()) | {copy.target.buffer}
+    return found
+
+
 def multiplies(command: i.Command) -> bool:
     return any(isinstance(c, i.Wgmma) for c in i.commands(command))
 
