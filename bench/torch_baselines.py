@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from bench import fused
 from bench.work import Operands, Work
 from rise.errors import LaunchError
 
@@ -36,10 +37,12 @@ def functions(torch: Any) -> Mapping[str, Function]:
         ),
         "batchedProducts": lambda a, b: torch.bmm(a, b, out_dtype=f32),
         "copy": lambda x: x.clone(),
+        "axpy": lambda a, x, y: torch.add(y, x, alpha=a),
         "transposition": lambda x: x.t().contiguous(),
         "sum": torch.sum,
         "fivePoint": five_point,
         "softmax": lambda x: torch.softmax(x, 1),
+        **fused.functions(torch),
     }
 
 

@@ -10,6 +10,8 @@ GEMM, PRODUCTS = ROOT / "examples" / "gemm.rise", ROOT / "examples" / "products.
 
 LAYOUTS = ROOT / "benchmarks" / "tables" / "layouts.rise"
 
+FUSED = ROOT / "benchmarks" / "tables" / "fused.rise"
+
 MEMORY = ROOT / "benchmarks" / "tables" / "memory.rise"
 
 PROGRAMS = {
@@ -24,8 +26,29 @@ PROGRAMS = {
     "sumOfProducts": (PRODUCTS, "sumOfProducts", {"m": 7, "n": 5, "k": 3, "l": 11}),
     "batchedProducts": (PRODUCTS, "batchedProducts", {"b": 3, "m": 7, "n": 5, "k": 2}),
     "copy": (MEMORY, "copy", {"n": 17}),
+    "axpy": (MEMORY, "axpyOf", {"n": 13}),
     "transposition": (MEMORY, "transposition", {"m": 7, "n": 5}),
     "sum": (MEMORY, "total", {"n": 101}),
     "fivePoint": (MEMORY, "fivePoint", {"m": 7, "n": 5}),
     "softmax": (MEMORY, "softmaxRows", {"b": 7, "n": 5}),
+    "matmulHalf": (LAYOUTS, "matmulHalf", {"m": 7, "n": 5, "k": 13}),
+    **{
+        name: (FUSED, name, {"m": 7, "n": 5, "k": 13})
+        for name in (
+            "biasReluHalf",
+            "geluResidual",
+            "gated",
+            "reluFirst",
+            "reluSecond",
+            "scaledBytes",
+            "rmsProduct",
+            "outerScales",
+            "masked",
+            "softmaxProduct",
+            "rowSums",
+            "transposedProduct",
+        )
+    },
+    "chain": (FUSED, "chain", {"m": 7, "n": 5, "k": 13, "l": 9}),
+    "perceptron": (FUSED, "perceptron", {"m": 7, "n": 5, "k": 13, "l": 9}),
 }
