@@ -131,10 +131,23 @@ KEEP_SHARED = rule(
     sizes=("p",),
     meaning="A result is kept in shared memory, for all threads of the block.",
 )
-BY_THREADS = rule(
-    "by threads",
-    "xss",
-    f"xss |> join |> {COPIED} |> asScalar |> split(m)",
-    sizes=("v", "t", "m"),
-    meaning="All threads of a block evaluate a matrix, each v adjacent elements at once.",
+
+
+def _by_threads(name: str, copied: str, meaning: str) -> Rule:
+    return rule(
+        name,
+        "xss",
+        f"xss |> join |> {copied} |> asScalar |> split(m)",
+        sizes=("v", "t", "m"),
+        meaning=meaning,
+    )
+
+
+BY_THREADS = _by_threads(
+    "by threads", COPIED, "All threads of a block evaluate a matrix, each v adjacent elements at once."
+)
+BY_THREADS_UNALIGNED = _by_threads(
+    "by threads, unaligned",
+    COPIED.replace("asVectorAligned", "asVector"),
+    "The same where what the elements are computed from is not adjacent, or is not in memory.",
 )

@@ -14,8 +14,8 @@ from math import gcd
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import movement as m
-from rewrites import staging as s
 from rewrites import tensor as t
+from rewrites.pointwise import RESULTS
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
 from rewrites.registers import (
@@ -32,7 +32,7 @@ from rise.errors import StrategyError
 from rise.expr import Expr, call
 from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
-from rise.types import shape
+from rise.types import Pair, shape
 from strategies.abstraction import with_parts_abstracted
 from strategies.complete import complete
 from strategies.contiguity import contiguity_of
@@ -61,15 +61,12 @@ from strategies.core import (
 from strategies.default import lowered
 from strategies.matmul import constraints
 from strategies.matmul.alignment import aligned_operands, copied
-from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.constraints import Schedule
+from strategies.matmul.epilogue import direct_epilogue, flatten, is_in_rows, kept_shared, shared_epilogue
 from strategies.matmul.kernels import each_product_kernel
 from strategies.matmul.products import (
     NO_PRODUCT,
-    NOT_BESIDE,
     NOT_IN_BULK,
-    at_products,
-    beside_fragment,
     bring_prologue,
     bulk_operands,
     computed_operands,
@@ -119,9 +116,14 @@ class Parameters(Schedule):
 
 @dataclass(frozen=True)
 class Placed(Parameters):
-    """row: how long the rows of the result are, of which tiles may stick out; 0: not known"""
+    """What is known of the program.
+
+    row:     how long the rows of the result are, of which tiles may stick out; 0: not known
+    in_rows: all that elements of the result are computed from is contiguous along rows
+    """
 
     row: int = 0
+    in_rows: bool = True
 
     @property
     def finishing(self) -> TileCopy:
@@ -130,9 +132,6 @@ class Placed(Parameters):
 
 
 # --- phases -----------------------------------------------------------------------------------------------
-
-# two maps over tiles as one, whatever else happens to the tiles
-flatten = seq(normalize(choice(a.FLATTEN_INNER, a.FLATTEN_PART, a.FLATTEN)), view_inward)
 
 
 @prints_as_call
@@ -330,10 +329,14 @@ def schedule(p: Parameters) -> Strategy:
         else separate_prologue,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
         requirements(p, TILES),
-        rounded_up(
-            p.block,
-            p.copies if p.stages else None,
-            lambda columns: in_tiles_of(Placed(**vars(p), row=columns.value or 0)),
+        depending(
+            lambda term: rounded_up(
+                p.block,
+                p.copies if p.stages else None,
+                lambda columns: in_tiles_of(
+                    Placed(**vars(p), row=columns.value or 0, in_rows=is_in_rows(term))
+                ),
+            )
         ),
     )
     batch = seq(
@@ -342,7 +345,9 @@ def schedule(p: Parameters) -> Strategy:
         check(lambda _: p.cluster == 1, "tensor_core", NO_CLUSTERS),
         low.MAP_BLOCK.with_sizes(d=2),
     )
-    return choice(matrix, batch)
+    several = seq(RESULTS, arguments(2, matrix))
+    one = choice(matrix, batch)
+    return depending(lambda term: several if isinstance(term.type, Pair) else one)
 
 
 @prints_as_call
@@ -373,7 +378,7 @@ def without_prologue(p: Placed, computed: list[Expr], columns: Nat) -> Strategy:
 
 
 def _schedule(p: Placed, columns: Nat) -> Strategy:
-    in_block = shared_epilogue(p) if p.epilogue == "shared" else direct_epilogue(p)
+    in_block = shared(p) if p.epilogue == "shared" else direct(p)
     across = columns.exact_quotient(nat(p.block[1]))
     if p.raster_group and across is not None:
         return seq(
@@ -406,35 +411,6 @@ def warp_specialised(p: Parameters) -> Strategy:
     return everywhere(roles) if p.warp_specialised else id_
 
 
-@prints_as_call
-def direct_epilogue(p: Parameters) -> Strategy:
-    """A block's tile: what is done with the product is done on its fragments, and stored from there."""
-    with_epilogue = seq(
-        check(lambda e: not is_product(e), "epilogue"),
-        epilogue_tiles(p),
-        at_products(product(p)),
-        finish_epilogue,
-        check(lambda e: not contains(beside_fragment)(e), "tensor_core", NOT_BESIDE),
-    )
-    only_product = seq(check(is_product, "the result is the product"), product(p))
-    stored = stored_in_bulk if p.epilogue == "bulk" else id_
-    return seq(choice(only_product, with_epilogue), to_workers(p), stored)
-
-
-# rows are padded so that the lanes of a warp store an accumulator to different banks
-kept_shared = s.KEEP_SHARED.with_sizes(p=8)
-
-
-@prints_as_call
-def shared_epilogue(p: Placed) -> Strategy:
-    """A block's tile: the product goes through shared memory, so that all threads finish rows of it."""
-    of_product = sliced_product(p) if p.slice_k > 1 else seq(product(p), to_workers(p), kept_shared)
-    return seq(
-        at_products(of_product),
-        depending(lambda term: s.BY_THREADS.with_sizes(**p.finishing.of(term.type))),
-    )
-
-
 INSTRUCTIONS = (
     t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME,
     t.TENSORISE_GROUP_WHOLE, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME, TENSORISE_REGISTERS_WHOLE,
@@ -444,6 +420,22 @@ INSTRUCTIONS = (
 @prints_as_call
 def computing(s: Rewrite) -> Strategy:
     return seq(check(computes, "a map that computes"), s)
+
+
+# 6: what is done with the products of a block
+
+
+@prints_as_call
+def direct(p: Parameters) -> Strategy:
+    """On fragments."""
+    return direct_epilogue(epilogue_tiles(p), product(p), to_workers(p), bulk=p.epilogue == "bulk")
+
+
+@prints_as_call
+def shared(p: Placed) -> Strategy:
+    """Through shared memory."""
+    whole = seq(product(p), to_workers(p), kept_shared)
+    return shared_epilogue(sliced_product(p) if p.slice_k > 1 else whole, p.finishing, p.in_rows)
 
 
 # 9: the levels of the maps: blocks, then warps, then unrolled loops of each warp
@@ -551,28 +543,3 @@ def sliced_product(p: Parameters) -> Strategy:
         ),
         normalize(UNROLL_SUM),
     )  # fmt: skip
-
-
-# 6: what is done with the result: on fragments where the types allow it, through shared memory elsewhere
-on_fragments = normalize(
-    choice(
-        t.STORED_FRAGMENT,
-        t.ZIP_FRAGMENT,
-        t.MAP_FRAGMENT,
-        t.ZIP_NEST,
-        t.ROW_FRAGMENT,
-        t.COLUMN_FRAGMENT,
-        t.ZIP_THROUGH_SHARED,
-        t.MAP_THROUGH_SHARED,
-        t.ROW_THROUGH_SHARED,
-        t.COLUMN_THROUGH_SHARED,
-    )
-)
-finish_epilogue = arguments(
-    4,
-    seq(
-        argument(seq(view_inward, flatten)),
-        repeat(a.MAP_FUSION),
-        mapped(arguments(3, seq(view_inward, on_fragments))),
-    ),
-)
