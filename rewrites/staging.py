@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rewrites.match import Match
-from rewrites.rule import Rule, rule
+from rewrites.rule import Rule
+from rewrites.rule import library_rule as rule
 from rise.expr import Expr, Primitive, subterms
 from rise.types import shape
 
