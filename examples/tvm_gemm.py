@@ -41,6 +41,7 @@ def dot(n: Nat)(xs: Array[n, f32], ys: Array[n, f32]) =
 DEFINITIONS = check_text(PROGRAMS)
 TILES = {"x": 32, "y": 32, "k": 4, "vector": 4}
 SIZES = {"m": 64, "n": 96, "k": 8}  # two tiles of rows, three of columns, two blocks of the sum
+HALVES = {"threads": 8, "vector": 1, "loads": 1, "fan": 2}
 FUNCTIONS: dict[str, Callable[..., Strategy]] = {
     name: getattr(schedules, name) for name in schedules.VERSIONS
 }
@@ -121,15 +122,15 @@ one kernel for both is refused. `codegen.pipeline.assemble` makes two, which the
 TREE = """
 ## Reductions of rows
 
-`reduction(threads)` gives each row to a block. Each thread folds every n-th element, so that neighbours read
-neighbours; then half of the threads add two results each, and half of these. The operator and its neutral
-element may be any; maps before are done by the threads that read.
+`reduction` gives each row to a block. Each thread folds every n-th element, so that neighbours read neighbours;
+then half of the threads add two results each (`fan=2`), and half of these. The operator and its neutral element
+may be any; maps before are done by the threads that read. Vectors, and more loads at once, are parameters.
 """
 ONE = """
 ### To one number
 
-A grid has no barrier, so one number takes two kernels. `reduction(threads, part=n)` reduces parts of n, a
-block each, by the rule `reduceTree`; one more block reduces their results, a row of its own.
+A grid has no barrier, so one number takes two kernels. `reduction(part=n)` reduces parts of n, a block each, by
+the rule `reduceTree`; one more block reduces their results, a row of its own.
 """
 
 
@@ -147,9 +148,9 @@ def lines() -> Iterator[str]:
     yield PAR
     yield TREE
     rows = specialise(DEFINITIONS["dots"], {"m": 3, "k": 24})
-    yield from section("### Dot products of rows", Block.tree, lowered(reduction(8), rows))
+    yield from section("### Dot products of rows", Block.tree, lowered(reduction(**HALVES), rows))
     yield ONE
-    parts = lowered(reduction(8, part=24), specialise(DEFINITIONS["dot"], {"n": 96}))
+    parts = lowered(reduction(**HALVES, part=24), specialise(DEFINITIONS["dot"], {"n": 96}))
     yield f"```\n{show_nest(parts)}\n```\n\n```\n{show(parts)}\n```"
 
 

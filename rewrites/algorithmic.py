@@ -140,6 +140,7 @@ def separate(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ..
         "xs |> map(fun(x => g(h(x), x))) → zip(xs |> map(h))(xs) |> map(fun((p, x) => g(p, x)))",
         instances,
         "A part of a map's body becomes a map of its own.",
+        head=("map", 2),
     )
     def rewrite(term: Expr) -> Expr | str:
         applied = call(term)

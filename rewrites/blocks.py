@@ -11,12 +11,11 @@ from rewrites.match import Match
 from rewrites.rule import Rule, rule
 from rise.types import Scalar, shape
 
-EACH = "mapThreads(0)(fun(c => c |> mapSeqUnroll(fun(x => x))))"
 
-
-def _cyclic(name: str, stored: str, meaning: str) -> tuple[Rule, Rule]:
-    """An array through the threads of a block, element by element and by vectors."""
-    dealt, back = f"split(t) |> transpose |> {EACH}{stored}", "transpose |> join"
+def _cyclic(name: str, level: str, stored: str, meaning: str) -> tuple[Rule, Rule]:
+    """An array through the workers of a level, element by element and by vectors."""
+    each = f"{level}(fun(c => c |> mapSeqUnroll(fun(x => x)))){stored}"
+    dealt, back = f"split(t) |> transpose |> {each}", "transpose |> join"
     return (
         rule(name, "xs", f"xs |> {dealt} |> {back}", sizes=("t",), meaning=meaning),
         rule(
@@ -32,13 +31,27 @@ def _cyclic(name: str, stored: str, meaning: str) -> tuple[Rule, Rule]:
 
 CYCLIC_OVER_THREADS, CYCLIC_OVER_THREADS_VECTORS = _cyclic(
     "cyclic over threads",
+    "mapThreads(0)",
     "",
     "The threads of a block write an array, whose elements are distributed cyclically.",
 )
 KEEP_CYCLIC, KEEP_CYCLIC_VECTORS = _cyclic(
     "cyclic in registers",
+    "mapThreads(0)",
     " |> toMem(Local)",
     "An array is spread over the registers of the threads of a block.",
+)
+CYCLIC_OVER_LANES, CYCLIC_OVER_LANES_VECTORS = _cyclic(
+    "cyclic over lanes",
+    "mapLane",
+    "",
+    "The lanes of a warp write an array, whose elements are distributed cyclically.",
+)
+KEEP_CYCLIC_LANES, KEEP_CYCLIC_LANES_VECTORS = _cyclic(
+    "cyclic in registers of lanes",
+    "mapLane",
+    " |> toMem(Local)",
+    "An array is spread over the registers of the lanes of a warp.",
 )
 # --- reductions -------------------------------------------------------------------------------------------
 

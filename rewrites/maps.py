@@ -59,7 +59,7 @@ def _fission(
 ) -> Computed:
     """A map whose steps are cut into groups, each a map of its own."""
 
-    @computed(name, equation, (TWO_STEPS, THREE_STEPS), meaning)
+    @computed(name, equation, (TWO_STEPS, THREE_STEPS), meaning, head=("map", 2))
     def rewrite(term: Expr) -> Expr | str:
         applied = call(term)
         if applied is None or applied[0] != "map" or len(applied[2]) != 2:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rewrites.constants import constant_of
-from rewrites.match import Match, Mismatch, certain, describe
+from rewrites.match import Match, Mismatch, Test, certain, describe, form
 from rewrites.result import Failure, Result, Step, Success
-from rewrites.strategy import Strategy
+from rewrites.strategy import Head, Strategy
 from rise.check.elaborate import Elaborator, Scope
 from rise.check.program import check_elements, fill
 from rise.check.unify import resolve_constraint
@@ -97,8 +97,16 @@ class Rule(Strategy):
         return self.lhs.head if isinstance(self.lhs, Apply) else None
 
     @cached_property
+    def _form(self) -> Test | None:
+        return form(self.lhs)
+
+    @cached_property
     def _parameters(self) -> Mapping[NatUnknown, str]:
         return {unknown: name for name, unknown in self.sizes.items()}
+
+    def attempt(self, term: Expr) -> Success | None:
+        test = self._form
+        return super().attempt(term) if test is None or test(term, frozenset()) else None
 
     def apply(self, term: Expr) -> Result:
         if self.head is not None and not (isinstance(term, Apply) and term.head == self.head):
@@ -299,7 +307,10 @@ class _Instantiation:
 
 @dataclass(frozen=True, repr=False)
 class Computed(Strategy):
-    """A rule whose right side is computed. `rewrite` returns the new term, or why there is none."""
+    """A rule whose right side is computed. `rewrite` returns the new term, or why there is none.
+
+    head: the primitive that a term has to apply, and to how many arguments; None where any term will do
+    """
 
     name: str
     equation: str
@@ -307,6 +318,7 @@ class Computed(Strategy):
     instances: tuple[str, ...] = ()
     meaning: str = ""
     exact: bool = True
+    head: Head = None
 
     def __call__(self, term: Expr) -> Result:
         after = self.rewrite(term)
@@ -331,12 +343,17 @@ COMPUTED: dict[str, Computed] = {}
 
 
 def computed(
-    name: str, equation: str, instances: tuple[str, ...], meaning: str = "", exact: bool = True
+    name: str,
+    equation: str,
+    instances: tuple[str, ...],
+    meaning: str = "",
+    exact: bool = True,
+    head: Head = None,
 ) -> Callable[[Callable[[Expr], Expr | str]], Computed]:
     """Declares a computed rule; `instances` are programs to which it applies, for the property test."""
 
     def declare(rewrite: Callable[[Expr], Expr | str]) -> Computed:
-        made = Computed(name, equation, rewrite, instances, meaning, exact)
+        made = Computed(name, equation, rewrite, instances, meaning, exact, head)
         _new(name)
         COMPUTED[name] = made
         return made

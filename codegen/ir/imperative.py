@@ -737,6 +737,21 @@ def accesses_in(command: Command) -> Iterator[Access | Tile]:
         yield from accesses(part)
 
 
+def target_of(command: Command) -> object:
+    """The location that a command writes."""
+    match command:
+        case Assign(target) | CopyAsync(target) | MmaFragment(target) | Wgmma(target) | LoadMatrices(target):
+            return target
+        case BulkCopy(target) | BulkStore(target) | StoreMatrices(target):
+            return target
+        case LoadFragment(_, target) | FillFragment(_, target):
+            return target
+        case StoreFragment(_, tile):
+            return tile
+        case _:
+            return None
+
+
 def rebuild(node: T, kind: type[N], change: Callable[[N], object]) -> T:
     """A command or expression with every node of a kind changed, at any depth.
 

@@ -28,7 +28,6 @@ from codegen.passes.analysis.dependences import (
     loop_of,
     sync_scope,
     sync_scope_in_group,
-    target_of,
     uses,
 )
 from rise.errors import TranslationError
@@ -108,7 +107,7 @@ def _read_by_products(body: i.Command) -> frozenset[str]:
 def _overwritten(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
     """The buffers written by threads whose bytes a later bulk copy to another buffer overwrites."""
     order = [
-        (command, around) for command, around in _with_loops(body, launch) if target_of(command) is not None
+        (command, around) for command, around in _with_loops(body, launch) if i.target_of(command) is not None
     ]
     found: set[str] = set()
     for number, (copy, around) in enumerate(order):
@@ -116,7 +115,7 @@ def _overwritten(body: i.Command, regions: Mapping[str, Region], launch: Launch)
             continue
         ring = regions[copy.target.buffer]
         for earlier, (write, others) in enumerate(order):
-            name = getattr(target_of(write), "buffer", "")
+            name = getattr(i.target_of(write), "buffer", "")
             again = not around.isdisjoint(others)
             if name in regions and not isinstance(write, i.BulkCopy) and (earlier < number or again):
                 found |= {name} if regions[name].overlaps(ring) else set()

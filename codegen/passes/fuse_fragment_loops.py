@@ -19,7 +19,6 @@ from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions, inner_element
 from codegen.ir.fragments import extents
 from codegen.ir.launch import Launch
-from codegen.passes.analysis.dependences import target_of
 from codegen.passes.analysis.fresh import Names, names_of
 from codegen.passes.analysis.walk import substituted
 from rise.nat import Facts, Nat, NatVariable, at_least, constant, less_than, variable
@@ -148,7 +147,7 @@ class _Fuser:
         if not all(isinstance(part, ORDINARY) for part in parts):
             return False
         used = [{a.buffer for a in i.accesses_in(body)} for body in (one, other)]
-        written = {t.buffer for part in parts if isinstance(t := target_of(part), i.Access)}
+        written = {t.buffer for part in parts if isinstance(t := i.target_of(part), i.Access)}
         shared = used[0] & used[1] & written
         return all(self._within(body, shared, run) for body in (one, other))
 

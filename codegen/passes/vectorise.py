@@ -66,6 +66,9 @@ class _Vectoriser:
         body = loop.body
         if isinstance(body, i.When) and loop.index not in body.value.variables | body.bound.variables:
             return replace(body, body=self._loop(replace(loop, body=body.body), facts))
+        guard = self._partial(loop, facts)
+        if guard is not None:
+            return self._versioned(loop, guard, facts)
         made = None
         if isinstance(body, i.Assign | i.CopyAsync) and isinstance(body.target, i.Access):
             made = self._assignment(loop, body, body.target, facts)
@@ -76,6 +79,34 @@ class _Vectoriser:
         if made is None and loop.role is i.Role.ALIGNED_VECTOR:
             raise _refused(getattr(body, "origin", None), "a vector that is declared as aligned")
         return made or loop
+
+    def _partial(self, loop: i.For, facts: Facts) -> Guard | None:
+        """A condition of a write, or of what could be read as a vector, that only the first lanes satisfy."""
+        found: Iterable[Guard] = ()
+        match loop:
+            case i.For(body=i.When(value, bound), role=i.Role.VECTOR):
+                found = [(value, bound)]
+            case i.For(body=i.Assign(_, value), role=i.Role.VECTOR):
+                found = (
+                    guard
+                    for access, guards in _reads((value,), ())
+                    if isinstance(access, i.Access) and self._vector(access, loop, facts)
+                    for guard in guards or ()
+                )
+        return next((guard for guard in found if _grows(guard, loop.index)), None)
+
+    def _versioned(self, loop: i.For, guard: Guard, facts: Facts) -> i.Command:
+        """One version for vectors all of whose elements exist, and one for the vector at the end.
+
+        Both are the same loop where vectors are not possible, which then stays.
+        """
+        assumed = replace(loop, body=_assuming(loop.body, guard))
+        whole = self._loop(assumed, facts)
+        if whole == assumed:
+            return loop
+        value, bound = guard
+        last = value.substitute({NatVariable(loop.index): loop.count - 1})
+        return i.sequence(i.When(last, bound, whole), i.When(bound, last + 1, loop))
 
     def _assignment(
         self, loop: i.For, body: i.Assign | i.CopyAsync, target: i.Access, facts: Facts
@@ -181,8 +212,9 @@ class _Vectoriser:
             return None
         lane = NatVariable(loop.index)
         first = tuple(n.substitute({lane: constant(0)}) for n in access.indices)
-        start, linear = self._linear(access, first), self._linear(access, access.indices)
         inside = facts.with_range(loop.index, 0, loop.count)
+        start = simplify(self._linear(access, first), facts)
+        linear = simplify(self._linear(access, access.indices), inside)
         if simplify(linear - start, inside) != _of(lane) or not divides(aligned, start, facts):
             return None
         return i.Access(access.buffer, first, Vector(loop.count, element))
@@ -276,6 +308,29 @@ def _variables(assign: i.Assign) -> set[str]:
 
     i.rebuild(assign, Nat, see)
     return found
+
+
+def _grows(guard: Guard, lane: str) -> bool:
+    """Whether a value and its bound say: lane + something < something else."""
+    value, bound = guard
+    first = value.substitute({NatVariable(lane): constant(0)})
+    return value - first == _of(NatVariable(lane)) and lane not in bound.variables | first.variables
+
+
+def _assuming(body: i.Command, guard: Guard) -> i.Command:
+    """What a lane does where the condition holds."""
+    if isinstance(body, i.When) and (body.value, body.bound) == guard:
+        return body.body
+    return i.rebuild(body, i.Operator, lambda operator: _chosen(operator, guard))
+
+
+def _chosen(operator: i.Operator, guard: Guard) -> i.Expression:
+    match operator:
+        case i.Operator("select", (condition, first, _)) if _comparison(condition)[0] == guard:
+            return i.rebuild(first, i.Operator, lambda inner: _chosen(inner, guard))
+        case i.Operator(_, operands):
+            inside = i.rebuild(operands, i.Operator, lambda inner: _chosen(inner, guard))
+            return replace(operator, operands=inside)
 
 
 def _mentions(access: i.Access, names: set[str]) -> bool:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, dimensions, inner_element
-from codegen.passes.analysis.dependences import target_of
 from codegen.passes.analysis.walk import own_nats
 from codegen.passes.legality import check_levels
 from rise.errors import RiseError, TranslationError
@@ -81,7 +80,7 @@ def _check(command: i.Command, scope: Scope) -> None:
         _check_access(access, scope, _origin(command))
     _check_indices(command, accesses, scope)
     _check_spaces(command, scope)
-    target = target_of(command)
+    target = i.target_of(command)
     if isinstance(target, i.Access | i.Tile) and target.buffer in scope.inputs:
         raise TranslationError("R0799", f"the input `{target.buffer}` is written")
     for part in i.inner(command):

@@ -13,7 +13,6 @@ from typing import TypeGuard
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import inner_element, swizzle
-from codegen.passes.analysis.dependences import target_of
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, variable
 from rise.source import Origin
@@ -95,7 +94,7 @@ def _fenced(command: i.Command, again: bool = False) -> i.Command:
     if isinstance(command, i.Sequence):
         parts = command.commands
         first = next((n for n, part in enumerate(parts) if _registers(part)), 0)
-        written = {getattr(target_of(c), "buffer", "") for part in parts[:first] for c in i.commands(part)}
+        written = {getattr(i.target_of(c), "buffer", "") for part in parts[:first] for c in i.commands(part)}
         if _registers(command) & written:
             fence = _for_each(i.sequence(*parts[first:]), _ready)
             over = (i.WgmmaCommit(), i.WgmmaWait(0)) if again else ()

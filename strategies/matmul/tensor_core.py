@@ -60,6 +60,7 @@ from strategies.core import (
 )
 from strategies.default import lowered
 from strategies.matmul import constraints
+from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import direct_epilogue, flatten, is_in_rows, kept_shared, shared_epilogue
 from strategies.matmul.kernels import each_product_kernel
@@ -236,6 +237,9 @@ def tensor_core(p: Parameters) -> Strategy:
     whole = schedule(p)
     if p.split_k > 1:
         whole = over_blocks(p.split_k, p.block[2], requirements(p, PROGRAMS), whole, in_tiles)
+    if p.uses_wgmma:
+        m, n, k = p.block
+        whole = seq(try_(aligned_operands((m, n, k * p.split_k))), each_product_kernel(whole, copied))
     return FunctionStrategy("tensor_core", complete(in_inputs(each_product_kernel(whole, lowered))))
 
 

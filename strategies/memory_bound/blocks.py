@@ -1,20 +1,26 @@
 """A block of threads and one array: distributing it over registers, reducing it, writing it.
 
-Elements, or vectors of elements, are distributed cyclically over the threads; a reduction is a part for each
-thread, and then a tree of their results in shared memory.
+Elements, or vectors of elements, are distributed cyclically over the threads of a block, or the lanes of a
+warp; a reduction is a part for each of them, and then a tree of their results in shared memory. The threads
+need not divide the array: it is made longer, by elements that are not written, and by neutral ones where it
+is reduced.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import blocks as b
 from rewrites import lowering as low
-from rewrites import memory
+from rewrites import memory, views
 from rewrites import reductions as r
+from rewrites.padding import ROUND_UP_REDUCE
 from rewrites.result import Failure
+from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
 from rewrites.rule import Rule
 from rise.errors import StrategyError
 from rise.expr import Expr, call
@@ -27,17 +33,54 @@ from strategies.core import (
     argument,
     choice,
     depending,
+    id_,
     normalize,
     prints_as_call,
     seq,
+    try_,
 )
 from strategies.places import mapped
 
 SHARED = next(made for made in memory.STORED if made.name == "toMem(Shared)")
-THREADS = low.MAP_THREADS.with_sizes(d=0)
 
 # folds with the maps before them inside, in what each thread does
 sequential: Strategy = normalize(choice(a.REDUCE_MAP, low.REDUCE_SEQ, a.REDUCE_SEQ_MAP))
+
+WARP = 32
+WIDEST = 16  # bytes that a thread moves at once
+EACH = 32  # bytes of a row that a thread has, where there are enough threads
+MOST_THREADS = 1024  # of a block
+KEPT = 128  # bytes of a row that a thread keeps in registers at most
+LOOPING = 512  # threads of a block whose rows are longer, and are read in turns
+MOST_LOADS = 8  # under way before a thread computes, and vectors that a loop is unrolled to
+FAN = 8
+WARPS = 4  # of a block, each with a row
+BY_WARPS = 2048  # bytes of a row that a warp computes at most
+BY_THREADS = 64  # and a thread
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The threads of a block, or the lanes of a warp: the rules by which they execute maps, write and keep.
+
+    write, keep: of an array by elements, and by vectors
+    """
+
+    level: Rule
+    write: tuple[Rule, Rule]
+    keep: tuple[Rule, Rule]
+
+
+THREADS = Workers(
+    low.MAP_THREADS.with_sizes(d=0),
+    (b.CYCLIC_OVER_THREADS, b.CYCLIC_OVER_THREADS_VECTORS),
+    (b.KEEP_CYCLIC, b.KEEP_CYCLIC_VECTORS),
+)
+LANES = Workers(
+    low.MAP_LANE,
+    (b.CYCLIC_OVER_LANES, b.CYCLIC_OVER_LANES_VECTORS),
+    (b.KEEP_CYCLIC_LANES, b.KEEP_CYCLIC_LANES_VECTORS),
+)
 
 
 @dataclass(frozen=True)
@@ -46,63 +89,83 @@ class Block:
 
     fan:      how many results one thread combines at each level of a tree
     strategy: the strategy that its failures name
+    workers:  who they are; the lanes of a warp are 32 threads
     Raises StrategyError R0609 where a number cannot be.
     """
 
     threads: int
     vector: int = 1
     loads: int = 1
-    fan: int = 2
+    fan: int = FAN
     strategy: str = "blocks"
+    workers: Workers = THREADS
 
     def __post_init__(self) -> None:
-        for name in ("threads", "vector", "loads"):
-            power_of_two(self.strategy, name, getattr(self, name), 1)
-        power_of_two(self.strategy, "fan", self.fan, 2)
+        power_of_two(self.strategy, "vector", self.vector)
+        for name, least in (("threads", 1), ("loads", 1), ("fan", 2)):
+            at_least(self.strategy, name, getattr(self, name), least)
 
     @property
     def step(self) -> int:
         """The elements that all threads together move at once."""
         return self.threads * self.vector
 
+    def each(self, size: int) -> int:
+        """The vectors of an array of so many elements that a thread has."""
+        return -(-size // self.step)
+
     def stages(self) -> list[int]:
-        """How many results are left after each level of the tree, down to one."""
-        left, found = self.threads, []
-        while left > 1:
-            left = max(1, left // self.fan)
-            found.append(left)
+        """How many parts a reduction has, and how many results are left after each level of the tree."""
+        found = [self.threads]
+        while found[-1] > 1:
+            found.append(-(-found[-1] // self.fan))
         return found
 
-    def dividing(self, size: int) -> Block:
-        """The largest block that divides an array of this size: fewer loads first, then shorter vectors."""
-        loads = gcd(size // gcd(size, self.step), self.loads) if size % self.step == 0 else 1
-        vector = gcd(size // gcd(size, self.threads), self.vector) if size % self.threads == 0 else 1
-        return replace(self, threads=gcd(size, self.threads), vector=vector, loads=loads)
+    def for_size(self, size: int) -> Block:
+        """The same with the loads that so many elements need, in equal turns of MOST_LOADS at most."""
+        each = self.each(size)
+        return replace(self, loads=-(-each // -(-each // MOST_LOADS)))
+
+    def of_lanes(self, size: int) -> Block:
+        """The same with the lanes of a warp, for a row of so many elements."""
+        return replace(self, threads=WARP, workers=LANES).for_size(size)
 
     # --- an array through all threads ---------------------------------------------------------------------
 
     @property
     def write(self) -> Strategy:
-        """An array that the threads write, distributed cyclically."""
-        return self._whole(b.CYCLIC_OVER_THREADS, b.CYCLIC_OVER_THREADS_VECTORS)
+        """An array that the threads write, distributed cyclically; a long one by turns in a loop."""
+
+        def chosen(size: int) -> Strategy:
+            turn = self._sized(self.workers.write)
+            if self.each(size) <= 2 * MOST_LOADS:
+                return rounded_up(size, self.step, turn)
+            turns = seq(a.MAP_NOTHING, mapped(turn), low.MAP_SEQ)
+            several = self.step * self.for_size(size).loads
+            split = seq(views.SPLIT_JOIN_PAIR.with_sizes(n=several), argument(turns))
+            return rounded_up(size, several, split)
+
+        return self._of_length(chosen)
 
     @property
     def keep(self) -> Strategy:
         """An array in registers, each thread its elements."""
-        return self._whole(b.KEEP_CYCLIC, b.KEEP_CYCLIC_VECTORS)
+        return self._of_length(lambda size: rounded_up(size, self.step, self._sized(self.workers.keep)))
 
-    def _whole(self, scalars: Rule, vectors: Rule) -> Strategy:
+    def _of_length(self, make: Callable[[int], Strategy]) -> Strategy:
         def chosen(term: Expr) -> Rewrite:
             size = length(term)
             if size is None:
                 return refuse(self.strategy, f"expected an array, found `{term.type}`")
-            if size.value is None or size.value % self.step:
-                return refuse(self.strategy, f"{self.step} does not divide {size}, the length of the rows")
-            return self._sized(scalars, vectors)
+            return make(size.value) if size.value is not None else self._unknown(size)
 
         return depending(chosen)
 
-    def _sized(self, scalars: Rule, vectors: Rule) -> Rule:
+    def _unknown(self, size: Nat) -> Strategy:
+        return refuse(self.strategy, f"the length of the rows, {size}, is not known")
+
+    def _sized(self, rules: tuple[Rule, Rule]) -> Rule:
+        scalars, vectors = rules
         if self.vector == 1:
             return scalars.with_sizes(t=self.threads)
         return vectors.with_sizes(t=self.threads, v=self.vector)
@@ -113,27 +176,29 @@ class Block:
         """A reduction as a part for each thread and a tree; where its one result is, `last` says."""
 
         def chosen(term: Expr) -> Rewrite:
-            size, each = reduced_length(term), self.step * self.loads
+            size = reduced_length(term)
             if size is None:
                 return refuse(self.strategy, "expected a reduction")
-            if size.value is None or size.value % each:
-                return refuse(self.strategy, f"{each} does not divide {size}, the length of the rows")
-            return self.tree(last)
+            if size.value is None:
+                return self._unknown(size)
+            return seq(with_neutral(size.value, self.step * self.loads), self.tree(last))
 
         return depending(chosen)
 
     def tree(self, last: Rewrite) -> Strategy:
         """The parts as a map, then for each level a map of what is left; the last is a row of its own."""
-        row = seq(b.REDUCE_AS_ROW, argument(seq(mapped(sequential), THREADS, last)))
+        level = self.workers.level
+        row = seq(b.REDUCE_AS_ROW, argument(seq(mapped(sequential), level, last)))
         if self.step == 1:
             return row
-        parts = seq(self._parts, argument(seq(mapped(self._part), THREADS, SHARED)))
+        parts = seq(self._parts, argument(seq(mapped(self._part), level, SHARED)))
         levels = [
             seq(
+                with_neutral(given, results),
                 r.REDUCE_TREE_STRIDED.with_sizes(n=results),
-                argument(seq(mapped(sequential), THREADS, SHARED)),
+                argument(seq(mapped(sequential), level, SHARED)),
             )
-            for results in self.stages()[:-1]
+            for given, results in pairwise(self.stages()[:-1])
         ]
         return seq(parts, *levels, row)
 
@@ -151,10 +216,67 @@ class Block:
         return sequential if self.loads == 1 else b.REDUCE_LOADED.with_sizes(u=self.loads)
 
 
-def power_of_two(strategy: str, name: str, value: int, least: int) -> None:
-    if value < least or value & (value - 1):
-        wanted = "a power of two" if least == 1 else f"a power of two from {least} on"
-        raise StrategyError("R0609", f"{strategy}: {name} is {value}, and must be {wanted}")
+# --- what is chosen ---------------------------------------------------------------------------------------
+
+
+def block_of(size: int, width: int, strategy: str, **given: int) -> Block:
+    """A block for rows of so many elements of so many bytes.
+
+    given: fields that are not chosen, where they are not 0
+    A thread has EACH bytes of a row, so that with the threads of a multiprocessor enough loads are under way;
+    elements are moved as vectors where these divide rows, so that each row starts with one.
+    """
+    vector = given.get("vector") or gcd(size, max(1, WIDEST // width))
+    vectors = max(1, -(-size // vector))
+    wanted = -(-vectors // max(1, EACH // (vector * width)))
+    most = MOST_THREADS if size * width <= MOST_THREADS * KEPT else LOOPING
+    threads = given.get("threads") or min(most, vectors, -(-wanted // WARP) * WARP)
+    block = Block(threads, vector, 1, given.get("fan") or FAN, strategy).for_size(size)
+    return replace(block, loads=given.get("loads") or block.loads)
+
+
+def by_warps(rows: Expr, s: Rewrite) -> Strategy:
+    """s in the function of a map over rows, several of them for each block, one for each of its warps."""
+    count = length(rows)
+    warps = gcd(count.value or 1, WARPS) if count is not None else 1
+    blocks = seq(mapped(seq(mapped(s), low.MAP_WARP)), low.MAP_BLOCK.with_sizes(d=0))
+    return seq(a.SPLIT_JOIN.with_sizes(n=warps), argument(blocks))
+
+
+# --- sizes that threads do not divide ---------------------------------------------------------------------
+
+
+def rounded_up(size: int, tile: int, s: Rewrite) -> Strategy:
+    """s of an array up to the next multiple of a tile; what is too much is zeros, and is not written."""
+    more = -size % tile
+    longer = seq(ROUND_UP.with_sizes(p=more), argument(seq(try_(EMPTY_AS_ZEROS), s)))
+    return longer if more else seq(s)
+
+
+def with_neutral(size: int, tile: int) -> Strategy:
+    """A reduction of so many elements, with neutral ones up to the next multiple of a tile."""
+    return seq(ROUND_UP_REDUCE.with_sizes(p=-size % tile)) if size % tile else id_
+
+
+# --- parameters -------------------------------------------------------------------------------------------
+
+
+def power_of_two(strategy: str, name: str, value: int) -> None:
+    if value < 1 or value & (value - 1):
+        raise StrategyError("R0609", f"{strategy}: {name} is {value}, and must be a power of two")
+
+
+def at_least(strategy: str, name: str, value: int, least: int) -> None:
+    if value < least:
+        raise StrategyError("R0609", f"{strategy}: {name} is {value}, and must be at least {least}")
+
+
+def chosen_or(strategy: str, **values: int) -> None:
+    """Parameters that are chosen where they are 0; R0609 where one is negative, or a vector has no width."""
+    for name, value in values.items():
+        at_least(strategy, name, value, 0)
+        if name == "vector" and value:
+            power_of_two(strategy, name, value)
 
 
 def length(term: Expr) -> Nat | None:

@@ -9,39 +9,59 @@ from __future__ import annotations
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
-from rewrites.typed import array_type
 from rise.expr import Expr
-from rise.types import Array, Scalar
+from rise.nat import Nat
+from rise.types import Scalar, shape
 from strategies.complete import complete
-from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, prints_as_call, seq
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    depending,
+    prints_as_call,
+    seq,
+)
 from strategies.evaluation import is_expression
-from strategies.memory_bound.blocks import Block, power_of_two, refuse
+from strategies.memory_bound.blocks import Block, at_least, chosen_or, refuse, rounded_up
+from strategies.memory_bound.widths import widest_vector
 from strategies.places import in_inputs, mapped
 
+THREADS = 256
 DIMENSIONS = 3  # of a grid
+LARGEST = 65535  # of its dimensions, but for the first
 
 
 @prints_as_call
-def elementwise(threads: int = 256, vector: int = 4, each: int = 1) -> Strategy:
+def elementwise(threads: int = 0, vector: int = 0, each: int = 1) -> Strategy:
     """Computes independent elements: each thread of a block computes `each` vectors of `vector` elements.
 
-    The rows of a matrix are a dimension of the grid. Fails by name where threads, vector and each together
-    do not divide the rows, and where computing an element takes a loop.
+    threads: of a block; 0: 256
+    vector:  0: as many elements as 16 bytes hold
+    The rows of a matrix are a dimension of the grid where blocks divide them; else the matrix is one row.
+    Fails by name where computing an element takes a loop.
     """
-    block = Block(threads, vector, strategy="elementwise")
-    power_of_two("elementwise", "each", each, 1)
+    chosen_or("elementwise", threads=threads, vector=vector)
+    at_least("elementwise", "each", each, 1)
 
-    def at_depth(term: Expr) -> Rewrite:
-        depth, element = 0, term.type
-        while isinstance(element, Array):
-            depth, element = depth + 1, element.element
-        if not 1 <= depth <= DIMENSIONS or not isinstance(element, Scalar):
+    def chosen(term: Expr) -> Rewrite:
+        sizes, element = shape(term.type)
+        if not sizes or not isinstance(element, Scalar):
             return refuse("elementwise", f"expected an array of numbers, found `{term.type}`")
         if not is_expression(term):
             return refuse("elementwise", "computing an element takes a loop")
-        return _rows(depth - 1, block, block.step * each)
+        block = Block(threads or THREADS, vector or widest_vector(term), strategy="elementwise")
+        step = block.step * each
+        return _rows(len(sizes) - 1, block, step) if _divided(sizes, step) else _flat(sizes, block, step)
 
-    return FunctionStrategy("elementwise", complete(in_inputs(depending(at_depth))))
+    return FunctionStrategy("elementwise", complete(in_inputs(depending(chosen))))
+
+
+def _divided(sizes: tuple[Nat, ...], step: int) -> bool:
+    """Whether the rows of an array are a grid of blocks."""
+    *outer, last = (size.value for size in sizes)
+    grid = len(outer) < DIMENSIONS and all(size is not None and size <= LARGEST for size in outer)
+    return grid and last is not None and last % step == 0
 
 
 def _rows(dimension: int, block: Block, step: int) -> Strategy:
@@ -49,12 +69,16 @@ def _rows(dimension: int, block: Block, step: int) -> Strategy:
     if dimension > 0:
         inner = _rows(dimension - 1, block, step)
         return seq(a.MAP_NOTHING, mapped(inner), low.MAP_BLOCK.with_sizes(d=dimension))
-    return depending(lambda row: _row(row, block, step))
-
-
-def _row(row: Expr, block: Block, step: int) -> Strategy:
-    size = array_type(row).size
-    if size.value is None or size.value % step:
-        return refuse("elementwise", f"{step} does not divide {size}, the length of the rows")
     blocks = seq(a.MAP_NOTHING, mapped(block.write), low.MAP_BLOCK.with_sizes(d=0))
     return seq(views.SPLIT_JOIN_PAIR.with_sizes(n=step), argument(blocks))
+
+
+def _flat(sizes: tuple[Nat, ...], block: Block, step: int) -> Strategy:
+    """All elements as one row, up to the next multiple of what a block computes."""
+    if len(sizes) > 1:
+        flat = _flat((sizes[0] * sizes[1], *sizes[2:]), block, step)
+        return seq(views.JOIN_SPLIT_PAIR.with_sizes(n=sizes[1]), argument(flat))
+    (size,) = sizes
+    if size.value is None:
+        return refuse("elementwise", f"the number of elements, {size}, is not known")
+    return rounded_up(size.value, step, _rows(0, block, step))

@@ -2,7 +2,7 @@
 
 A block computes what belongs to one row. Reductions of the row are trees in shared memory; the row, and
 arrays of its length that have a name, stay in registers, spread over the threads: a row is read once and
-written once.
+written once. Short rows are computed by a warp each, very short ones by a thread each.
 """
 
 from __future__ import annotations
@@ -35,21 +35,38 @@ from strategies.core import (
     seq,
     try_,
 )
+from strategies.default import lowered
 from strategies.loops.nests import nearest
-from strategies.memory_bound.blocks import THREADS, Block, reduced_length, refuse
+from strategies.memory_bound.blocks import (
+    BY_THREADS,
+    BY_WARPS,
+    FAN,
+    KEPT,
+    Block,
+    at_least,
+    block_of,
+    by_warps,
+    chosen_or,
+    reduced_length,
+    refuse,
+)
+from strategies.memory_bound.widths import widest
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
 
 
 @prints_as_call
-def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -> Strategy:
+def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -> Strategy:
     """A map over rows: a block of threads computes each row, and moves vectors of `vector` elements.
 
-    fan:  how many results a thread combines at each level of a reduction's tree
-    keep: rows that are used more than once, and named arrays of their length, are kept in registers
-    Fails by name where threads times vector do not divide the length of the rows.
+    threads: of a block; 0: as many as the rows need, for short rows a warp, or a thread, for each
+    vector:  0: as many elements as 16 bytes hold, if they divide the rows
+    fan:     how many results a thread combines at each level of a reduction's tree
+    keep:    rows that are used more than once, and named arrays of their length, are kept in registers,
+             as far as these suffice
     """
-    block = Block(threads, vector, 1, fan, "rows")
+    chosen_or("rows", threads=threads, vector=vector)
+    at_least("rows", "fan", fan, 2)
 
     def chosen(term: Expr) -> Rewrite:
         found = _row(term)
@@ -58,13 +75,26 @@ def rows(threads: int = 256, vector: int = 4, fan: int = 8, keep: bool = True) -
         if isinstance(computed_before(term), Success):
             return seq(computed_before, depending(chosen))
         row, size = found
-        if size % block.step:
-            return refuse("rows", f"{block.step} does not divide {size}, the length of the rows")
-        work = in_block(replace(block, loads=size // block.step), keep)
-        kept = _keeping(row, block) if keep else id_
-        return seq(mapped(seq(named, kept, work, check(_all_lowered, "rows", LEFT))), LOWERED)
+        width = widest(term)
+        if not threads and size * width <= BY_THREADS:
+            return lowered
+        block = block_of(size, width, "rows", threads=threads, vector=vector, fan=fan)
+        if not threads and size * width <= BY_WARPS:
+            return by_warps(term, _of_row(block.of_lanes(size), row, size, keep))
+        return seq(mapped(_of_row(block, row, size, keep and _fits(block, size, width))), LOWERED)
 
     return FunctionStrategy("rows", complete(in_inputs(nearest(depending(chosen)))))
+
+
+def _fits(block: Block, size: int, width: int) -> bool:
+    return block.each(size) * block.vector * width <= KEPT
+
+
+def _of_row(block: Block, row: Identifier, size: int, keep: bool) -> Strategy:
+    """What is done for one row. All that a thread keeps of it is loaded before it computes."""
+    block = replace(block, loads=block.each(size)) if keep else block.for_size(size)
+    kept = _keeping(row, block) if keep else id_
+    return seq(named, kept, in_block(block, keep), check(_all_lowered, "rows", LEFT))
 
 
 named = try_(normalize(APPLIED_AS_LET))
@@ -127,7 +157,7 @@ def in_block(block: Block, keep: bool = True) -> Strategy:
             return seq(nth_operand(0, value), nth_operand(1, in_function(run)))(term)
         if reduced_length(term) is not None:
             return block.reduce(id_)(term)
-        written = block.write if isinstance(term.type, Array) else by_one
+        written = block.write if isinstance(term.type, Array) else by_one(block)
         return seq(reductions(block), written)(term)
 
     def named_array(term: Expr) -> Result:
@@ -145,8 +175,9 @@ def _by_element(function: Expr) -> bool:
     return any(function.parameter.name in part.free for part in elements)
 
 
-# a number, written by the first of all threads
-by_one: Strategy = seq(b.BY_ONE, nth_operand(1, in_function(argument(THREADS))))
+def by_one(block: Block) -> Strategy:
+    """A number, written by the first of all threads."""
+    return seq(b.BY_ONE, nth_operand(1, in_function(argument(block.workers.level))))
 
 
 @prints_as_call

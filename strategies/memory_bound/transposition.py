@@ -6,59 +6,96 @@ that it reads.
 
 from __future__ import annotations
 
+from math import gcd
+
 from rewrites import blocks as b
 from rewrites import lowering as low
+from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.types import shape
 from strategies.complete import complete
 from strategies.contiguity import Contiguity, contiguity_of
-from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, prints_as_call, seq
-from strategies.memory_bound.blocks import Block, refuse
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    depending,
+    normalize,
+    prints_as_call,
+    seq,
+)
+from strategies.memory_bound.blocks import at_least, chosen_or, refuse
+from strategies.memory_bound.widths import widest, widest_vector
 from strategies.places import arguments, in_inputs, mapped
+
+TILE, THREADS = 64, 256
+BANK = 4  # bytes
 
 
 @prints_as_call
-def transposition(tile: int = 64, threads: int = 256, vector: int = 4, padding: int = 1) -> Strategy:
+def transposition(tile: int = TILE, threads: int = THREADS, vector: int = 0, padding: int = 0) -> Strategy:
     """Transposes a matrix by tiles in shared memory, one for each block.
 
-    vector:  adjacent elements that a thread moves at once, from and to global memory
-    padding: extra elements in a row of a tile, so that its columns are in different banks
-    Fails by name where tiles do not divide the matrix, or the threads a tile.
+    vector:  adjacent elements that a thread moves at once, from and to global memory; 0: as many as 16 bytes
+             hold, where they divide the rows that are read, or those that are written
+    padding: extra elements in a row of a tile; 0: as many as put its columns into different banks
+    Tiles at the border have fewer elements. Fails by name where the threads do not divide a tile.
     """
-    block = Block(threads, vector, strategy="transposition")
-    if tile < 1 or tile * tile % block.step:
-        reason = f"transposition: {block.step} does not divide {tile}×{tile}, the elements of a tile"
+    chosen_or("transposition", vector=vector, padding=padding)
+    for name, value in (("tile", tile), ("threads", threads)):
+        at_least("transposition", name, value, 1)
+    if tile * tile % (threads * (vector or 1)):
+        reason = (
+            f"transposition: {threads * (vector or 1)} does not divide {tile}×{tile}, the elements of a tile"
+        )
         raise StrategyError("R0609", reason)
 
     def chosen(term: Expr) -> Rewrite:
         known = contiguity_of(term, {})
         if not isinstance(known, Contiguity) or known.dimensions != (True, False):
             return refuse("transposition", "expected a matrix whose columns are contiguous in memory")
-        return tiled(tile, tile, through_shared(tile, block, padding))
+        read, written = (size.value or 1 for size in shape(term.type)[0])
+        most = gcd(widest_vector(term), tile * tile // threads)
+        by = [vector or gcd(most, size) for size in (read, written)]
+        # neighbours read elements below each other, or vectors of them
+        apart = padding or (max(1, BANK // widest(term)) if by[1] == 1 else 1)
+        return tiled(tile, tile, through_shared(tile, threads, by[0], by[1], apart))
 
     return FunctionStrategy("transposition", complete(in_inputs(depending(chosen))))
 
 
 @prints_as_call
 def tiled(rows: int, columns: int, s: Rewrite) -> Strategy:
-    """s in each tile of a matrix, a block each."""
+    """s in each tile of a matrix, a block each; tiles at the border are filled up, and cut when written."""
 
     def chosen(term: Expr) -> Rewrite:
-        for size, part in zip(shape(term.type)[0], (rows, columns), strict=True):
-            if size.value is None or size.value % part:
-                return refuse("tiles", f"{part} does not divide {size}")
+        sizes, _ = shape(term.type)
+        if any(size.value is None for size in sizes):
+            return refuse("tiles", f"the sizes of `{term.type}` are not known")
+        more = [-(size.value or 0) % part for size, part in zip(sizes, (rows, columns), strict=True)]
         inner = seq(mapped(argument(s)), low.MAP_BLOCK.with_sizes(d=0))
         outer = seq(mapped(arguments(2, inner)), low.MAP_BLOCK.with_sizes(d=1))
-        return seq(b.TILES.with_sizes(m=rows, n=columns), argument(outer))
+        whole = seq(b.TILES.with_sizes(m=rows, n=columns), argument(outer))
+        longer = [ROUND_UP.with_sizes(p=more[0])] if more[0] else []
+        wider = [ROUND_UP_COLUMNS.with_sizes(p=more[1])] if more[1] else []
+        filled = seq(normalize(EMPTY_AS_ZEROS), whole)
+        return seq(
+            *longer,
+            arguments(len(longer), seq(*wider)),
+            arguments(len(longer) + len(wider), filled),
+        )
 
     return depending(chosen)
 
 
 @prints_as_call
-def through_shared(tile: int, block: Block, padding: int) -> Strategy:
+def through_shared(tile: int, threads: int, read: int, written: int, padding: int) -> Strategy:
     """A tile read along its columns into shared memory, and written along its rows, by all threads."""
-    by_threads = b.TILE_BY_THREADS.with_sizes(v=block.vector, t=block.threads, n=tile)
-    stored = seq(b.TRANSPOSED_IN_SHARED.with_sizes(p=padding), arguments(2, by_threads))
+    by_reading, by_writing = (
+        b.TILE_BY_THREADS.with_sizes(v=vector, t=threads, n=tile) for vector in (read, written)
+    )
+    stored = seq(b.TRANSPOSED_IN_SHARED.with_sizes(p=padding), arguments(2, by_reading))
     # the tile is written as what is stored and read; the writing is outermost
-    return seq(stored, by_threads)
+    return seq(stored, by_writing)

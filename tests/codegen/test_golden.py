@@ -28,9 +28,7 @@ def default_of(text: str) -> Kernel:
 
 
 def sums_by_blocks() -> Kernel:
-    result = succeeded(
-        reduction(threads=64, vector=4, loads=2)(program("fun(xs: 5.1024.f32 => xs |> map(reduce(+, 0)))"))
-    )
+    result = succeeded(reduction(64, 4, 2, fan=2)(program("fun(xs: 5.1024.f32 => xs |> map(reduce(+, 0)))")))
     return generate(result.term, "f")
 
 

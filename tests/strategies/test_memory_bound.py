@@ -10,7 +10,7 @@ import pytest
 from codegen import runtime
 from codegen.execute import execute
 from codegen.ir.kernel import Kernel
-from codegen.pipeline import generate
+from codegen.pipeline import assemble, generate
 from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
@@ -36,11 +36,11 @@ def program(text: str) -> Expr:
     return data_flow(specialise(check_text(f'import "prelude.rise"\ndef f = {text}')["f"], {}))
 
 
+FIVE = f"slide2D(3, 1) |> map2D(fun(w => {NEIGHBOURS} + (w |> idx2D(1, 1))))"
+
+
 def five_point(pad: str, rows_: int = 16, columns: int = 64) -> str:
-    return (
-        f"fun(xss: {rows_}.{columns}.f32 => xss |> {pad} |> slide2D(3, 1) |> map2D(fun(w => {NEIGHBOURS}"
-        " + (w |> idx2D(1, 1)))))"
-    )
+    return f"fun(xss: {rows_}.{columns}.f32 => xss |> {pad} |> {FIVE})"
 
 
 TRANSPOSE = "fun(xss: 32.48.{} => transpose(xss))"
@@ -95,6 +95,71 @@ def derived(text: str, strategy: Strategy) -> Expr:
 
 def kernel(text: str, strategy: Strategy) -> Kernel:
     return generate(derived(text, strategy), "f")
+
+
+# --- any size ---------------------------------------------------------------------------------------------
+
+LESS_TOP = "fun(xss: 3.{}.f32 => xss |> map(fun(r => let top = maximum(r) in r |> map(fun(x => x - top)))))"
+ANY_SIZE: dict[str, tuple[str, Strategy]] = {
+    "elements": ("fun((a: f32, xs: {0}.f32, ys: {0}.f32) => axpy(a)(xs)(ys))", elementwise()),
+    "elements of three dimensions": ("fun(xsss: 2.3.{}.f16 => xsss |> map(map(map(relu))))", elementwise()),
+    "a row added to each": (
+        "fun((xss: 5.{0}.f16, ys: {0}.f16) =>"
+        " xss |> map(fun(xs => zip(xs)(ys) |> map(fun((x, y) => x + y)))))",
+        elementwise(32, 4, 2),
+    ),
+    "sum": ("fun(xs: {}.f32 => sum(xs))", reduction()),
+    "sum of parts": ("fun(xs: {}.f32 => sum(xs))", reduction(24, 4, 3, 3, part=101)),
+    "sums of rows": ("fun(xss: 6.{}.f32 => xss |> map(sum))", reduction()),
+    "sums of rows, in turns": ("fun(xss: 2.{}.f32 => xss |> map(sum))", reduction(3, 4, 2, 2)),
+    "rows": (LESS_TOP, rows()),
+    "rows, read again": (LESS_TOP, rows(3, 2, 2, keep=False)),
+    "rows by blocks": (LESS_TOP, rows(40, 0, 5)),
+    "transpose": ("fun(xss: 67.{}.f16 => transpose(xss))", transposition()),
+    "stencil": (f"fun(xss: 35.{{}}.f32 => xss |> {{border}} |> {FIVE})", stencil()),
+}
+
+
+def at_size(name: str, size: int) -> tuple[str, Strategy]:
+    text, strategy = ANY_SIZE[name]
+    border = "padClamp2D(1, 1)" if size % 2 else "padCst2D(1, 1)(0)"
+    return text.format(size, border=border), strategy
+
+
+@pytest.mark.parametrize("name", ANY_SIZE)
+@pytest.mark.parametrize("size", [1, 31, 132, 1025])
+def test_any_size_is_exact(name: str, size: int) -> None:
+    """One, primes, multiples of vectors, a tile plus one: what is too much is neither read nor written."""
+    text, strategy = at_size(name, size)
+    runs_as_it_should(program(text), strategy)
+
+
+@pytest.mark.parametrize("name", ANY_SIZE)
+def test_every_step_at_any_size_preserves_the_program(name: str) -> None:
+    text, strategy = at_size(name, 149)
+    assert_preserves(strategy, program(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "threads"),
+    [
+        ("fun(xss: 20000.1000.f32 => xss |> map(softmax))", rows(), 128),
+        ("fun(xss: 7777.3001.f32 => xss |> map(softmax))", rows(), 384),
+        ("fun(xss: 4096.5120.f32 => xss |> map(softmax))", rows(), 640),
+        ("fun(xss: 50.100000.f32 => xss |> map(softmax))", rows(), 512),
+        ("fun(xss: 8000.100.f32 => xss |> map(softmax))", rows(), 128),  # four warps
+        ("fun(xs: 123456789.f32 => sum(xs))", reduction(), 256),
+    ],
+)
+def test_threads_are_chosen_by_the_length_of_rows(text: str, strategy: Strategy, threads: int) -> None:
+    kernel_ = assemble(derived(text, strategy), "f").kernels[0]
+    assert kernel_.launch.threads == threads
+
+
+def test_a_vector_that_is_not_whole_is_read_and_written_by_elements() -> None:
+    source = kernel(*at_size("elements", 1025)).source
+    assert source.count("copy_vector<4>") == 3, "in the version for whole vectors"
+    assert "if (1025 < " in source and "< 1025" in source
 
 
 # --- rounding ---------------------------------------------------------------------------------------------
@@ -166,17 +231,11 @@ def test_a_block_reads_each_tile_of_a_transposition_once() -> None:
 @pytest.mark.parametrize(
     ("text", "strategy", "reason"),
     [
-        (SAXPY, elementwise(128), "512 does not divide 192, the length of the rows"),
         (SOFTMAX, elementwise(8), "computing an element takes a loop"),
-        (SOFTMAX, rows(32), "128 does not divide 64, the length of the rows"),
         (SAXPY, rows(8), "expected a map over the rows of an array"),
         (SAXPY, transposition(16, 32), "expected a matrix whose columns are contiguous in memory"),
-        (TRANSPOSE.format("f32"), transposition(32, 32), "32 does not divide 48"),
-        (DOT, reduction(8), "the result is one number, which one kernel cannot make of the results"),
-        (DOT, reduction(8, part=100), "100 does not divide 384, the number of elements"),
-        (SUM, reduction(64, 4), "256 does not divide 192, the length of the rows"),
+        (SAXPY, reduction(), "expected a map, whose function is a reduction"),
         (SAXPY, stencil((1, 1)), "expected a matrix whose elements are computed each by itself"),
-        (five_point("padClamp2D(1, 1)"), stencil((8, 4), 4), "32 does not divide 16"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(text: str, strategy: Strategy, reason: str) -> None:
@@ -188,11 +247,12 @@ def test_what_does_not_fit_is_refused_by_name(text: str, strategy: Strategy, rea
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: rows(24), "rows: threads is 24, and must be a power of two"),
-        (lambda: rows(8, fan=1), "rows: fan is 1, and must be a power of two from 2 on"),
-        (lambda: stencil(rows=3), "stencil: rows is 3, and must be a power of two"),
-        (lambda: transposition(8, 256), "transposition: 1024 does not divide 8×8, the elements of a tile"),
-        (lambda: reduction(part=-1), "reduction: part is -1, and must be at least 1, or 0 for rows"),
+        (lambda: rows(-1), "rows: threads is -1, and must be at least 0"),
+        (lambda: rows(8, 3), "rows: vector is 3, and must be a power of two"),
+        (lambda: rows(8, fan=1), "rows: fan is 1, and must be at least 2"),
+        (lambda: stencil(rows=0), "stencil: rows is 0, and must be at least 1"),
+        (lambda: transposition(8, 256), "transposition: 256 does not divide 8×8, the elements of a tile"),
+        (lambda: reduction(part=-1), "reduction: part is -1, and must be at least 0"),
     ],
 )
 def test_values_that_parameters_cannot_have(make: object, message: str) -> None:
@@ -204,7 +264,12 @@ def test_values_that_parameters_cannot_have(make: object, message: str) -> None:
 # --- at the sizes of a GPU --------------------------------------------------------------------------------
 
 LARGE: dict[str, tuple[str, Strategy]] = {
-    "sum": ("fun(xs: 1073741824.f32 => sum(xs))", reduction(256, 4, 4, 8, part=1 << 18)),
+    "sum": ("fun(xs: 1073741824.f32 => sum(xs))", reduction()),
+    "sum, odd": ("fun(xs: 123456789.f32 => sum(xs))", reduction()),
+    "softmax, odd": ("fun(xss: 7777.3001.f32 => xss |> map(softmax))", rows()),
+    "softmax, long": ("fun(xss: 77.300001.f32 => xss |> map(softmax))", rows()),
+    "transpose, odd": ("fun(xss: 4097.4099.f16 => transpose(xss))", transposition()),
+    "saxpy, odd": (ANY_SIZE["elements"][0].format(99999999), elementwise()),
     "transpose": ("fun(xss: 16384.16384.f32 => transpose(xss))", transposition()),
     "stencil": (five_point("padCst2D(1, 1)(0)", 16384, 16384), stencil()),
     "softmax": ("fun(xss: 16384.4096.f32 => xss |> map(softmax))", rows()),

@@ -117,7 +117,7 @@ def test_what_cannot_be_done_is_refused_by_name(s: Strategy, text: str, reason: 
         (lambda: reorder(1, 3), "reorder(1, 3): expected the numbers from 1 to 2, each once"),
         (lambda: reorder(2, 2, 1), "reorder(2, 2, 1): expected the numbers from 1 to 3, each once"),
         (lambda: vectorize(0), "vectorize: the width 0 must be at least 1"),
-        (lambda: reduction(24), "reduction: threads is 24, and must be a power of two"),
+        (lambda: reduction(-8), "reduction: threads is -8, and must be at least 0"),
         (lambda: tvm_gemm("blocked"), "tvm_gemm: there is no version `blocked`"),
     ],
 )
@@ -323,33 +323,35 @@ ROWS = {
 TREES = {1: [], 2: [2], 8: [2, 2, 2]}
 
 
+def halving(threads: int, part: int = 0) -> Strategy:
+    return reduction(threads, vector=1, loads=1, fan=2, part=part)
+
+
 @pytest.mark.parametrize("threads", TREES)
 @pytest.mark.parametrize("name", ROWS)
 def test_a_reduction_by_blocks_and_threads(name: str, threads: int) -> None:
     """A block a row, parts of every n-th element, then half of the threads, and half of these."""
-    term = assert_preserves(reduction(threads), ROWS[name], each_step=name != "max")
+    term = assert_preserves(halving(threads), ROWS[name], each_step=name != "max")
     stages = len(TREES[threads])
     assert_structure(term, mapBlock=1, mapThreads=stages + 1, toMem=stages, reduce=0)
-    runs_as_it_should(ROWS[name], reduction(threads))
+    runs_as_it_should(ROWS[name], halving(threads))
 
 
 DOT = "fun((a: 96.f32, b: 96.f32) => zip(a)(b) |> map(fun((x, y) => x * y)) |> reduce(+, 0))"
 
 
 def test_one_number_in_two_kernels() -> None:
-    """Four blocks of parts, and one block for their results."""
-    first, second = cut(derived(reduction(8, part=24), DOT))
+    """Four blocks of parts, and one block, here one thread, for their results."""
+    first, second = cut(derived(halving(8, part=24), DOT))
     assert_structure(first, mapBlock=1, mapThreads=4, toMem=3, reduce=0)
-    assert_structure(second, mapBlock=1, mapThreads=3, toMem=2, reduce=0)
-    assert_preserves(reduction(8, part=24), DOT)
-    runs_as_it_should(DOT, reduction(8, part=24))
+    assert_structure(second, mapBlock=1, mapThreads=2, toMem=2, reduce=0)
+    assert_preserves(halving(8, part=24), DOT)
+    runs_as_it_should(DOT, halving(8, part=24))
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (DOT, "the result is one number"),
-        (ROWS["sum"].replace("24", "20"), "8 does not divide 20, the length of the rows"),
         (ADD_ONE[2], "expected a map, whose function is a reduction"),
     ],
 )
@@ -357,8 +359,10 @@ def test_what_is_no_reduction_of_rows(text: str, reason: str) -> None:
     assert failure(reduction(8), text).startswith(reason)
 
 
-def test_parts_that_do_not_divide_are_refused() -> None:
-    assert failure(reduction(8, part=25), DOT) == "25 does not divide 96, the number of elements"
+@pytest.mark.parametrize("part", [7, 25, 95])
+def test_the_last_part_may_be_smaller(part: int) -> None:
+    assert_preserves(halving(8, part=part), DOT)
+    runs_as_it_should(DOT, halving(8, part=part))
 
 
 # --- by name ----------------------------------------------------------------------------------------------

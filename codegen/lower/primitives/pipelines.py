@@ -16,10 +16,12 @@ from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, bytes_of
 from codegen.ir.data import data
 from codegen.ir.launch import number
+from codegen.lower.accumulators import check_update
 from codegen.lower.primitives.levels import Element, elements, in_place, start_of, step_of
 from codegen.lower.primitives.loop_rotation import at_index, rotated
 from codegen.lower.primitives.memory import asynchronously, layout_of, stem
 from codegen.lower.primitives.prefetch import Halves, halves
+from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
     Call,
     Continuation,
@@ -87,10 +89,13 @@ def pipelined(translator: Translator, call: Call, then: Continuation) -> i.Comma
 def _update(translator: Translator, call: Call, value: i.Expression, target: i.Acceptor) -> i.Command:
     load, step, _, xs = call.arguments
 
+    def updated(loaded: i.Expression) -> i.Command:
+        command = step_of(translator, call, step, (value, loaded), target)
+        check_update(resolved(command))
+        return command
+
     def loops(element: Element) -> i.Command:
-        return _Pipeline(translator, call, load, element).run(
-            lambda loaded: step_of(translator, call, step, (value, loaded), target)
-        )
+        return _Pipeline(translator, call, load, element).run(updated)
 
     return elements(translator, xs, call.environment, loops)
 

@@ -127,7 +127,7 @@ def _with_earlier(facts: Facts, indices: tuple[Nat, ...]) -> Facts:
 
 def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
     """Every use of a buffer in a command, in any address space."""
-    written = target_of(command)
+    written = i.target_of(command)
     for access in i.accesses(command):
         writes = access is written
         copying = writes and isinstance(command, i.CopyAsync | i.BulkCopy)
@@ -143,7 +143,7 @@ def elements(command: i.Command, access: i.Access | i.Tile) -> tuple[tuple[Nat, 
     """The indices of all elements that an access covers, and the implicit loops over them."""
     if isinstance(access, i.Tile):
         return access.indices, tuple(Loop(name, extent) for name, extent in access.extents)
-    by_rows = command.source if isinstance(command, i.LoadMatrices) else target_of(command)
+    by_rows = command.source if isinstance(command, i.LoadMatrices) else i.target_of(command)
     if isinstance(command, i.LoadMatrices | i.StoreMatrices) and access is by_rows:
         *outer, start = access.indices
         return (*outer, start + variable(ROW)), (Loop(ROW, constant(8)),)
@@ -156,27 +156,6 @@ def loop_of(command: i.Command) -> Loop | None:
             return Loop(index, count)
         case i.ParallelFor(level, dimension, index, count):
             return Loop(index, count, (level, dimension), bool(command.execution))
-        case _:
-            return None
-
-
-def target_of(command: i.Command) -> object:
-    """The location that a command writes."""
-    match command:
-        case (
-            i.Assign(target)
-            | i.CopyAsync(target)
-            | i.MmaFragment(target)
-            | i.Wgmma(target)
-            | i.LoadMatrices(target)
-        ):
-            return target
-        case i.BulkCopy(target) | i.BulkStore(target) | i.StoreMatrices(target):
-            return target
-        case i.LoadFragment(_, target) | i.FillFragment(_, target):
-            return target
-        case i.StoreFragment(_, tile):
-            return tile
         case _:
             return None
 
