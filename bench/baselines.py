@@ -226,6 +226,24 @@ def memcpy(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterat
     yield "cuMemcpyDtoDAsync", Work(call)
 
 
+def memcpy_as_much(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
+    """A copy that reads and writes as many bytes together as the operation, between arrays of its own."""
+    copies = {id(operands): _halves(libraries.cuda, operands) for operands in sets}
+
+    def call(stream: Any, operands: Operands) -> None:
+        source, target = copies[id(operands)]
+        libraries.cuda.memcpy_dtod_async(target.allocation, source.allocation, target.bytes, stream)
+
+    yield "cuMemcpyDtoDAsync, as many bytes", Work(call, computes=False)
+
+
+def _halves(cuda: Any, operands: Operands) -> tuple[DeviceArray, DeviceArray]:
+    arrays = [x for x in (*operands.inputs, operands.output) if isinstance(x, DeviceArray)]
+    half = (sum(array.bytes for array in arrays) // 2,)
+    source, target = (DeviceArray.empty(cuda, half, np.dtype(np.uint8)) for _ in range(2))
+    return source, target
+
+
 def empty_launch(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
     """The least cost of a launch: an empty kernel, prepared, through pycuda. It is not checked."""
     function = libraries.probe.function("nothing").prepare("")
@@ -285,10 +303,11 @@ BASELINES: Mapping[str, Mapping[str, Make]] = {
     "sumOfProducts": {"separate": two_products, **_torch("sumOfProducts")},
     "batchedProducts": {"cublas": batched, "cublasLt": _lt(), **_torch("batchedProducts")},
     "copy": {"memcpy": memcpy, "empty": empty_launch, **_torch("copy")},
-    "transposition": _torch("transposition"),
-    "sum": _torch("sum"),
-    "fivePoint": _torch("fivePoint"),
-    "softmax": _torch("softmax"),
+    "axpy": {"memcpy": memcpy_as_much, **_torch("axpy")},
+    "transposition": {"memcpy": memcpy_as_much, **_torch("transposition")},
+    "sum": {"memcpy": memcpy_as_much, **_torch("sum")},
+    "fivePoint": {"memcpy": memcpy_as_much, **_torch("fivePoint")},
+    "softmax": {"memcpy": memcpy_as_much, **_torch("softmax")},
     **{name: _torch(name) for name in fused.OPERATIONS},
     "biasReluHalf": {"cublasLt": _lt(EPILOGUE_RELU_BIAS, bias=2), **_torch("biasReluHalf")},
 }

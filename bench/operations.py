@@ -149,6 +149,11 @@ def _copy(x: Inputs, mesh: Mesh) -> Expected:
     return _same(x[0].at(*mesh))
 
 
+def _axpy(x: Inputs, mesh: Mesh) -> Expected:
+    a, left, right = x[0], x[1].at(*mesh), x[2].at(*mesh)
+    return Expected(a * left + right, np.abs(a * left) + np.abs(right))
+
+
 def _transposition(x: Inputs, mesh: Mesh) -> Expected:
     return _same(x[0].at(mesh[1], mesh[0]))
 
@@ -207,6 +212,7 @@ OPERATIONS: Mapping[str, Operation] = {
     ),
     "batchedProducts": Operation(lambda s: s["b"] * _product_flops(s), _of("k"), _batched),
     "copy": Operation(_number(0), _number(1), _copy),
+    "axpy": Operation(lambda s: 2 * s["n"], _number(2), _axpy),
     "transposition": Operation(_number(0), _number(1), _transposition),
     "sum": Operation(_of("n"), _of("n"), _sum),
     "fivePoint": Operation(lambda s: 4 * s["m"] * s["n"], _number(4), _five_point),

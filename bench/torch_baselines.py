@@ -37,6 +37,7 @@ def functions(torch: Any) -> Mapping[str, Function]:
         ),
         "batchedProducts": lambda a, b: torch.bmm(a, b, out_dtype=f32),
         "copy": lambda x: x.clone(),
+        "axpy": lambda a, x, y: torch.add(y, x, alpha=a),
         "transposition": lambda x: x.t().contiguous(),
         "sum": torch.sum,
         "fivePoint": five_point,

@@ -24,8 +24,10 @@ class Work:
     check:  the same, where the result has to end in the operands' result, and calls do not put it there
     record: records a call on each of the operands in a graph of its own kind; returns a function that
             replays it
+    computes: whether the result is that of the operation, which is checked
     """
 
     call: Callable[[Any, Operands], None]
     check: Callable[[Any, Operands], None] | None = None
     record: Callable[[Any, Sequence[Operands]], Callable[[], None]] | None = None
+    computes: bool = True

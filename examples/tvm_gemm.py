@@ -122,15 +122,16 @@ one kernel for both is refused. `codegen.pipeline.assemble` makes two, which the
 TREE = """
 ## Reductions of rows
 
-`reduction` gives each row to a block. Each thread folds every n-th element, so that neighbours read neighbours;
-then half of the threads add two results each (`fan=2`), and half of these. The operator and its neutral element
-may be any; maps before are done by the threads that read. Vectors, and more loads at once, are parameters.
+`reduction` gives each row to a block. Each thread folds every n-th element, so that neighbours read
+neighbours; then half of the threads add two results each (`fan=2`), and half of these. The operator and its
+neutral element may be any; maps before are done by the threads that read. Vectors, and more loads at once,
+are parameters.
 """
 ONE = """
 ### To one number
 
-A grid has no barrier, so one number takes two kernels. `reduction(part=n)` reduces parts of n, a block each, by
-the rule `reduceTree`; one more block reduces their results, a row of its own.
+A grid has no barrier, so one number takes two kernels. `reduction(part=n)` reduces parts of n, a block each,
+by the rule `reduceTree`; one more block reduces their results, a row of its own.
 """
 
 

@@ -90,6 +90,12 @@ REDUCE_AS_ROW = rule(
     sizes=("n",),
     meaning="One reduction as a map over one row, so that a level can execute it.",
 )
+ONE_ROW = rule(
+    "as one row",
+    "x",
+    "generate(fun((i: Idx[1]) => i)) |> map(fun(i => x)) |> idx((0 : Idx[1]))",
+    meaning="A number as a map over one row, all of whose work is done by one worker of a level.",
+)
 BY_ONE = rule(
     "by one of them",
     "x",

@@ -20,15 +20,15 @@ from strategies.evaluation import has_levels
 from strategies.kernels import each_kernel
 from strategies.matmul.kernels import has_product
 from strategies.matmul.separate import operands_stored, product_stored, separate_kernels
+from strategies.memory_bound.family import fitting
 from strategies.places import in_inputs
 from strategies.search.choice import Builds, Choice, Search, chosen, separate_operands
+from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
 from strategies.search.space import Point
 
 DEFAULT = Point.of("default", {})
-# schedules of memory-bound programs, each of which refuses what it is not for
-FAMILIES = ("transposition", "elementwise", "rows", "reduction")
 LEVELS = "the program has levels, which stay"
 GENERAL = "no other schedule is for this program"
 
@@ -133,13 +133,15 @@ class _Kernels:
         return below(found[1], bound)
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
-        for name in FAMILIES:
-            point = Point.of(name, {})
-            result = self.search.attempt(point, closed)
-            if isinstance(result, Success):
-                self.made.append(Choice(point, "by its structure"))
-                return below(result, bound)
-        return self._default(term, GENERAL)
+        fits = fitting(closed)
+        if fits is None:
+            return self._default(term, GENERAL)
+        point = Point.of(fits.strategy.name, {})
+        result = self.search.attempt(point, closed)
+        if not isinstance(result, Success):
+            return self._default(term, f"`{point}` does not take it: {why(result)}")
+        self.made.append(Choice(point, fits.reason))
+        return below(result, bound)
 
     def _default(self, term: Expr, reason: str) -> Result:
         self.made.append(Choice(DEFAULT, reason))

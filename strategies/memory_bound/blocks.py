@@ -19,7 +19,7 @@ from rewrites import lowering as low
 from rewrites import memory, views
 from rewrites import reductions as r
 from rewrites.padding import ROUND_UP_REDUCE
-from rewrites.result import Failure
+from rewrites.result import Failure, Result
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
 from rewrites.rule import Rule
 from rise.errors import StrategyError
@@ -241,6 +241,18 @@ def by_warps(rows: Expr, s: Rewrite) -> Strategy:
     warps = gcd(count.value or 1, WARPS) if count is not None else 1
     blocks = seq(mapped(seq(mapped(s), low.MAP_WARP)), low.MAP_BLOCK.with_sizes(d=0))
     return seq(a.SPLIT_JOIN.with_sizes(n=warps), argument(blocks))
+
+
+def _flattened(term: Expr) -> Result:
+    """Matrices of rows as rows: xs |> map(map(f)) → xs |> join |> map(f) |> split(n)."""
+    applied = call(term)
+    row = term.type.element if isinstance(term.type, Array) else None
+    if applied is None or applied[0] != "map" or not isinstance(row, Array):
+        return Failure("flattened", term, "expected a map of maps")
+    return seq(views.JOIN_SPLIT_PAIR.with_sizes(n=row.size), argument(views.JOIN_MAP))(term)
+
+
+flattened = FunctionStrategy("flattened", _flattened)
 
 
 # --- sizes that threads do not divide ---------------------------------------------------------------------

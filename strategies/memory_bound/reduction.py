@@ -14,11 +14,14 @@ from rewrites import blocks as b
 from rewrites import lowering as low
 from rewrites import memory
 from rewrites import reductions as r
-from rise.expr import Expr, Lambda, call
+from rewrites.result import Result, Success
+from rewrites.storing import GLOBAL_FIRST
+from rise.expr import Expr, Lambda, call, subterms
 from rise.types import Array
 from strategies.complete import complete
 from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, id_, prints_as_call, seq
 from strategies.default import lowered
+from strategies.evaluation import is_expression
 from strategies.loops.nests import nearest
 from strategies.memory_bound.blocks import (
     BY_THREADS,
@@ -31,11 +34,13 @@ from strategies.memory_bound.blocks import (
     block_of,
     by_warps,
     chosen_or,
+    flattened,
     reduced_length,
     refuse,
     with_neutral,
 )
-from strategies.memory_bound.widths import widest
+from strategies.memory_bound.rows import at_reductions, in_block
+from strategies.memory_bound.widths import reduces_numbers, widest
 from strategies.normal_forms import fuse_components, view_inward
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
@@ -61,10 +66,13 @@ def reduction(threads: int = 0, vector: int = 0, loads: int = 0, fan: int = FAN,
     fused = seq(argument(view_inward), fuse_components)
     wanted = {**given, "fan": fan}
 
+    def of_rows(term: Expr) -> Rewrite:
+        if isinstance(flattened(term), Success):
+            return seq(flattened, argument(depending(of_rows)))
+        return seq(fused, depending(lambda found: _rows(found, wanted)))
+
     def chosen(term: Expr) -> Rewrite:
-        if isinstance(term.type, Array):
-            return nearest(seq(fused, depending(lambda found: _rows(found, wanted))))
-        return nearest(_in_parts(wanted))
+        return nearest(depending(of_rows)) if isinstance(term.type, Array) else _number(term, wanted)
 
     return FunctionStrategy("reduction", complete(in_inputs(depending(chosen))))
 
@@ -82,34 +90,73 @@ def _rows(term: Expr, given: Mapping[str, int]) -> Rewrite:
     width = widest(term)
     if not given["threads"] and size.value * width <= BY_THREADS:
         return lowered
-    block = block_of(size.value, width, "reduction", **given)
+    block = block_of(size.value, width, "reduction", **_vectors(term, given))
     if not given["threads"] and size.value * width <= BY_WARPS:
         return by_warps(term, block.of_lanes(size.value).reduce(id_))
     return _by_blocks(block)
 
 
-def _in_parts(given: Mapping[str, int]) -> Strategy:
-    """Parts by blocks, stored for the whole grid; their results as one row, by one block."""
+# --- to one number ----------------------------------------------------------------------------------------
+
+
+def _number(term: Expr, given: Mapping[str, int]) -> Strategy:
+    """A number that is computed of reductions: each in parts, and what is left by one block."""
+    lengths = [n for part in subterms(term) if (n := reduced_length(part)) is not None]
+    sizes = [n.value for n in lengths if n.value is not None]
+    if not lengths or len(sizes) < len(lengths):
+        return refuse("reduction", "expected a reduction of elements whose number is known")
+    given, width = _vectors(term, given), widest(term)
+    block = _of_part(max(sizes), width, given)
+    part = given["part"] or _part(max(sizes), block)
+    count = -(-max(sizes) // part)
+    if count == 1:
+        return _by_one_block(block)
+    last = block_of(count, width, "reduction", fan=given["fan"], vector=1 if given["vector"] == 1 else 0)
+    return in_kernels(at_reductions(_in_parts(part, block)), _by_one_block(last))
+
+
+@prints_as_call
+def in_kernels(parts: Rewrite, rest: Rewrite) -> Strategy:
+    """`parts` stores what other kernels read; `rest` is the last kernel of a number, which may use others."""
+
+    def run(term: Expr) -> Result:
+        applied = call(term)
+        if applied is not None and applied[0] == "let" and not is_expression(applied[2][0]):
+            return seq(nth_operand(0, seq(run, GLOBAL)), nth_operand(1, in_function(run)))(term)
+        return seq(parts, after_stored)(term)
+
+    def after_stored(term: Expr) -> Result:
+        first = GLOBAL_FIRST(term)
+        if isinstance(first, Success):
+            return seq(GLOBAL_FIRST, nth_operand(1, in_function(after_stored)))(term)
+        return seq(rest)(term)
+
+    return FunctionStrategy("in_kernels", run)
+
+
+@prints_as_call
+def _in_parts(part: int, block: Block) -> Strategy:
+    """Parts by blocks, stored for the whole grid, and the reduction of their results, which is left."""
 
     def chosen(term: Expr) -> Rewrite:
         size = reduced_length(term)
         if size is None or size.value is None:
             return refuse("reduction", "expected a reduction of elements whose number is known")
-        block = _of_part(size.value, widest(term), given)
-        part = given["part"] or _part(size.value, block)
-        count = -(-size.value // part)
-        if count == 1:
-            return seq(b.REDUCE_AS_ROW, argument(_by_blocks(block)))
-        last = _by_blocks(block_of(count, widest(term), "reduction", fan=given["fan"]))
-        return seq(
-            with_neutral(size.value, part),
-            r.REDUCE_TREE.with_sizes(n=part),
-            argument(seq(_by_blocks(block), GLOBAL)),
-            b.STORED_NAMED,
-            nth_operand(1, in_function(seq(b.REDUCE_AS_ROW, argument(last)))),
-        )
+        parts = argument(seq(_by_blocks(block), GLOBAL))
+        return seq(with_neutral(size.value, part), r.REDUCE_TREE.with_sizes(n=part), parts)
 
     return depending(chosen)
+
+
+def _by_one_block(block: Block) -> Strategy:
+    """What one block computes, of reductions by all its threads."""
+    row = seq(mapped(in_block(block, keep=False)), low.MAP_BLOCK.with_sizes(d=0))
+    return seq(b.ONE_ROW, argument(row))
+
+
+def _vectors(term: Expr, given: Mapping[str, int]) -> dict[str, int]:
+    """The parameters, without vectors where what is reduced is not numbers."""
+    return {**given} if reduces_numbers(term) else {**given, "vector": 1}
 
 
 def _of_part(size: int, width: int, given: Mapping[str, int]) -> Block:

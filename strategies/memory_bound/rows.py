@@ -47,10 +47,11 @@ from strategies.memory_bound.blocks import (
     block_of,
     by_warps,
     chosen_or,
+    flattened,
     reduced_length,
     refuse,
 )
-from strategies.memory_bound.widths import widest
+from strategies.memory_bound.widths import reduces_numbers, widest
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
 
@@ -69,6 +70,8 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
     at_least("rows", "fan", fan, 2)
 
     def chosen(term: Expr) -> Rewrite:
+        if isinstance(flattened(term), Success):
+            return seq(flattened, argument(depending(chosen)))
         found = _row(term)
         if found is None:
             return refuse("rows", "expected a map over the rows of an array")
@@ -78,7 +81,8 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
         width = widest(term)
         if not threads and size * width <= BY_THREADS:
             return lowered
-        block = block_of(size, width, "rows", threads=threads, vector=vector, fan=fan)
+        by = vector if reduces_numbers(term) else 1
+        block = block_of(size, width, "rows", threads=threads, vector=by, fan=fan)
         if not threads and size * width <= BY_WARPS:
             return by_warps(term, _of_row(block.of_lanes(size), row, size, keep))
         return seq(mapped(_of_row(block, row, size, keep and _fits(block, size, width))), LOWERED)
@@ -181,16 +185,21 @@ def by_one(block: Block) -> Strategy:
 
 
 @prints_as_call
-def reductions(block: Block) -> Strategy:
-    """Those that do not depend on an element of an array, each by all threads of the block."""
+def at_reductions(s: Rewrite) -> Strategy:
+    """s at those reductions that do not depend on an element of an array."""
 
     def run(term: Expr) -> Result:
         if reduced_length(term) is not None:
-            return block.reduce()(term)
+            return s(term)
         inside = [n for n, c in enumerate(children(term)) if _is_let(term) or not isinstance(c, Lambda)]
         return at_children(inside, run, term)
 
-    return FunctionStrategy("reductions", run)
+    return FunctionStrategy("at_reductions", run)
+
+
+def reductions(block: Block) -> Strategy:
+    """Those of a row, each by all threads of the block."""
+    return at_reductions(block.reduce())
 
 
 def _is_let(term: Expr) -> bool:

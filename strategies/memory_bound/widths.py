@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rise.expr import Expr, Identifier, subterms
+from rise.expr import Expr, Identifier, call, subterms
 from rise.types import Array, Index, Pair, Scalar, Type, Vector
 from strategies.memory_bound.blocks import WIDEST
+
+REDUCTION = 3  # arguments: operator, neutral element, array
 
 
 def widest(term: Expr) -> int:
@@ -19,6 +21,13 @@ def widest(term: Expr) -> int:
 def widest_vector(term: Expr) -> int:
     """How many of them a thread moves at once."""
     return max(1, WIDEST // widest(term))
+
+
+def reduces_numbers(term: Expr) -> bool:
+    """Whether all reductions are of numbers, which vectors can hold, and not of pairs."""
+    calls = (call(part) for part in subterms(term))
+    reduced = (c[2][2].type for c in calls if c is not None and c[0] == "reduce" and len(c[2]) == REDUCTION)
+    return all(isinstance(type_, Array) and isinstance(type_.element, Scalar) for type_ in reduced)
 
 
 def _widths(type_: Type, in_array: bool) -> Iterator[int]:

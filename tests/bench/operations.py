@@ -26,6 +26,7 @@ PROGRAMS = {
     "sumOfProducts": (PRODUCTS, "sumOfProducts", {"m": 7, "n": 5, "k": 3, "l": 11}),
     "batchedProducts": (PRODUCTS, "batchedProducts", {"b": 3, "m": 7, "n": 5, "k": 2}),
     "copy": (MEMORY, "copy", {"n": 17}),
+    "axpy": (MEMORY, "axpyOf", {"n": 13}),
     "transposition": (MEMORY, "transposition", {"m": 7, "n": 5}),
     "sum": (MEMORY, "total", {"n": 101}),
     "fivePoint": (MEMORY, "fivePoint", {"m": 7, "n": 5}),

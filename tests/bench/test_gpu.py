@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from bench import gpu as gpu_module
+from bench.baselines import memcpy_as_much
 from bench.build import Built, Refused
 from bench.campaign import Campaign
-from bench.contest import Contest, ContextLost
+from bench.contest import Contest, ContextLost, Variant
 from bench.cublas import Cublas
 from bench.cublaslt import Lt
 from bench.gpu import LAUNCHED, REPLAYS, Gpu, median_time
@@ -160,6 +161,20 @@ def test_the_baselines_of_an_operation_are_right(
         assert finalist.verdict.error <= finalist.verdict.bound
         assert "exact on whole numbers" in finalist.verdict.how
         assert "elements against f64" in finalist.verdict.how
+    runner.close()
+
+
+def test_a_copy_of_as_many_bytes_is_timed_but_not_checked(gpu: Gpu, cuda: HostCuda) -> None:
+    """It moves half of the bytes of an input and a result from one array of its own to another."""
+    runner = gpu.runner(case("copy", {"n": 1001}))
+    runner.fill(True)
+    ((name, work),) = memcpy_as_much(gpu.libraries, runner.case, runner.sets)
+    assert runner.check(Variant("memcpy", name, work)).how == "not checked: it computes nothing"
+    sizes: list[int] = []
+    cuda.memcpy_dtod_async = lambda target, source, size, stream: sizes.append(size)  # type: ignore[method-assign]
+    for operands in runner.sets:
+        work.call(None, operands)
+    assert sizes == [4 * 1001] * len(runner.sets)
     runner.close()
 
 

@@ -267,7 +267,7 @@ def fake_torch() -> Any:
 
     torch.__dict__.update(
         float32=np.dtype(np.float32), float16=np.dtype(np.float16), mm=mm, bmm=mm, addmm=addmm,
-        softmax=softmax, sum=np.sum, relu=lambda x: np.maximum(x, 0),
+        softmax=softmax, sum=np.sum, add=lambda y, x, alpha: y + alpha * x, relu=lambda x: np.maximum(x, 0),
         nn=SimpleNamespace(functional=SimpleNamespace(pad=pad)),
         as_tensor=lambda x, device: tensor(x.allocation), graphs=graphs,
         cuda=SimpleNamespace(

@@ -341,10 +341,10 @@ DOT = "fun((a: 96.f32, b: 96.f32) => zip(a)(b) |> map(fun((x, y) => x * y)) |> r
 
 
 def test_one_number_in_two_kernels() -> None:
-    """Four blocks of parts, and one block, here one thread, for their results."""
+    """Four blocks of parts, and one block for their results."""
     first, second = cut(derived(halving(8, part=24), DOT))
     assert_structure(first, mapBlock=1, mapThreads=4, toMem=3, reduce=0)
-    assert_structure(second, mapBlock=1, mapThreads=2, toMem=2, reduce=0)
+    assert_structure(second, mapBlock=1, mapThreads=3, toMem=2, reduce=0)
     assert_preserves(halving(8, part=24), DOT)
     runs_as_it_should(DOT, halving(8, part=24))
 

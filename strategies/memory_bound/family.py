@@ -1,0 +1,139 @@
+"""Which of the memory-bound strategies fits a program, by its structure: what its loops are over, and how.
+
+It is asked for programs of one kernel. The strategy may still fail, by name, where a part of the program is
+beyond it; `default` takes any program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rewrites.result import Result, Success
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
+from rise.types import Array, Index, Pair, Scalar, Type, shape
+from strategies.contiguity import Contiguity, contiguity_of
+from strategies.core import FunctionStrategy, Strategy
+from strategies.evaluation import has_levels, is_expression
+from strategies.loops.nests import nearest
+from strategies.memory_bound.blocks import reduced_length
+from strategies.memory_bound.elementwise import elementwise
+from strategies.memory_bound.reduction import reduction
+from strategies.memory_bound.rows import rows
+from strategies.memory_bound.stencil import stencil
+from strategies.memory_bound.transposition import transposition
+
+MATRIX = 2  # dimensions
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A strategy, and in a line why it fits."""
+
+    strategy: Strategy
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.strategy.name}: {self.reason}"
+
+
+def fitting(term: Expr) -> Fitting | None:
+    """The strategy for a program, under the lambdas of its inputs; None where no memory-bound one fits."""
+    while isinstance(term, Lambda):
+        term = term.body
+    if has_levels(term):
+        return None
+    if is_expression(term):
+        return _of_elements(term)
+    if isinstance(term.type, Array):
+        loop = _loop_of(term)
+        return _of_rows(loop) if loop is not None else None
+    if isinstance(term.type, Scalar | Index) and _is_rowwise(term):
+        return Fitting(reduction(), "one number is computed of reductions")
+    return None
+
+
+def _of_elements(term: Expr) -> Fitting | None:
+    """For a program whose elements are computed without a loop."""
+    sizes, element = shape(term.type)
+    if not sizes or not isinstance(element, Scalar):
+        return None
+    if len(sizes) == MATRIX and _columns_are_contiguous(term):
+        return Fitting(transposition(), "columns of the result are contiguous in what is read")
+    if len(sizes) == MATRIX and any(isinstance(p, Primitive) and p.name == "slide" for p in subterms(term)):
+        return Fitting(stencil(), "elements of a matrix are computed of windows, which neighbours share")
+    return Fitting(elementwise(), "each element is computed by itself")
+
+
+def _of_rows(loop: Expr) -> Fitting | None:
+    """For a map over the rows of an array, or a nest of maps over rows of rows."""
+    applied = call(loop)
+    if applied is None or applied[0] != "map":
+        return None
+    function, array = applied[2]
+    if not isinstance(function, Lambda) or not _has_array(function.parameter.type):
+        return None
+    if _is_map_of(function.parameter, function.body):
+        return _of_rows(function.body)
+    if _columns_are_contiguous(array):
+        return None  # threads of a block would read what is far apart
+    if not _is_rowwise(function.body) or len(shape(function.body.type)[0]) > 1:
+        return None
+    if _reduces(function.body):
+        return Fitting(reduction(), "each row is reduced to one number")
+    return Fitting(rows(), "each row is computed by itself, with reductions of it")
+
+
+def _is_map_of(parameter: Identifier, body: Expr) -> bool:
+    """Whether a map's function maps one over its parameter's rows that depends on nothing else of it."""
+    applied = call(body)
+    if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):
+        return False
+    function, array = applied[2]
+    same = isinstance(array, Identifier) and array.name == parameter.name
+    inner = isinstance(function, Lambda) and _has_array(function.parameter.type)
+    return same and inner and parameter.name not in function.free
+
+
+def _is_rowwise(term: Expr) -> bool:
+    """Whether all that takes loops in a row's function is reductions, none of them once for each element."""
+    if is_expression(term):
+        return True
+    if isinstance(term, Lambda | Primitive):
+        return False
+    if _reduces(term):
+        return all(map(is_expression, call(term)[2]))  # type: ignore[index]  # of three
+    if isinstance(term, Apply) and isinstance(term.function, Lambda):
+        return _is_rowwise(term.function.body) and _is_rowwise(term.argument)
+    applied = call(term)
+    if applied is not None and applied[0] == "let" and isinstance(applied[2][1], Lambda):
+        return _is_rowwise(applied[2][0]) and _is_rowwise(applied[2][1].body)
+    return all(map(_is_rowwise, children(term)))
+
+
+def _has_array(type_: Type) -> bool:
+    match type_:
+        case Pair(first, second):
+            return _has_array(first) or _has_array(second)
+        case _:
+            return isinstance(type_, Array)
+
+
+def _reduces(term: Expr) -> bool:
+    return reduced_length(term) is not None
+
+
+def _columns_are_contiguous(term: Expr) -> bool:
+    known = contiguity_of(term, {})
+    return isinstance(known, Contiguity) and known.dimensions == (True, False)
+
+
+def _loop_of(term: Expr) -> Expr | None:
+    """The loop that makes a term's value, below views of it."""
+    found: list[Expr] = []
+
+    def note(loop: Expr) -> Result:
+        found.append(loop)
+        return Success(loop)
+
+    nearest(FunctionStrategy("note", note))(term)
+    return found[0] if found else None
