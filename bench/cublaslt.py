@@ -103,7 +103,7 @@ class Lt:
     def products(self, problem: Problem, bias: int = 0) -> list[Product]:
         """The product by each algorithm that the heuristics propose, the one they think best first.
 
-        bias: its address, f32, one for each column of D, where the epilogue adds one
+        bias: its address, of the type of D, one for each column of D, where the epilogue adds one
         LaunchError R0863 where they propose none.
         """
         operation = self._operation(problem, bias)
@@ -131,7 +131,7 @@ class Lt:
         set_(DESC_TRANSB, ctypes.c_int32(TRANSPOSED if problem.a_transposed else NORMAL))
         set_(DESC_EPILOGUE, ctypes.c_uint32(problem.epilogue))
         if problem.epilogue & EPILOGUE_BIAS:
-            set_(DESC_BIAS_DATA_TYPE, ctypes.c_int32(R_32F))
+            set_(DESC_BIAS_DATA_TYPE, ctypes.c_int32(problem.result))
             set_(DESC_BIAS_POINTER, ctypes.c_void_p(bias))
         return made
 

@@ -13,6 +13,8 @@ from codegen.ir.kernel import Kernel
 from codegen.pipeline import assemble
 from rise.check.program import Program, load
 from rise.check.specialise import specialise
+from rise.expr import Expr
+from strategies.auto import Auto
 from strategies.derive import derived
 from strategies.registry import find
 
@@ -27,7 +29,16 @@ def derive(order: Order) -> Kernel | HostProgram:
     """The kernel for an order, or several with their host program; compiled, so the cache has them."""
     term = specialise(program(order.file)[order.definition], dict(order.sizes))
     strategy = find(order.candidate.strategy).make(dict(order.candidate.settings))
+    if isinstance(strategy, Auto):
+        strategy = strategy.first_that(_builds)
     made = assemble(derived(term, strategy).term, f"{order.definition}_kernel")
-    resources_of(made, order.target)
+    resources_of(made, order.target, "allow" if isinstance(strategy, Auto) else "refuse")
     kernels = tuple(replace(kernel, stages=()) for kernel in made.kernels)
     return kernels[0] if len(kernels) == 1 else replace(made, kernels=kernels)
+
+
+def _builds(low: Expr, target: str) -> int:
+    """The bytes of shared memory that a candidate of a strategy takes."""
+    made = assemble(low, "candidate")
+    resources_of(made, target)
+    return made.shared_bytes

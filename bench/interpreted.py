@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from bench import fused, operations
 from bench.data import Pattern
-from bench.operations import Expected, Inputs, Mesh, Operation, operation
+from bench.operations import Expected, Inputs, Mesh, Operation
 from bench.table import Case
 from rise.check.compare import Tolerance, tolerance
 from rise.check.program import load
 from rise.check.specialise import specialise
+from rise.errors import UsageError
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call
+from rise.suggest import suggestion
 
 NAME = "interpreter"
 ROUNDING = 2.0**-23  # of f32, in which `operations.bound` counts
@@ -31,6 +34,16 @@ def operation_of(case: Case) -> Operation:
     if case.subject.operation != NAME:
         return operation(case.subject.operation)
     return interpreted(case.subject.file, case.subject.definition, tuple(case.sizes.items()))
+
+
+def operation(name: str) -> Operation:
+    """UsageError R0861 where there is none of that name."""
+    known = {**operations.OPERATIONS, **fused.OPERATIONS}
+    if name not in known:
+        listed = ", ".join(f"`{n}`" for n in known)
+        hint = suggestion(name, known) or f"there are {listed}"
+        raise UsageError("R0861", f"there is no operation `{name}`", None, hint)
+    return known[name]
 
 
 @cache

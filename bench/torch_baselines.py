@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from bench import fused
 from bench.work import Operands, Work
 from rise.errors import LaunchError
 
@@ -41,6 +42,7 @@ def functions(torch: Any) -> Mapping[str, Function]:
         "sum": torch.sum,
         "fivePoint": five_point,
         "softmax": lambda x: torch.softmax(x, 1),
+        **fused.functions(torch),
     }
 
 

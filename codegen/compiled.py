@@ -20,6 +20,7 @@ from rise.check.symbolic import OpenProgram, opened
 from rise.data import shown
 from rise.errors import LaunchError, StrategyError, UsageError
 from rise.expr import Definition, Expr
+from rise.generator import default_strategy
 from rise.normal import data_flow
 from rise.pretty import show_type
 from rise.targets import check_target
@@ -57,7 +58,7 @@ def compile(
     """A program as a Python function of its inputs.
 
     program:  a definition, or a program that is already low-level
-    strategy: lowers it; not needed for low-level programs
+    strategy: lowers it; by default `auto`, which leaves low-level programs as they are
     sizes:    of a definition, by name
     runtime:  sizes that stay symbolic, so that one kernel serves all of them; a mapping gives their divisors
     backend:  `cuda` or `emulate`; by default the GPU, if there is one
@@ -78,16 +79,20 @@ def compile(
 
         target = device_target()
 
+    lowering = default_strategy(target) if strategy is None else strategy
+    if isinstance(lowering, CandidateStrategy):
+        spills = "allow"  # only where every candidate does
+
     def lowered(term: Expr, assembled: Callable[[Expr], HostProgram]) -> HostProgram:
         """Lowers a program; a strategy with several candidates takes the first that fits."""
 
         def builds(low: Expr, _: str) -> int:
             made = assembled(low)
             if target:
-                resources_of(made, target, spills)
+                resources_of(made, target)
             return made.shared_bytes
 
-        which = strategy.first_that(builds) if isinstance(strategy, CandidateStrategy) else strategy
+        which = lowering.first_that(builds) if isinstance(lowering, CandidateStrategy) else lowering
         return assembled(_lowered(term, which))
 
     made = _host_program(program, lowered, sizes or {}, runtime, name)
@@ -121,11 +126,8 @@ def _host_program(
             return lowered(program, lambda low: assemble(low, name or "kernel"))
 
 
-def _lowered(program: Expr, strategy: Strategy | None) -> Expr:
-    term = data_flow(program)
-    if strategy is None:
-        return term
-    result = strategy(term)
+def _lowered(program: Expr, strategy: Strategy) -> Expr:
+    result = strategy(data_flow(program))
     if not hasattr(result, "term"):
         message = f"the strategy returns {shown(result)}, which is neither a Success nor a Failure"
         raise StrategyError("R0631", message, place_of_function(strategy))

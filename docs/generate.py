@@ -67,7 +67,10 @@ SWITCHES: Mapping[str, tuple[dict[str, Any], str]] = {
         {"cp_async": False},
         "Tiles are prefetched into registers, and then stored to shared memory.",
     ),
-    "slice_k=2": ({"slice_k": 2}, "Twice as many warps divide each step of k among them; their sums are added."),
+    "slice_k=2": (
+        {"slice_k": 2},
+        "Twice as many warps divide each step of k among them; their sums are added.",
+    ),
     "raster_group=8": ({"raster_group": 8}, "The raster order has groups of eight rows of tiles."),
     "warp=32,64": ({"warp": (32, 64)}, "Warps have smaller tiles, and a block has more warps."),
     "fragment=8,32,16": ({"fragment": (8, 32, 16)}, "Instructions of another shape."),
@@ -271,9 +274,17 @@ def tensor_cores() -> str:
         "## Instructions",
         "The shape of a fragment, m × n × k, and the types of its elements select the instruction. The layout of"
         " `wmma` fragments is unspecified. That of the others is known, so they can be loaded from and stored to"
-        " any view, converted, and combined with a row in the epilogue. The operands of `wgmma` stay in shared"
-        " memory, where bulk copies of tiles put them.",
+        " any view, converted, and combined with matrices, rows and columns in the epilogue. The operands of"
+        " `wgmma` stay in shared memory, where bulk copies of tiles put them.",
         _instructions(),
+        "## Epilogues",
+        "An epilogue is any function of elements: of one product or several, and of matrices, rows, columns and"
+        " numbers, in any nesting of maps, zips, names and indices. The rule `pointwise` evaluates an element of the"
+        " result, finds which products and which elements of arrays it is a function of, and writes the program as"
+        " one map over these. Then the rule `pointwise on fragments` makes of the tile of a fragment one function of"
+        " the elements that a lane holds. A transposed result is a product with operands swapped; a pair of matrices"
+        " is two stores. With `epilogue=shared` all threads compute the same function row by row. `examples/fused.rise`"
+        " has programs of all these kinds.",
         "## What each parameter changes",
         "Each section changes one parameter of GEMM (m = n = k = 1024), and compares the low-level program with"
         " that of the default parameters: how often each primitive occurs, and the first lines that differ.",

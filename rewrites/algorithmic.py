@@ -7,7 +7,8 @@ from collections.abc import Callable
 from rewrites import conditions
 from rewrites.conditions import MORE_THAN_PAIRS, reshaping
 from rewrites.match import project
-from rewrites.rule import Computed, computed, rule
+from rewrites.rule import Computed, computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import array_type, instance
 from rise.expr import (
     Expr,
@@ -140,6 +141,7 @@ def separate(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ..
         "xs |> map(fun(x => g(h(x), x))) → zip(xs |> map(h))(xs) |> map(fun((p, x) => g(p, x)))",
         instances,
         "A part of a map's body becomes a map of its own.",
+        head=("map", 2),
     )
     def rewrite(term: Expr) -> Expr | str:
         applied = call(term)

@@ -20,8 +20,6 @@ from rise.types import (
     SCALARS,
     TF32,
     Array,
-    Fragment,
-    FragmentKind,
     Function,
     Index,
     Pair,
@@ -111,13 +109,6 @@ def _often_computing(choose: Choose) -> Mapping[str, Type]:
     return endofunction("f").types(choose) if choose.below(2) else {}
 
 
-def accumulators(choose: Choose) -> Mapping[str, Type]:
-    """Accumulators for which it is known which lane holds which element."""
-    m, n, k = choose.pick(((16, 8, 16), (32, 16, 16), (16, 24, 8)))
-    sizes = (constant(m), constant(n), constant(k))
-    return {"f": Fragment(*sizes, choose.pick((F32, F16)), FragmentKind.ACCUMULATOR)}
-
-
 def _injection(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
     """Different indices for all elements, in some order."""
     type_ = types["is"]
@@ -181,10 +172,6 @@ HINTS: Mapping[str, Hint] = {
     "tensoriseRegistersWhole": of_groups((SCALARS["i8"], I32), changed=("g",)),
     "tensoriseWhole": tiles((SCALARS["i8"], I32)),
     "map → mapSeq, computing": Hint(_often_computing),
-    "asMatrix >> **g": endofunction("g"),
-    "zip(asMatrix, column) >> **g": Hint(accumulators),
-    "zip(asMatrix, row) >> **g": Hint(accumulators),
-    "zip2D(asMatrix, ) >> **g": endofunction("g", arguments=2),
     "roundUp sums": Hint(_operands, _product),
     "prologueSame": endofunction("g", "h"),
 }  # fmt: skip

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import reduce
 
 from rewrites.match import replace_term
-from rewrites.rule import Computed, computed, rule
+from rewrites.rule import Computed, computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import instance
 from rise.expr import (
     Apply,
@@ -59,7 +60,7 @@ def _fission(
 ) -> Computed:
     """A map whose steps are cut into groups, each a map of its own."""
 
-    @computed(name, equation, (TWO_STEPS, THREE_STEPS), meaning)
+    @computed(name, equation, (TWO_STEPS, THREE_STEPS), meaning, head=("map", 2))
     def rewrite(term: Expr) -> Expr | str:
         applied = call(term)
         if applied is None or applied[0] != "map" or len(applied[2]) != 2:

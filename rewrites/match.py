@@ -13,7 +13,7 @@ whether terms fit, and the equations between types and sizes last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -54,6 +54,10 @@ from rise.types import (
 
 # rules are tried on the same sizes over and over
 solved = lru_cache(maxsize=4096)(solve)
+
+
+# whether a term may match, given the names of the variables that are bound around it
+Test = Callable[[Expr, frozenset[str]], bool]
 
 
 class Mismatch(Exception):
@@ -291,6 +295,49 @@ class Match:
             raise Mismatch(f"`{variable.name}` would be two different terms", term)
         self.equations.append((variable.type, value.type, term))
         self.matched += 1
+
+
+def form(pattern: Expr, bound: frozenset[str] = frozenset()) -> Test | None:
+    """A quick test that every term passes which the pattern matches; None where no term can be told apart.
+
+    The test is given the names that stand for the variables bound by the pattern.
+    """
+    match pattern:
+        case Identifier(name) if name in bound:
+            return lambda term, _: isinstance(term, Identifier)
+        case Identifier():
+            return (lambda term, names: names.isdisjoint(term.free)) if bound else None
+        case Literal(value):
+            return lambda term, _: isinstance(term, Literal) and term.value == value
+        case Primitive(declaration):
+            return lambda term, _: isinstance(term, Primitive) and term.declaration is declaration
+        case Lambda(parameter, body):
+            return _form_of_function(form(body, bound | {parameter.name}))
+        case Apply() if pattern.head is not None:
+            return _form_of_call(pattern.head, [form(a.argument, bound) for a in spine(pattern)[1]])
+        case _:
+            return None
+
+
+def _form_of_function(body: Test | None) -> Test | None:
+    if body is None:
+        return None
+    return lambda term, names: not isinstance(term, Lambda) or body(term.body, names | {term.parameter.name})
+
+
+def _form_of_call(head: tuple[str, int], arguments: list[Test | None]) -> Test:
+    tests = arguments[::-1]
+
+    def test(term: Expr, names: frozenset[str]) -> bool:
+        if not (isinstance(term, Apply) and term.head == head):
+            return False
+        for on_argument in tests:
+            if not isinstance(term, Apply) or (on_argument and not on_argument(term.argument, names)):
+                return False
+            term = term.function
+        return True
+
+    return test
 
 
 def _expand(term: Expr) -> Lambda:

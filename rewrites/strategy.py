@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from rewrites.result import Failure, Result, Success, no_result, shown
+from rewrites.result import Failure, Result, Step, Success, no_result, shown
 from rise.data import shown as words
 from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive
 
 Rewrite = Callable[[Expr], Result]
+Attempt = Callable[[Expr], Success | None]
 Head = tuple[str, int] | None
 P = ParamSpec("P")
 S = TypeVar("S", bound="Strategy")
@@ -31,6 +32,11 @@ class Strategy:
 
     def __call__(self, term: Expr) -> Result:
         raise NotImplementedError
+
+    def attempt(self, term: Expr) -> Success | None:
+        """The success, or None where the strategy fails and nobody will ask why: no reason is made up."""
+        result = self(term)
+        return result if isinstance(result, Success) else None
 
     def __rshift__(self, other: Rewrite) -> Strategy:
         return seq(self, other)
@@ -88,11 +94,16 @@ def _argument(value: object) -> str:
 
 @dataclass(frozen=True, repr=False)
 class FunctionStrategy(Strategy):
-    """The strategy that a function is. `head` is what a term has to apply, if anything, as for a rule."""
+    """The strategy that a function is.
+
+    head:  what a term has to apply, if anything, as for a rule
+    quiet: what `attempt` does, where that costs less than the function
+    """
 
     name: str
     function: Rewrite
     head: Head = None
+    quiet: Attempt | None = field(default=None, compare=False)
     made: Call | None = field(default=None, compare=False)
 
     def __call__(self, term: Expr) -> Result:
@@ -100,6 +111,9 @@ class FunctionStrategy(Strategy):
         if isinstance(result, (Success, Failure)):
             return result
         raise no_result(f"the strategy `{self.name}`", result, self.function)
+
+    def attempt(self, term: Expr) -> Success | None:
+        return super().attempt(term) if self.quiet is None else self.quiet(term)
 
     def __repr__(self) -> str:
         return self.name if self.made is None else str(self.made)
@@ -125,7 +139,8 @@ def strategy(function: Rewrite) -> Strategy:
     if not callable(function):
         raise StrategyError("R0631", f"{words(function)} is not a strategy", hint=STRATEGIES)
     name = getattr(function, "name", getattr(function, "__name__", "strategy"))
-    return FunctionStrategy(name, function, head_of(function), Call("strategy", (function,), {}))
+    made = Call("strategy", (function,), {})
+    return FunctionStrategy(name, function, head_of(function), made=made)
 
 
 def head_of(s: Rewrite) -> Head:
@@ -157,15 +172,24 @@ fail: Strategy = FunctionStrategy("fail", lambda term: Failure("fail", term, "it
 def seq(*parts: Rewrite) -> Strategy:
     """a ; b: b after a, if both succeed."""
 
-    parts = tuple(map(strategy, parts))
+    strategies = tuple(map(strategy, parts))
 
     def run(term: Expr) -> Result:
         result: Result = Success(term)
-        for part in parts:
+        for part in strategies:
             result = then(result, part)
         return result
 
-    return FunctionStrategy("seq", run, head_of(parts[0]) if parts else None)
+    def quiet(term: Expr) -> Success | None:
+        steps: tuple[Step, ...] = ()
+        for part in strategies:
+            result = part.attempt(term)
+            if result is None:
+                return None
+            term, steps = result.term, steps + result.steps
+        return Success(term, steps)
+
+    return FunctionStrategy("seq", run, head_of(strategies[0]) if strategies else None, quiet)
 
 
 @prints_as_call
@@ -175,22 +199,23 @@ def choice(*parts: Rewrite) -> Strategy:
     Rules that are for other primitives than a term applies are not tried. Where what succeeds does
     nothing, as in `try`, the success remembers what failed before it.
     """
-    parts = tuple(map(strategy, parts))
-    by_head: dict[Head, tuple[list[Rewrite], list[Rewrite]]] = {}
+    strategies = tuple(map(strategy, parts))
+    by_head: dict[Head, tuple[list[Strategy], list[Strategy]]] = {}
 
-    def candidates(head: Head) -> tuple[list[Rewrite], list[Rewrite]]:
+    def candidates(term: Expr) -> tuple[list[Strategy], list[Strategy]]:
         """Those that may apply, and those that are ruled out."""
+        head = term.head if isinstance(term, Apply) else None
         if head not in by_head:
-            fits = [head_of(part) in (None, head) for part in parts]
+            fits = [head_of(part) in (None, head) for part in strategies]
             by_head[head] = (
-                [part for part, fit in zip(parts, fits, strict=True) if fit],
-                [part for part, fit in zip(parts, fits, strict=True) if not fit],
+                [part for part, fit in zip(strategies, fits, strict=True) if fit],
+                [part for part, fit in zip(strategies, fits, strict=True) if not fit],
             )
         return by_head[head]
 
     def run(term: Expr) -> Result:
         closest: Failure | None = None
-        chosen, others = candidates(term.head if isinstance(term, Apply) else None)
+        chosen, others = candidates(term)
         for part in chosen:
             result = part(term)
             if isinstance(result, Success):
@@ -203,4 +228,11 @@ def choice(*parts: Rewrite) -> Strategy:
             closest = ruled_out.closer(closest) if isinstance(ruled_out, Failure) else closest
         return closest or fail(term)
 
-    return FunctionStrategy("choice", run)
+    def quiet(term: Expr) -> Success | None:
+        for part in candidates(term)[0]:
+            result = part.attempt(term)
+            if result is not None:
+                return result
+        return None
+
+    return FunctionStrategy("choice", run, quiet=quiet)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rewrites.algorithmic import changes
 from rewrites.match import Match
-from rewrites.rule import Condition, Rule, rule
-from rise.expr import Lambda
+from rewrites.rule import Condition, Rule
+from rewrites.rule import library_rule as rule
 from rise.instructions import Family, Shape, family, instruction
 from rise.nat import Nat
 from rise.types import Fragment, Scalar, shape
@@ -132,100 +132,11 @@ FRAGMENT_OF_CONSTANT = rule(
 )
 
 
-def _family(fragment: Fragment) -> Family | None:
-    """Of an accumulator."""
+def accumulator_family(fragment: Fragment) -> Family | None:
+    """The instructions that add to an accumulator of this type."""
     sizes = _shape(fragment.rows, fragment.columns, fragment.other)
     return None if sizes is None else family(sizes)
 
-
-def _known_elements(match: Match) -> str | None:
-    """Each lane loads the elements that it holds, from wherever they come."""
-    fragment = match.terms["f"].type
-    if isinstance(fragment, Fragment) and _family(fragment) in (Family.MMA, Family.VOLTA, Family.WGMMA):
-        return None
-    return "which elements of the fragment a lane holds is not known"
-
-
-def _same_element(match: Match) -> str | None:
-    """The elements of one fragment type are distributed alike, of mma.sync's and wgmma's those of all."""
-    fragment = match.terms["f"].type
-    if isinstance(fragment, Fragment) and _family(fragment) in (Family.MMA, Family.WGMMA):
-        return None
-    result = match.terms["g"]
-    while isinstance(result, Lambda):
-        result = result.body
-    if not isinstance(fragment, Fragment):
-        return "expected a fragment"
-    if result.type != fragment.element:
-        return f"the elements would change from `{fragment.element}` to `{result.type}`"
-    if "c" in match.terms and shape(match.terms["c"].type)[1] != fragment.element:
-        return f"the other operand has the type `{shape(match.terms['c'].type)[1]}`"
-    return None
-
-
-MAP_FRAGMENT = rule(
-    "asMatrix >> **g",
-    "f |> asMatrix |> map(fun(r => r |> map(g)))",
-    "f |> mapFragment(g) |> toMem(Local) |> asMatrix",
-    meaning="A point-wise map on a fragment's matrix is one on the fragment.",
-    conditions=(_same_element,),
-)
-ZIP_FRAGMENT = rule(
-    "zip2D(asMatrix, ) >> **g",
-    "zip(f |> asMatrix)(c) |> map(fun((fr, cr) => zip(fr)(cr) |> map(fun((x, y) => g(x, y)))))",
-    "zipFragment(f)(c |> asFragment |> toMem(Local)) |> mapFragment(fun((x, y) => g(x, y))) "
-    "|> toMem(Local) |> asMatrix",
-    meaning="The same with a second matrix, which is loaded as a fragment.",
-    conditions=(_same_element,),
-)
-ROW_FRAGMENT = rule(
-    "zip(asMatrix, row) >> **g",
-    "f |> asMatrix |> map(fun(r => zip(r)(b) |> map(fun((x, y) => g(x, y)))))",
-    "zipFragment(f)(generate(fun(i => b)) |> asFragment |> toMem(Local))"
-    " |> mapFragment(fun((x, y) => g(x, y))) |> toMem(Local) |> asMatrix",
-    meaning="A row combined with every row of a tile (a bias for each column): each lane loads its part.",
-    conditions=(_known_elements,),
-)
-COLUMN_FRAGMENT = rule(
-    "zip(asMatrix, column) >> **g",
-    "zip(f |> asMatrix)(b) |> map(fun((r, y) => r |> map(fun(x => g(x, y)))))",
-    "zipFragment(f)(b |> map(fun(y => generate(fun(j => y)))) |> asFragment |> toMem(Local))"
-    " |> mapFragment(fun((x, y) => g(x, y))) |> toMem(Local) |> asMatrix",
-    meaning="A column that is combined with every column of a tile (a bias for each row).",
-    conditions=(_known_elements,),
-)
-MAP_THROUGH_SHARED = rule(
-    "asMatrix >> **g through Shared",
-    "f |> asMatrix |> map(fun(r => r |> map(g)))",
-    "f |> asMatrix |> toMem(Shared) |> join |> mapLane(g) |> split(n)",
-    meaning="A point-wise map by the lanes of a warp, through shared memory: the types may differ.",
-)
-ZIP_THROUGH_SHARED = rule(
-    "zip2D(asMatrix, ) >> **g through Shared",
-    "zip(f |> asMatrix)(c) |> map(fun((fr, cr) => zip(fr)(cr) |> map(fun((x, y) => g(x, y)))))",
-    "zip(f |> asMatrix |> toMem(Shared) |> join)(c |> join) |> mapLane(fun((x, y) => g(x, y))) |> split(n)",
-)
-
-ZIP_NEST = rule(
-    "zip2D(, zip2D)",
-    "zip(xs)(zip(ys)(zs)) |> map(fun(p => zip(fst(p))(zip(fst(snd(p)))(snd(snd(p)))) |> map(g)))",
-    "zip(xs)(zip(ys)(zs) |> map(fun((y, z) => zip(y)(z)))) |> map(fun((x, w) => zip(x)(w) |> map(g)))",
-    meaning="Two matrices beside a third are a matrix of pairs beside it.",
-)
-ROW_THROUGH_SHARED = rule(
-    "zip(asMatrix, row) >> **g through Shared",
-    "f |> asMatrix |> map(fun(r => zip(r)(b) |> map(fun((x, y) => g(x, y)))))",
-    "zip(f |> asMatrix |> toMem(Shared) |> join)(generate(fun(i => b)) |> join) "
-    "|> mapLane(fun((x, y) => g(x, y))) |> split(n)",
-    meaning="A row that is combined with every row of a tile (a bias for each column).",
-)
-COLUMN_THROUGH_SHARED = rule(
-    "zip(asMatrix, column) >> **g through Shared",
-    "zip(f |> asMatrix)(b) |> map(fun((r, y) => r |> map(fun(x => g(x, y)))))",
-    "zip(f |> asMatrix |> toMem(Shared))(b) |> map(fun((r, y) => zip(r)(generate(fun(j => y))))) |> join "
-    "|> mapLane(fun((x, y) => g(x, y))) |> split(n)",
-    meaning="A column that is combined with every column of a tile (a bias for each row).",
-)
 
 # --- bringing asMatrix, join and transpose out of reductions and maps -------------------------------------
 

@@ -29,6 +29,7 @@ from rise.normal import simplify
         "fun((xs: 3.i32, ys: 3.f32, zs: 3.i32) => zip(xs)(zip(ys)(zs)) |> map(fun((x, (y, z)) => x * z)))",
     ),
     "Components of a zip that the mapped function does not use are left out.",
+    head=("map", 2),
 )
 def DROP_UNUSED(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     applied = call(term)

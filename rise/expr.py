@@ -437,6 +437,8 @@ def distinct_binders(term: Expr, taken: set[str] | None = None) -> Expr:
 
 def alpha_equal(left: Expr, right: Expr, names: Mapping[str, str] | None = None) -> bool:
     """Equality up to the names of bound variables, types included."""
+    if left is right and not names:
+        return True
     bound = names or {}
     match left, right:
         case Identifier(a), Identifier(b):

@@ -109,6 +109,18 @@ def _project(term: Apply) -> Expr | None:
 
 def simplify(term: Expr) -> Expr:
     """Bottom up, until nothing changes: gentle β, `fst((a, b))` is a, `snd((a, b))` is b."""
+    if isinstance(term, Identifier | Literal | Primitive) or SIMPLE in term.__dict__:
+        return term
+    new = _simplified(term)
+    new.__dict__[SIMPLE] = True
+    return new
+
+
+# marks the terms that are simplified: most parts of what a rule makes were before
+SIMPLE = "_simple"
+
+
+def _simplified(term: Expr) -> Expr:
     new = map_children(term, simplify)
     if isinstance(new, DependentApply) and isinstance(new.function, DependentLambda):
         return simplify(_at_argument(new.function, new))

@@ -59,10 +59,10 @@ def repeat(s: Rewrite, limit: int = 10_000) -> Strategy:
         current = term
         for count in range(limit):
             try:
-                result = s(current)
+                result = s.attempt(current)
             except RecursionError:
                 return _endless("repeat", term, count, steps)
-            if isinstance(result, Failure):
+            if result is None:
                 return Success(current, tuple(steps))
             current = result.term
             steps += result.steps
@@ -192,7 +192,14 @@ def one(s: Rewrite) -> Strategy:
                 closest = result.below(index)
         return closest or Failure("one", term, "the term has no parts", -2)
 
-    return FunctionStrategy("one", run)
+    def quiet(term: Expr) -> Success | None:
+        for index, child in enumerate(children(term)):
+            result = s.attempt(child)
+            if result is not None:
+                return _lifted(term, index, result)
+        return None
+
+    return FunctionStrategy("one", run, quiet=quiet)
 
 
 @prints_as_call
@@ -224,7 +231,7 @@ def some(s: Rewrite) -> Strategy:
 def recursive(name: str, equation: Callable[[Strategy], Strategy]) -> Strategy:
     """The fixed point s = equation(s)."""
     knot: list[Strategy] = []
-    itself = FunctionStrategy(name, lambda term: knot[0](term))
+    itself = FunctionStrategy(name, lambda term: knot[0](term), quiet=lambda term: knot[0].attempt(term))
     knot.append(equation(itself))
     return itself
 
@@ -267,8 +274,8 @@ def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
         def first(part: Expr) -> Success | None:
             if id(part) in settled:
                 return None
-            result = s(part)
-            if isinstance(result, Success):
+            result = s.attempt(part)
+            if result is not None:
                 return result
             for index, child in enumerate(children(part)):
                 below = first(child)
@@ -278,7 +285,8 @@ def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
             return None
 
         nothing = Failure("normalize", term, "nothing applies")
-        return repeat(lambda part: first(part) or nothing, limit)(term)
+        rule = FunctionStrategy("first", lambda part: first(part) or nothing, quiet=first)
+        return repeat(rule, limit)(term)
 
     return FunctionStrategy("normalize", run)
 

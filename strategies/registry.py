@@ -23,6 +23,7 @@ from strategies.user_defined import load
 
 # name: the module that defines a function of the same name
 MODULES: Mapping[str, str] = {
+    "auto": "strategies.auto",
     "default": "strategies.default",
     "tensor_core": "strategies.matmul.tensor_core",
     "elementwise": "strategies.memory_bound.elementwise",

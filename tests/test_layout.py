@@ -68,11 +68,13 @@ LAYERS = {
     ),
     "strategies": (
         ("strategies",),
-        ("strategies.loops", "strategies.matmul"),
+        ("strategies.loops",),
         ("strategies.memory_bound",),
+        ("strategies.matmul",),
         ("strategies.user_defined",),
         ("strategies.registry",),
         ("strategies.search",),
+        ("strategies.auto",),
         ("strategies.tuned",),
     ),
 }

@@ -466,10 +466,8 @@ class Printer:
         return _library(fragment) if isinstance(fragment, Fragment) else "wmma"
 
     def _elements(self, index: str, body: i.Command) -> None:
-        from codegen.passes.analysis.dependences import target_of
-
         for command in i.commands(body):
-            target = target_of(command)
+            target = i.target_of(command)
             if isinstance(target, i.Access) and any(NatVariable(index) in n.atoms for n in target.indices):
                 fragment = self._access(i.Access(target.buffer, target.indices[:-1], target.type))
                 self.line("#pragma unroll")

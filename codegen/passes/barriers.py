@@ -28,7 +28,6 @@ from codegen.passes.analysis.dependences import (
     loop_of,
     sync_scope,
     sync_scope_in_group,
-    target_of,
     uses,
 )
 from rise.errors import TranslationError
@@ -73,7 +72,6 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
         max(waits, default=0) + 2,
         groups=_per_warpgroup(function.body),
         asynchronous=_read_asynchronously(function.body) | _overwritten(function.body, regions, launch),
-        products=_read_by_products(function.body),
         stores=_scopes_of_stores(function.body),
         sync=sync,
         rings=rings,
@@ -108,7 +106,7 @@ def _read_by_products(body: i.Command) -> frozenset[str]:
 def _overwritten(body: i.Command, regions: Mapping[str, Region], launch: Launch) -> frozenset[str]:
     """The buffers written by threads whose bytes a later bulk copy to another buffer overwrites."""
     order = [
-        (command, around) for command, around in _with_loops(body, launch) if target_of(command) is not None
+        (command, around) for command, around in _with_loops(body, launch) if i.target_of(command) is not None
     ]
     found: set[str] = set()
     for number, (copy, around) in enumerate(order):
@@ -116,7 +114,7 @@ def _overwritten(body: i.Command, regions: Mapping[str, Region], launch: Launch)
             continue
         ring = regions[copy.target.buffer]
         for earlier, (write, others) in enumerate(order):
-            name = getattr(target_of(write), "buffer", "")
+            name = getattr(i.target_of(write), "buffer", "")
             again = not around.isdisjoint(others)
             if name in regions and not isinstance(write, i.BulkCopy) and (earlier < number or again):
                 found |= {name} if regions[name].overlaps(ring) else set()
@@ -153,7 +151,6 @@ class _Inserter:
     own: the buffers of which each warp has its own copy
     groups: the buffers of which each warpgroup has its own copy
     asynchronous: the buffers that are read or overwritten asynchronously: writes to them need a proxy fence
-    products: those of them that wgmma instructions read
     stores: for each buffer that bulk stores read, the scope that elects the thread that starts them
     here: the buffers that are allocated outside the innermost loop
     most: any wait completes a copy that is at least this number of commits minus one old
@@ -169,7 +166,6 @@ class _Inserter:
     own: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     asynchronous: frozenset[str] = frozenset()
-    products: frozenset[str] = frozenset()
     stores: Mapping[str, i.Scope] = field(default_factory=dict)
     sync: frozenset[str] = frozenset()
     rings: frozenset[str] = frozenset()
@@ -402,8 +398,9 @@ class _Inserter:
         if key not in self.found:
             seen = uses(command, self.around)
             found = frozenset(u for u in seen if u.buffer in self.regions and u.buffer not in self.sync)
-            if any(isinstance(c, i.WgmmaWait) and not c.pending for c in i.commands(command)):
-                found |= frozenset(Use(name, (), (), False) for name in self.products)
+            waits = (c for c in i.commands(command) if isinstance(c, i.WgmmaWait))
+            read = {name for wait in waits for name in wait.operands} - self.sync
+            found |= frozenset(Use(name, (), (), False) for name in read)
             # keeping the command alive keeps its id unique
             self.found[key] = (command, found)
         return self.found[key][1]

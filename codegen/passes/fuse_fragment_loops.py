@@ -4,7 +4,8 @@
       =  for g. (x[g] := … ; for h. y[w·g + h] := f(x[w·g + h]) ; … := y[g])
 
 The iterations are independent, since each works on its own elements. The fused loop needs registers for a few
-elements at a time, where separate loops keep whole fragments of addends, sums and results live.
+elements at a time, where separate loops keep whole fragments of addends, sums and results live. A step of one
+loop may do several steps of the other, as one that stores a whole matrix.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions, inner_element
 from codegen.ir.fragments import extents
 from codegen.ir.launch import Launch
-from codegen.passes.analysis.dependences import target_of
 from codegen.passes.analysis.fresh import Names, names_of
 from codegen.passes.analysis.walk import substituted
 from rise.nat import Facts, Nat, NatVariable, at_least, constant, less_than, variable
@@ -80,16 +80,16 @@ class _Fuser:
             body = substituted(second.body, {NatVariable(second.index): variable(first.index)})
             apart = self._apart(first.body, body, Run(variable(first.index), 1))
             return replace(first, body=i.sequence(first.body, body)) if apart else None
-        loops = _loops(second if isinstance(first, i.ForFragment) else first)
-        for depth in range(len(loops), 0, -1):
-            if (made := self._at(first, second, loops[:depth])) is not None:
-                return made
+        for loops in (_loops(first), _loops(second)):
+            for depth in range(len(loops), 0, -1):
+                if (made := self._at(first, second, loops[:depth])) is not None:
+                    return made
         return None
 
     def _at(self, first: i.Command, second: i.Command, loops: Sequence[i.For]) -> i.Command | None:
         """Both commands as bodies of these loops, which are the loops of one of them."""
         run = self._run(loops)
-        one, other = (self._body(part, loops, run) for part in (first, second))
+        one, other = self._body(first, loops, run, second), self._body(second, loops, run, first)
         if one is None or other is None or not self._apart(one, other, run):
             return None
         body = i.sequence(one, other)
@@ -107,8 +107,10 @@ class _Fuser:
             first = first + width * variable(loop.index)
         return Run(first, width)
 
-    def _body(self, command: i.Command, loops: Sequence[i.For], run: Run) -> i.Command | None:
-        """The part of the command that one iteration executes."""
+    def _body(
+        self, command: i.Command, loops: Sequence[i.For], run: Run, partner: i.Command
+    ) -> i.Command | None:
+        """The part of the command that one iteration executes, beside that of its partner."""
         if isinstance(command, i.ForFragment):
             if _elements(command.fragment) != run.width * prod(loop.count.value or 1 for loop in loops):
                 return None
@@ -116,10 +118,26 @@ class _Fuser:
             body = substituted(command.body, {NatVariable(command.index): run.first + variable(within)})
             return i.For(within, constant(run.width), body, unroll=True, label="mapFragment")
         own = _loops(command)
+        if len(loops) == 1 and own and (several := _ratio(own[0], loops[0])) > 1:
+            if not self._share_a_fragment(command, partner):
+                return None
+            step = self.names.fresh("s")
+            place = several * variable(loops[0].index) + variable(step)
+            return replace(
+                own[0],
+                index=step,
+                count=constant(several),
+                body=substituted(own[0].body, {NatVariable(own[0].index): place}),
+            )
         if [loop.count for loop in own[: len(loops)]] != [loop.count for loop in loops]:
             return None
         renamed = {NatVariable(a.index): variable(b.index) for a, b in zip(own, loops, strict=False)}
         return substituted(own[len(loops) - 1].body, renamed)  # type: ignore[arg-type]
+
+    def _share_a_fragment(self, first: i.Command, second: i.Command) -> bool:
+        """Otherwise a loop of several steps in one saves no registers."""
+        used, others = ({a.buffer for a in i.accesses_in(part)} for part in (first, second))
+        return not used.isdisjoint(others & self.fragments.keys())
 
     # --- independence of iterations
 
@@ -129,7 +147,7 @@ class _Fuser:
         if not all(isinstance(part, ORDINARY) for part in parts):
             return False
         used = [{a.buffer for a in i.accesses_in(body)} for body in (one, other)]
-        written = {t.buffer for part in parts if isinstance(t := target_of(part), i.Access)}
+        written = {t.buffer for part in parts if isinstance(t := i.target_of(part), i.Access)}
         shared = used[0] & used[1] & written
         return all(self._within(body, shared, run) for body in (one, other))
 
@@ -165,6 +183,12 @@ def _width(command: i.Command, access: i.Access | i.Tile) -> int:
         return 2 * command.count
     type_ = access.type if isinstance(access, i.Access) else None
     return (type_.size.value or 1) if isinstance(type_, Vector) else 1
+
+
+def _ratio(finer: i.For, coarser: i.For) -> int:
+    """How many steps of one loop are a step of the other; 0 where that is not a whole number."""
+    steps, fewer = finer.count.value or 0, coarser.count.value or 1
+    return steps // fewer if steps % fewer == 0 else 0
 
 
 def _loops(command: i.Command) -> list[i.For]:

@@ -17,7 +17,6 @@ from codegen.ir.buffers import dimensions
 from codegen.ir.identifiers import shown
 from codegen.ir.launch import Launch, derive
 from codegen.lower.resolve import several_kernels
-from codegen.passes.analysis.dependences import target_of
 from rise.errors import TranslationError
 from rise.nat import Nat, constant
 from rise.source import Note, Origin
@@ -123,7 +122,7 @@ def uses(command: i.Command, names: frozenset[str]) -> tuple[set[str], set[str]]
     read: set[str] = set()
     written: set[str] = set()
     for part in i.commands(command):
-        target = target_of(part)
+        target = i.target_of(part)
         for access in i.accesses(part):
             (written if access is target else read).add(access.buffer)
     return read & names, written & names

@@ -7,10 +7,13 @@ for n ≥ 1. A wgmma takes the condition as its scale-D operand, so the register
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from codegen.ir import imperative as i
-from rise.nat import Nat, at_least, constant, variable
+from rise.nat import Atom, Nat, NatVariable, at_least, constant, variable
+
+Loops = tuple[i.For | i.ParallelFor, ...]
 
 
 def zero_init(function: i.Function) -> i.Function:
@@ -24,68 +27,134 @@ def _command(command: i.Command) -> i.Command:
 
 
 def _sequence(commands: tuple[i.Command, ...]) -> i.Command:
-    """Finds a command that clears a buffer, followed by a product loop as the first use of the buffer."""
+    """Finds a command that clears buffers, and for each of them the products that are its first use."""
     done = list(commands)
-    for number, command in enumerate(done):
-        name = _cleared(command)
-        user = next((n for n in range(number + 1, len(done)) if name and _uses(done[n], name)), None)
-        if name is None or user is None:
-            continue
-        loop = _product_loop(done[user], name)
-        if loop is not None:
-            done[number], done[user] = i.Skip(), _with_loop(done[user], loop, _replacing(loop, name))
+    for number in range(len(done)):
+        for name in list(_cleared(done[number])):
+            user = next((n for n in range(number + 1, len(done)) if _uses(done[n], name)), None)
+            first = None if user is None else _first_use(done[user], name)
+            if user is None or first is None or not _only_products(first, name):
+                continue
+            overwriting = _overwriting(first, name)
+            if overwriting is not None:
+                done[number] = _without_fill(done[number], name)
+                done[user] = _replaced(done[user], first, overwriting)
     return i.sequence(*done)
 
 
-def _cleared(command: i.Command) -> str | None:
-    """The buffer that a command sets to zero, if it does nothing else."""
-    while isinstance(command, i.For | i.ParallelFor):
-        command = command.body
+def _cleared(command: i.Command) -> Iterator[str]:
+    """The buffers that a command sets to zero, if it does nothing else."""
     match command:
         case i.FillFragment(_, i.Access(name), i.Number(value)) if not value:
-            return name
+            yield name
+        case i.For() | i.ParallelFor() | i.Sequence():
+            parts = [list(_cleared(part)) for part in i.inner(command)]
+            if all(parts):
+                yield from (name for part in parts for name in part)
+
+
+def _without_fill(command: i.Command, name: str) -> i.Command:
+    match command:
+        case i.FillFragment(_, i.Access(buffer)) if buffer == name:
+            return i.Skip()
+        case i.For() | i.ParallelFor():
+            body = _without_fill(command.body, name)
+            return body if body == i.Skip() else replace(command, body=body)
         case _:
-            return None
+            return i.with_inner(command, tuple(_without_fill(part, name) for part in i.inner(command)))
 
 
 def _uses(command: i.Command, name: str) -> bool:
     return any(access.buffer == name for access in i.accesses_in(command))
 
 
-def _product_loop(command: i.Command, name: str) -> i.For | None:
-    """The loop of the wgmmas into a buffer, if the command uses the buffer for nothing else."""
-    while not isinstance(command, i.For):
-        users = [part for part in i.inner(command) if _uses(part, name)]
-        if len(users) != 1:
+def _first_use(command: i.Command, name: str) -> i.Command | None:
+    """The loop or product that uses a buffer first, whenever the command is executed."""
+    while not isinstance(command, i.For | i.Wgmma):
+        if isinstance(command, i.When):
             return None
-        command = users[0]
-    used = [c for c in i.commands(command) if any(a.buffer == name for a in i.accesses(c))]
-    products = all(isinstance(c, i.Wgmma) for c in used)
-    return command if products and at_least(command.count, 1) else None
+        user = next((part for part in i.inner(command) if _uses(part, name)), None)
+        if user is None:
+            return None
+        command = user
+    return command
 
 
-def _with_loop(command: i.Command, loop: i.For, new: i.For) -> i.Command:
-    if command is loop:
+def _only_products(command: i.Command, name: str) -> bool:
+    """Whether products are all that uses a buffer, and whether each is executed."""
+    if isinstance(command, i.When) and _uses(command, name):
+        return False
+    if isinstance(command, i.For) and _uses(command, name) and not at_least(command.count, 1):
+        return False
+    own = any(access.buffer == name for access in i.accesses(command))
+    return (isinstance(command, i.Wgmma) or not own) and all(
+        _only_products(part, name) for part in i.inner(command)
+    )
+
+
+def _replaced(command: i.Command, part: i.Command, new: i.Command) -> i.Command:
+    if command is part:
         return new
-    return i.with_inner(command, tuple(_with_loop(part, loop, new) for part in i.inner(command)))
+    return i.with_inner(command, tuple(_replaced(inner, part, new) for inner in i.inner(command)))
 
 
-def _replacing(loop: i.For, name: str) -> i.For:
-    """Makes products in the first iteration of all reduction loops overwrite the accumulator."""
+def _overwriting(command: i.Command, name: str) -> i.Command | None:
+    """Makes the first product into each accumulator overwrite it, the first time that it is executed.
 
-    def go(command: i.Command, sums: tuple[str, ...]) -> i.Command:
-        match command:
-            case i.Wgmma(i.Access(buffer, indices)) if buffer == name:
-                places = {variable_ for n in indices for variable_ in n.variables}
-                before: Nat = constant(0)
-                for index in sums:
-                    before += variable(index) if index not in places else 0
-                return replace(command, clear=before)
-            case i.For(index):
-                sums = (*sums, index)
+    None if two products may have one accumulator without being seen to have the same ones.
+    """
+    found: list[tuple[i.Access, Loops]] = []
+    several = False
+
+    def go(part: i.Command, around: Loops) -> i.Command:
+        nonlocal several
+        match part:
+            case i.Wgmma(i.Access(buffer) as target) if buffer == name:
+                if any(_same(target, around, *other) for other in found):
+                    return part
+                several = several or any(not _distinct(target, other) for other, _ in found)
+                found.append((target, around))
+                places = {variable_ for n in target.indices for variable_ in n.variables}
+                sums = (loop.index for loop in around if isinstance(loop, i.For))
+                before: Nat = sum((variable(n) for n in sums if n not in places), constant(0))
+                return replace(part, clear=before)
+            case i.For() | i.ParallelFor():
+                around = (*around, part)
             case _:
                 pass
-        return i.with_inner(command, tuple(go(part, sums) for part in i.inner(command)))
+        return i.with_inner(part, tuple(go(inner, around) for inner in i.inner(part)))
 
-    new = go(loop, ())
-    return new if isinstance(new, i.For) else loop
+    new = go(command, ())
+    return None if several else new
+
+
+def _same(target: i.Access, around: Loops, other: i.Access, others: Loops) -> bool:
+    """Whether an access has the elements of another one, in loops with as many iterations."""
+    names: dict[Atom, Nat] = {}
+    for mine, yours in _paired(target, around, other, others):
+        names[NatVariable(mine.index)] = variable(yours.index)
+        if mine.count != yours.count:
+            return False
+    return _renamed(target.indices, names) == other.indices
+
+
+def _paired(
+    target: i.Access, around: Loops, other: i.Access, others: Loops
+) -> Iterator[tuple[i.For | i.ParallelFor, i.For | i.ParallelFor]]:
+    """The loops whose indices select the elements of two accesses."""
+
+    def selecting(access: i.Access, loops: Loops) -> list[i.For | i.ParallelFor]:
+        names = {name for n in access.indices for name in n.variables}
+        return [loop for loop in loops if loop.index in names]
+
+    return zip(selecting(target, around), selecting(other, others), strict=False)
+
+
+def _renamed(indices: tuple[Nat, ...], names: Mapping[Atom, Nat]) -> tuple[Nat, ...]:
+    return tuple(n.substitute(names) for n in indices)
+
+
+def _distinct(left: i.Access, right: i.Access) -> bool:
+    """Whether two accesses have different numbers at some place."""
+    pairs = zip(left.indices, right.indices, strict=True)
+    return any(a.value is not None and b.value is not None and a.value != b.value for a, b in pairs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from references import arrays, images, matrices, science
+from references import arrays, fused, images, matrices, science
 from references.reference import Reference, References
 
 _FILES: Mapping[str, References] = {
@@ -15,6 +15,7 @@ _FILES: Mapping[str, References] = {
     "copies.rise": arrays.COPIES,
     "finance.rise": science.FINANCE,
     "fourier.rise": science.FOURIER,
+    "fused.rise": fused.FUSED,
     "game_of_life.rise": images.GAME_OF_LIFE,
     "gemm.rise": matrices.GEMM,
     "generators.rise": arrays.GENERATORS,

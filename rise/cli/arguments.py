@@ -277,7 +277,7 @@ def _runtime(made: argparse.ArgumentParser) -> None:
 
 
 def _strategy(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--strategy", default="default", metavar="S", help="see `rise strategies` (default)")
+    made.add_argument("--strategy", default="auto", metavar="S", help="see `rise strategies` (auto)")
     made.add_argument(
         "--set",
         nargs="+",

@@ -24,8 +24,8 @@ from rise.cli.terminal import note
 from rise.expr import Expr
 from rise.normal import data_flow
 from rise.pretty import show
+from strategies.auto import Auto
 from strategies.core import Strategy
-from strategies.tuned import Tuned
 
 LARGEST = 256 * 2**20  # bytes of a saved derivation: some hundred thousand steps
 
@@ -77,7 +77,7 @@ def checked(
     """The verdicts on all steps, at the sizes given and at others; on a terminal with the time left."""
 
     def again(program: Expr) -> Success | None:
-        if isinstance(strategy, Tuned) and steps is None:
+        if isinstance(strategy, Auto) and steps is None:
             return None  # its parameters were chosen for these sizes
         result = strategy(program) if steps is None else replay(program, steps).success
         return result if isinstance(result, Success) else None

@@ -22,9 +22,10 @@ from rise.cli.terminal import note
 from rise.expr import Definition, Expr
 from rise.normal import data_flow
 from strategies import derive
+from strategies.auto import Auto
 from strategies.core import Strategy
 from strategies.registry import find
-from strategies.tuned import Builds, Tuned
+from strategies.search.choice import Builds
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,10 @@ def derived(program: Expr, strategy: Strategy, builds: Builds | None = None) -> 
 
     builds: what decides between the candidates of a strategy that has several
     """
-    if builds is not None and isinstance(strategy, Tuned):
+    if builds is not None and isinstance(strategy, Auto):
         strategy = strategy.first_that(builds)
     success = derive.derived(program, strategy)
-    if isinstance(strategy, Tuned):
+    if isinstance(strategy, Auto):
         note(str(strategy.choice(data_flow(program))))
     if passes_are_verified():
         verify_steps(data_flow(program), success)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rewrites import algorithmic as a
 from rewrites import movement as m
+from rewrites.pointwise import POINTWISE
 from rewrites.prologue import (
     BLOCK_FUSION,
     INLINE,
@@ -34,6 +35,7 @@ from strategies.core import (
     normalize,
     prints_as_call,
     seq,
+    try_,
 )
 from strategies.places import computes, outermost_part
 
@@ -45,11 +47,6 @@ NOT_IN_BULK = (
     "an operand of a warpgroup's product is computed: bulk copies bring numbers as they are, and only the"
     " first operand can go through registers, by a function of each element; compute the transposed result"
     " if it is the second, or use fragments of 16×8×16"
-)
-
-NOT_BESIDE = (
-    "what goes with the products is neither a matrix, nor matrices side by side, nor a row, nor a column: on"
-    " fragments nothing else is combined with them; use `epilogue=shared`"
 )
 
 
@@ -65,16 +62,6 @@ def is_product(term: Expr) -> bool:
 def is_fold(term: Expr) -> bool:
     applied = call(term)
     return applied is not None and applied[0] == "reduceSeq" and len(applied[2]) == 3
-
-
-def beside_fragment(term: Expr) -> bool:
-    """The matrix of a fragment zipped with something: a function of both was not taken to the fragment."""
-    match call(term):
-        case ("zip", _, (left, *_)):
-            inner = call(left)
-            return inner is not None and inner[0] == "asMatrix"
-        case _:
-            return False
 
 
 def contains(predicate: Callable[[Expr], bool]) -> Callable[[Expr], bool]:
@@ -155,8 +142,10 @@ def computed_operands(term: Expr) -> list[Expr]:
     return [matrix for both in operands(term) for matrix in both if computes(matrix)]
 
 
-# each product becomes a matrix of its own, the epilogue a map over it
+# products become matrices of their own, the epilogue a map over them; where an element is not a function of
+# such, each sum becomes a map of its own
 outline = seq(
+    try_(POINTWISE),
     normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
 )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rewrites.result import Failure, Result, Success
-from rise.expr import Apply, Expr, Identifier, Lambda, call, substitute, subterms
+from rise.expr import Apply, Expr, Lambda, call, substitute, subterms
 from rise.instructions import Family, family
 from rise.nat import Nat
 from rise.types import Array, Scalar, shape
@@ -164,17 +164,6 @@ def groups(s: Subject) -> Iterator[Refusal]:
 # --- fragments --------------------------------------------------------------------------------------------
 
 
-def numbers(s: Subject) -> Iterator[Refusal]:
-    """Results that are finished on fragments are numbers."""
-    _, element = shape(s.term.type)
-    if s.schedule.epilogue != "shared" and not isinstance(element, Scalar):
-        yield Refusal(
-            f"epilogue is `{s.schedule.epilogue}`: fragments are of numbers, and results are `{element}`",
-            "use `epilogue=shared`",
-            s.term,
-        )
-
-
 def tiles_aligned(s: Subject) -> Iterator[Refusal]:
     """WMMA moves tiles as a whole: they start at multiples of 32 bytes, in rows of multiples of 16."""
     if not s.of_wmma:
@@ -208,17 +197,8 @@ def _several_columns(s: Subject) -> bool:
 
 
 def _finished(s: Subject) -> set[int]:
-    """Bytes of elements of fragments that are stored, and, on fragments, of what is combined with them."""
-    sums = {size for product in s.products for size in (_bytes(product),)}
-    if s.schedule.epilogue == "shared" or s.schedule.split_k > 1:
-        return sums
-    hidden = {id(part) for both in operands(s.term) for matrix in both for part in subterms(matrix)}
-    beside = {
-        _bytes(part)
-        for part in subterms(s.term)
-        if isinstance(part, Identifier) and id(part) not in hidden and len(_sizes(part)) == 2
-    }
-    return {_bytes(s.term)} | beside
+    """Bytes of elements of fragments that are stored: what has another type goes through shared memory."""
+    return {_bytes(product) for product in s.products}
 
 
 def _narrow(what: str, width: int, size: int, part: Expr) -> Refusal:
@@ -327,7 +307,7 @@ def boxes(s: Subject) -> Iterator[Refusal]:
 
 
 PROGRAMS: tuple[Check, ...] = (sums, single_products, only_products)
-TILES: tuple[Check, ...] = (groups, numbers, tiles_aligned, whole_tiles, vectors, boxes)
+TILES: tuple[Check, ...] = (groups, tiles_aligned, whole_tiles, vectors, boxes)
 
 
 def _sizes(term: Expr) -> tuple[Nat, ...]:

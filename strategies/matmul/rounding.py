@@ -45,7 +45,16 @@ LEAST_ASYNCHRONOUS = 4  # bytes
 
 # what is made longer, from the result to the arrays that it is computed from
 longer_inward = normalize(
-    choice(pad.MAP_EMPTY, pad.EMPTY_ZIP, pad.TRANSPOSE_EMPTY, MAP_EMPTY_ROWS, EMPTY_OUT, m.DROP_UNUSED)
+    choice(
+        pad.MAP_EMPTY,
+        pad.EMPTY_ZIP,
+        pad.TRANSPOSE_EMPTY,
+        pad.TAKE_EMPTY,
+        pad.EMPTY_NOTHING,
+        MAP_EMPTY_ROWS,
+        EMPTY_OUT,
+        m.DROP_UNUSED,
+    )
 )
 
 

@@ -14,8 +14,8 @@ from math import gcd
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import movement as m
-from rewrites import staging as s
 from rewrites import tensor as t
+from rewrites.pointwise import RESULTS
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
 from rewrites.registers import (
@@ -27,12 +27,14 @@ from rewrites.registers import (
 from rewrites.result import Failure, Result
 from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
+from rewrites.tupling import SHARE_FIRST, SHARE_SECOND, TUPLING
 from rewrites.views import MAP_SPLIT
+from rewrites.zips import ZIP_SAME
 from rise.errors import StrategyError
 from rise.expr import Expr, call
 from rise.instructions import Family, family, shapes
 from rise.nat import Nat, nat
-from rise.types import shape
+from rise.types import Pair, shape
 from strategies.abstraction import with_parts_abstracted
 from strategies.complete import complete
 from strategies.contiguity import contiguity_of
@@ -60,15 +62,13 @@ from strategies.core import (
 )
 from strategies.default import lowered
 from strategies.matmul import constraints
-from strategies.matmul.bulk import stored_in_bulk
+from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.constraints import Schedule
+from strategies.matmul.epilogue import direct_epilogue, flatten, is_in_rows, kept_shared, shared_epilogue
 from strategies.matmul.kernels import each_product_kernel
 from strategies.matmul.products import (
     NO_PRODUCT,
-    NOT_BESIDE,
     NOT_IN_BULK,
-    at_products,
-    beside_fragment,
     bring_prologue,
     bulk_operands,
     computed_operands,
@@ -118,9 +118,14 @@ class Parameters(Schedule):
 
 @dataclass(frozen=True)
 class Placed(Parameters):
-    """row: how long the rows of the result are, of which tiles may stick out; 0: not known"""
+    """What is known of the program.
+
+    row:     how long the rows of the result are, of which tiles may stick out; 0: not known
+    in_rows: all that elements of the result are computed from is contiguous along rows
+    """
 
     row: int = 0
+    in_rows: bool = True
 
     @property
     def finishing(self) -> TileCopy:
@@ -129,9 +134,6 @@ class Placed(Parameters):
 
 
 # --- phases -----------------------------------------------------------------------------------------------
-
-# two maps over tiles as one, whatever else happens to the tiles
-flatten = seq(normalize(choice(a.FLATTEN_INNER, a.FLATTEN_PART, a.FLATTEN)), view_inward)
 
 
 @prints_as_call
@@ -151,7 +153,8 @@ def in_zips(s: Rewrite) -> Strategy:
 
 
 # maps in the components of a zip, and of the zips in these, fused with the map over it
-fuse_tiles = repeat(choice(fuse_once, argument(in_zips(choice(ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND)))))
+in_components = in_zips(choice(ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND))
+fuse_tiles = repeat(choice(fuse_once, argument(ZIP_SAME), argument(in_components)))
 # tiles of operands beside each other, views next to what they rearrange
 in_tiles = seq(view_inward, fuse_tiles, try_(mapped(seq(view_inward, fuse_tiles))), view_inward)
 
@@ -237,6 +240,9 @@ def tensor_core(p: Parameters) -> Strategy:
     whole = schedule(p)
     if p.split_k > 1:
         whole = over_blocks(p.split_k, p.block[2], requirements(p, PROGRAMS), whole, in_tiles)
+    if p.uses_wgmma:
+        m, n, k = p.block
+        whole = seq(try_(aligned_operands((m, n, k * p.split_k))), each_product_kernel(whole, copied))
     return FunctionStrategy("tensor_core", complete(in_inputs(each_product_kernel(whole, lowered))))
 
 
@@ -326,10 +332,14 @@ def schedule(p: Parameters) -> Strategy:
         else separate_prologue,
         check(contains(is_product), "tensor_core", NO_PRODUCT),
         requirements(p, TILES),
-        rounded_up(
-            p.block,
-            p.copies if p.stages else None,
-            lambda columns: in_tiles_of(Placed(**vars(p), row=columns.value or 0)),
+        depending(
+            lambda term: rounded_up(
+                p.block,
+                p.copies if p.stages else None,
+                lambda columns: in_tiles_of(
+                    Placed(**vars(p), row=columns.value or 0, in_rows=is_in_rows(term))
+                ),
+            )
         ),
     )
     batch = seq(
@@ -338,7 +348,9 @@ def schedule(p: Parameters) -> Strategy:
         check(lambda _: p.cluster == 1, "tensor_core", NO_CLUSTERS),
         low.MAP_BLOCK.with_sizes(d=2),
     )
-    return choice(matrix, batch)
+    several = seq(RESULTS, arguments(2, matrix))
+    one = choice(matrix, batch)
+    return depending(lambda term: several if isinstance(term.type, Pair) else one)
 
 
 @prints_as_call
@@ -363,13 +375,17 @@ def without_prologue(p: Placed, computed: list[Expr], columns: Nat) -> Strategy:
     def make(hidden: Mapping[str, Expr]) -> Strategy:
         known = {name: contiguity_of(matrix, {}) for name, matrix in hidden.items()}
         staged = stage(p.copies, p.stages, known) if p.stages else id_
-        return seq(_schedule(p, columns), staged, warp_specialised(p))
+        return seq(_schedule(p, columns), tupled, staged, warp_specialised(p))
 
     return with_parts_abstracted(lambda part: any(part is matrix for matrix in computed), make)
 
 
+# products of a tile that share an operand as one fold, which loads it once
+tupled = try_(repeat(top_down(seq(TUPLING, top_down(choice(SHARE_FIRST, SHARE_SECOND)), view_inward))))
+
+
 def _schedule(p: Placed, columns: Nat) -> Strategy:
-    in_block = shared_epilogue(p) if p.epilogue == "shared" else direct_epilogue(p)
+    in_block = shared(p) if p.epilogue == "shared" else direct(p)
     across = columns.exact_quotient(nat(p.block[1]))
     if p.raster_group and across is not None:
         return seq(
@@ -402,35 +418,6 @@ def warp_specialised(p: Parameters) -> Strategy:
     return everywhere(roles) if p.warp_specialised else id_
 
 
-@prints_as_call
-def direct_epilogue(p: Parameters) -> Strategy:
-    """A block's tile: what is done with the product is done on its fragments, and stored from there."""
-    with_epilogue = seq(
-        check(lambda e: not is_product(e), "epilogue"),
-        epilogue_tiles(p),
-        at_products(product(p)),
-        finish_epilogue,
-        check(lambda e: not contains(beside_fragment)(e), "tensor_core", NOT_BESIDE),
-    )
-    only_product = seq(check(is_product, "the result is the product"), product(p))
-    stored = stored_in_bulk if p.epilogue == "bulk" else id_
-    return seq(choice(only_product, with_epilogue), to_workers(p), stored)
-
-
-# rows are padded so that the lanes of a warp store an accumulator to different banks
-kept_shared = s.KEEP_SHARED.with_sizes(p=8)
-
-
-@prints_as_call
-def shared_epilogue(p: Placed) -> Strategy:
-    """A block's tile: the product goes through shared memory, so that all threads finish rows of it."""
-    of_product = sliced_product(p) if p.slice_k > 1 else seq(product(p), to_workers(p), kept_shared)
-    return seq(
-        at_products(of_product),
-        depending(lambda term: s.BY_THREADS.with_sizes(**p.finishing.of(term.type))),
-    )
-
-
 INSTRUCTIONS = (
     t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME,
     t.TENSORISE_GROUP_WHOLE, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME, TENSORISE_REGISTERS_WHOLE,
@@ -440,6 +427,22 @@ INSTRUCTIONS = (
 @prints_as_call
 def computing(s: Rewrite) -> Strategy:
     return seq(check(computes, "a map that computes"), s)
+
+
+# 6: what is done with the products of a block
+
+
+@prints_as_call
+def direct(p: Parameters) -> Strategy:
+    """On fragments."""
+    return direct_epilogue(epilogue_tiles(p), product(p), to_workers(p), bulk=p.epilogue == "bulk")
+
+
+@prints_as_call
+def shared(p: Placed) -> Strategy:
+    """Through shared memory."""
+    whole = seq(product(p), to_workers(p), kept_shared)
+    return shared_epilogue(sliced_product(p) if p.slice_k > 1 else whole, p.finishing, p.in_rows)
 
 
 # 9: the levels of the maps: blocks, then warps, then unrolled loops of each warp
@@ -547,28 +550,3 @@ def sliced_product(p: Parameters) -> Strategy:
         ),
         normalize(UNROLL_SUM),
     )  # fmt: skip
-
-
-# 6: what is done with the result: on fragments where the types allow it, through shared memory elsewhere
-on_fragments = normalize(
-    choice(
-        t.STORED_FRAGMENT,
-        t.ZIP_FRAGMENT,
-        t.MAP_FRAGMENT,
-        t.ZIP_NEST,
-        t.ROW_FRAGMENT,
-        t.COLUMN_FRAGMENT,
-        t.ZIP_THROUGH_SHARED,
-        t.MAP_THROUGH_SHARED,
-        t.ROW_THROUGH_SHARED,
-        t.COLUMN_THROUGH_SHARED,
-    )
-)
-finish_epilogue = arguments(
-    4,
-    seq(
-        argument(seq(view_inward, flatten)),
-        repeat(a.MAP_FUSION),
-        mapped(arguments(3, seq(view_inward, on_fragments))),
-    ),
-)

@@ -62,7 +62,11 @@ T4 = Gpu(
     "T4", "sm_75", 40, 1590, 512, {Family.WMMA: 0.7, Family.VOLTA: 0.6},
     1280, 64, 4 * 2**20, 128, 200, 500, 1200, 64 * 1024, Limits(64 * 1024),
 )  # fmt: skip
-GPUS = (H200, A100, T4)
+V100 = Gpu(
+    "V100", "sm_70", 80, 1530, 512, {Family.WMMA: 0.6, Family.VOLTA: 0.7},
+    2000, 64, 6 * 2**20, 128, 560, 500, 1200, 96 * 1024, Limits(96 * 1024),
+)  # fmt: skip
+GPUS = (H200, A100, T4, V100)
 
 
 def for_target(target: str) -> Gpu:

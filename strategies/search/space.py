@@ -110,7 +110,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             "split_k": sliced,
             "warp_specialised": [True],
             "persistent_blocks": [gpu.multiprocessors if many else 0],
-            "cluster": [1, 2] if many and sliced == [1] else [1],
+            "cluster": [1, 2] if many and sliced == [1] and p.batch == 1 else [1],
             "ping_pong": [s.ping_pong],
         }
 
@@ -134,7 +134,9 @@ def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
 def sensible(s: Schedule, p: Problem) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
     bn, width = s.block[1], s.fragment[1]
-    if width < min(bn, NARROWEST) or (p.result_bytes == 2 and s.epilogue == "direct"):
+    bulk = p.n * p.result_bytes % WIDEST == 0  # whether bulk stores take the rows of the result
+    direct = p.result_bytes != 2 or not bulk
+    if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}[s.epilogue]:
         return False
     return p.along_k[1] or width % panel(bn) == 0
 
@@ -153,8 +155,8 @@ def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
 
 def needed(s: Schedule, p: Problem) -> Resources:
     """What a block needs for all products of a program."""
-    one = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
-    return Resources(one.threads, p.products * one.accumulators, p.products * one.shared_bytes)
+    one = resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands)
+    return Resources(one.threads, p.products * one.accumulators, one.shared_bytes)
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
@@ -240,6 +242,7 @@ def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 }
 
 
+WIDEST = 16  # bytes of a vector, and of what bulk copies move
 SMALLEST_ASYNCHRONOUS = 4  # bytes of a copy past the registers
 
 
@@ -273,10 +276,22 @@ def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
         check_sizes(schedule, p.sizes, p.along_k)
         check(schedule, gpu.limits, p.operand_bytes, p.along_k, p.result_bytes)
         check_several(schedule, p, gpu)
+        check_rows(schedule, dict(point.parameters), p)
         find(point.strategy).factory(**dict(point.parameters))
     except StrategyError as error:
         return error
     return None
+
+
+def check_rows(s: Schedule, parameters: Parameters, p: Problem) -> None:
+    """StrategyError R0604 where threads copy vectors that do not divide the rows of an operand.
+
+    Bulk copies take longer copies of such operands, which are made by a kernel before.
+    """
+    vector = min(int(parameters.get("vector", WIDEST)), WIDEST // p.operand_bytes)
+    for row in rows_of(p) if not s.uses_wgmma else ():
+        if row % vector:
+            raise StrategyError("R0604", f"tensor_core: vector: {vector} does not divide rows of {row}")
 
 
 def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:

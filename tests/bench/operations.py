@@ -10,6 +10,8 @@ GEMM, PRODUCTS = ROOT / "examples" / "gemm.rise", ROOT / "examples" / "products.
 
 LAYOUTS = ROOT / "benchmarks" / "tables" / "layouts.rise"
 
+FUSED = ROOT / "benchmarks" / "tables" / "fused.rise"
+
 MEMORY = ROOT / "benchmarks" / "tables" / "memory.rise"
 
 PROGRAMS = {
@@ -29,4 +31,24 @@ PROGRAMS = {
     "sum": (MEMORY, "total", {"n": 101}),
     "fivePoint": (MEMORY, "fivePoint", {"m": 7, "n": 5}),
     "softmax": (MEMORY, "softmaxRows", {"b": 7, "n": 5}),
+    "matmulHalf": (LAYOUTS, "matmulHalf", {"m": 7, "n": 5, "k": 13}),
+    **{
+        name: (FUSED, name, {"m": 7, "n": 5, "k": 13})
+        for name in (
+            "biasReluHalf",
+            "geluResidual",
+            "gated",
+            "reluFirst",
+            "reluSecond",
+            "scaledBytes",
+            "rmsProduct",
+            "outerScales",
+            "masked",
+            "softmaxProduct",
+            "rowSums",
+            "transposedProduct",
+        )
+    },
+    "chain": (FUSED, "chain", {"m": 7, "n": 5, "k": 13, "l": 9}),
+    "perceptron": (FUSED, "perceptron", {"m": 7, "n": 5, "k": 13, "l": 9}),
 }

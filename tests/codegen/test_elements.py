@@ -77,10 +77,26 @@ def test_nests_have_a_loop_for_each_of_theirs() -> None:
     assert isinstance(made, i.For) and isinstance(made.body, i.For) and count(made.body.body) == 2
 
 
+def test_a_step_of_one_loop_is_several_of_another() -> None:
+    whole = loop("k", 8, copy(at("result", k, 4), at("x", 4 * k, 4)))
+    for made in (fused(load, whole), fused(load, each("x", "x"), whole)):
+        assert isinstance(made, i.For) and made.count == constant(8)
+        first, *_, last = made.body.commands  # type: ignore[union-attr]
+        assert isinstance(first, i.For) and first.count == constant(2)
+        assert last == copy(at("result", variable(made.index) * 1, 4), at("x", 4 * variable(made.index), 4))
+
+
 APART: dict[str, tuple[i.Command, ...]] = {
     "elements of another iteration": (load, loop("k", 16, copy(at("result", k, 2), at("x", 30 - 2 * k, 2)))),
     "elements of two iterations": (load, loop("k", 16, copy(at("result", k, 4), at("x", 2 * k, 4)))),
-    "iterations that are not so many": (load, loop("k", 8, copy(at("result", k, 4), at("x", 4 * k, 4)))),
+    "elements of a part of an iteration": (
+        loop("g", 8, copy(at("x", 4 * g, 4), at("memory", g, 4))),
+        loop("k", 8, copy(at("result", k, 4), at("x", 28 - 4 * k, 4))),
+    ),
+    "iterations that are not parts of others": (
+        load,
+        loop("k", 3, copy(at("result", k, 2), at("x", 2 * k, 2))),
+    ),
     "not all elements": (loop("g", 8, copy(at("x", 2 * g, 2), at("memory", g, 2))), each("y", "x")),
     "elements twice": (loop("g", 32, copy(at("x", g, 2), at("memory", g, 2))), each("y", "x")),
     "memory that is written": (

@@ -8,7 +8,6 @@ import pytest
 from codegen.execute import execute
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
-from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, inline
@@ -35,6 +34,13 @@ PROGRAMS = {
     "a residual in f16": HEAD + "fun((A: m.k.f16, B: k.n.f16, R: m.n.f16) => zip(A)(R) |> "
     "map(fun((row, rs) => zip(transpose(B))(rs) |> map(fun((col, r) => "
     f"f16({DOT}) + r))))))",
+    "a row and a column": HEAD + "fun((A: m.k.f16, B: k.n.f16, u: m.f32, v: n.f32) => zip(A)(u) |> "
+    "map(fun((row, y) => zip(transpose(B))(v) |> map(fun((col, z) => "
+    f"{DOT} |> fun(s => s + y * z)))))))",
+    "a column and a matrix": HEAD
+    + "fun((A: m.k.f16, B: k.n.f16, u: m.f32, C: m.n.f32) => zip(A)(zip(u)(C)) |> "
+    "map(fun((row, (y, cs)) => zip(transpose(B))(cs) |> map(fun((col, c) => "
+    f"{DOT} |> fun(s => y * s + c)))))))",
 }
 
 
@@ -55,23 +61,3 @@ def test_an_epilogue_is_fused_and_exact(name: str) -> None:
     assert kernel.source.count("mma_sync") == 1
     assert kernel.source.count("__global__") == 1
     assert_exact(kernel, term)
-
-
-BESIDE = {
-    "a row and a column": HEAD + "fun((A: m.k.f16, B: k.n.f16, u: m.f32, v: n.f32) => zip(A)(u) |> "
-    "map(fun((row, y) => zip(transpose(B))(v) |> map(fun((col, z) => "
-    f"{DOT} |> fun(s => s + y * z)))))))",
-    "a column and a matrix": HEAD
-    + "fun((A: m.k.f16, B: k.n.f16, u: m.f32, C: m.n.f32) => zip(A)(zip(u)(C)) |> "
-    "map(fun((row, (y, cs)) => zip(transpose(B))(cs) |> map(fun((col, c) => "
-    f"{DOT} |> fun(s => y * s + c)))))))",
-}
-
-
-@pytest.mark.parametrize("name", BESIDE)
-def test_what_fragments_do_not_take_is_refused_and_goes_through_shared_memory(name: str) -> None:
-    term = program(BESIDE[name])
-    refused = tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="direct")(term)
-    assert isinstance(refused, Failure) and "use `epilogue=shared`" in refused.story()
-    result = succeeded(tensor_core(block=(32, 48, 32), warp=(16, 48), epilogue="shared")(term))
-    assert_exact(generate(result.term, "f_kernel"), term)

@@ -106,6 +106,24 @@ SHAPES = (
         "zip >> *f >> asVector",
         "zip(xs)(zip(ys)(zs)) |> map(fun((x, (y, z)) => x * y - z + 2)) |> asVector(n)",
     ),
+    (
+        "pointwise",
+        "generate(fun(i => generate(fun(j => (idx(j)(idx(i)(xs)) - idx(i)(ys), f(idx(j)(zs)))))))",
+    ),
+    (
+        "pointwise",
+        "zip(xs |> transpose)(ys) |> map(fun((r, y) => zip(zs)(r) |> map(fun((z, x) => (x * y, f(z), x)))))",
+    ),
+    (
+        "pointwise on fragments",
+        "zip(asMatrix(f : Fragment[16, 8, 16, f32, Accum]))(ys)"
+        " |> map(fun((r, y) => zip(zs)(r) |> map(fun((z, x) => f16(x) * y + z))))",
+    ),
+    (
+        "pointwise through Shared",
+        "zip(asMatrix(f : Fragment[16, 16, 16, f32, Accum]))(ys)"
+        " |> map(fun((r, y) => zip(zs)(r) |> map(fun((z, x) => i32(x) * y + z))))",
+    ),
 )
 
 

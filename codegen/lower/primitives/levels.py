@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import dimensions
+from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
 from codegen.ir.imperative import Level
 from codegen.ir.launch import number
+from codegen.lower.accumulators import check_update
 from codegen.lower.paths import Resolver
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
@@ -24,10 +25,12 @@ from codegen.lower.translate import (
     contains_array,
     continuing,
 )
+from codegen.lower.views import Path
+from rise.errors import TranslationError
 from rise.expr import Expr
 from rise.nat import Facts, Nat, variable
 from rise.normal import is_view
-from rise.types import Array, Data, Pair, Space
+from rise.types import Array, Data, Fragment, Pair, Space
 
 LEVELS = {
     "mapGlobal": Level.GRID,
@@ -165,9 +168,44 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
 @accepting("reduceSeq", "reduceSeqUnroll")
 def fold_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     updated = in_place(translator, call, call.arguments[1], target, _update)
+    if updated is None:
+        updated = _started_in_place(translator, call, target)
     if updated is not None:
         return updated
     return fold(translator, call, lambda value: translator.copy(target, value, call.origin))
+
+
+def _started_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.Command | None:
+    """acc(z)(A) ; for k < n. acc(f A X[k])(A), for fragments: they are not copied, and their products may be
+    under way. None if the loop or z would read what has been replaced."""
+    initial, value = call.arguments[1], _read_of(target)
+    if value is None or not isinstance(inner_element(call.type), Fragment) or is_view(initial):
+        return None
+
+    def started() -> i.Command:
+        start = translator.accept(initial, target, call.environment)
+        return i.sequence(start, _update(translator, call, value, target))
+
+    try:
+        check_update(_tried(translator, started))
+    except TranslationError:
+        return None
+    return None if _reads_initial(translator, call, target, _update) else started()
+
+
+def _read_of(target: i.Acceptor) -> i.Expression | None:
+    """The value at a location, if no view leads there."""
+    match target:
+        case i.AcceptVariable(name, type_):
+            return i.Variable(name, type_)
+        case i.AcceptAt(index, array):
+            inner = _read_of(array)
+            return None if inner is None else at(inner, index)
+        case i.AcceptView("pair", _, pair, type_, operand):
+            inner = _read_of(pair)
+            return None if inner is None else i.View(("fst", "snd")[operand], (), (inner,), type_)
+        case _:
+            return None
 
 
 Update = Callable[[Translator, Call, i.Expression, i.Acceptor], i.Command]
@@ -205,11 +243,17 @@ def step_of(
     arguments: tuple[i.Expression, ...],
     target: i.Acceptor,
 ) -> i.Command:
-    """The new value replaces the old one. All members of a pair are computed before any is replaced."""
+    """The new value replaces the old one. No member of a pair is replaced before it is read for another."""
+
+    def written_to(place: i.Acceptor) -> i.Command:
+        return _applied(translator, call, function, arguments, place)
+
     if not isinstance(call.type, Pair) or contains_array(call.type):
-        return _applied(translator, call, function, arguments, target)
+        return written_to(target)
+    if not _reads_what_it_replaced(_tried(translator, lambda: written_to(target))):
+        return written_to(target)
     name = translator.name("next", call.type)
-    written = _applied(translator, call, function, arguments, i.AcceptVariable(name, call.type))
+    written = written_to(i.AcceptVariable(name, call.type))
     replaced = translator.assign(target, i.Variable(name, call.type), call.origin)
     return i.New(Space.LOCAL, name, call.type, i.sequence(written, replaced), call.origin)
 
@@ -244,23 +288,54 @@ def _reads_initial(translator: Translator, call: Call, target: i.Acceptor, updat
     The loop is translated with a separate buffer as accumulator. If it still reads the target's buffer, it
     reads the initial value, which an update in place would destroy.
     """
-    used = set(translator.used)
     stand_in = i.Variable(translator.name("accumulator"), call.type)
-    loop_ = update(translator, call, stand_in, i.AcceptVariable(stand_in.name, call.type))
+    loop_ = _tried(
+        translator, lambda: update(translator, call, stand_in, i.AcceptVariable(stand_in.name, call.type))
+    )
+    buffers = {Resolver().write(target, path, Facts()).buffer for path in _paths(call.type)}
+    return any(access.buffer in buffers for part in i.commands(loop_) for access in i.accesses(part))
+
+
+def _tried(translator: Translator, translation: Callable[[], i.Command]) -> i.Command:
+    """A translation with its views resolved, to be looked at: its names remain free."""
+    used = set(translator.used)
+    command = translation()
     translator.used = used
-    path = tuple(variable(f"probe_{d}") for d in range(len(dimensions(call.type))))
-    buffer = Resolver().write(target, path, Facts()).buffer
-    return any(access.buffer == buffer for part in i.commands(resolved(loop_)) for access in i.accesses(part))
+    return resolved(command)
+
+
+def _reads_what_it_replaced(step: i.Command) -> bool:
+    """Whether a command of a step reads a buffer that an earlier command of the step has written."""
+    own = {c.name for c in i.commands(step) if isinstance(c, i.New)}
+    replaced: set[str] = set()
+    for part in i.commands(step):
+        target = i.target_of(part)
+        read = [access for access in i.accesses(part) if access is not target]
+        if any(access.buffer in replaced for access in read):
+            return True
+        if isinstance(target, i.Access) and target.buffer not in own:
+            replaced.add(target.buffer)
+    return False
+
+
+def _paths(type_: Data) -> Iterator[Path]:
+    """The paths to the members of the elements of a value."""
+    match type_:
+        case Array(_, element):
+            yield from ((variable(f"probe_{len(path)}"), *path) for path in _paths(element))
+        case Pair(first, second):
+            yield from (("fst", *path) for path in _paths(first))
+            yield from (("snd", *path) for path in _paths(second))
+        case _:
+            yield ()
 
 
 def same_location(value: i.Expression, target: i.Acceptor, type_: Data) -> bool:
     """Whether every element is read from the very location to which it is written."""
-    path: list[Nat] = []
-    while isinstance(type_, Array):
-        path.append(variable(f"probe_{len(path)}"))
-        type_ = type_.element
-    if isinstance(type_, Pair):
-        return False
     resolver = Resolver()
-    read = resolver.read(value, tuple(path), Facts())
-    return isinstance(read, i.Access) and read == resolver.write(target, tuple(path), Facts())
+
+    def same(path: Path) -> bool:
+        read = resolver.read(value, path, Facts())
+        return isinstance(read, i.Access) and read == resolver.write(target, path, Facts())
+
+    return all(map(same, _paths(type_)))

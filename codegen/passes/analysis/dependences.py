@@ -127,7 +127,7 @@ def _with_earlier(facts: Facts, indices: tuple[Nat, ...]) -> Facts:
 
 def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
     """Every use of a buffer in a command, in any address space."""
-    written = target_of(command)
+    written = i.target_of(command)
     for access in i.accesses(command):
         writes = access is written
         copying = writes and isinstance(command, i.CopyAsync | i.BulkCopy)
@@ -143,7 +143,7 @@ def elements(command: i.Command, access: i.Access | i.Tile) -> tuple[tuple[Nat, 
     """The indices of all elements that an access covers, and the implicit loops over them."""
     if isinstance(access, i.Tile):
         return access.indices, tuple(Loop(name, extent) for name, extent in access.extents)
-    by_rows = command.source if isinstance(command, i.LoadMatrices) else target_of(command)
+    by_rows = command.source if isinstance(command, i.LoadMatrices) else i.target_of(command)
     if isinstance(command, i.LoadMatrices | i.StoreMatrices) and access is by_rows:
         *outer, start = access.indices
         return (*outer, start + variable(ROW)), (Loop(ROW, constant(8)),)
@@ -160,27 +160,6 @@ def loop_of(command: i.Command) -> Loop | None:
             return None
 
 
-def target_of(command: i.Command) -> object:
-    """The location that a command writes."""
-    match command:
-        case (
-            i.Assign(target)
-            | i.CopyAsync(target)
-            | i.MmaFragment(target)
-            | i.Wgmma(target)
-            | i.LoadMatrices(target)
-        ):
-            return target
-        case i.BulkCopy(target) | i.BulkStore(target) | i.StoreMatrices(target):
-            return target
-        case i.LoadFragment(_, target) | i.FillFragment(_, target):
-            return target
-        case i.StoreFragment(_, tile):
-            return tile
-        case _:
-            return None
-
-
 # --- scopes of synchronisation --------------------------------------------------------------------------
 
 
@@ -191,7 +170,7 @@ def sync_scope(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope |
     """
     if not (earlier.written or later.written) or (earlier.mapped and later.written):
         return None
-    if distinct(earlier, later, i.Scope.BLOCK):
+    if distinct(earlier, later, _common(earlier, later, i.Scope.BLOCK)):
         return None
     same = same_workers(earlier, later, _common(earlier, later, i.Scope.BLOCK))
     scope = i.Scope.WARP if own or one_warp(same, launch) else i.Scope.BLOCK
@@ -201,7 +180,7 @@ def sync_scope(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope |
         same |= same_workers(earlier, later, _common(earlier, later, scope)) | {WARPS}
     # the copy engine is not the thread that starts it
     storing = earlier.storing or later.storing
-    if (one_thread(same, launch) and not storing) or distinct(earlier, later, scope):
+    if (one_thread(same, launch) and not storing) or distinct(earlier, later, _common(earlier, later, scope)):
         return None
     return scope
 
@@ -236,9 +215,11 @@ def _one_row(same: frozenset[Workers], launch: Launch) -> bool:
     return all(launch.block[d] == 1 or (i.Level.THREAD, d) in same for d in (1, 2))
 
 
-def distinct(left: Use, right: Use, scope: i.Scope) -> bool:
-    """Whether two uses certainly touch different elements, since one of their indices differs."""
-    common = _common(left, right, scope)
+def distinct(left: Use, right: Use, common: frozenset[str]) -> bool:
+    """Whether two uses certainly touch different elements, since one of their indices differs.
+
+    common: the indices that are the same for both
+    """
     others: dict[Atom, Nat] = {
         NatVariable(name): variable(OTHER + name)
         for n in right.indices

@@ -22,7 +22,6 @@ from codegen.passes.analysis.dependences import (
     Workers,
     elements,
     loop_of,
-    target_of,
 )
 from codegen.passes.analysis.injectivity import natural, same_location
 from rise.errors import TranslationError
@@ -67,7 +66,7 @@ class Around:
 
 def check_races(body: i.Command, launch: Launch) -> None:
     """Raises TranslationError R0707 for the first write that races with itself."""
-    targets = Counter(t.buffer for c in i.commands(body) if isinstance(t := target_of(c), i.Access))
+    targets = Counter(t.buffer for c in i.commands(body) if isinstance(t := i.target_of(c), i.Access))
     once = frozenset(name for name, times in targets.items() if times == 1)
     _check(body, Around(once=once), launch)
 
@@ -85,7 +84,7 @@ def _check(command: i.Command, around: Around, launch: Launch) -> Around:
         local = around.local | ({command.name} if command.space is Space.LOCAL else set())
         mine = frozenset(loop.index for loop in around.loops)
         around = replace(around, local=local, own={**around.own, command.name: mine})
-    target = target_of(command)
+    target = i.target_of(command)
     if isinstance(target, i.Access | i.Tile) and target.buffer not in around.local:
         _single_writer(command, target, around, launch)
     if isinstance(command, i.Assign) and isinstance(target, i.Access) and not target.indices:

@@ -1,0 +1,69 @@
+"""What the step of a reduction may read of the accumulator that it updates in place."""
+
+from __future__ import annotations
+
+from codegen.ir import imperative as i
+from codegen.ir.identifiers import shown
+from rise.errors import TranslationError
+from rise.nat import Nat
+from rise.source import Origin
+
+
+def check_update(step: i.Command) -> None:
+    """A resolved step reads only the elements of its accumulators that it replaces, and before that.
+
+    Raises TranslationError R0720.
+    """
+    for name in _updated(step):
+        _elementwise(step, name)
+
+
+def _updated(command: i.Command) -> set[str]:
+    inside = {c.name for c in i.commands(command) if isinstance(c, i.New)}
+    written = {t.buffer for c in i.commands(command) if isinstance(t := i.target_of(c), i.Access)}
+    return written - inside
+
+
+def _elementwise(command: i.Command, name: str) -> None:
+    """No command reads what an earlier command of the step replaced, or what its loop replaces elsewhere."""
+    written: set[tuple[Nat, ...]] = set()
+    for part in _parts(command):
+        writes = [
+            t for c in i.commands(part) if isinstance(t := i.target_of(c), i.Access) and t.buffer == name
+        ]
+        places = written | {t.indices for t in writes}
+        for inner in i.commands(part):
+            for indices in _reads(inner, name):
+                if written or (writes and any(indices != place for place in places)):
+                    raise TranslationError(
+                        "R0720",
+                        f"the step of a reduction reads an element of `{shown(name)}` that it does not write",
+                        _origin(part, name),
+                        "store the new value elsewhere before it replaces the accumulator",
+                    )
+        written |= {t.indices for t in writes}
+
+
+def _parts(command: i.Command) -> tuple[i.Command, ...]:
+    """The commands of a step, in order."""
+    if isinstance(command, i.New | i.ParallelFor):
+        return _parts(command.body)
+    return command.commands if isinstance(command, i.Sequence) else (command,)
+
+
+def _reads(command: i.Command, name: str) -> list[tuple[Nat, ...]]:
+    """The indices at which a command reads a buffer."""
+    target = i.target_of(command)
+    found = [a for a in i.accesses(command) if isinstance(a, i.Access) and a.buffer == name]
+    if isinstance(target, i.Access) and target.buffer == name:
+        found.remove(target)
+    return [access.indices for access in found]
+
+
+def _origin(command: i.Command, name: str) -> Origin:
+    """Where the source has the value that replaces the buffer."""
+    for part in i.commands(command):
+        target = i.target_of(part)
+        if isinstance(target, i.Access) and target.buffer == name:
+            return getattr(part, "origin", None)
+    return getattr(command, "origin", None)

@@ -1,0 +1,52 @@
+"""References of the products with what is done to their elements."""
+
+# ruff: noqa: N803  # matrices are called A, B, R
+
+from __future__ import annotations
+
+import numpy as np
+
+from references.reference import Array, Reference, References, rounded, sizes
+
+ONE = sizes(k=(1, 7))
+TWO = sizes(m=(1, 5), n=(1, 3))
+THREE = sizes(m=(1, 5, 3), n=(1, 7, 2), k=(1, 3, 11))
+
+
+def gelu(x: Array) -> Array:
+    return 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
+
+
+def sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def to_byte(x: Array) -> Array:
+    return np.clip(x, -128, 127)
+
+
+RESIDUAL = rounded(lambda A, B, bias, R: gelu(A @ B + bias) + R, THREE)
+
+FUSED: References = {
+    "mixedDot": Reference(lambda xs, ys: xs @ ys, ONE),
+    "AB": Reference(lambda A, B: A @ B, THREE),
+    "toByte": Reference(to_byte),
+    "addRow": Reference(lambda v, A: A + v, TWO),
+    "addMatrix": Reference(lambda R, A: A + R, TWO),
+    **dict.fromkeys(("chained", "zipped", "indexed", "named", "broadcast"), RESIDUAL),
+    "transposedResidual": rounded(lambda A, B, bias, R: gelu(A @ B + bias) + R.T, THREE),
+    "transposedResult": rounded(lambda A, B, bias, R: (gelu(A @ B + bias) + R).T, THREE),
+    "scaled": Reference(lambda A, B, C, alpha, beta: alpha * (A @ B) + beta * C, THREE),
+    "rowsAndColumns": Reference(lambda A, B, bias, scales, R: (A @ B + bias) * scales[:, None] + R, THREE),
+    "dequantised": rounded(
+        lambda A, B, rows, columns, alpha: alpha * (A @ B) * np.outer(rows, columns), THREE
+    ),
+    "quantised": Reference(lambda A, B, scales: to_byte(A @ B * scales[:, None]), THREE),
+    "masked": Reference(lambda A, B: np.tril(A @ B), THREE),
+    "tanhOf": rounded(lambda A, B, bias: np.tanh(A @ B + bias), THREE),
+    "sigmoidOf": rounded(lambda A, B: sigmoid(A @ B), THREE),
+    "siluOf": rounded(lambda A, B, bias: (A @ B + bias) * sigmoid(A @ B + bias), THREE),
+    "bfloats": Reference(lambda A, B, bias: np.maximum(A @ B + bias, 0), THREE),
+    "both": Reference(lambda A, B, bias: (A @ B + bias, np.maximum(A @ B + bias, 0)), THREE),
+    "ofTwoTypes": Reference(lambda A, B: (A @ B, np.maximum(A @ B, 0)), THREE),
+}

@@ -1,0 +1,377 @@
+"""Elements of arrays as terms: `e[i][j]` with the indices brought inward to the arrays that they select from.
+
+    idx(i)(xs |> map(f)) = f(idx(i)(xs))      idx(i)(generate(f)) = f(i)
+    idx(i)(zip(xs)(ys)) = (idx(i)(xs), idx(i)(ys))      idx(i)(idx(j)(xs |> transpose)) = idx(j)(idx(i)(xs))
+
+This evaluates a program at an element that is left open. Each value that is computed gets a name, equal
+values the same one; so nothing is computed twice, however often a program mentions it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rewrites.algorithmic import is_reduction
+from rewrites.match import project
+from rewrites.typed import array_type, instance
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    Literal,
+    Primitive,
+    alpha_equal,
+    apply,
+    call,
+    fresh_name,
+    map_children,
+    substitute,
+    subterms,
+)
+from rise.nat import Nat
+from rise.normal import is_view, simplify
+from rise.types import Array, Data, Index, Pair, Scalar, Type, as_data
+
+# what has no elements of its own: an array under these is opened, where others are left as they are
+OPEN = frozenset({"zip", "pair", "generate", "idx", "unzip", "select", "let"})
+
+
+class NotPointwise(Exception):
+    """A part of a program whose elements are not functions of elements of other arrays."""
+
+    def __init__(self, reason: str, part: Expr) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.part = part
+
+
+def names(*terms: Expr) -> set[str]:
+    """All names in terms, bound ones too."""
+    found: set[str] = set()
+    for term in terms:
+        for part in subterms(term):
+            if isinstance(part, Identifier):
+                found.add(part.name)
+            elif isinstance(part, Lambda):
+                found.add(part.parameter.name)
+    return found
+
+
+def holds_arrays(type_: Type) -> bool:
+    match type_:
+        case Array():
+            return True
+        case Pair(first, second):
+            return holds_arrays(first) or holds_arrays(second)
+        case _:
+            return False
+
+
+def at(index: Expr, xs: Expr) -> Expr:
+    """idx(index)(xs)"""
+    known = array_type(xs)
+    return apply(instance("idx", (known.size, known.element), xs.origin), index, xs, origin=xs.origin)
+
+
+def pair(first: Expr, second: Expr) -> Expr:
+    return apply(instance("pair", (as_data(first.type), as_data(second.type)), first.origin), first, second)
+
+
+def mapped(function: Lambda, xs: Expr) -> Expr:
+    """xs |> map(function)"""
+    known = array_type(xs)
+    types = (known.size, known.element, function.body.type)
+    return apply(instance("map", types, xs.origin), function, xs, origin=xs.origin)
+
+
+def zipped(xs: Expr, ys: Expr) -> Expr:
+    known = array_type(xs)
+    return apply(instance("zip", (known.size, known.element, array_type(ys).element), xs.origin), xs, ys)
+
+
+def generated(index: Identifier, body: Expr) -> Expr:
+    """generate(fun(index => body))"""
+    size = index.type.size if isinstance(index.type, Index) else None
+    return apply(instance("generate", (size, body.type), body.origin), Lambda(index, body, body.origin))
+
+
+def transposed(xs: Expr) -> Expr:
+    """xs |> transpose, and what was transposed where xs is a transposition."""
+    applied = call(xs)
+    if applied is not None and applied[0] == "transpose":
+        return applied[2][0]
+    rows = array_type(xs)
+    inner = rows.element
+    size, element = (inner.size, inner.element) if isinstance(inner, Array) else (None, None)
+    return apply(instance("transpose", (rows.size, size, element), xs.origin), xs)
+
+
+def is_solid(xs: Expr) -> bool:
+    """An array of numbers that exists, and is only rearranged: its elements are not looked into."""
+    element = xs.type
+    while isinstance(element, Array):
+        element = element.element
+    if isinstance(element, Pair) or not is_view(xs):
+        return False
+    return not any(isinstance(part, Primitive) and part.name in OPEN for part in subterms(xs))
+
+
+@dataclass
+class Elements:
+    """Evaluates elements. values: what has been computed, in order, each with its name.
+
+    taken: names that are in use
+    atoms: names of arrays that are computed elsewhere
+    """
+
+    taken: set[str]
+    values: dict[Expr, Identifier] = field(default_factory=dict)
+
+    def fresh(self, name: str, type_: Data) -> Identifier:
+        found = fresh_name(name, self.taken)
+        self.taken.add(found)
+        return Identifier(found, type_)
+
+    def index(self, name: str, size: Nat) -> Identifier:
+        return self.fresh(name, Index(size))
+
+    def named(self, value: Expr) -> Expr:
+        """A name for what is computed."""
+        if is_view(value):
+            return value
+        known = self.values.get(value)
+        if known is None and is_reduction(value):
+            known = next((name for other, name in self.values.items() if alpha_equal(other, value)), None)
+        if known is None:
+            known = self.values[value] = self.fresh("v", as_data(value.type))
+        return known
+
+    def closed(self, result: Expr) -> Expr:
+        """The result with all that it uses: values that are used once stand where they are used."""
+        for value, name in reversed(self.values.items()):
+            if name.name in result.free:
+                result = Apply(Lambda(name, result, result.origin), value, result.origin)
+        return simplify(result)
+
+    # --- values: numbers, indices and pairs of them
+
+    def value(self, term: Expr) -> Expr:
+        """A term without arrays, as a view of names, or a pair of such."""
+        match term:
+            case Identifier() | Literal():
+                return term
+            case Apply(Lambda() as function, argument):
+                return self.value(self.applied(function, argument))
+        found = call(term)
+        if found is None:
+            raise NotPointwise("a value is not computed by a primitive", term)
+        name, head, given = found
+        match name, given:
+            case "idx", [_, _]:
+                inner = self.head(term)
+                return inner if _is_element(inner) else self.value(inner)
+            case (("fst" | "snd"), [_]):
+                inner = self.head(term)
+                return inner if _is_member(inner) else self.value(inner)
+            case "id", [inner]:
+                return self.value(inner)
+            case "let", [bound, Lambda() as function]:
+                return self.value(self.applied(function, bound))
+            case "pair", [first, second]:
+                return pair(self.value(first), self.value(second))
+            case "reduce", [operator, start, xs]:
+                return self.named(self.reduction(head, operator, start, xs))
+            case _ if any(holds_arrays(x.type) or isinstance(x, Lambda) for x in given):
+                raise NotPointwise(f"`{name}` takes more than an element", term)
+            case _:
+                return self.named(apply(head, *(self.value(x) for x in given), origin=term.origin))
+
+    def reduction(self, head: Primitive, operator: Expr, start: Expr, xs: Expr) -> Expr:
+        """A reduction of an array that is generated: its elements by an index."""
+        known = array_type(xs)
+        if holds_arrays(known.element):
+            raise NotPointwise("a reduction of arrays", xs)
+        inner = Elements(set(self.taken))
+        index = inner.index("l", known.size)
+        body = inner.closed(inner.value(at(index, xs)))
+        return apply(head, operator, self.value(start), generated(index, body), origin=xs.origin)
+
+    def applied(self, function: Lambda, argument: Expr) -> Expr:
+        """The function's body: arrays are put in place, all else is computed before."""
+        if not holds_arrays(argument.type):
+            argument = self.value(argument)
+        return substitute(function.body, {function.parameter.name: argument})
+
+    # --- arrays and pairs of them
+
+    def head(self, term: Expr) -> Expr:
+        """The outermost pattern of an array or a pair: functions applied, elements and members selected."""
+        if isinstance(term, Apply) and isinstance(term.function, Lambda):
+            return self.head(self.applied(term.function, term.argument))
+        match call(term):
+            case "idx", _, [index, xs]:
+                return self.element(self.value(index), xs)
+            case ("fst" | "snd") as name, _, [whole]:
+                return self.member(name, whole)
+            case "let", _, [bound, Lambda() as function]:
+                return self.head(self.applied(function, bound))
+            case "id", _, [inner]:
+                return self.head(inner)
+            case _:
+                return term
+
+    def member(self, name: str, whole: Expr) -> Expr:
+        whole = self.head(whole)
+        match call(whole):
+            case "pair", _, [first, second]:
+                return self.head(first if name == "fst" else second)
+            case "unzip", _, [xs]:
+                x = self.fresh("x", array_type(xs).element)
+                return mapped(Lambda(x, project(name, x)), xs)
+            case "select", head, [condition, first, second]:
+                parts = (project(name, first), project(name, second))
+                chosen = Primitive(head.declaration, (as_data(parts[0].type),), head.origin)
+                return self.head(apply(chosen, condition, *parts))
+            case _:
+                return project(name, whole)
+
+    def element(self, index: Expr, xs: Expr) -> Expr:
+        """The outermost pattern of xs[index]."""
+        if not is_solid(xs):
+            xs = self.head(xs)
+        if is_solid(xs):
+            return at(index, xs)
+        match call(xs):
+            case "map", _, [function, ys]:
+                return self.head(Apply(function, at(index, ys), xs.origin))
+            case "zip", _, [first, second]:
+                return pair(at(index, first), at(index, second))
+            case "generate", _, [Lambda() as function]:
+                return self.head(Apply(function, index, xs.origin))
+            case "transpose", _, [rows]:
+                row = self.fresh("r", array_type(rows).element)
+                return mapped(Lambda(row, at(index, row)), rows)
+            case "select", head, [condition, first, second]:
+                chosen = Primitive(head.declaration, (array_type(xs).element,), head.origin)
+                return self.head(apply(chosen, condition, at(index, first), at(index, second)))
+            case _ if is_view(xs):
+                return at(index, xs)
+            case _:
+                raise NotPointwise("an array is neither a map nor a view of others", xs)
+
+
+def _is_element(term: Expr) -> bool:
+    found = call(term)
+    return found is not None and found[0] == "idx"
+
+
+def _is_member(term: Expr) -> bool:
+    found = call(term)
+    return found is not None and found[0] in ("fst", "snd")
+
+
+# --- arrays of elements -----------------------------------------------------------------------------------
+
+
+def over(index: Identifier, element: Expr) -> Expr:
+    """The array whose elements a term gives: a view of an array that it selects from, where there is one."""
+    name = index.name
+    if name not in element.free:
+        return generated(index, element)
+    selected = [part for part in subterms(element) if _selects(part, name)]
+    first = selected[0] if selected else None
+    match call(first) if first is not None else None:
+        case "idx", _, [_, xs] if first is element:
+            return xs
+        case "idx", _, [_, xs]:
+            known = array_type(xs).element
+            x = Identifier(fresh_name("x", names(element)), known, xs.origin)
+            body = _replaced(element, first, x) if first is not None else element
+            if name not in body.free:
+                return _rows(mapped(Lambda(x, body, xs.origin), xs))
+    return generated(index, element)
+
+
+def _selects(term: Expr, name: str) -> bool:
+    match call(term):
+        case "idx", _, [Identifier(other), xs]:
+            return other == name and name not in xs.free
+        case _:
+            return False
+
+
+def _rows(xs: Expr) -> Expr:
+    """xs |> map(fun(x => x)) is xs"""
+    match call(xs):
+        case "map", _, [Lambda(x, Identifier(name)), ys] if name == x.name:
+            return ys
+        case _:
+            return xs
+
+
+def matrix(row: Identifier, column: Identifier, element: Expr) -> Expr:
+    """The matrix of elements, by rows and columns."""
+    match call(element):
+        case "idx", _, [Identifier(outer), inner] if outer == row.name and _selects(inner, column.name):
+            if row.name not in inner.free:
+                return transposed(call(inner)[2][1])  # type: ignore[index]  # it selects
+    return over(row, over(column, element))
+
+
+def _replaced(term: Expr, old: Expr, new: Expr) -> Expr:
+    if alpha_equal(term, old):
+        return new
+    return map_children(term, lambda child: _replaced(child, old, new))
+
+
+def leaves(term: Expr, indices: Iterable[Identifier]) -> list[Expr]:
+    """The largest views of single numbers or indices that depend on indices, each once."""
+    found: dict[Expr, None] = {}
+    wanted = {index.name for index in indices}
+
+    def go(part: Expr) -> None:
+        if part.free.isdisjoint(wanted):
+            return
+        if isinstance(part.type, Scalar | Index) and is_view(part):
+            found.setdefault(part)
+            return
+        for child in _children(part):
+            go(child)
+
+    go(term)
+    return list(found)
+
+
+def _children(term: Expr) -> Iterator[Expr]:
+    match term:
+        case Apply(function, argument):
+            yield function
+            yield argument
+        case Lambda(_, body):
+            yield body
+
+
+def put(term: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    """A term with other terms in the place of parts of it."""
+    if term in values:
+        return values[term]
+    return map_children(term, lambda child: put(child, values))
+
+
+def tuple_type(parts: list[Data]) -> Data:
+    """(a, (b, c)) for a, b, c"""
+    *front, result = parts
+    for part in reversed(front):
+        result = Pair(part, result)
+    return result
+
+
+def members(whole: Expr, count: int) -> list[Expr]:
+    """The components of a tuple of so many."""
+    found: list[Expr] = []
+    for _ in range(count - 1):
+        found.append(project("fst", whole))
+        whole = project("snd", whole)
+    return [*found, whole]

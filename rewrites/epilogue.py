@@ -1,0 +1,246 @@
+"""What is done with the fragments of a tile, point by point, as one function of the elements of a lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from rewrites.elements import NotPointwise, matrix, members, names, put, zipped
+from rewrites.match import project
+from rewrites.pointwise import Pointwise, pointwise
+from rewrites.rule import computed
+from rewrites.tensor import accumulator_family
+from rewrites.typed import array_type, instance
+from rise.expr import Expr, Identifier, Lambda, Primitive, apply, call, fresh_name, map_children, subterms
+from rise.instructions import Family
+from rise.nat import Nat
+from rise.normal import is_view, simplify
+from rise.primitives.declare import primitive
+from rise.types import ROW_MAJOR, Array, Data, Fragment, Pair, Scalar, Space, as_data
+
+# the fragments of these have elements at known places, which do not depend on what the elements are
+ANY_ELEMENT = (Family.MMA, Family.WGMMA)
+
+
+def _hidden(term: Expr, fragments: dict[str, Expr], taken: set[str]) -> Expr:
+    """A term with names in place of the matrices of fragments."""
+    match call(term):
+        case "asMatrix", _, [fragment]:
+            name = fresh_name("tile", taken)
+            taken.add(name)
+            fragments[name] = fragment
+            return Identifier(name, term.type, term.origin)
+        case _:
+            return map_children(term, lambda child: _hidden(child, fragments, taken))
+
+
+def _epilogue(term: Expr) -> tuple[Pointwise, dict[str, Expr]]:
+    """What is done with the fragments whose matrices are in a term, by their names. Raises NotPointwise."""
+    fragments: dict[str, Expr] = {}
+    hidden = _hidden(term, fragments, names(term))
+    if not fragments or isinstance(hidden, Identifier):
+        raise NotPointwise("expected a map over the matrix of a fragment", term)
+    found = pointwise(hidden)
+    if not any(_of_fragment(found, leaf, fragments) for leaf in found.leaves):
+        raise NotPointwise("no fragment is used", term)
+    if strange := found.element.free & fragments.keys() - {
+        name for leaf in found.leaves for name in leaf.free
+    }:
+        raise NotPointwise(f"the fragment `{min(strange)}` is not used element by element", term)
+    for leaf in found.leaves:
+        if not leaf.free.isdisjoint(fragments) and not _of_fragment(found, leaf, fragments):
+            raise NotPointwise("a fragment is used at another place than the result's", leaf)
+    return found, fragments
+
+
+def _of_fragment(p: Pointwise, leaf: Expr, fragments: dict[str, Expr]) -> bool:
+    """Whether a leaf is the fragment's element at the same place."""
+    made = p.leaves[leaf]
+    return isinstance(made, Identifier) and made.name in fragments
+
+
+def _type(term: Expr) -> Fragment:
+    if not isinstance(term.type, Fragment):
+        raise NotPointwise("expected a fragment", term)
+    return term.type
+
+
+def _stored(term: Expr, space: Space) -> Expr:
+    """term |> toMem(space)"""
+    return apply(instance("toMem", (space, ROW_MAJOR, term.type), term.origin), term)
+
+
+def _loaded(term: Expr, like: Fragment) -> Expr:
+    """A matrix as a fragment, which each lane loads."""
+    element = array_type(term).element
+    inner = element.element if isinstance(element, Array) else element
+    given = (like.rows, like.columns, like.other, inner, like.kind)
+    return _stored(apply(instance("asFragment", given, term.origin), term), Space.LOCAL)
+
+
+def _zip_fragments(first: Expr, second: Expr) -> Expr:
+    one, other = _type(first), _type(second)
+    given = (one.rows, one.columns, one.other, one.element, other.element, one.kind)
+    return apply(instance("zipFragment", given, first.origin), first, second)
+
+
+def _map_fragment(function: Lambda, fragment: Expr) -> Expr:
+    one = _type(fragment)
+    given = (one.rows, one.columns, one.other, one.element, function.body.type, one.kind)
+    return apply(instance("mapFragment", given, fragment.origin), function, fragment)
+
+
+def _as_matrix(fragment: Expr) -> Expr:
+    one = _type(fragment)
+    given = (one.rows, one.columns, one.other, one.element)
+    return apply(instance("asMatrix", given, fragment.origin), fragment)
+
+
+def _each_result(element: Expr, make: Callable[[Expr], Expr]) -> Expr:
+    """A matrix for each number that an element consists of, beside each other."""
+    match call(element):
+        case "pair", _, [first, second]:
+            return _beside(_each_result(first, make), _each_result(second, make))
+        case _ if isinstance(element.type, Pair):
+            parts = [_each_result(project(name, element), make) for name in ("fst", "snd")]
+            return _beside(*parts)
+        case _:
+            return make(element)
+
+
+def _beside(first: Expr, second: Expr) -> Expr:
+    """zip2D(first, second), as lists of elements: these are written through."""
+    columns = array_type(Identifier("row", array_type(first).element)).size
+    return _split(columns, zipped(_joined(first), _joined(second)))
+
+
+def same_places(like: Fragment, types: list[Data], computed_tiles: bool) -> str | None:
+    """Why the lanes that hold elements of one fragment do not hold those of the others; None if they do."""
+    family = accumulator_family(like)
+    if family in ANY_ELEMENT:
+        return None
+    if family is Family.VOLTA:
+        sizes = {type_.bytes if isinstance(type_, Scalar) else 0 for type_ in types}
+        return None if len(sizes) == 1 else "elements of other sizes are in other lanes"
+    if computed_tiles:
+        return "which elements of the fragment a lane holds is not known"
+    different = next((type_ for type_ in types if type_ != like.element), None)
+    return None if different is None else f"the elements would change from `{like.element}` to `{different}`"
+
+
+@computed(
+    "pointwise on fragments",
+    "e → zipFragment(f)(… c |> asFragment |> toMem(Local)) |> mapFragment(g) |> toMem(Local) |> asMatrix,"
+    " where e[i][j] = g(asMatrix(f)[i][j], …, c[i][j])",
+    (
+        "fun((a: 16.8.f32, b: 8.f32, c: 16.f32) => a |> asFragment"
+        " |> fun((f: Fragment[16, 8, 16, f32, Accum]) => f) |> toMem(Local) |> asMatrix |> fun(t =>"
+        " zip(t)(c) |> map(fun((r, x) => zip(b)(r) |> map(fun((y, z) => y * z + x))))))",
+        "fun((a: 64.16.f32, b: 16.64.f16) => a |> asFragment"
+        " |> fun((f: Fragment[64, 16, 16, f32, Accum]) => f) |> toMem(Local) |> asMatrix |> fun(t =>"
+        " zip(transpose(b))(t) |> map(fun((s, r) => zip(s)(r) |> map("
+        "fun((y, z) => (y * f16(z), f32(y))))))))",
+    ),
+    "What is done with a fragment's matrix is done with the elements that a lane holds.",
+)
+def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    try:
+        p, fragments = _epilogue(term)
+        like = _type(next(iter(fragments.values())))
+        operands = {
+            leaf: fragments[made.name]  # type: ignore[union-attr]  # it is the name of a fragment
+            for leaf, made in p.leaves.items()
+            if _of_fragment(p, leaf, fragments)
+        }
+        computed_tiles = False
+        for leaf, made in p.leaves.items():
+            if leaf not in operands:
+                computed_tiles |= p.depends(leaf) != (True, True) or not _in_memory(made)
+                operands[leaf] = _loaded(matrix(p.row, p.column, leaf), like)
+        types = [*(_type(f).element for f in operands.values()), *_numbers(as_data(p.element.type))]
+        if (refused := same_places(like, types, computed_tiles)) is not None:
+            return refused
+    except NotPointwise as refusal:
+        return refusal.reason
+    together = reduce(lambda ys, x: _zip_fragments(x, ys), reversed(operands.values()))
+    x = Identifier(fresh_name("x", names(p.element)), _type(together).element)
+    values = dict(zip(operands, members(x, len(operands)), strict=True))
+
+    def make(element: Expr) -> Expr:
+        body = put(element, values)
+        if body == x:
+            return _as_matrix(together)
+        return _as_matrix(_stored(_map_fragment(Lambda(x, body), together), Space.LOCAL))
+
+    return simplify(_each_result(p.element, make))
+
+
+def _in_memory(made: Expr) -> bool:
+    """Whether a matrix is a view of one array, of whose memory tiles can be loaded as a whole."""
+    return is_view(made) and not any(name in ("zip", "generate", "pair") for name in _primitives(made))
+
+
+def _primitives(term: Expr) -> set[str]:
+    return {part.name for part in subterms(term) if isinstance(part, Primitive)}
+
+
+def _numbers(type_: Data) -> list[Data]:
+    match type_:
+        case Pair(first, second):
+            return [*_numbers(first), *_numbers(second)]
+        case _:
+            return [type_]
+
+
+@computed(
+    "pointwise through Shared",
+    "e → zip(asMatrix(f) |> toMem(Shared) |> join)(… c |> join) |> mapLane(g) |> split(n),"
+    " where e[i][j] = g(asMatrix(f)[i][j], …, c[i][j])",
+    (
+        "fun((a: 16.16.f32, b: 16.f32, c: 16.f32) => a |> asFragment"
+        " |> fun((f: Fragment[16, 16, 16, f32, Accum]) => f) |> toMem(Local) |> asMatrix |> fun(t =>"
+        " zip(t)(c) |> map(fun((r, x) => zip(b)(r) |> map(fun((y, z) => f16(y * z + x)))))))",
+    ),
+    "The same by the lanes of a warp through shared memory, where nobody knows who holds which element.",
+)
+def THROUGH_SHARED(term: Expr) -> Expr | str:  # noqa: N802
+    try:
+        p, fragments = _epilogue(term)
+    except NotPointwise as refusal:
+        return refusal.reason
+    flat: dict[Expr, Expr] = {}
+    for leaf, made in p.leaves.items():
+        if _of_fragment(p, leaf, fragments):
+            whole = _stored(_as_matrix(fragments[made.name]), Space.SHARED)  # type: ignore[union-attr]
+        else:
+            whole = matrix(p.row, p.column, leaf)
+        flat[leaf] = _joined(whole)
+    together = reduce(lambda ys, xs: zipped(xs, ys), reversed(flat.values()))
+    x = Identifier(fresh_name("x", names(p.element)), array_type(together).element)
+    values = dict(zip(flat, members(x, len(flat)), strict=True))
+    function = Lambda(x, put(p.element, values))
+    known = array_type(together)
+    by_lanes = instance("mapLane", (known.size, known.element, function.body.type), term.origin)
+    columns = array_type(Identifier("row", array_type(term).element)).size
+    return simplify(_split(columns, apply(by_lanes, function, together)))
+
+
+def _named(name: str, given: dict[str, Nat | Data], like: Expr) -> Expr:
+    """A primitive with its arguments by the names of its parameters."""
+    parameters = primitive(name).scheme.parameters
+    return instance(name, tuple(given.get(parameter.name) for parameter in parameters), like.origin)
+
+
+def _split(size: Nat, xs: Expr) -> Expr:
+    """xs |> split(size)"""
+    known = array_type(xs)
+    rows = known.size.exact_quotient(size)
+    if rows is None:
+        raise NotPointwise(f"{size} does not divide {known.size}", xs)
+    return apply(_named("split", {"n": size, "m": rows, "t": known.element}, xs), xs)
+
+
+def _joined(xs: Expr) -> Expr:
+    rows = array_type(xs)
+    inner = array_type(Identifier("row", rows.element))
+    return apply(_named("join", {"n": rows.size, "m": inner.size, "t": inner.element}, xs), xs)

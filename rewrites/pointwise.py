@@ -1,0 +1,222 @@
+"""Matrices that are computed point by point, as one map over matrices, rows and columns beside each other.
+
+Programs say the same in many ways: maps and zips in any nesting, names, indices, transpositions. The function
+that gives an element says it in one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from rewrites.algorithmic import is_reduction
+from rewrites.elements import (
+    Elements,
+    NotPointwise,
+    at,
+    leaves,
+    mapped,
+    matrix,
+    members,
+    names,
+    over,
+    put,
+    tuple_type,
+    zipped,
+)
+from rewrites.rule import computed
+from rewrites.rule import library_rule as rule
+from rewrites.typed import array_type
+from rise.expr import (
+    Expr,
+    Identifier,
+    Lambda,
+    alpha_equal,
+    apply,
+    call,
+    fresh_name,
+    subterms,
+)
+from rise.nat import Nat
+from rise.normal import simplify
+from rise.types import Array, Pair, as_data, shape
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """A matrix whose element at (row, column) is `element`, a function of the leaves.
+
+    leaves: matrices, rows and columns by the terms that are their elements
+    """
+
+    row: Identifier
+    column: Identifier
+    element: Expr
+    leaves: Mapping[Expr, Expr]
+
+    def depends(self, leaf: Expr) -> tuple[bool, bool]:
+        """Whether a leaf depends on the row, and whether on the column."""
+        return self.row.name in leaf.free, self.column.name in leaf.free
+
+
+def sizes_of(term: Expr) -> tuple[Nat, Nat] | None:
+    """Rows and columns of a matrix whose elements are no arrays."""
+    sizes, element = shape(term.type)
+    match sizes:
+        case [rows, columns] if not _has_arrays(element):
+            return rows, columns
+        case _:
+            return None
+
+
+def _has_arrays(type_: object) -> bool:
+    match type_:
+        case Array():
+            return True
+        case Pair(first, second):
+            return _has_arrays(first) or _has_arrays(second)
+        case _:
+            return False
+
+
+# --- products ---------------------------------------------------------------------------------------------
+
+
+def product(row: Identifier, column: Identifier, sum_: Expr) -> Expr:
+    """All sums `reduce(op, z)(generate(fun(l => f(a[i][l], b[j][l]))))` as a map of maps of reductions."""
+    _, head, (operator, start, summands) = call(sum_)  # type: ignore[misc]  # it is a reduction
+    _, _, (function,) = call(summands)  # type: ignore[misc]  # it is generated
+    index, body = function.parameter, function.body  # type: ignore[union-attr]
+    sides: list[list[Expr]] = [[], []]
+    for leaf in leaves(body, (row, column, index)):
+        used = (row.name in leaf.free, column.name in leaf.free)
+        if sum(used) != 1:
+            raise NotPointwise("what is added is not a function of a row and a column", leaf)
+        sides[used.index(True)].append(leaf)
+    if (
+        [len(side) for side in sides] != [1, 1]
+        or _depends(operator, row, column)
+        or _depends(start, row, column)
+    ):
+        raise NotPointwise("what is added is not a function of one row and one column", sum_)
+    (first,), (second,) = sides
+    rows, columns = matrix(row, index, first), matrix(column, index, second)
+    r, c = (Identifier(fresh_name(n, names(rows, columns, body)), array_type(x).element)
+            for n, x in (("row", rows), ("col", columns)))  # fmt: skip
+    p = Identifier("p", Pair(as_data(first.type), as_data(second.type)))
+    x, y = members(p, 2)
+    each = Lambda(p, _in_order(put(body, {first: x, second: y}), x, y))
+    sums = apply(head, operator, start, mapped(each, zipped(r, c)))
+    return mapped(Lambda(r, mapped(Lambda(c, sums), columns)), rows)
+
+
+def _depends(term: Expr, *indices: Identifier) -> bool:
+    return not term.free.isdisjoint({index.name for index in indices})
+
+
+def _in_order(body: Expr, x: Expr, y: Expr) -> Expr:
+    """A product with the factor of the row first: multiplication commutes."""
+    match call(body):
+        case "mul", head, [left, right] if _has(left, y) and _has(right, x) and not _has(left, x):
+            if not _has(right, y):
+                return apply(head, right, left, origin=body.origin)
+    return body
+
+
+def _has(term: Expr, part: Expr) -> bool:
+    return any(found == part for found in subterms(term))
+
+
+# --- the form ---------------------------------------------------------------------------------------------
+
+
+def pointwise(term: Expr) -> Pointwise:
+    """An element of a matrix, and what it is a function of. Raises NotPointwise."""
+    found = sizes_of(term)
+    if found is None:
+        raise NotPointwise("expected a matrix of numbers", term)
+    elements = Elements(names(term))
+    row, column = elements.index("i", found[0]), elements.index("j", found[1])
+    result = elements.value(at(column, at(row, term)))
+    products: dict[Identifier, Expr] = {}
+    for value, name in list(elements.values.items()):
+        if is_reduction(value):
+            if not (value.free - {row.name, column.name}) <= term.free:
+                raise NotPointwise("a sum of what is computed with other sums", value)
+            products[name] = product(row, column, value)
+            del elements.values[value]
+    element = elements.closed(result)
+    known: dict[Expr, Expr] = {name: made for name, made in products.items() if name.name in element.free}
+    for leaf in leaves(element, (row, column)):
+        match row.name in leaf.free, column.name in leaf.free:
+            case True, True:
+                known[leaf] = matrix(row, column, leaf)
+            case True, False:
+                known[leaf] = over(row, leaf)
+            case _:
+                known[leaf] = over(column, leaf)
+    if not known:
+        raise NotPointwise("its elements depend on no others", term)
+    return Pointwise(row, column, element, known)
+
+
+def in_form(p: Pointwise) -> Expr:
+    """Matrices and columns beside each other; their rows, and rows, beside each other; a function of all."""
+    both = [leaf for leaf in p.leaves if p.depends(leaf) != (True, False) and not _only(p, leaf, column=True)]
+    columns = [leaf for leaf in p.leaves if p.depends(leaf) == (True, False)]
+    rows = [leaf for leaf in p.leaves if _only(p, leaf, column=True)]
+    outer = [p.leaves[leaf] for leaf in (*both, *columns)]
+    taken = names(p.element, *p.leaves.values())
+    x = Identifier(fresh_name("x", taken), tuple_type([array_type(xs).element for xs in outer]))
+    of_outer = members(x, len(outer))
+    inner = [*of_outer[: len(both)], *(p.leaves[leaf] for leaf in rows)]
+    y = Identifier(fresh_name("y", taken | {x.name}), tuple_type([array_type(xs).element for xs in inner]))
+    values = dict(zip((*both, *rows), members(y, len(inner)), strict=True))
+    values |= dict(zip(columns, of_outer[len(both) :], strict=True))
+    each = Lambda(y, put(p.element, values))
+    return simplify(mapped_over(Lambda(x, mapped_over(each, inner)), outer))
+
+
+def _only(p: Pointwise, leaf: Expr, column: bool) -> bool:
+    return p.depends(leaf) == (not column, column)
+
+
+def mapped_over(function: Lambda, arrays: list[Expr]) -> Expr:
+    """A map over arrays beside each other; the array itself where nothing is done with one."""
+    if len(arrays) == 1 and isinstance(function.body, Identifier) and function.body == function.parameter:
+        return arrays[0]
+    return mapped(function, reduce(lambda ys, xs: zipped(xs, ys), reversed(arrays)))
+
+
+@computed(
+    "pointwise",
+    "e → zip(a)(zip(b)(u)) |> map(fun(x => zip(a_x)(zip(b_x)(v)) |> map(g))),"
+    " where e[i][j] = g(a[i][j], b[i][j], u[i], v[j])",
+    (
+        "fun((a: 3.4.i32, b: 3.4.i32, u: 3.i32, v: 4.i32) => zip(a)(zip(b)(u)) |> map(fun((r, (s, x)) =>"
+        " zip(zip(s)(v))(r) |> map(fun(((y, z), w) => x * w - y * z)))))",
+        "fun((a: 3.4.i32, b: 4.3.i32) => generate(fun(i => generate(fun(j =>"
+        " idx(j)(idx(i)(a)) * 2 - idx(i)(idx(j)(b)) + indexToInt(i))))))",
+        "fun((a: 3.5.i32, b: 5.4.i32, v: 4.i32) => a |> map(fun(r => zip(transpose(b))(v) |> map("
+        "fun((c, x) => zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0) |> fun(s => s * s + x))))))",
+        "fun((a: 3.5.i32, b: 5.4.i32) => a |> map(fun(r => transpose(b) |> map(fun(c =>"
+        " zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0))))) |> fun(m => transpose(m)"
+        " |> map(map(fun(x => (x, 2 * x))))))",
+    ),
+    "A matrix by what an element of it is a function of.",
+)
+def POINTWISE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    try:
+        made = in_form(pointwise(term))
+    except NotPointwise as refused:
+        return refused.reason
+    return "it has this form" if alpha_equal(made, term) else made
+
+
+RESULTS = rule(
+    "results beside each other",
+    "e",
+    "zip(fst(e))(snd(e)) |> map(fun((xs, ys) => zip(xs)(ys))) |> map(fun(r => r |> unzip)) |> unzip",
+    meaning="Two matrices of one shape are a matrix of pairs, stored as two arrays.",
+)

@@ -1,0 +1,176 @@
+"""The strategy for any program: it is cut into kernels, and each gets the schedules of its family.
+
+`tensor_core` takes the kernels that compute products of matrices, with remembered parameters or with those
+that the cost model ranks first; `default` takes what no other schedule does. A candidate counts only if it
+derives, and if it builds where that is tried (`first_that`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from rewrites.prologue import INLINE
+from rewrites.result import Result, Success
+from rise.expr import Expr, Identifier, Lambda, children, subterms
+from strategies.complete import first_incomplete
+from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq
+from strategies.default import default, lowered
+from strategies.evaluation import has_levels
+from strategies.kernels import each_kernel
+from strategies.matmul.kernels import has_product
+from strategies.matmul.separate import operands_stored, product_stored, separate_kernels
+from strategies.memory_bound.family import fitting
+from strategies.places import in_inputs
+from strategies.search.choice import Builds, Choice, Search, chosen, separate_operands
+from strategies.search.choice import reason as why
+from strategies.search.hardware import for_target
+from strategies.search.identity import identity
+from strategies.search.space import Point
+
+DEFAULT = Point.of("default", {})
+LEVELS = "the program has levels, which stay"
+GENERAL = "no other schedule is for this program"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What was chosen for each kernel of a program, in the order in which they run."""
+
+    strategy: str
+    kernels: tuple[Choice, ...]
+
+    def __str__(self) -> str:
+        if not self.kernels:
+            return f"{self.strategy}: the program is low-level already"
+        if len(self.kernels) == 1:
+            return f"{self.strategy}: {self.kernels[0]}"
+        numbered = enumerate(self.kernels, 1)
+        return "\n".join(f"{self.strategy}, kernel {number}: {choice}" for number, choice in numbered)
+
+
+@dataclass(frozen=True, repr=False)
+class Auto(FunctionStrategy):
+    """choice: what becomes of a program, and why.
+
+    first_that: the same strategy, for which a candidate counts only if the program that it gives builds.
+    """
+
+    choice: Callable[[Expr], Plan] = field(kw_only=True)
+    first_that: Callable[[Builds], Auto] = field(kw_only=True)
+
+
+@prints_as_call
+def auto(target: str = "sm_90a", store: str = "") -> Auto:
+    """Any program: cut into kernels, each lowered by the schedule that its structure asks for.
+
+    target: the GPU that code is for
+    store:  a file of remembered parameters, besides those that are found always
+    """
+    return by_search("auto", Search(for_target(target), target, store))
+
+
+def by_search(name: str, search: Search) -> Auto:
+    """The strategy of that name, which takes the first candidates of a search that build."""
+    done: dict[str, tuple[Plan, Result]] = {}
+
+    def planned(term: Expr) -> tuple[Plan, Result]:
+        key = identity(term)
+        if key not in done:
+            done[key] = _planned(name, search, term)
+        return done[key]
+
+    return Auto(
+        name, lambda term: planned(term)[1], choice=lambda term: planned(term)[0],
+        first_that=lambda builds: by_search(name, replace(search, builds=builds)),
+    )  # fmt: skip
+
+
+def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
+    inputs, body = split(program)
+    if first_incomplete(body) is None:
+        return Plan(name, ()), Success(program)
+    if has_levels(body):
+        return Plan(name, (Choice(DEFAULT, LEVELS),)), default()(program)
+    kernels = _Kernels(search, inputs)
+    result = in_inputs(kernels.all)(program)
+    return Plan(name, tuple(kernels.made)), result
+
+
+@dataclass
+class _Kernels:
+    """The kernels of a program with these inputs; what was chosen for those that have been lowered."""
+
+    search: Search
+    inputs: tuple[Identifier, ...]
+    made: list[Choice] = field(default_factory=list)
+
+    @property
+    def all(self) -> Strategy:
+        """Every kernel of a program."""
+        return each_kernel(FunctionStrategy("kernel", self._kernel))
+
+    def _kernel(self, term: Expr) -> Result:
+        """One kernel; several where no schedule takes all of it."""
+        return seq(normalize(INLINE), choice(self._parts(separate_kernels), self._one))(term)
+
+    def _parts(self, cut: Strategy) -> Strategy:
+        """The kernels of what a cut gives."""
+        return seq(cut, FunctionStrategy("kernels", lambda term: self.all(term)))
+
+    def _one(self, term: Expr) -> Result:
+        closed, bound = closed_over(term, self.inputs)
+        if not has_product(term):
+            return self._memory_bound(term, closed, bound)
+        if separate_operands(self.search, closed):
+            separate = self._parts(operands_stored)(term)
+            if isinstance(separate, Success):
+                return separate
+        found = chosen(self.search, closed)
+        if isinstance(found, str):
+            return choice(self._parts(product_stored), lambda part: self._default(part, found))(term)
+        self.made.append(found[0])
+        return below(found[1], bound)
+
+    def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
+        fits = fitting(closed)
+        if fits is None:
+            return self._default(term, GENERAL)
+        point = Point.of(fits.strategy.name, {})
+        result = self.search.attempt(point, closed)
+        if not isinstance(result, Success):
+            return self._default(term, f"`{point}` does not take it: {why(result)}")
+        self.made.append(Choice(point, fits.reason))
+        return below(result, bound)
+
+    def _default(self, term: Expr, reason: str) -> Result:
+        self.made.append(Choice(DEFAULT, reason))
+        return lowered(term)
+
+
+def split(program: Expr) -> tuple[tuple[Identifier, ...], Expr]:
+    """The inputs of a program, and its body."""
+    inputs: list[Identifier] = []
+    while isinstance(program, Lambda):
+        inputs.append(program.parameter)
+        program = program.body
+    return tuple(inputs), program
+
+
+def closed_over(term: Expr, inputs: Sequence[Identifier]) -> tuple[Expr, int]:
+    """A kernel as a program of what it uses, inputs first, in their order; and how many there are."""
+    known = {part.name: part for part in subterms(term) if isinstance(part, Identifier)}
+    order = {given.name: number for number, given in enumerate(inputs)}
+    used = sorted(term.free, key=lambda name: (order.get(name, len(order)), name))
+    program = term
+    for name in reversed(used):
+        program = Lambda(known[name], program, term.origin)
+    return program, len(used)
+
+
+def below(success: Success, bound: int) -> Success:
+    """What happened to a program, as what happened to its body, under so many inputs."""
+    term = success.term
+    for _ in range(bound):
+        (term,) = children(term)
+    return Success(term, tuple(replace(step, path=step.path[bound:]) for step in success.steps))

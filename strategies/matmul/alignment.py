@@ -1,0 +1,95 @@
+"""Operands with rows that the copying unit does not take: longer copies of them, made by kernels before.
+
+A bulk copy takes rows that start at multiples of 16 bytes. Where the rows of an operand do not, a kernel
+copies it to rows as long as whole tiles, with zeros behind their ends, and the product reads the copy.
+Along k, zeros add nothing to sums; the rows or columns of the result that zeros along m or n add are dropped.
+"""
+
+from __future__ import annotations
+
+from rewrites.result import Failure
+from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS
+from rise.expr import Expr, call
+from rise.types import shape
+from strategies.abstraction import outermost_parts
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    choice,
+    depending,
+    normalize,
+    prints_as_call,
+    seq,
+    try_,
+)
+from strategies.default import lowered
+from strategies.matmul.products import Product, at_products, is_product, outline, separate_prologue
+from strategies.matmul.rounding import longer_inward, longer_operands, missing, row_of
+from strategies.matmul.separate import stored
+from strategies.matmul.staging import WIDEST
+from strategies.memory_bound.elementwise import elementwise
+from strategies.normal_forms import view_inward
+from strategies.places import arguments
+
+NAME = "aligned_operands"
+ROWS, COLUMNS = 0, 1  # of the result: along the first operand, and along the second one
+
+
+@prints_as_call
+def aligned_operands(block: tuple[int, int, int]) -> Strategy:
+    """Misaligned operands of products copied to rows that are multiples of a block's tile.
+
+    Fails where no operand is misaligned.
+    """
+
+    def make(term: Expr) -> Rewrite:
+        if not any(misaligned(part) for part in outermost_parts(term, is_product)):
+            return lambda part: Failure(NAME, part, "the rows of all operands are multiples of 16 bytes")
+        return at_products(try_(depending(lambda product: _aligned(product, block))))
+
+    return seq(view_inward, outline, separate_prologue, depending(make))
+
+
+def misaligned(product: Expr) -> dict[int, bool]:
+    """Of the operands with such rows, by number, whether these lie along k."""
+    found: dict[int, bool] = {}
+    for side, matrix in enumerate(Product.of(product).operands):
+        row = row_of(matrix)
+        if row is not None and row.bytes % WIDEST:
+            found[side] = row.contiguity.dimensions[-1]
+    return found
+
+
+def _aligned(product: Expr, block: tuple[int, int, int]) -> Rewrite:
+    sides = misaligned(product)
+    if not sides:
+        return lambda term: Failure(NAME, term, "the rows of both operands are multiples of 16 bytes")
+    rows, columns = (missing(size, tile) for size, tile in zip(shape(product.type)[0], block, strict=False))
+    longer = []
+    if sides.get(ROWS) is False:
+        longer.append(ROUND_UP.with_sizes(p=rows))
+    if sides.get(COLUMNS) is False:
+        longer.append(ROUND_UP_COLUMNS.with_sizes(p=columns))
+    inward = seq(longer_inward, normalize(EMPTY_AS_ZEROS), depending(lambda inner: _copied(inner, sides)))
+    return seq(
+        longer_operands(block[2]) if any(sides.values()) else try_(lambda term: Failure(NAME, term, "")),
+        *(arguments(number, rule) for number, rule in enumerate(longer)),
+        arguments(len(longer), inward),
+    )
+
+
+def _copied(product: Expr, sides: dict[int, bool]) -> Rewrite:
+    operands = Product.of(product).operands
+    return seq(*(stored(_in_rows(operands[side], along_k)) for side, along_k in sides.items()))
+
+
+def _in_rows(matrix: Expr, along_k: bool) -> Expr:
+    """The matrix whose rows are contiguous, of which an operand may be the transposed one."""
+    applied = call(matrix)
+    if along_k or applied is None or applied[0] != "transpose":
+        return matrix
+    return applied[2][0]
+
+
+# the kernel that copies an operand
+copied = choice(elementwise(), lowered)

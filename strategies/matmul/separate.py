@@ -1,0 +1,132 @@
+"""Where a program around products is cut into kernels: values that must be complete are stored globally.
+
+A block computes a tile of a product. What needs more than a tile (a row of a softmax, the operand of another
+product) reads the product from global memory, so a kernel ends there.
+"""
+
+from __future__ import annotations
+
+from rewrites.memory import STORED
+from rewrites.result import Failure, Result, Success
+from rise.expr import Expr, Primitive, call, children, subterms
+from rise.normal import is_view
+from rise.types import Array
+from strategies.abstraction import outermost_parts
+from strategies.core import (
+    FunctionStrategy,
+    Strategy,
+    check,
+    choice,
+    prints_as_call,
+    seq,
+    top_down,
+)
+from strategies.evaluation import COMMANDS, is_expression
+from strategies.matmul.products import (
+    Product,
+    computed_operands,
+    contains,
+    is_product,
+    outline,
+    separate_prologue,
+)
+from strategies.normal_forms import view_inward
+from strategies.places import outermost_part
+
+NAME = "separate_kernels"
+IN_GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
+
+
+@prints_as_call
+def stored(part: Expr) -> Strategy:
+    """This part of a term in global memory."""
+    return top_down(seq(check(lambda term: term is part, "stored", "another part"), IN_GLOBAL))
+
+
+def _result(term: Expr) -> Result:
+    """The largest part that one kernel computes, where the rest takes loops."""
+
+    def complete(part: Expr) -> bool:
+        inside = part is not term and isinstance(part.type, Array) and part.free <= term.free
+        return inside and not is_view_of_data(part) and is_one_kernel(part)
+
+    part = None if is_one_kernel(term) else outermost_part(term, complete)
+    return _stored(term, part, "one kernel computes all of it, or there is no product")
+
+
+def is_one_kernel(term: Expr) -> bool:
+    """Whether all loops of a term are products, once these are matrices of their own."""
+    if not is_array_of_sums(term):
+        return False
+    outlined = seq(view_inward, outline)(term)
+    return isinstance(outlined, Success) and contains(is_product)(outlined.term) and pointwise(outlined.term)
+
+
+def is_array_of_sums(term: Expr) -> bool:
+    """Whether a term may be computed from products: a cheap check."""
+    return any(isinstance(part, Primitive) and part.name == "reduce" for part in subterms(term))
+
+
+def _operand(term: Expr) -> Result:
+    """An operand that takes loops to compute: the result of another product, or of a reduction."""
+    for product in outermost_parts(term, is_product):
+        for matrix in Product.of(product).operands:
+            if not is_expression(matrix) and matrix.free <= term.free:
+                return _stored(term, without_views(matrix), "")
+    return Failure(NAME, term, "every operand is in memory, or computed point by point")
+
+
+def _computed(term: Expr) -> Result:
+    """An operand that is computed point by point."""
+    operands = (matrix for matrix in computed_operands(term) if matrix.free <= term.free)
+    part = next(map(without_views, operands), None)
+    return _stored(term, part, "every operand is in memory")
+
+
+def _first_product(term: Expr) -> Result:
+    inside = [part for part in outermost_parts(term, is_product) if part is not term]
+    part = next((part for part in inside if part.free <= term.free), None)
+    return _stored(term, part, "no product stands beside something else")
+
+
+def _stored(term: Expr, part: Expr | None, reason: str) -> Result:
+    return stored(part)(term) if part is not None else Failure(NAME, term, reason)
+
+
+# what no block can compute on the way is computed before: results that are read as a whole, then operands
+separate_kernels = choice(
+    seq(view_inward, FunctionStrategy("_result", _result)),
+    seq(view_inward, FunctionStrategy("_operand", _operand)),
+    seq(view_inward, outline, FunctionStrategy("_operand", _operand)),
+)
+# the operands that are computed point by point, each by a kernel before
+operands_stored = seq(view_inward, outline, separate_prologue, FunctionStrategy("_computed", _computed))
+# the first product alone, where no schedule takes it together with what is done with it
+product_stored = seq(view_inward, outline, FunctionStrategy("_first_product", _first_product))
+
+
+def pointwise(term: Expr) -> bool:
+    """Whether a term computes nothing but its products by loops."""
+    return is_product(term) and all(map(is_expression, Product.of(term).operands)) or _pointwise(term)
+
+
+def _pointwise(term: Expr) -> bool:
+    if isinstance(term, Primitive):
+        return term.name not in COMMANDS and term.declaration.group not in COMMANDS
+    return all(map(pointwise, children(term)))
+
+
+def without_views(term: Expr) -> Expr:
+    """What is rearranged: the data under views."""
+    while is_view_of_data(term):
+        term = call(term)[2][-1]  # type: ignore[index]
+    return term
+
+
+def is_view_of_data(term: Expr) -> bool:
+    """Whether a term only rearranges one array."""
+    applied = call(term)
+    if applied is None or not applied[2] or not applied[1].declaration.view:
+        return False
+    *others, _ = applied[2]
+    return all(is_view(other) for other in others) and applied[0] not in ("zip", "pair", "generate", "concat")

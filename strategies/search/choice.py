@@ -1,0 +1,156 @@
+"""The schedule of one kernel: remembered parameters, or the first of the cost model that builds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from rewrites.result import Failure, Success
+from rise.errors import RiseError, StrategyError
+from rise.expr import Expr
+from strategies.registry import find
+from strategies.search.cost import SECOND_KERNEL
+from strategies.search.hardware import Gpu
+from strategies.search.identity import identity
+from strategies.search.problem import Problem
+from strategies.search.space import Point, Ranked, candidates, ranked
+from strategies.search.store import Record, lookup, point_of
+from strategies.search.trials import SHARED, Trials, summary
+
+FIRST = 16  # of what the model ranks first, tiles that differ
+TRIED = 24  # until one is a kernel
+NO_PRODUCT = "it is not a product of matrices of known sizes, which the cost model could rank"
+# of a low-level program, for a target: the bytes of shared memory that a block of its kernels takes. Raises
+# a RiseError where the program does not become a kernel
+Builds = Callable[[Expr, str], int]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and why."""
+
+    point: Point
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.point}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Search:
+    """Whose parameters are searched, for which GPU, and how candidates are built.
+
+    store:    a file of remembered parameters, besides those that are found always
+    strategy: whose parameters the model chooses, where nothing is remembered
+    """
+
+    gpu: Gpu
+    target: str
+    store: str = ""
+    strategy: str = "tensor_core"
+    builds: Builds | None = None
+
+    def attempt(self, point: Point, term: Expr) -> Success | RiseError:
+        """What a point makes of a term; why it makes no kernel of it."""
+        try:
+            result = find(point.strategy).make(point.settings)(term)
+            if isinstance(result, Failure):
+                return result.error(point.strategy)
+            if self.builds is not None:
+                self._check(self.builds(result.term, self.target))
+        except RiseError as error:
+            return error
+        return result
+
+    def _check(self, shared: int) -> None:
+        there = self.gpu.limits.shared_bytes
+        if shared > there:
+            message = f"{shared} bytes of shared memory are needed; at most {there} exist for {self.target}"
+            raise StrategyError(SHARED, message)
+
+
+def chosen(search: Search, term: Expr) -> tuple[Choice, Success] | str:
+    """For a closed kernel with products: what is remembered or ranked first; or why there is nothing."""
+    record = lookup(identity(term), search.target, search.store)
+    said = ["nothing is remembered"]
+    if record is not None:
+        remembered = _remembered(search, record, term)
+        if not isinstance(remembered, RiseError):
+            return remembered
+        said = [f"the remembered parameters no longer make a kernel, {record}: {reason(remembered)}"]
+    problem = _problem(term)
+    if problem is None:
+        return "; ".join([*said, NO_PRODUCT])
+    found, trials = _modelled(search, problem, term)
+    said += [found[1]] if found is not None else []
+    passed = summary(why for _, why in trials.refused)
+    said += [passed] if passed else []
+    if found is not None:
+        return Choice(found[0], "; ".join(said)), found[2]
+    if not passed:
+        operand = f"products of `{problem.operand}` on {search.gpu.target}"
+        said.append(f"nothing is tried of `{search.strategy}` for {operand}")
+    return "; ".join(said)
+
+
+def separate_operands(search: Search, term: Expr) -> bool:
+    """Whether computed operands are better stored by a kernel before: warpgroups then multiply them.
+
+    Bulk copies bring numbers as they are, so otherwise warps copy and compute the operands of each tile.
+    """
+    problem = _problem(term)
+    if problem is None or not problem.computed or lookup(identity(term), search.target, search.store):
+        return False
+    plain = replace(problem, computed=False)
+    best = {p: next(iter(ranked(search.strategy, p, search.gpu)), None) for p in (problem, plain)}
+    with_warps, with_warpgroups = best[problem], best[plain]
+    if with_warps is None or with_warpgroups is None:
+        return with_warpgroups is not None
+    copied = (problem.m + problem.n) * problem.k * problem.batch * problem.operand_bytes
+    separately = with_warpgroups.cost.cycles + SECOND_KERNEL + 2 * copied / search.gpu.dram_rate
+    return separately < with_warps.cost.cycles
+
+
+def _problem(term: Expr) -> Problem | None:
+    try:
+        return Problem.of(term)
+    except RiseError:  # of a rule that does not take the program: then there is no product to rank
+        return None
+
+
+def _remembered(search: Search, record: Record, term: Expr) -> tuple[Choice, Success] | RiseError:
+    try:
+        point = point_of(record)
+    except RiseError as error:
+        return error
+    result = search.attempt(point, term)
+    return (Choice(point, f"remembered, {record}"), result) if isinstance(result, Success) else result
+
+
+Found = tuple[Point, str, Success]
+
+
+def _modelled(search: Search, problem: Problem, term: Expr) -> tuple[Found | None, Trials]:
+    """The first of what the cost model ranks that is a kernel, with its place; and those before it."""
+    trials = Trials(candidates(search.strategy, problem, search.gpu, FIRST), problem)
+    for number, one in _numbered(trials):
+        result = search.attempt(one.point, term)
+        if isinstance(result, Success):
+            place = "first" if number == 1 else f"number {number}"
+            expected = f"{search.gpu.microseconds(one.cost.cycles):.1f} µs expected on {search.gpu.name}"
+            return (one.point, f"{place} by the cost model, {expected}", result), trials
+        trials.refuse(one, reason(result))
+    return None, trials
+
+
+def _numbered(trials: Trials) -> Iterator[tuple[int, Ranked]]:
+    for number in range(1, TRIED + 1):
+        one = trials.take()
+        if one is None:
+            return
+        yield number, one
+
+
+def reason(error: RiseError) -> str:
+    """In a line: code and message."""
+    return " ".join(f"{error.code} {error.message}".split())

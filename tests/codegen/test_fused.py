@@ -1,0 +1,112 @@
+"""Products with what is done to their elements, in many ways of writing it: one kernel each, and exact."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codegen import runtime
+from codegen.execute import execute
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
+from codegen.runtime.compiling import compiler_report
+from rise.check.program import Loader, Program
+from rise.check.specialise import inputs_of, specialise
+from rise.expr import Expr, inline
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from strategies.matmul.tensor_core import tensor_core
+from tests.support.examples import EXAMPLES
+from tests.support.programs import succeeded
+
+MMA: dict[str, Any] = {"block": (32, 32, 32), "warp": (16, 16), "fragment": (16, 8, 16)}
+GROUPS: dict[str, Any] = {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "stages": 2}
+ROLES: dict[str, Any] = {"warp_specialised": True, "raster_group": 1}
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "mma direct": {**MMA, "epilogue": "direct"},
+    "mma shared": {**MMA, "epilogue": "shared"},
+    "wmma direct": {**MMA, "fragment": (16, 16, 16), "epilogue": "direct"},
+    "wgmma direct": {**GROUPS, "epilogue": "direct"},
+    "wgmma shared": {**GROUPS, "epilogue": "shared"},
+    "wgmma bulk, roles": {**GROUPS, "epilogue": "bulk", **ROLES},
+}
+HELPERS = ("mixedDot", "AB", "toByte", "addRow", "addMatrix")
+
+
+@cache
+def fused() -> Program:
+    return Loader().load(EXAMPLES / "fused.rise").program
+
+
+NAMES = [name for name in fused().own if name not in HELPERS]
+
+
+@cache
+def program(name: str, m: int, n: int, k: int) -> Expr:
+    return data_flow(inline(specialise(fused()[name], {"m": m, "n": n, "k": k})))
+
+
+@cache
+def derived(name: str, sizes: tuple[int, int, int], schedule: str, **changed: Any) -> Kernel:
+    parameters = {**SCHEDULES[schedule], **changed}
+    return generate(succeeded(tensor_core(**parameters)(program(name, *sizes))).term, name)
+
+
+def assert_exact(name: str, sizes: tuple[int, int, int], kernel: Kernel) -> None:
+    term = program(name, *sizes)
+    inputs = random_inputs(inputs_of(term), seed=3, exact=True)
+    found, wanted = execute(kernel, inputs, "emulate"), call(term, *inputs)
+    for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, wanted)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_done_with_a_product_is_fused_and_exact(name: str, schedule: str) -> None:
+    sizes = (64, 64, 32) if schedule.startswith("mma") else (128, 64, 64)
+    kernel = derived(name, sizes, schedule)
+    assert kernel.source.count("__global__") == 1
+    assert kernel.source.count("wgmma<" if schedule.startswith("wgmma") else "mma_sync(") == 1
+    assert_exact(name, sizes, kernel)
+
+
+@pytest.mark.parametrize("schedule", ["mma direct", "mma shared", "wgmma direct"])
+@pytest.mark.parametrize("name", ["indexed", "rowsAndColumns", "transposedResult", "masked", "ofTwoTypes"])
+def test_tiles_may_stick_out(name: str, schedule: str) -> None:
+    sizes = (48, 40, 24) if schedule.startswith("mma") else (120, 72, 40)
+    assert_exact(name, sizes, derived(name, sizes, schedule))
+
+
+def test_two_ways_of_writing_a_program_give_one_kernel() -> None:
+    sizes = (128, 64, 64)
+    sources = {
+        derived(name, sizes, "wgmma direct").source.replace(name, "kernel") for name in ("chained", "zipped")
+    }
+    assert len(sources) == 1
+
+
+def test_a_matrix_that_is_used_twice_is_computed_once() -> None:
+    assert derived("named", (128, 64, 64), "wgmma direct").source.count("tanhf(") == 1
+
+
+BLOCKS = ({"block": (128, 128, 64), "warp": (64, 128)}, {"block": (128, 256, 64), "warp": (64, 256)})
+
+
+@pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda b: "×".join(map(str, b["block"])))
+@pytest.mark.parametrize("epilogue", ["direct", "bulk"])
+@pytest.mark.parametrize("name", ["chained", "rowsAndColumns", "ofTwoTypes"])
+def test_no_register_is_spilled(name: str, epilogue: str, block: dict[str, Any]) -> None:
+    """Two results of 32 bits do not fit beside a ring of three slots."""
+    shape = {
+        "fragment": (64, 128, 16),
+        "stages": 3 if name == "chained" else 2,
+        "epilogue": epilogue,
+        **block,
+    }
+    made = derived(name, (1024, 1024, 1024), "wgmma bulk, roles", **shape)
+    report = compiler_report(made.source, "sm_90a")
+    assert "serialized" not in report and "0 bytes stack frame, 0 bytes spill stores" in report
