@@ -7,7 +7,8 @@ from collections.abc import Callable
 from rewrites import conditions
 from rewrites.conditions import MORE_THAN_PAIRS, reshaping
 from rewrites.match import project
-from rewrites.rule import Computed, computed, rule
+from rewrites.rule import Computed, computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import array_type, instance
 from rise.expr import (
     Expr,

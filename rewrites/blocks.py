@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from rewrites.conditions import numbers
 from rewrites.match import Match
-from rewrites.rule import Rule, rule
+from rewrites.rule import Rule
+from rewrites.rule import library_rule as rule
 from rise.types import Scalar, shape
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rewrites.conditions import computing
-from rewrites.rule import computed, rule
+from rewrites.rule import computed
+from rewrites.rule import library_rule as rule
 from rise.expr import Apply, DependentApply, DependentLambda, Expr, call, substitute_sizes
 from rise.nat import Nat, NatVariable
 from rise.normal import simplify

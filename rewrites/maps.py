@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import reduce
 
 from rewrites.match import replace_term
-from rewrites.rule import Computed, computed, rule
+from rewrites.rule import Computed, computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import instance
 from rise.expr import (
     Apply,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rewrites import unused
 from rewrites.conditions import reshaping
-from rewrites.rule import rule
+from rewrites.rule import library_rule as rule
 
 DROP_UNUSED = unused.DROP_UNUSED
 

@@ -7,7 +7,8 @@ inverse.
 from __future__ import annotations
 
 from rewrites.conditions import total
-from rewrites.rule import Rule, computed, rule
+from rewrites.rule import Rule, computed
+from rewrites.rule import library_rule as rule
 from rise.expr import Expr, Primitive, apply, call
 from rise.nat import Nat, NatVariable
 from rise.types import NatFunction

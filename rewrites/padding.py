@@ -7,7 +7,8 @@ left side defines.
 from __future__ import annotations
 
 from rewrites.conditions import total
-from rewrites.rule import Rule, rule
+from rewrites.rule import Rule
+from rewrites.rule import library_rule as rule
 
 # --- past maps ----------------------------------------------------------------------------------------
 

@@ -25,7 +25,8 @@ from rewrites.elements import (
     tuple_type,
     zipped,
 )
-from rewrites.rule import computed, rule
+from rewrites.rule import computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import array_type
 from rise.expr import (
     Expr,

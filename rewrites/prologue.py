@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rewrites.match import Match
-from rewrites.rule import computed, rule
+from rewrites.rule import computed
+from rewrites.rule import library_rule as rule
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, substitute, subterms
 from rise.normal import is_view, simplify
 from rise.types import Function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewrites.rule import rule
+from rewrites.rule import library_rule as rule
 
 # of an r × c grid of tiles in one list, row by row: g rows at a time, column by column, and back
 GROUPED = "natFun(i => i / (g*c) * (g*c) + i % g * c + i % (g*c) / g)"

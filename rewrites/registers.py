@@ -7,7 +7,7 @@ when they have been loaded from shared memory; the second operand is only ever r
 from __future__ import annotations
 
 from rewrites.prologue import changes_an_operand, keeps_types
-from rewrites.rule import rule
+from rewrites.rule import library_rule as rule
 from rewrites.tensor import by_warpgroup, has_instruction
 
 FIRST_INSIDE = rule(

@@ -11,7 +11,8 @@ from math import isfinite
 from rewrites.algorithmic import separated
 from rewrites.conditions import SideCondition
 from rewrites.match import Match
-from rewrites.rule import computed, rule
+from rewrites.rule import computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import instance
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, apply, call, subterms
 from rise.nat import constant

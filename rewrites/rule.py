@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from threading import RLock
 
 from rewrites.constants import constant_of
 from rewrites.match import Match, Mismatch, Test, certain, describe, form
@@ -46,6 +47,50 @@ from rise.user_code import place_of_function
 Condition = Callable[[Match], str | None]
 
 
+@dataclass(frozen=True)
+class Sides:
+    """What the checker makes of the texts of a rule.
+
+    sizes: the unknown sizes that are its parameters, by name
+    asks:  what its types ask of its sizes
+    open:  the unknown sizes and types of the right side
+    """
+
+    lhs: Expr
+    rhs: Expr
+    sizes: Mapping[str, NatUnknown]
+    asks: tuple[Constraint, ...]
+    open: frozenset[NatUnknown | Unknown]
+
+    @cached_property
+    def head(self) -> Head:
+        """The primitive that a term has to apply, and to how many arguments; None where any term will do."""
+        return self.lhs.head if isinstance(self.lhs, Apply) else None
+
+    @cached_property
+    def form(self) -> Test | None:
+        return form(self.lhs)
+
+    @cached_property
+    def parameters(self) -> Mapping[NatUnknown, str]:
+        return {unknown: name for name, unknown in self.sizes.items()}
+
+
+class Declared:
+    """The sides of a rule, which are checked when they are first needed, by one thread."""
+
+    def __init__(self, check: Callable[[], Sides]) -> None:
+        self._check = check
+        self._lock = RLock()
+        self._sides: Sides | None = None
+
+    def sides(self) -> Sides:
+        if self._sides is None:
+            with self._lock:
+                self._sides = self._sides or self._check()
+        return self._sides
+
+
 @dataclass(frozen=True, repr=False)
 class Rule(Strategy):
     """lhs → rhs, for any terms, sizes and types in place of the free names; `sizes` are its parameters.
@@ -53,21 +98,36 @@ class Rule(Strategy):
     conditions: functions of a match that return a reason where the rule must not apply
     exact:      false where the rule reorders sums, so that floating-point results may differ
     given:      values of the parameters
-    open:       the unknown sizes and types of the right side
     """
 
     name: str
     left: str
     right: str
-    lhs: Expr = field(repr=False)
-    rhs: Expr = field(repr=False)
-    sizes: Mapping[str, NatUnknown] = field(default_factory=dict, repr=False)
+    declared: Declared = field(repr=False)
     conditions: tuple[Condition, ...] = field(default=(), repr=False)
     exact: bool = True
     meaning: str = ""
     given: Mapping[str, Nat] = field(default_factory=dict)
-    asks: tuple[Constraint, ...] = field(default=(), repr=False)
-    open: frozenset[NatUnknown | Unknown] = field(default=frozenset(), repr=False)
+
+    @cached_property
+    def sides(self) -> Sides:
+        return self.declared.sides()
+
+    @property
+    def lhs(self) -> Expr:
+        return self.sides.lhs
+
+    @property
+    def rhs(self) -> Expr:
+        return self.sides.rhs
+
+    @property
+    def sizes(self) -> Mapping[str, NatUnknown]:
+        return self.sides.sizes
+
+    @property
+    def head(self) -> Head:
+        return self.sides.head
 
     def __call__(self, term: Expr) -> Result:
         return self.apply(term)
@@ -91,21 +151,8 @@ class Rule(Strategy):
         )
         return resolve_constraint(constraint, lambda n: n.substitute(solution).substitute(solution))
 
-    @cached_property
-    def head(self) -> tuple[str, int] | None:
-        """The primitive that a term has to apply, and to how many arguments; None where any term will do."""
-        return self.lhs.head if isinstance(self.lhs, Apply) else None
-
-    @cached_property
-    def _form(self) -> Test | None:
-        return form(self.lhs)
-
-    @cached_property
-    def _parameters(self) -> Mapping[NatUnknown, str]:
-        return {unknown: name for name, unknown in self.sizes.items()}
-
     def attempt(self, term: Expr) -> Success | None:
-        test = self._form
+        test = self.sides.form
         return super().attempt(term) if test is None or test(term, frozenset()) else None
 
     def apply(self, term: Expr) -> Result:
@@ -114,7 +161,7 @@ class Rule(Strategy):
             depth = 0 if isinstance(term, Apply) else -1
             reason = f"expected `{self.head[0]}`, found {describe(term)}"
             return Failure(self.name, term, reason, depth, pattern=self.left)
-        match = Match(self._parameters)
+        match = Match(self.sides.parameters)
         for name, value in self.given.items():
             match.types[self.sizes[name]] = value
         try:
@@ -130,11 +177,11 @@ class Rule(Strategy):
     def _applied(self, term: Expr, match: Match) -> Result:
         """The right side for what the left side matched; a failure where its sizes are not right."""
         try:
-            asked = [self._asked(constraint, match) for constraint in self.asks]
+            asked = [self._asked(constraint, match) for constraint in self.sides.asks]
         except TypeMismatch as refused:
             return self._failure(term, match, refused.message, None, refused.hint)
-        for unknown in self.open - match.types.keys():
-            name = self._parameters.get(unknown)  # type: ignore[arg-type]  # unknown types have no names
+        for unknown in self.sides.open - match.types.keys():
+            name = self.sides.parameters.get(unknown)  # type: ignore[arg-type]  # unknown types have no names
             if name is None:
                 return self._failure(term, match, "a size of the right side is not determined")
             hint = f"give the rule a value: `with_sizes({name}=…)`"
@@ -186,12 +233,27 @@ def rule(
     conditions: tuple[Condition, ...] = (),
     sizes: tuple[str, ...] = (),
     layouts: tuple[str, ...] = (),
+    deferred: bool = False,
 ) -> Rule:
     """Declares left → right. Raises where a side is ill-typed or the two types differ.
 
     `sizes` and `layouts` are names of such that could also be taken for values (`mapBlock(d)(f)`).
+    A deferred rule is checked when it is first used.
     """
     kinds = dict.fromkeys(sizes, Kind.NAT) | dict.fromkeys(layouts, Kind.LAYOUT)
+    declared = Declared(lambda: _checked(name, left, right, kinds))
+    if not deferred:
+        declared.sides()
+    _new(name)
+    RULES[name] = Rule(name, left, right, declared, conditions, exact, meaning)
+    return RULES[name]
+
+
+# a program meets few of our rules, and tests meet all of them
+library_rule = partial(rule, deferred=True)
+
+
+def _checked(name: str, left: str, right: str, kinds: Mapping[str, Kind]) -> Sides:
     elaborator = Elaborator(pattern_variables={}, size_variables=dict(kinds))
     sides = []
     with _declared(f"a side of `{name}` has no type"):
@@ -202,11 +264,7 @@ def rule(
     with _declared(f"the sides of `{name}` differ in type"):
         elaborator.unifier.unify(lhs.type, rhs.type, rhs.origin)
     with _declared(f"`{name}` is ill-typed"):
-        made = _finish(name, elaborator, lhs, rhs)
-    made = replace(made, left=left, right=right, meaning=meaning, exact=exact, conditions=conditions)
-    _new(name)
-    RULES[name] = made
-    return made
+        return _finish(name, elaborator, lhs, rhs)
 
 
 @contextmanager
@@ -226,7 +284,7 @@ def _new(name: str) -> None:
         raise StrategyError("R0610", f"the rule `{name}` is declared twice", hint="give one another name")
 
 
-def _finish(name: str, elaborator: Elaborator, lhs: Expr, rhs: Expr) -> Rule:
+def _finish(name: str, elaborator: Elaborator, lhs: Expr, rhs: Expr) -> Sides:
     """Solves what is known, opens the named sizes for matching, and brings both sides to normal form."""
     unifier = elaborator.unifier
     _leave_literals_open(elaborator)
@@ -250,7 +308,7 @@ def _finish(name: str, elaborator: Elaborator, lhs: Expr, rhs: Expr) -> Rule:
     # matching keeps bound variables by the name of the pattern's binder
     lhs, rhs = (distinct_binders(data_flow(side)) for side in (lhs, rhs))
     asks, open_ = tuple(unifier.constraints), frozenset(_unknowns(rhs))
-    return Rule(name, "", "", lhs, rhs, sizes, asks=asks, open=open_)
+    return Sides(lhs, rhs, sizes, asks, open_)
 
 
 def _leave_literals_open(elaborator: Elaborator) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rewrites.rule import computed, rule
+from rewrites.rule import computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import instance
 from rise.expr import (
     Apply,

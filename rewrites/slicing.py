@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rewrites.rule import rule
+from rewrites.rule import library_rule as rule
 
 TAKE_ALL = rule("takeAll", "xs |> take(n)", "xs", meaning="Taking as many elements as there are.")
 DROP_NOTHING = rule("dropNothing", "xs |> drop(0)", "xs")

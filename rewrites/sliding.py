@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from rewrites.rule import rule
+from rewrites.rule import library_rule as rule
 
 # --- compositions: correct for every step -------------------------------------------------------------
 

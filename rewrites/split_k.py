@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import reduce as fold
 
-from rewrites.rule import Rule, computed, rule
+from rewrites.rule import Rule, computed
+from rewrites.rule import library_rule as rule
 from rise.expr import Apply, Expr, Literal, Primitive, apply, call
 from rise.primitives.declare import primitive
 from rise.types import Array, Index

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rewrites.rule import computed, rule
+from rewrites.rule import computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import instance
 from rise.expr import (
     Apply,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rewrites.algorithmic import changes
 from rewrites.match import Match
-from rewrites.rule import Condition, Rule, rule
+from rewrites.rule import Condition, Rule
+from rewrites.rule import library_rule as rule
 from rise.instructions import Family, Shape, family, instruction
 from rise.nat import Nat
 from rise.types import Fragment, Scalar, shape

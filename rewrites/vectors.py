@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rewrites.conditions import numbers, total
-from rewrites.rule import Rule, computed, rule
+from rewrites.rule import Rule, computed
+from rewrites.rule import library_rule as rule
 from rewrites.typed import array_type, instance
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, apply, call, fresh_name
 from rise.nat import Nat

@@ -5,7 +5,8 @@ The names are the rules, as in `rewrites.movement`, where those stand that our s
 
 from __future__ import annotations
 
-from rewrites.rule import Rule, rule
+from rewrites.rule import Rule
+from rewrites.rule import library_rule as rule
 
 # --- maps, the other way round ------------------------------------------------------------------------
 

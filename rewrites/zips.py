@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rewrites.rule import Rule, rule
+from rewrites.rule import Rule
+from rewrites.rule import library_rule as rule
 
 # --- order --------------------------------------------------------------------------------------------
 

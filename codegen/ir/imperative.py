@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from typing import TypeVar, cast
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from codegen.ir.tensor_maps import TensorMap
 from rise.expr import Expr
@@ -430,10 +431,14 @@ class WgmmaCommit:
 
 @dataclass(frozen=True)
 class WgmmaWait:
-    """Waits until at most `pending` groups of wgmmas are pending; then the fragments can be used."""
+    """Waits until at most `pending` groups of wgmmas are pending; then the fragments can be used.
+
+    operands: the buffers in shared memory that the groups waited for have read
+    """
 
     pending: int
     fragments: tuple[Acceptor, ...] = ()
+    operands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -726,9 +731,9 @@ def accesses(node: object) -> Iterator[Access | Tile]:
     elif isinstance(node, tuple):
         for part in node:
             yield from accesses(part)
-    elif is_dataclass(node) and isinstance(node, READING):
-        for f in fields(node):
-            yield from accesses(getattr(node, f.name))
+    elif isinstance(node, READING):
+        for name in _parts(node):
+            yield from accesses(getattr(node, name))
 
 
 def accesses_in(command: Command) -> Iterator[Access | Tile]:
@@ -762,13 +767,42 @@ def rebuild(node: T, kind: type[N], change: Callable[[N], object]) -> T:
         if isinstance(value, kind):
             return change(value)
         if isinstance(value, tuple):
-            return tuple(go(v) for v in value)
-        if is_dataclass(value) and not isinstance(value, type) and type(value).__module__ == __name__:
-            parts = {f.name: go(getattr(value, f.name)) for f in fields(value) if f.name not in LEAVES}
-            return replace(value, **parts)
-        return value
+            parts = tuple(map(go, value))
+            return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
+        names = _parts(value)
+        new = {name: part for name in names if (part := go(old := getattr(value, name))) is not old}
+        return replace(cast(Any, value), **new) if new else value
 
     return cast(T, go(node))
+
+
+def own(command: Command, kind: type[N]) -> Iterator[N]:
+    """Every node of a kind in the command, but not in the commands inside it."""
+    inside = {id(part) for part in inner(command)}
+
+    def go(value: object) -> Iterator[N]:
+        if isinstance(value, kind):
+            yield value
+        elif isinstance(value, tuple):
+            for part in value:
+                yield from go(part)
+        elif id(value) not in inside:
+            for name in _parts(value):
+                yield from go(getattr(value, name))
+
+    return go(command)
+
+
+def _parts(node: object) -> tuple[str, ...]:
+    """The fields of a node that may contain nodes, sizes or indices; none for what is not a node."""
+    return _names_of_parts(cast(Any, type(node)))
+
+
+@cache
+def _names_of_parts(kind: Any) -> tuple[str, ...]:
+    if not is_dataclass(kind) or kind.__module__ != __name__:
+        return ()
+    return tuple(f.name for f in fields(kind) if f.name not in LEAVES)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def check(function: i.Function, after: str, levels: bool = True) -> None:
 
 def _check(command: i.Command, scope: Scope) -> None:
     scope = _around(command, scope)
-    accesses = _own_accesses(command)
+    accesses = list(i.accesses(command))
     for access in accesses:
         _check_access(access, scope, _origin(command))
     _check_indices(command, accesses, scope)
@@ -110,13 +110,6 @@ def _fresh(command: i.Command, scope: Scope, name: str) -> Scope:
     if name in scope.indices:
         raise TranslationError("R0799", f"`{name}` of a {type(command).__name__} shadows another `{name}`")
     return scope.with_index(name)
-
-
-def _own_accesses(command: i.Command) -> list[i.Access | i.Tile]:
-    """The accesses of a command, without those of the commands inside it."""
-    inside = i.inner(command)
-    hollow = i.with_inner(command, (i.Skip(),) * len(inside)) if inside else command
-    return [] if isinstance(command, i.Sequence) else list(i.accesses(hollow))
 
 
 def _check_indices(command: i.Command, accesses: list[i.Access | i.Tile], scope: Scope) -> None:

@@ -86,8 +86,15 @@ def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     bm, bn, _ = s.block
     wm, wn = s.fragment[:2] if s.uses_wgmma else s.warp
     reads = (bm / wm) * (bn / wn) * (wm + wn)
-    moved = depth(p, s) * p.operand_bytes * (bm + bn + reads)
+    first, second = loaded(p)
+    moved = depth(p, s) * p.operand_bytes * (first * bm + second * bn + reads)
     return moved / gpu.shared_rate
+
+
+def loaded(p: Problem) -> tuple[float, float]:
+    """For which part of k tiles of first and of second operands are loaded: for less than all if shared."""
+    first, second = p.operands
+    return first / p.products, second / p.products
 
 
 def narrow(p: Problem, s: Schedule) -> float:
@@ -99,7 +106,9 @@ def narrow(p: Problem, s: Schedule) -> float:
 
 def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """K·es·(BM + BN/c) from the cache, which all multiprocessors share; blocks of a cluster share columns."""
-    moved = depth(p, s) * p.operand_bytes * (s.block[0] + s.block[1] / max(s.cluster, 1))
+    first, second = loaded(p)
+    rows, columns = first * s.block[0], second * s.block[1] / max(s.cluster, 1)
+    moved = depth(p, s) * p.operand_bytes * (rows + columns)
     return moved / port(p, s, gpu)
 
 
@@ -111,7 +120,7 @@ def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
 def latency_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """K/BK steps that each wait for their tile: one is consumed, one is given back, the rest is under way."""
     ahead = max(s.stages - 2, 0) + 0.5
-    return depth(p, s) / s.block[2] * gpu.latency / (ahead * resident(p, s, gpu))
+    return depth(p, s) * p.folds / p.products / s.block[2] * gpu.latency / (ahead * resident(p, s, gpu))
 
 
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:

@@ -28,7 +28,8 @@ class Problem:
     computed: whether an operand is computed from what is in memory, on the way to its product
     operand_bytes, result_bytes: of an element
     added_bytes: of the elements of matrices like the result that are read for one of it
-    products: how many there are for a matrix of the result, each of which has tiles and sums of its own
+    products: how many there are for a matrix of the result, each of which has sums of its own
+    operands: how many first and second operands these have, of which products that share one load it once
     """
 
     m: int
@@ -42,6 +43,12 @@ class Problem:
     computed: bool = False
     added_bytes: int = 0
     products: int = 1
+    operands: tuple[int, int] = (1, 1)
+
+    @property
+    def folds(self) -> int:
+        """How many loops over k compute the products: those that share an operand are in one."""
+        return min(self.operands)
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -66,8 +73,16 @@ class Problem:
         return cls(
             rows, columns, sum(known[len(result) :]), prod(known[: len(result) - 2]),
             _bytes(operand), _bytes(element), along_k, str(operand),
-            bool(computed_operands(_after(separate_prologue, found))), _added(found, result), len(products),
+            bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
+            len(products), _loaded(products),
         )  # fmt: skip
+
+
+def _loaded(products: list[Expr]) -> tuple[int, int]:
+    """How many tiles of first and of second operands a step loads, for all products."""
+    sides = zip(*(Product.of(part).operands for part in products), strict=True)
+    distinct, all_ = [len(set(side)) for side in sides], len(products)
+    return (distinct[0], all_) if distinct[0] <= distinct[1] else (all_, distinct[1])
 
 
 def _outlined(program: Expr) -> Expr | None:

@@ -155,8 +155,8 @@ def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
 
 def needed(s: Schedule, p: Problem) -> Resources:
     """What a block needs for all products of a program."""
-    one = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
-    return Resources(one.threads, p.products * one.accumulators, p.products * one.shared_bytes)
+    one = resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands)
+    return Resources(one.threads, p.products * one.accumulators, one.shared_bytes)
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:

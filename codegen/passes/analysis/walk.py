@@ -25,14 +25,7 @@ def rebuild_own(command: i.Command, kind: type[N], change: Callable[[N], N]) -> 
 
 def own_nats(command: i.Command) -> list[Nat]:
     """The sizes and indices of a command, without those of the commands inside it."""
-    found: list[Nat] = []
-
-    def see(value: Nat) -> Nat:
-        found.append(value)
-        return value
-
-    rebuild_own(command, Nat, see)
-    return found
+    return list(i.own(command, Nat))
 
 
 def substituted(command: i.Command, values: Mapping[Atom, Nat]) -> i.Command:
