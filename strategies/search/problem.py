@@ -9,7 +9,7 @@ from math import prod
 from rewrites.result import Failure
 from rise.expr import Expr, Lambda, Primitive, children
 from rise.nat import Nat
-from rise.types import Scalar, Type, shape
+from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq
@@ -68,7 +68,7 @@ class Problem:
         if not products or found is None:
             return None
         parts = [_operands(product) for product in products]
-        result, element = shape(_body(found).type)
+        result, element = _result(_body(found).type)
         sizes = [_number(n) for n in (*result, *(k for _, _, k in parts))]
         if len(result) not in (2, 3) or any(s is None for s in sizes):
             return None
@@ -144,5 +144,20 @@ def _added(program: Expr, result: tuple[Nat, ...]) -> int:
     return found
 
 
-def _bytes(scalar: Type) -> int:
-    return scalar.bytes if isinstance(scalar, Scalar) else 4
+def _result(type_: Type) -> tuple[tuple[Nat, ...], Type]:
+    """The shape of a result and what it consists of; two matrices of one shape are a matrix of pairs."""
+    if not isinstance(type_, Pair):
+        sizes, element = shape(type_)
+        return tuple(sizes), element
+    (sizes, first), (others, second) = _result(type_.first), _result(type_.second)
+    return (sizes, Pair(as_data(first), as_data(second))) if sizes == others else ((), type_)
+
+
+def _bytes(type_: Type) -> int:
+    match type_:
+        case Scalar():
+            return type_.bytes
+        case Pair(first, second):
+            return _bytes(first) + _bytes(second)
+        case _:
+            return 4
