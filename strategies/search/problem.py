@@ -52,6 +52,11 @@ class Problem:
     work: int = 0
 
     @property
+    def rows(self) -> tuple[int, int]:
+        """How long the rows of A and of B are in memory."""
+        return self.k if self.along_k[0] else self.m, self.k if self.along_k[1] else self.n
+
+    @property
     def folds(self) -> int:
         """How many loops over k compute the products: those that share an operand are in one."""
         return min(self.operands)
