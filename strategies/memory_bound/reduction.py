@@ -14,12 +14,23 @@ from rewrites import blocks as b
 from rewrites import lowering as low
 from rewrites import memory
 from rewrites import reductions as r
+from rewrites.maps import MAP_LAST_FISSION
 from rewrites.result import Result, Success
 from rewrites.storing import GLOBAL_FIRST
 from rise.expr import Expr, Lambda, call, subterms
 from rise.types import Array
 from strategies.complete import complete
-from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, id_, prints_as_call, seq
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    choice,
+    depending,
+    id_,
+    prints_as_call,
+    seq,
+)
 from strategies.default import lowered
 from strategies.evaluation import is_expression
 from strategies.loops.nests import nearest
@@ -48,6 +59,8 @@ from strategies.places import in_inputs, mapped
 GLOBAL = next(made for made in memory.STORED if made.name == "toMem(Global)")
 PARTS = 4096  # of a reduction to one number, where each has enough elements
 PART_THREADS, PART_LOADS = 256, 4
+FEW = 256  # rows, which are too few blocks
+LONG = 1 << 18  # bytes of a row that is worth a second kernel
 
 
 @prints_as_call
@@ -90,10 +103,26 @@ def _rows(term: Expr, given: Mapping[str, int]) -> Rewrite:
     width = widest(term)
     if not given["threads"] and size.value * width <= BY_THREADS:
         return lowered
-    block = block_of(size.value, width, "reduction", **_vectors(term, given))
+    given = _vectors(term, given)
+    block = block_of(size.value, width, "reduction", **given)
+    rows = term.type.size.value if isinstance(term.type, Array) else None
+    if not given["threads"] and rows is not None and rows < FEW and size.value * width >= LONG:
+        return choice(_rows_in_parts(rows, size.value, width, given), _by_blocks(block))
     if not given["threads"] and size.value * width <= BY_WARPS:
         return by_warps(term, block.of_lanes(size.value).reduce(id_))
     return _by_blocks(block)
+
+
+def _rows_in_parts(rows: int, size: int, width: int, given: Mapping[str, int]) -> Strategy:
+    """Few long rows: each in parts, by blocks, and the results of these by a kernel of its own."""
+    vector = given["vector"] or gcd(size, max(1, WIDEST // width))
+    block = _of_part(size, width, {**given, "vector": vector})
+    turn = block.step * block.loads
+    part = turn * -(-size // (turn * -(-PARTS // rows)))
+    split = seq(with_neutral(size, part), r.REDUCE_TREE.with_sizes(n=part))
+    parts = seq(MAP_LAST_FISSION, flattened, argument(_by_blocks(block)), GLOBAL)
+    rest = nth_operand(1, in_function(depending(lambda term: _rows(term, given))))
+    return seq(mapped(split), MAP_LAST_FISSION, argument(parts), GLOBAL_FIRST, rest)
 
 
 # --- to one number ----------------------------------------------------------------------------------------
