@@ -24,6 +24,8 @@ LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgro
 NARROW = {128: 1.0, 64: 1.7, 32: 2.0}
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
+LANES = 128  # of a multiprocessor, each with an operation a cycle
+ALONE = 0.75  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
     if not s.uses_wgmma:
         rate *= min(1, s.workers * resident(p, s, gpu) / TENSOR_CORES)
+    elif s.workers * resident(p, s, gpu) == 1:
+        rate *= ALONE
     return s.block[0] * s.block[1] * depth(p, s) / rate
 
 
@@ -145,7 +149,8 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
     together = min(workers(s, gpu), tiles(p, s))
     read = BETWEEN * added * together / gpu.dram_rate
-    element = read + size * sector / port(p, s, gpu) + 2 * each / gpu.shared_rate
+    computed = p.work / LANES if s.split_k == 1 else 0
+    element = computed + read + size * sector / port(p, s, gpu) + 2 * each / gpu.shared_rate
     return gpu.latency + s.block[0] * s.block[1] * element
 
 

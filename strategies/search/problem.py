@@ -8,7 +8,7 @@ from math import prod
 
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure
-from rise.expr import Expr, Lambda
+from rise.expr import Expr, Lambda, Primitive, children
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
@@ -17,6 +17,10 @@ from strategies.core import Strategy, choice, seq, try_
 from strategies.matmul.products import Product, computed_operands, is_product, outline, separate_prologue
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
+
+# functions that take a special unit or a sequence of instructions, and how many operations one is worth
+SPECIAL_FUNCTIONS = frozenset({"exp", "log", "tanh", "sin", "cos", "pow", "sqrt", "rsqrt", "div", "erf"})
+SPECIAL = 8
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Problem:
     operand_bytes, result_bytes: of an element
     added_bytes: of the elements of matrices like the result that are read for one of it
     products: how many there are for a matrix of the result, each of which has sums of its own
+    work:     operations on each element of the result after its products, as many as special functions take
     operands: how many first and second operands these have, of which products that share one load it once
     """
 
@@ -45,6 +50,7 @@ class Problem:
     added_bytes: int = 0
     products: int = 1
     operands: tuple[int, int] = (1, 1)
+    work: int = 0
 
     @property
     def folds(self) -> int:
@@ -75,8 +81,17 @@ class Problem:
             rows, columns, sum(known[len(result) :]), prod(known[: len(result) - 2]),
             _bytes(operand), _bytes(element), along_k, str(operand),
             bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
-            len(products), _loaded(products),
+            len(products), _loaded(products), _work(found),
         )  # fmt: skip
+
+
+def _work(term: Expr) -> int:
+    """Operations on each element of the result, as what is done with products says."""
+    if is_product(term):
+        return 0
+    if isinstance(term, Primitive) and term.declaration.elementwise:
+        return SPECIAL if term.name in SPECIAL_FUNCTIONS else 1
+    return sum(map(_work, children(term)))
 
 
 def _loaded(products: list[Expr]) -> tuple[int, int]:
