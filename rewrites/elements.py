@@ -280,7 +280,7 @@ def over(index: Identifier, element: Expr) -> Expr:
     name = index.name
     if name not in element.free:
         return generated(index, element)
-    selected = [part for part in subterms(element) if _selects(part, name)]
+    selected = [part for part in subterms(element) if selects(part, name)]
     first = selected[0] if selected else None
     match call(first) if first is not None else None:
         case "idx", _, [_, xs] if first is element:
@@ -294,7 +294,8 @@ def over(index: Identifier, element: Expr) -> Expr:
     return generated(index, element)
 
 
-def _selects(term: Expr, name: str) -> bool:
+def selects(term: Expr, name: str) -> bool:
+    """Whether a term is `idx(i)(xs)` for the index of that name."""
     match call(term):
         case "idx", _, [Identifier(other), xs]:
             return other == name and name not in xs.free
@@ -314,7 +315,7 @@ def _rows(xs: Expr) -> Expr:
 def matrix(row: Identifier, column: Identifier, element: Expr) -> Expr:
     """The matrix of elements, by rows and columns."""
     match call(element):
-        case "idx", _, [Identifier(outer), inner] if outer == row.name and _selects(inner, column.name):
+        case "idx", _, [Identifier(outer), inner] if outer == row.name and selects(inner, column.name):
             if row.name not in inner.free:
                 return transposed(call(inner)[2][1])  # type: ignore[index]  # it selects
     return over(row, over(column, element))

@@ -22,6 +22,7 @@ from rewrites.elements import (
     names,
     over,
     put,
+    selects,
     tuple_type,
     zipped,
 )
@@ -40,7 +41,7 @@ from rise.expr import (
 )
 from rise.nat import Nat
 from rise.normal import simplify
-from rise.types import Array, Pair, as_data, shape
+from rise.types import Array, Index, Pair, as_data, shape
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,39 @@ def POINTWISE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         made = in_form(pointwise(term))
     except NotPointwise as refused:
         return refused.reason
+    return "it has this form" if alpha_equal(made, term) else made
+
+
+@computed(
+    "pointwise, of each matrix",
+    "e → zip(a)(b) |> map(fun(x => f(a_x, b_x))), where e[k] = f(a[k], b[k]) has the form of `pointwise`",
+    (
+        "fun((a: 2.3.4.i32, b: 2.3.4.i32, u: 3.i32) => a |> map(map(map(fun(x => x + 1)))) |> fun(c =>"
+        " zip(c)(b) |> map(fun((p, q) => zip(p)(zip(q)(u)) |> map(fun((r, (s, y)) => zip(r)(s)"
+        " |> map(fun((v, w) => v * w - y))))))))",
+        "fun(a: 2.3.5.i32 => a |> map(fun(m => m |> map(fun(r => m |> map(fun(s => zip(r)(s)"
+        " |> map(fun((x, y) => x * y)) |> reduce(+, 0))))))) |> map(map(map(fun(x => 2 * x)))))",
+    ),
+    "An array of matrices by what an element of each is a function of.",
+)
+def POINTWISE_EACH(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    sizes, element = shape(term.type)
+    if len(sizes) != 3 or _has_arrays(element):
+        return "expected an array of matrices of numbers"
+    batch = Identifier(fresh_name("k", names(term)), Index(sizes[0]))
+    try:
+        body = in_form(pointwise(at(batch, term)))
+    except NotPointwise as refused:
+        return refused.reason
+    arrays = list(dict.fromkeys(call(part)[2][1] for part in subterms(body) if selects(part, batch.name)))  # type: ignore[index]
+    if not arrays:
+        return "its matrices are all the same"
+    x = Identifier(fresh_name("x", names(body)), tuple_type([array_type(xs).element for xs in arrays]))
+    of_each = dict(zip((at(batch, xs) for xs in arrays), members(x, len(arrays)), strict=True))
+    body = put(body, of_each)
+    if batch.name in body.free:
+        return "a matrix depends on its number"
+    made = simplify(mapped_over(Lambda(x, body), arrays))
     return "it has this form" if alpha_equal(made, term) else made
 
 

@@ -15,7 +15,7 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import movement as m
 from rewrites import tensor as t
-from rewrites.pointwise import RESULTS
+from rewrites.pointwise import POINTWISE_EACH, RESULTS
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
 from rewrites.registers import (
@@ -344,6 +344,7 @@ def schedule(p: Parameters) -> Strategy:
     )
     batch = seq(
         check(lambda term: rank(term) == 3, "tensor_core", NO_MATRIX),
+        try_(POINTWISE_EACH),
         mapped(matrix),
         check(lambda _: p.cluster == 1, "tensor_core", NO_CLUSTERS),
         low.MAP_BLOCK.with_sizes(d=2),

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure
 from rise.expr import Expr, Lambda, Primitive, children
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
-from strategies.core import Strategy, choice, seq
+from strategies.core import Strategy, choice, seq, try_
 from strategies.matmul.products import Product, computed_operands, is_product, outline, separate_prologue
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
@@ -109,7 +110,9 @@ def _outlined(program: Expr) -> Expr | None:
     """The program with each product a matrix of its own, of one matrix or of an array of them."""
     matrix = seq(view_inward, outline)
     single = len(shape(_body(program).type)[0]) == 2
-    result = in_inputs(matrix if single else choice(mapped(matrix), matrix))(program)
+    result = in_inputs(matrix if single else choice(seq(try_(POINTWISE_EACH), mapped(matrix)), matrix))(
+        program
+    )
     return None if isinstance(result, Failure) else result.term
 
 

@@ -115,6 +115,11 @@ SHAPES = (
         "zip(xs |> transpose)(ys) |> map(fun((r, y) => zip(zs)(r) |> map(fun((z, x) => (x * y, f(z), x)))))",
     ),
     (
+        "pointwise, of each matrix",
+        "zip(xs)(ys) |> map(fun((a, b) => zip(a)(b) |> map(fun((r, s) => zip(s)(r)"
+        " |> map(fun((y, x) => (x - z, f(y))))))))",
+    ),
+    (
         "pointwise on fragments",
         "zip(asMatrix(f : Fragment[16, 8, 16, f32, Accum]))(ys)"
         " |> map(fun((r, y) => zip(zs)(r) |> map(fun((z, x) => f16(x) * y + z))))",
