@@ -102,10 +102,10 @@ STRUCTURE = (
     ),
     Pass(
         "wgmma sync",
-        "Fences, commit groups and waits for wgmma instructions, with the waits as late as possible.",
+        "Fences, commits and waits for wgmma; waits follow from uses of registers and slots, and are late.",
         _function(wgmma_sync),
         {
-            "roles": "a slot is released after the wait for the products that read it",
+            "roles": "the loads of a producer say which slots a release hands back",
             "zero init": "a fence orders the accumulator registers, whether or not they are cleared",
         },
     ),
@@ -141,14 +141,17 @@ STRUCTURE = (
         place_shared,
         {
             "launch": "each warp has its own copy of some buffers",
-            "wgmma sync": "an operand is live until its product is waited for",
+            "wgmma sync": "where an operand's scope ends, its products have been waited for",
         },
     ),
     Pass(
         "barriers",
         "Inserts barriers and fences between threads that touch the same location of shared memory.",
         _with_launch(_synchronised),
-        {"place shared": "buffers that share bytes conflict, too"},
+        {
+            "place shared": "buffers that share bytes conflict, too",
+            "wgmma sync": "a wait completes reads of operands, and a barrier before it does not",
+        },
     ),
     Pass(
         "shares",

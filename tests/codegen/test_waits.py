@@ -14,14 +14,18 @@ import pytest
 
 from codegen import runtime
 from codegen.execute import execute
+from codegen.ir import imperative as i
 from codegen.ir.kernel import Kernel
+from codegen.passes.wgmma_sync import wgmma_sync
 from codegen.pipeline import generate
 from codegen.runtime.compiling import compiler_report
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
 from rise.errors import EmulationError, TranslationError
 from rise.interpret import call, random_inputs
+from rise.nat import constant, remainder, variable
 from rise.normal import data_flow
+from rise.types import Fragment, FragmentKind, Scalar, Space
 
 ADD = "tensorMatMulAdd(asFragment(a16), asFragment(transpose(b16)), sum)"
 ZEROS = "generate(w => generateFragment(0.0))"
@@ -99,6 +103,18 @@ PROGRAMS = {
         ["1 release release", "0 c_fragment release", "0 acc_snd_ release release"],
     ),
 }
+# a function of the first operand, in registers that are loaded while a product is under way
+PROGRAMS["operands in registers, twice"] = (
+    program(
+        f"""(zip{k_tiles(16, "aw")}{k_tiles(16, "b")} |> reducePipelined(2)(
+            (a16, b16) => (a16 |> asFragment |> toMem(Local) |> mapFragment(x => max(x, f16(0.0)))
+                |> toMem(Local), b16),
+            (sum, (f, b16)) => tensorMatMulAdd(f, asFragment(transpose(b16)), sum), sums))""",
+        ZEROS,
+        "asMatrix",
+    ),
+    ["1 a_fragment[k_3_inner + 1 % 2]", "0 release", "0 acc_"],
+)
 FOLDS = {"specialised": "reduceRoleSplit(3, 1, 2)", "not specialised": "reducePipelined(3)"}
 
 
@@ -129,7 +145,9 @@ def test_waits_are_as_late_as_uses_allow(name: str) -> None:
         if arrival:
             found[-1] += " release"
         else:
-            found.append(f"{pending} {registers}".replace(".x", "").replace(",", "").strip())
+            found.append(
+                f"{pending} {registers}".translate({ord(c): None for c in "(),"}).replace(".x", "").strip()
+            )
     assert found == PROGRAMS[name][1]
 
 
@@ -138,8 +156,13 @@ def test_waits_are_as_late_as_uses_allow(name: str) -> None:
 WAIT = re.compile(r"wgmma_wait<(\d)>\((.*)\);")
 
 
-# waits that only name registers of products over by then
-NAMING = {("sums that are scaled between products", "specialised", "one later: wgmma_wait<0>(acc_.x);")}
+# waits that only name registers of products over by then, or keep the compiler from using registers again
+NAMING = {
+    ("sums that are scaled between products", "specialised", "one later: wgmma_wait<0>(acc_.x);"),
+    ("operands in registers, twice", "specialised", "one later: wgmma_wait<0>(acc_.x);"),
+    ("operands in registers, twice", "not specialised", "without wgmma_wait<0>();"),
+    ("operands in registers, twice", "not specialised", "one later: wgmma_wait<0>();"),
+}
 
 
 def with_faults(source: str) -> tuple[str, list[str]]:
@@ -174,6 +197,64 @@ def test_no_wait_can_be_left_out_or_be_later(name: str, fold: str) -> None:
             except EmulationError:
                 noticed += 1
         assert bool(noticed) == ((name, fold, fault) not in NAMING), fault
+
+
+# --- a converted accumulator as an operand ------------------------------------------------------------------
+
+
+def shown(command: i.Command) -> list[str]:
+    """The commands of a program in order, as words."""
+    match command:
+        case i.Wgmma(i.Access(name)):
+            return [f"{name} += product"]
+        case i.WgmmaFence(fragments):
+            return [" ".join(["fence", *(f.buffer for f in fragments if isinstance(f, i.Access))])]
+        case i.WgmmaWait(pending, fragments):
+            names = (f.buffer for f in fragments if isinstance(f, i.Access))
+            return [" ".join([f"wait {pending}", *names])]
+        case i.WgmmaCommit():
+            return ["commit"]
+        case i.Assign(i.Access(name)):
+            return [f"{name} := …"]
+        case i.For():
+            return [f"for {command.index}", *shown(command.body), "end"]
+        case _:
+            return [word for part in i.inner(command) for word in shown(part)]
+
+
+def test_a_result_that_becomes_an_operand_is_waited_for_and_no_other() -> None:
+    """S := Q K ; P := f S ; O := g O + P V, with P in registers; the next S is started before O is over."""
+    sums = Fragment(constant(64), constant(64), constant(16), Scalar("f32"), FragmentKind.ACCUMULATOR)
+    left = Fragment(constant(64), constant(16), constant(64), Scalar("f16"), FragmentKind.A)
+    half, k = Scalar("f16"), variable("k")
+
+    def tile(name: str) -> i.Tile:
+        return i.Tile(name, constant(0), constant(64), True, half, (remainder(k, constant(2)),))
+
+    def element(name: str) -> i.Access:
+        return i.Access(name, (variable("e"),), Scalar("f32"))
+
+    def each(command: i.Command) -> i.Command:
+        return i.For("e", constant(8), command, unroll=True)
+
+    s, p, o = (i.Access(name, (), type_) for name, type_ in (("S", sums), ("P", left), ("O", sums)))
+    step = i.sequence(
+        i.Wgmma(s, tile("Q"), tile("K"), clear=constant(0)),
+        each(i.Assign(element("P"), element("S"))),
+        each(i.Assign(element("O"), element("O"))),
+        i.Wgmma(o, p, tile("V")),
+    )
+    body: i.Command = i.sequence(i.For("k", constant(9), step), each(i.Assign(element("out"), element("O"))))
+    for name, type_ in (("S", sums), ("P", left), ("O", sums)):
+        body = i.New(Space.LOCAL, name, type_, body)
+    body = i.ParallelFor(i.Level.WARPGROUP, 0, "w", constant(1), body)
+    assert shown(wgmma_sync(i.Function("f", (), (), body)).body) == [
+        *("for k", "fence S", "S += product", "commit"),
+        *("wait 1 P", "wait 0 S", "for e", "P := …", "end"),
+        *("wait 1 O", "for e", "O := …", "end"),
+        *("fence O", "fence P", "O += product", "commit", "end"),
+        *("wait 0 O", "for e", "out := …", "end"),
+    ]  # fmt: skip
 
 
 # --- for a GPU, and refused -------------------------------------------------------------------------------

@@ -55,7 +55,9 @@ def _split(first: i.For, loop: i.For) -> RotatedStep | None:
     count = loop.count.value
     if count is None or count < 2 or count % 2 or not isinstance(loop.body, i.Sequence):
         return None
-    _, *computation = loop.body.commands  # the load of the next element comes first
+    load, *computation = loop.body.commands
+    if not isinstance(load, i.When):
+        return None  # products that are asynchronous come before the load of the next element
     end: dict[Atom, Nat] = {NatVariable(loop.index): constant(count - 1)}
     last = _substituted(i.sequence(*computation), end)
     return RotatedStep((), first, replace(loop, count=constant(count - 1)), last)

@@ -236,8 +236,14 @@ class _Pipeline:
             body = i.sequence(early, self._commit(rings), parts.middle, wait, after, parts.last)
             loop = i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name)
             return parts.around(i.sequence(wait, at_index(parts.first, name, constant(0)), loop))
-        begin = (wait, early, self._commit(rings)) if ahead else (early, self._commit(rings), wait)
-        body = i.sequence(*begin, use, late)
+        load = (early, self._commit(rings))
+        if not ahead:
+            body = i.sequence(*load, wait, use, late)
+        elif _in_registers(rings) and _asynchronous(use):
+            # element k - 1 has the registers of element k + S - 1: its product may still be under way
+            body = i.sequence(wait, use, *load, late)
+        else:
+            body = i.sequence(wait, *load, use, late)
         for half in split.values():
             registers = half.registers
             body = i.New(Space.LOCAL, registers.name, registers.type, body, self.call.origin)
@@ -403,6 +409,10 @@ class _RingPosition:
 
 def _in_registers(rings: list[Ring]) -> bool:
     return any(ring.space is Space.LOCAL for ring in rings)
+
+
+def _asynchronous(step: i.Command) -> bool:
+    return any(isinstance(c, i.Wgmma) for c in i.commands(resolved(step)))
 
 
 def _unless_empty(when: i.When) -> i.Command:

@@ -161,10 +161,13 @@ class _Analysis:
         if not multiplies(command):
             return self._other(command, state, here)
         if not isinstance(command, i.Sequence):
-            busy = {use.buffer for group in state for use in group.registers}
-            self.known.busy.setdefault(id(command), set()).update(busy)
-        if only_multiplies(command) and not isinstance(command, i.Sequence):
-            return self._started(command, state, here)
+            busy = {use for group in state for use in group.registers}
+            if only_multiplies(command):
+                mine = self._uses(command, here)
+                busy = {use for use in busy if _touched(use, mine, False)}
+            self.known.busy.setdefault(id(command), set()).update(use.buffer for use in busy)
+            if only_multiplies(command):
+                return self._started(command, state, here)
         match command:
             case i.Sequence(parts):
                 for part in parts:
@@ -289,8 +292,10 @@ class _Analysis:
     def _loop(self, loop: i.For, state: State, here: _Here) -> State:
         count = loop.count.value
         if loop.unroll and count is not None and count <= UNROLLED:
+            own = _declared(loop)
             for number in range(count):
                 state = self.go(loop.body, state, replace(here, at=(*here.at, (loop.index, number))))
+                state = _lost(state, own)
             return state
         after = self._iterations(loop, state, here, count)
         ended = _changed(after, lambda use: use.substitute(loop.index, loop.count - 1))
@@ -299,7 +304,7 @@ class _Analysis:
     def _iterations(self, loop: i.For | i.ParallelFor, state: State, here: _Here, count: int | None) -> State:
         """The state after one of the iterations that may be the last one."""
         inside = _inside(loop, here)
-        own = {c.name for c in i.commands(loop.body) if isinstance(c, i.New)}
+        own = _declared(loop)
         previous = variable(loop.index) - 1
         ends: list[State] = []
         seen: list[State] = []
@@ -314,6 +319,10 @@ class _Analysis:
                 state = _joined(state, end)
             state = _lost(state, own)
         return ends[-1] if count is not None else reduce(_joined, ends)
+
+
+def _declared(loop: i.For | i.ParallelFor) -> set[str]:
+    return {c.name for c in i.commands(loop.body) if isinstance(c, i.New)}
 
 
 def _inside(loop: i.For | i.ParallelFor, here: _Here) -> _Here:
@@ -332,11 +341,15 @@ def _changed(state: State, change: Callable[[Use], Use]) -> State:
 
 
 def _lost(state: State, own: set[str]) -> State:
-    """The state at the start of another iteration, which declares its own registers anew."""
+    """The state at the start of another iteration, which declares its own registers anew.
+
+    The compiler may choose for any of them one that a product still reads.
+    """
     changed: dict[Group, int] = {}
     for group, age in state.items():
         gone = frozenset(use for use in group.registers if use.buffer in own)
-        lost = group.lost if group.over else group.lost | gone
+        anew = frozenset(replace(use, indices=()) for use in gone)
+        lost = group.lost if group.over else group.lost | anew
         new = replace(group, registers=group.registers - gone, lost=lost)
         if any(new.parts):
             changed[new] = min(age, changed.get(new, age))
