@@ -147,12 +147,14 @@ def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     try:
         p, fragments = _epilogue(term)
         like = _type(next(iter(fragments.values())))
-        operands: dict[Expr, Expr] = {}
+        operands = {
+            leaf: fragments[made.name]  # type: ignore[union-attr]  # it is the name of a fragment
+            for leaf, made in p.leaves.items()
+            if _of_fragment(p, leaf, fragments)
+        }
         computed_tiles = False
         for leaf, made in p.leaves.items():
-            if _of_fragment(p, leaf, fragments):
-                operands[leaf] = fragments[made.name]  # type: ignore[union-attr]
-            else:
+            if leaf not in operands:
                 computed_tiles |= p.depends(leaf) != (True, True) or not _in_memory(made)
                 operands[leaf] = _loaded(matrix(p.row, p.column, leaf), like)
         types = [*(_type(f).element for f in operands.values()), *_numbers(as_data(p.element.type))]

@@ -20,21 +20,35 @@ def not_yet_copied(match: Match) -> str | None:
     return "it is copied already" if is_copied(match.terms["x"]) else None
 
 
-def _stage(first: str, second: str) -> Rule:
-    return rule(
-        f"stage by {first} and {second}",
-        "xs |> reduceSeq(Local)(fun(acc, x => f(acc, fst(x), snd(x))), z)",
-        f"xs |> map(fun((a, b) => (a |> {first}(padded(p)), b |> {second}(padded(q)))))"
-        " |> reduceSeq(Local)(fun(acc, x => f(acc, fst(x), snd(x))), z)",
-        sizes=("p", "q"),
-        meaning="The operands of a reduction's step are copied into shared memory first.",
+# into shared memory: by the threads of a block, asynchronously or through registers, or by bulk copies
+PRIMITIVES = ("copyAsync", "copyThreads", "bulkCopy")
+STAGE = {
+    copy: rule(
+        f"stage by {copy}",
+        "xs |> reduceSeq(Local)(f, z)",
+        f"xs |> map(fun(x => x |> {copy}(padded(p)))) |> reduceSeq(Local)(f, z)",
+        sizes=("p",),
+        meaning="The operands of a step are copied into shared memory first.",
     )
-
-
-# by the copies of the operands: computed operands go through registers
-COPIES = ("copyAsync", "copyThreads")
-STAGE = {(a, b): _stage(a, b) for a in COPIES for b in COPIES}
-STAGE["bulkCopy", "bulkCopy"] = _stage("bulkCopy", "bulkCopy")
+    for copy in PRIMITIVES
+}
+COPY_MEMBERS = {
+    copy: rule(
+        f"{copy} of a pair",
+        f"x |> {copy}(l)",
+        f"(fst(x) |> {copy}(l), snd(x) |> {copy}(l))",
+        layouts=("l",),
+        meaning="A copy of a pair is a pair of copies.",
+    )
+    for copy in PRIMITIVES
+}
+THROUGH_REGISTERS = rule(
+    "copyAsync → copyThreads",
+    "x |> copyAsync(l)",
+    "x |> copyThreads(l)",
+    layouts=("l",),
+    meaning="What is computed on the way goes through the registers of threads.",
+)
 PIPELINE = rule(
     "pipeline",
     "xs |> map(f) |> reduceSeq(Local)(g, z)",
@@ -58,6 +72,8 @@ def _copy(primitive: str, along: str, view: str, meaning: str) -> Rule:
 
 
 BY_ALL_THREADS = "A tile is copied by all threads of a block, v elements at once, along its rows."
+# copies by threads
+COPIES = PRIMITIVES[:2]
 # by primitive, then along rows and along columns
 COPY = {
     primitive: (
@@ -77,7 +93,7 @@ SWIZZLE = {
         layouts=("l",),
         meaning="Each row permutes its chunks of 16 bytes, so that columns are in different banks.",
     )
-    for primitive in (*COPIES, "bulkCopy")
+    for primitive in PRIMITIVES
 }
 
 

@@ -117,6 +117,8 @@ def _outermost(array: Known) -> bool | None:
             return outer
         case (first, second):
             left, right = _outermost(first), _outermost(second)
+            if left is None or right is None:
+                return left if right is None else right
             return left if left == right else None
         case _:
             return None

@@ -431,10 +431,14 @@ class WgmmaCommit:
 
 @dataclass(frozen=True)
 class WgmmaWait:
-    """Waits until at most `pending` groups of wgmmas are pending; then the fragments can be used."""
+    """Waits until at most `pending` groups of wgmmas are pending; then the fragments can be used.
+
+    operands: the buffers in shared memory that the groups waited for have read
+    """
 
     pending: int
     fragments: tuple[Acceptor, ...] = ()
+    operands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

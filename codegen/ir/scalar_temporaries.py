@@ -218,12 +218,17 @@ def or_zero(value: i.Expression) -> tuple[tuple[i.Expression, ...], i.Expression
 def whole_blocks(value: Nat, bound: Nat, facts: Facts) -> Nat:
     """The part of the value that decides value < bound: if the bound is a multiple of g, the value rounded
     down to a multiple of g. All lanes of a vector then have the same condition."""
+    return in_blocks(value, bound, facts)[0]
+
+
+def in_blocks(value: Nat, bound: Nat, facts: Facts) -> tuple[Nat, int]:
+    """The value rounded down to a multiple of g, and g, which divides the bound: 1 if there is no other."""
     for size in sorted({_common(c, bound) for _, c in value.terms}, reverse=True):
         blocks = Nat.build({monomial: c for monomial, c in value.terms if size == _common(c, constant(size))})
         rest = value - blocks
         if size > 1 and at_least(rest, 0, facts) and less_than(rest, size, facts):
-            return blocks
-    return value
+            return blocks, size
+    return value, 1
 
 
 def _common(coefficient: object, bound: Nat) -> int:

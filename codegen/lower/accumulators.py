@@ -46,7 +46,7 @@ def _elementwise(command: i.Command, name: str) -> None:
 
 def _parts(command: i.Command) -> tuple[i.Command, ...]:
     """The commands of a step, in order."""
-    if isinstance(command, i.New):
+    if isinstance(command, i.New | i.ParallelFor):
         return _parts(command.body)
     return command.commands if isinstance(command, i.Sequence) else (command,)
 

@@ -21,13 +21,14 @@ from codegen.ir.scalar_temporaries import (
     assuming_less,
     assuming_not_less,
     decided,
+    in_blocks,
     less,
     negated,
     whole_blocks,
 )
 from codegen.lower.views import READING, WRITING, Choice, Path, Reading, Sizes, fed, index_of
 from rise.errors import RiseError, TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, simplify, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, quotient, simplify, variable
 from rise.primitives.declare import primitive
 from rise.source import Origin
 from rise.types import Argument, Array, Data, Fragment, Layout, Pair, Scalar, Vector
@@ -230,6 +231,7 @@ class Resolver:
             operands,
             element,
             lambda index, size: self._clamped(index, size, facts),
+            lambda index, size: self._existing(index, size, facts),
             lambda index, size: self._only(index, size, facts),
         )
 
@@ -251,6 +253,18 @@ class Resolver:
         if not inside:
             value = i.Operator("min", (value, i.Natural(size - 1, INT)), INT)
         return self.scalars.index(value, size)
+
+    def _existing(self, index: Nat, size: Nat, facts: Facts) -> Nat:
+        """The index where it is below the size; else any that is, the same way for all lanes of a vector."""
+        index = simplify(index, facts)
+        if decided(index, size, facts) is True:
+            return index
+        blocks, width = in_blocks(index, size, facts)
+        if self.scalars.write_implies(blocks, size):
+            return index
+        number, last = quotient(blocks, width, facts), quotient(size, width, facts) - 1
+        limited = i.Operator("min", (i.Natural(number, INT), i.Natural(last, INT)), INT)
+        return self.scalars.index(limited, last + 1) * width + (index - blocks)
 
     # --- buffers --------------------------------------------------------------------------------------
 

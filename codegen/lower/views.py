@@ -28,6 +28,7 @@ class Sizes:
     operands: the number of operands of the view
     element:  the index that operand `number` holds at a path, in a form that paths can contain
     clamped:  an index clamped to 0 … size - 1
+    existing: an index where it is below a size, else any that is
     only:     restricts the current write to an index below a size
     """
 
@@ -36,6 +37,7 @@ class Sizes:
     operands: int
     element: Callable[[int, Path], Nat]
     clamped: Callable[[Nat, Nat], Nat]
+    existing: Callable[[Nat, Nat], Nat]
     only: Callable[[Nat, Nat], None]
 
     def __getitem__(self, name: str) -> Nat:

@@ -72,7 +72,6 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
         max(waits, default=0) + 2,
         groups=_per_warpgroup(function.body),
         asynchronous=_read_asynchronously(function.body) | _overwritten(function.body, regions, launch),
-        products=_read_by_products(function.body),
         stores=_scopes_of_stores(function.body),
         sync=sync,
         rings=rings,
@@ -152,7 +151,6 @@ class _Inserter:
     own: the buffers of which each warp has its own copy
     groups: the buffers of which each warpgroup has its own copy
     asynchronous: the buffers that are read or overwritten asynchronously: writes to them need a proxy fence
-    products: those of them that wgmma instructions read
     stores: for each buffer that bulk stores read, the scope that elects the thread that starts them
     here: the buffers that are allocated outside the innermost loop
     most: any wait completes a copy that is at least this number of commits minus one old
@@ -169,7 +167,6 @@ class _Inserter:
     own: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     asynchronous: frozenset[str] = frozenset()
-    products: frozenset[str] = frozenset()
     stores: Mapping[str, i.Scope] = field(default_factory=dict)
     sync: frozenset[str] = frozenset()
     rings: frozenset[str] = frozenset()
@@ -416,8 +413,9 @@ class _Inserter:
         if key not in self.found:
             seen = uses(command, self.around)
             found = frozenset(u for u in seen if u.buffer in self.regions and u.buffer not in self.sync)
-            if any(isinstance(c, i.WgmmaWait) and not c.pending for c in i.commands(command)):
-                found |= frozenset(Use(name, (), (), False) for name in self.products)
+            waits = (c for c in i.commands(command) if isinstance(c, i.WgmmaWait))
+            read = {name for wait in waits for name in wait.operands} - self.sync
+            found |= frozenset(Use(name, (), (), False) for name in read)
             # keeping the command alive keeps its id unique
             self.found[key] = (command, found)
         return self.found[key][1]

@@ -23,6 +23,7 @@ from codegen.passes.linearise import linearise
 from codegen.passes.multicast import multicast
 from codegen.passes.rings import hoist_ring_setup
 from codegen.passes.roles import split_roles
+from codegen.passes.split_guards import split_guards
 from codegen.passes.split_loops import split_loops
 from codegen.passes.strength_reduction import strength_reduction
 from codegen.passes.tile_alignment import check_tile_alignment
@@ -160,6 +161,12 @@ STRUCTURE = (
         "A loop of one iteration becomes its body; conditions that always or never hold are decided.",
         _function(unit_loops),
         {"shares": "a share of one element needs no loop"},
+    ),
+    Pass(
+        "split guards",
+        "An unrolled loop is split in two where a condition holds in all of its first iterations.",
+        _function(split_guards),
+        {"unit loops": "conditions that always hold are gone", "shares": "indices are those of one worker"},
     ),
     Pass(
         "vectorise",

@@ -27,6 +27,7 @@ from codegen.ir.buffers import BARRIERS
 from codegen.ir.launch import WARP, WARPGROUP, Launch, derive
 from codegen.passes.analysis.executions import with_executions
 from codegen.passes.analysis.fresh import names_of
+from codegen.passes.analysis.in_flight import guarded_copies
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, quotient, remainder, variable
 from rise.types import Array, Scalar, Space
@@ -143,19 +144,31 @@ def _order_ping_pong(function: i.Function, groups: int) -> i.Command:
 
 
 def _when_last(consume: i.Command, then: i.Command) -> i.Command:
-    """Inserts `then` after the first command, a wait, of a loop's last iteration.
+    """Inserts `then` after the last wait of a loop's last iteration.
 
     By then, all threads of the warpgroup have waited for their tile: the wgmmas of earlier iterations imply
     it, and where there may be none, a barrier of the warpgroup does.
     """
-    match consume:
-        case i.For(index, count, i.Sequence((i.WaitBarrier() as wait, *rest))):
-            if count.value is None or count.value < 2:
-                then = i.sequence(i.Barrier(i.Scope.WARPGROUP), then)
-            last = i.When(count - 1, variable(index) + 1, then)
-            return replace(consume, body=i.sequence(wait, last, *rest))
-        case _:
-            raise TranslationError("R0799", "internal: a warp-specialised pipeline is not a loop that waits")
+    if not isinstance(consume, i.For) or not _waits(consume):
+        raise TranslationError("R0799", "internal: a warp-specialised pipeline is not a loop that waits")
+    count = consume.count
+    if count.value is None or count.value < 2:
+        then = i.sequence(i.Barrier(i.Scope.WARPGROUP), then)
+    last = i.When(count - 1, variable(consume.index) + 1, then)
+    return replace(consume, body=_after_last_wait(consume.body, last))
+
+
+def _waits(command: i.Command) -> bool:
+    return any(isinstance(c, i.WaitBarrier) for c in i.commands(command))
+
+
+def _after_last_wait(command: i.Command, then: i.Command) -> i.Command:
+    if isinstance(command, i.WaitBarrier):
+        return i.sequence(command, then)
+    parts = list(i.inner(command))
+    last = max(number for number, part in enumerate(parts) if _waits(part))
+    parts[last] = _after_last_wait(parts[last], then)
+    return i.with_inner(command, tuple(parts))
 
 
 def _pass_executions(body: i.Command, launch: Launch) -> i.Command:
@@ -217,9 +230,7 @@ def _released_by_all_blocks(roles: i.WarpSpecialise) -> set[str]:
     They belong to the rings that are filled by multicast. Where each block loads only for itself, nothing
     would order the arrivals of other blocks in one phase after those in the phase before.
     """
-    if not any(isinstance(c, i.BulkCopy) and c.blocks > 1 for c in i.commands(roles.produce)):
-        return set()
-    return {_buffer(c.barrier) for c in i.commands(roles.consume) if isinstance(c, i.Arrive) and c.release}
+    return {barriers for barriers, copy in guarded_copies(roles.produce) if copy.blocks > 1}
 
 
 def _count_blocks(setup: i.Command, common: frozenset[str], blocks: int) -> i.Command:

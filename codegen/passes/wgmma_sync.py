@@ -1,36 +1,66 @@
-"""Synchronises wgmma instructions: inserts fences, commits and waits.
+"""Synchronises wgmma instructions: inserts fences, commits and waits, and releases the slots of rings.
 
-A wgmma is asynchronous. The products of one pipeline step are a commit group. A step ends when the previous
-group is complete, so that its operands can be overwritten; after the loop, all groups are waited for before
-the accumulators are used.
+Products that nothing separates are a commit group. What has to wait, and for how many groups, follows from
+the uses of accumulators, operands in registers and slots (see `analysis.in_flight`):
+
+    products ; commit ; … ; wait for at most N groups ; use
+
+A release hands a slot back to the warpgroup that loads. It takes place once the products that read the slot
+are complete, but never makes a warpgroup wait for all of its products: it is put off until others are under
+way, if need be to the next iteration of the loop, or until something else has to wait for them.
+
+    for k < n. (products k ; release k)  =
+    for k < n. (products k ; commit ; wait for at most 1 ; when (0 < k) release (k-1)) ; wait ; release (n-1)
+
+Registers that other instructions have written are fenced before the first product that uses them: before all
+loops in which only products use them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeGuard
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import inner_element, swizzle
+from codegen.ir.buffers import dimensions, inner_element, swizzle
+from codegen.passes.analysis.dependences import ANY, WARPGROUPS, Use
+from codegen.passes.analysis.in_flight import (
+    InFlight,
+    Need,
+    guarded_rings,
+    in_flight,
+    is_warpgroup_loop,
+    multiplies,
+    only_multiplies,
+)
 from rise.errors import TranslationError
-from rise.nat import Atom, Nat, NatVariable, constant, variable
+from rise.nat import Atom, Nat, NatVariable, at_least, constant, variable
 from rise.source import Origin
-from rise.types import Scalar
-
-IN_FLIGHT = 1  # commit groups that may be pending when the next one starts
+from rise.types import Data, Scalar
 
 
 def wgmma_sync(function: i.Function) -> i.Function:
     """The pass."""
     news = {c.name: c for c in i.commands(function.body) if isinstance(c, i.New)}
+    if not multiplies(function.body):
+        return function
     for command in i.commands(function.body):
         if isinstance(command, i.Wgmma):
             for operand in (command.a, command.b):
                 if isinstance(operand, i.Tile) and (new := news.get(operand.buffer)) is not None:
                     along_k = operand.row_major == (operand is command.a)
                     _check_operand(operand, new, along_k, command.origin)
-    return replace(function, body=_loops(function.body))
+    _check_indices(function.body, frozenset())
+    guarded = guarded_rings(function.body)
+    body = _prepared(function.body, guarded, _consumers(function.body))
+    types = {name: new.type for name, new in news.items()}
+    at_once: frozenset[int] = frozenset()
+    while True:
+        inserter = _Inserter(in_flight(body, guarded, at_once), types, _consumers(body))
+        done, owed = inserter.go(body, [], frozenset())
+        if inserter.in_vain <= at_once:
+            return replace(function, body=i.sequence(done, *inserter.flushed(owed)))
+        at_once |= inserter.in_vain
 
 
 def _check_operand(tile: i.Tile, new: i.New, along_k: bool, origin: Origin) -> None:
@@ -53,114 +83,368 @@ def _check_operand(tile: i.Tile, new: i.New, along_k: bool, origin: Origin) -> N
         )
 
 
-def _loops(command: i.Command) -> i.Command:
-    if _is_pipeline(command):
-        return _pipeline(command)
-    if _is_warpgroup_loop(command) and _products(command) and not any(map(_is_pipeline, i.commands(command))):
-        return _around(command, _synchronous)
-    return i.with_inner(command, tuple(_loops(c) for c in i.inner(command)))
+def _check_indices(command: i.Command, rolled: frozenset[str]) -> None:
+    """Registers have no addresses: only unrolled loops may select the fragments of a product."""
+    match command:
+        case i.For(index, _, _, unroll):
+            rolled = rolled if unroll else rolled | {index}
+        case i.Wgmma(target, a):
+            for access in (target, a):
+                if isinstance(access, i.Access) and (names := _names(access) & rolled):
+                    raise TranslationError(
+                        "R0738",
+                        f"a loop that is not unrolled selects a fragment of `{access.buffer}`: each product "
+                        f"would have to wait for the one before (the index is `{min(names)}`)",
+                        command.origin,
+                        "use `mapSeqUnroll` or `reduceSeqUnroll` for the loop over fragments",
+                    )
+    for part in i.inner(command):
+        _check_indices(part, rolled)
 
 
-def _is_pipeline(command: i.Command) -> TypeGuard[i.For]:
-    return isinstance(command, i.For) and command.role is i.Role.PIPELINE and _products(command)
+def _names(access: i.Access) -> set[str]:
+    return {name for n in access.indices for name in n.variables}
 
 
-def _is_warpgroup_loop(command: i.Command) -> bool:
-    return isinstance(command, i.ParallelFor) and command.level is i.Level.WARPGROUP
+# --- slots, and who guards them ---------------------------------------------------------------------------
 
 
-def _around(command: i.Command, change: Callable[[i.Command], i.Command]) -> i.Command:
-    """Applies a change to what each warpgroup executes: the body of a map over warpgroups, or the command."""
-    return (
-        replace(command, body=change(command.body)) if isinstance(command, i.ParallelFor) else change(command)
-    )
+def _consumers(body: i.Command) -> int:
+    return max((c.consumers for c in i.commands(body) if isinstance(c, i.WarpSpecialise)), default=0)
 
 
-def _products(command: i.Command) -> bool:
-    return any(isinstance(c, i.Wgmma) for c in i.commands(command))
+def _prepared(command: i.Command, guarded: Mapping[str, frozenset[str]], consumers: int) -> i.Command:
+    """Each release directly after the last command that reads the slot; adjacent products together."""
+    command = i.with_inner(command, tuple(_prepared(c, guarded, consumers) for c in i.inner(command)))
+    if not isinstance(command, i.Sequence):
+        return command
+    parts: list[i.Command] = []
+    for part in command.commands:
+        if isinstance(part, i.Arrive) and part.release and isinstance(part.barrier, i.Access):
+            rings = guarded.get(part.barrier.buffer, frozenset())
+            readers = [n for n, other in enumerate(parts) if _reads(other, rings)]
+            if readers:
+                parts[readers[-1]] = _behind(parts[readers[-1]], part, rings, consumers)
+                continue
+        if parts and (merged := _together(parts[-1], part)) is not None:
+            parts[-1] = merged
+        else:
+            parts.append(part)
+    return i.sequence(*parts)
 
 
-def _registers(command: i.Command) -> set[str]:
-    """The buffers from which products take their first operand, if it is in registers."""
-    products = (c for c in i.commands(command) if isinstance(c, i.Wgmma))
-    return {product.a.buffer for product in products if isinstance(product.a, i.Access)}
+def _reads(command: i.Command, buffers: frozenset[str]) -> bool:
+    return any(access.buffer in buffers for access in i.accesses_in(command))
 
 
-def _fenced(command: i.Command, again: bool = False) -> i.Command:
-    """Inserts a fence between the writes of register operands and the first product that reads them.
-
-    again: an enclosing loop overwrites the operands for every product, so each product is waited for
-    """
-    if isinstance(command, i.Sequence):
-        parts = command.commands
-        first = next((n for n, part in enumerate(parts) if _registers(part)), 0)
-        written = {getattr(i.target_of(c), "buffer", "") for part in parts[:first] for c in i.commands(part)}
-        if _registers(command) & written:
-            fence = _for_each(i.sequence(*parts[first:]), _ready)
-            over = (i.WgmmaCommit(), i.WgmmaWait(0)) if again else ()
-            return i.sequence(*parts[:first], fence, *parts[first:], *over)
-    again = again or isinstance(command, i.For)
-    return i.with_inner(command, tuple(_fenced(c, again) for c in i.inner(command)))
+def _behind(command: i.Command, release: i.Arrive, rings: frozenset[str], consumers: int) -> i.Command:
+    """The command, with a release of a slot behind the last part of it that reads one."""
+    match command:
+        case i.Sequence(parts):
+            last = max(n for n, part in enumerate(parts) if _reads(part, rings))
+            inside = _behind(parts[last], release, rings, consumers)
+            return i.sequence(*parts[:last], inside, *parts[last + 1 :])
+        case i.New() | i.Define():
+            return replace(command, body=_behind(command.body, release, rings, consumers))
+        case i.ParallelFor(count=count) if is_warpgroup_loop(command) and count == constant(consumers):
+            return replace(command, body=_behind(command.body, release, rings, consumers))
+        case _:
+            return i.sequence(command, release)
 
 
-def _pipeline(loop: i.For) -> i.Command:
-    """fence ; for k < n. (products ; commit ; wait for those of k - 1) ; wait"""
-    found: list[i.Command] = []
-    shared_out = any(map(_is_warpgroup_loop, i.commands(loop)))
-
-    def started(products: i.Command) -> i.Command:
-        # the next step overwrites operands in registers
-        pending = 0 if _registers(products) else IN_FLIGHT
-        return i.sequence(i.WgmmaFence(), _fenced(products), i.WgmmaCommit(), i.WgmmaWait(pending))
-
-    def step(command: i.Command) -> i.Command:
-        one = _is_warpgroup_loop(command) if shared_out else not isinstance(command, i.Sequence)
-        if one and _products(command):
-            found.append(command)
-            return _around(command, started)
-        return i.with_inner(command, tuple(step(c) for c in i.inner(command)))
-
-    body, released = step(loop.body), i.sequence()
-    if not _registers(loop):
-        body, released = _release_late(body, loop)
-    before = [_around(c, lambda b: _for_each(b, _fence)) for c in found]
-    after = [_around(c, lambda b: _for_each(b, _wait)) for c in found]
-    return i.sequence(*before, replace(loop, body=body), *after, released)
-
-
-def _release_late(step: i.Command, loop: i.For) -> tuple[i.Command, i.Command]:
-    """Releases the slot of step k when its products are complete: after step k + 1 starts, or at the end."""
-    k = NatVariable(loop.index)
-    last: list[i.Command] = []
-
-    def before(command: i.Command) -> i.Command:
-        if isinstance(command, i.Arrive) and command.release:
-            last.append(_at(command, {k: loop.count - 1}))
-            return i.When(constant(0), variable(loop.index), _at(command, {k: variable(loop.index) - 1}))
-        return i.with_inner(command, tuple(before(part) for part in i.inner(command)))
-
-    return before(step), i.sequence(*last)
+def _together(first: i.Command, second: i.Command) -> i.Command | None:
+    """Products of the same warpgroups, one after the other, as the body of one loop over warpgroups."""
+    if not (isinstance(first, i.ParallelFor) and isinstance(second, i.ParallelFor)):
+        return None
+    loops = is_warpgroup_loop(first) and is_warpgroup_loop(second) and first.count == second.count
+    if not loops or not only_multiplies(first.body) or first.execution or second.execution:
+        return None
+    parts = second.body.commands if isinstance(second.body, i.Sequence) else (second.body,)
+    if not only_multiplies(parts[0]):
+        return None
+    renamed = _at(second.body, {NatVariable(second.index): variable(first.index)})
+    return replace(first, body=i.sequence(first.body, renamed))
 
 
 def _at(command: i.Command, values: dict[Atom, Nat]) -> i.Command:
     return i.rebuild(command, Nat, lambda n: n.substitute(values))
 
 
-def _synchronous(products: i.Command) -> i.Command:
-    fence, wait = (_for_each(products, make) for make in (_fence, _wait))
-    return i.sequence(fence, _fenced(products), i.WgmmaCommit(), wait)
+# --- insertion --------------------------------------------------------------------------------------------
 
 
-def _fence(product: i.Wgmma) -> i.Command:
-    return i.WgmmaFence((product.target,))
+@dataclass(frozen=True)
+class _Owed:
+    """A release that has to wait for products, and the number of groups committed after these.
+
+    number: identifies the release that the program has
+    late:   it belongs to the previous iteration
+    key:    identifies this one, with its condition
+    """
+
+    release: i.Command
+    age: int
+    number: int
+    late: bool = False
+    key: object = field(default_factory=object)
 
 
-def _ready(product: i.Wgmma) -> i.Command:
-    return i.WgmmaFence((product.a,)) if isinstance(product.a, i.Access) else i.Skip()
+@dataclass(frozen=True)
+class _Inserter:
+    """The state of the traversal.
+
+    known:     what is under way at each command
+    types:     those of buffers
+    consumers: how many warpgroups release each slot
+    in_vain:   the releases that are put off to the next iteration, where no product starts before the wait
+    """
+
+    known: InFlight
+    types: Mapping[str, Data]
+    consumers: int
+    in_vain: set[int] = field(default_factory=set)
+
+    def go(
+        self, command: i.Command, owed: list[_Owed], fenced: frozenset[str]
+    ) -> tuple[i.Command, list[_Owed]]:
+        """The command, given the releases that are owed before it and the registers that are fenced."""
+        parts = command.commands if isinstance(command, i.Sequence) else (command,)
+        out: list[i.Command] = []
+        for number, part in enumerate(parts):
+            need = self.known.needs.get(id(part))
+            if need is not None:
+                out += self._waits(need, part)
+                if need.pending == 0:
+                    self.in_vain.update(each.number for each in owed if not each.age and each.late)
+                owed = _paid(out, owed, need.pending)
+            if isinstance(part, i.Arrive) and part.release:
+                owed = self._release(part, out, owed)
+            elif not multiplies(part):
+                out.append(part)
+            elif only_multiplies(part):
+                before = parts[number - 1] if number else i.Skip()
+                if need is not None or not only_multiplies(before):
+                    out += self._fences_of_run(parts[number:], fenced)
+                out += [part, i.WgmmaCommit()]
+                owed = [replace(each, age=each.age + 1) for each in owed]
+                following = parts[number + 1] if number + 1 < len(parts) else i.Skip()
+                owed = self._after_run(following, out, owed)
+            elif isinstance(part, i.For):
+                names, fences = self._fences(part, fenced)
+                inside, owed = self._loop(part, owed, fenced | names)
+                out += [*fences, inside]
+            else:
+                inside, owed = self._inside(part, owed, fenced)
+                out.append(inside)
+        return i.sequence(*out), owed
+
+    def flushed(self, owed: list[_Owed]) -> list[i.Command]:
+        """All that is owed, after a wait for it."""
+        if not owed:
+            return []
+        return [i.WgmmaWait(min(each.age for each in owed)), *(each.release for each in owed)]
+
+    # --- waits and releases -----------------------------------------------------------------------
+
+    def _waits(self, need: Need, command: i.Command) -> list[i.Command]:
+        """The wait before a command, which names the registers that it uses."""
+        operands = tuple(sorted(need.operands))
+
+        ages = need.buffers if need.pending in need.buffers.values() else {}
+
+        def wait(access: i.Access) -> i.Command:
+            return i.WgmmaWait(ages.get(access.buffer, need.pending), (access,), operands)
+
+        named = self._for_each_used(command, need.buffers, wait)
+        return named or [i.WgmmaWait(need.pending, (), operands)]
+
+    def _for_each_used(
+        self, command: i.Command, buffers: Mapping[str, int], make: Callable[[i.Access], i.Command]
+    ) -> list[i.Command]:
+        """make(fragment) for the fragments that a command uses, in the loops that select them."""
+        found: list[i.Command] = []
+        for access in i.accesses(command):
+            if access.buffer in buffers and isinstance(access, i.Access):
+                found.append(make(self._fragment(access)))
+        for part in i.inner(command):
+            found += self._for_each_used(part, buffers, make)
+        match command:
+            case i.For(index) | i.ParallelFor(_, _, index):
+                found = [_around(command, made) if index in _mentioned(made) else made for made in found]
+        return list({_canonical(made): made for made in found}.values())
+
+    def _fragment(self, access: i.Access) -> i.Access:
+        """The fragment to which a register belongs."""
+        type_ = self.types[access.buffer]
+        return i.Access(access.buffer, access.indices[: len(dimensions(type_))], inner_element(type_))
+
+    def _release(self, release: i.Arrive, out: list[i.Command], owed: list[_Owed]) -> list[_Owed]:
+        age = self.known.released.get(id(release))
+        if age == 0 and id(release) not in self.known.at_once:
+            return [*owed, _Owed(release, 0, id(release))]
+        if age is not None:
+            out.append(i.WgmmaWait(age))
+            owed = _paid(out, owed, age)
+        out.append(release)
+        return owed
+
+    def _after_run(self, following: i.Command, out: list[i.Command], owed: list[_Owed]) -> list[_Owed]:
+        """Products have been started: what was owed before them is due, unless a wait follows anyway."""
+        need = self.known.needs.get(id(following))
+        if need is None and only_multiplies(following):
+            return owed
+        due = [each.age for each in owed if each.age]
+        if not due or (need is not None and need.pending <= min(due)):
+            return owed
+        out.append(i.WgmmaWait(min(due)))
+        return _paid(out, owed, min(due))
+
+    # --- fences -----------------------------------------------------------------------------------
+
+    def _fences_of_run(self, parts: tuple[i.Command, ...], fenced: frozenset[str]) -> list[i.Command]:
+        """The fences before products that follow each other: of registers, or without naming any."""
+        found: list[i.Command] = []
+        for number, part in enumerate(parts):
+            if not only_multiplies(part) or (number and id(part) in self.known.needs):
+                break
+            names, fences = self._fences(part, fenced)
+            fenced |= names
+            found += fences
+        return found or [i.WgmmaFence()]
+
+    def _fences(self, part: i.Command, fenced: frozenset[str]) -> tuple[frozenset[str], list[i.Command]]:
+        """The registers that only products use in a command, if they are not fenced yet, and their fences."""
+        products = [c for c in i.commands(part) if isinstance(c, i.Wgmma)]
+        registers = {a.buffer for c in products for a in (c.target, c.a) if isinstance(a, i.Access)}
+        declared = {c.name for c in i.commands(part) if isinstance(c, i.New)}
+        used = {a.buffer for c in i.commands(part) if not isinstance(c, i.Wgmma) for a in i.accesses(c)}
+        busy = self.known.busy.get(id(part), set())
+        names = registers - declared - used - busy - fenced
+
+        def fence(product: i.Wgmma) -> i.Command:
+            named = (a for a in (product.target, product.a) if isinstance(a, i.Access) and a.buffer in names)
+            return i.sequence(*(i.WgmmaFence((access,)) for access in named))
+
+        fences = _for_each(part, fence) if names else i.Sequence(())
+        return frozenset(names), list(fences.commands if isinstance(fences, i.Sequence) else (fences,))
+
+    # --- nested commands --------------------------------------------------------------------------
+
+    def _inside(
+        self, command: i.Command, owed: list[_Owed], fenced: frozenset[str]
+    ) -> tuple[i.Command, list[_Owed]]:
+        match command:
+            case i.New() | i.Define():
+                body, owed = self.go(command.body, owed, fenced)
+                body, owed = self._ended(command, body, owed)
+                return replace(command, body=body), owed
+            case i.ParallelFor(count=count) if is_warpgroup_loop(command) and (
+                not self.consumers or count == constant(self.consumers)
+            ):
+                body, owed = self.go(command.body, owed, fenced)
+                return replace(command, body=body), owed
+            case i.WarpSpecialise():
+                body, after = self._ended(command, *self.go(command.consume, [], fenced))
+                return replace(command, consume=i.sequence(body, *self.flushed(after))), owed
+            case i.When() | i.ParallelFor():
+                body, after = self.go(command.body, [], fenced)
+                return replace(command, body=i.sequence(body, *self.flushed(after))), owed
+            case _:
+                raise TranslationError("R0799", f"internal: products in a {type(command).__name__}")
+
+    def _ended(self, scope: i.Command, body: i.Command, owed: list[_Owed]) -> tuple[i.Command, list[_Owed]]:
+        """The body of a scope, and the wait at its end, which names registers of products."""
+        need = self.known.ends.get(id(scope))
+        if need is None:
+            return body, owed
+        operands = tuple(sorted(need.operands))
+        named: dict[i.Command, i.Command] = {}
+        outside = {use: age for use, age in need.registers.items() if use.buffer not in _declared(body)}
+        for use, age in sorted(outside.items(), key=lambda item: -item[1]):
+            made = self._for_use(use, age, operands)
+            named[_canonical(made)] = made
+        out: list[i.Command] = list(named.values())
+        if need.pending not in outside.values():
+            out.append(i.WgmmaWait(need.pending, (), operands))
+        owed = _paid(out, owed, need.pending)
+        return i.sequence(body, *out), owed
+
+    def _for_use(self, use: Use, pending: int, operands: tuple[str, ...]) -> i.Command:
+        """The wait that names the fragments of a use, in the loops that select them."""
+        values: dict[Atom, Nat] = {NatVariable(ANY + loop.index): variable(loop.index) for loop in use.around}
+        indices = tuple(n.substitute(values) for n in use.indices)
+        access = i.Access(use.buffer, indices, inner_element(self.types[use.buffer]))
+        made: i.Command = i.WgmmaWait(pending, (self._fragment(access),), operands)
+        for loop in reversed(use.around):
+            if loop.index in _mentioned(made):
+                if loop.workers == WARPGROUPS:
+                    made = i.ParallelFor(i.Level.WARPGROUP, 0, loop.index, loop.count, made)
+                else:
+                    made = i.For(loop.index, loop.count, made, True, label="accumulators")
+        return made
+
+    def _loop(self, loop: i.For, owed: list[_Owed], fenced: frozenset[str]) -> tuple[i.Command, list[_Owed]]:
+        """Releases that are owed at the end of an iteration take place in the next one, or after the loop."""
+        k = NatVariable(loop.index)
+        first = at_least(loop.count, 1)
+        bare, late = self.go(loop.body, [], fenced)
+        before = [
+            _Owed(
+                i.When(constant(0), variable(loop.index), _at(each.release, {k: variable(loop.index) - 1})),
+                each.age,
+                each.number,
+                late=True,
+            )
+            for each in late
+        ]
+        entering = [
+            replace(each, release=i.When(variable(loop.index), constant(1), each.release)) for each in owed
+        ]
+        body, after = self.go(loop.body, [*(entering if first else []), *before], fenced)
+        passed = {each.key for each in (*entering, *before)}
+        if any(each.key in passed for each in after) or (owed and not first):
+            # no product of an iteration follows which would make them due
+            body = i.sequence(bare, *self.flushed(late))
+            return i.sequence(*self.flushed(owed), replace(loop, body=body)), []
+        done = [replace(each, release=_last(each.release, loop)) for each in after]
+        return replace(loop, body=body), done
 
 
-def _wait(product: i.Wgmma) -> i.Command:
-    return i.WgmmaWait(0, (product.target,))
+def _paid(out: list[i.Command], owed: list[_Owed], pending: int) -> list[_Owed]:
+    """Releases what a wait for at most `pending` groups has completed; the rest remains owed."""
+    out += [each.release for each in owed if each.age >= pending]
+    return [each for each in owed if each.age < pending]
+
+
+def _last(release: i.Command, loop: i.For) -> i.Command:
+    """A release of the last iteration, if there is one."""
+    last = _at(release, {NatVariable(loop.index): loop.count - 1})
+    return last if at_least(loop.count, 1) else i.When(constant(0), loop.count, last)
+
+
+def _declared(command: i.Command) -> set[str]:
+    return {c.name for c in i.commands(command) if isinstance(c, i.New)}
+
+
+def _mentioned(command: i.Command) -> set[str]:
+    return {name for a in i.accesses_in(command) for n in a.indices for name in n.variables}
+
+
+def _around(loop: i.For | i.ParallelFor, body: i.Command) -> i.Command:
+    if isinstance(loop, i.For):
+        return replace(loop, body=body, unroll=True, role=i.Role.SEQUENCE, label="accumulators")
+    return replace(loop, body=body)
+
+
+def _canonical(command: i.Command, depth: int = 0) -> i.Command:
+    """The command with its loops' indices named by depth, to tell equal ones."""
+    if not isinstance(command, i.For | i.ParallelFor):
+        return command
+    name = f"#{depth}"
+    body = _canonical(_at(command.body, {NatVariable(command.index): variable(name)}), depth + 1)
+    if isinstance(command, i.For):
+        return i.For(name, command.count, body)
+    return i.ParallelFor(command.level, command.dimension, name, command.count, body)
 
 
 def _for_each(command: i.Command, make: Callable[[i.Wgmma], i.Command]) -> i.Command:
@@ -168,11 +452,12 @@ def _for_each(command: i.Command, make: Callable[[i.Wgmma], i.Command]) -> i.Com
     match command:
         case i.Wgmma():
             return make(command)
-        case i.For(index, _, body):
-            inner = _for_each(body, make)
-            used = {name for a in i.accesses_in(inner) for n in a.indices for name in n.variables}
-            if index not in used:
-                return inner
-            return replace(command, body=inner, unroll=True, role=i.Role.SEQUENCE, label="accumulators")
+        case i.For(index) | i.ParallelFor(_, _, index):
+            inner = _for_each(command.body, make)
+            return _around(command, inner) if index in _mentioned(inner) else inner
         case _:
-            return i.sequence(*(_for_each(c, make) for c in i.inner(command)))
+            return i.sequence(*_different(_for_each(c, make) for c in i.inner(command)))
+
+
+def _different(commands: Iterable[i.Command]) -> list[i.Command]:
+    return list({_canonical(command): command for command in commands}.values())

@@ -103,29 +103,43 @@ class Resources:
 
 
 def resources(
-    s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True), result_bytes: int = 2
+    s: Schedule,
+    operand_bytes: int = 2,
+    along_k: tuple[bool, bool] = (True, True),
+    result_bytes: int = 2,
+    operands: tuple[int, int] = (1, 1),
 ) -> Resources:
     """What a block of a schedule needs.
 
     operand_bytes: of an element of A and B
     along_k:       whether rows of A and columns of B are contiguous along k
     result_bytes:  of an element of the result
+    operands:      how many tiles of first and of second operands a step loads
     """
     lanes = WARPGROUP if s.uses_wgmma else WARP
     producer = WARPGROUP if s.warp_specialised else 0
     accumulators = s.warp[0] * s.warp[1] // lanes
-    size = shared_bytes(s, operand_bytes, along_k, result_bytes)
+    size = shared_bytes(s, operand_bytes, along_k, result_bytes, operands)
     return Resources(lanes * s.workers + producer, accumulators, size)
 
 
-def shared_bytes(s: Schedule, operand_bytes: int, along_k: tuple[bool, bool], result_bytes: int = 2) -> int:
+def shared_bytes(
+    s: Schedule,
+    operand_bytes: int,
+    along_k: tuple[bool, bool],
+    result_bytes: int = 2,
+    operands: tuple[int, int] = (1, 1),
+) -> int:
     """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory.
 
     For bulk stores each warpgroup has a fragment of the result there; with roles, while others load.
     """
     m, n, k = s.block
-    tiles = (_tile(s, m, k, operand_bytes, along_k[0]), _tile(s, n, k, operand_bytes, along_k[1]))
-    ring = s.stages * sum(tiles)
+    first, second = (
+        count * _tile(s, size, k, operand_bytes, along)
+        for count, size, along in zip(operands, (m, n), along_k, strict=True)
+    )
+    ring = s.stages * (first + second)
     if s.uses_wgmma and s.stages:
         ring += BARRIERS
     if s.epilogue == "bulk":

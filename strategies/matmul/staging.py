@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -85,15 +86,24 @@ def _by_columns(tile: Known) -> bool:
 
 
 def tiles_of(term: Expr) -> Pair | None:
-    """The type of the pairs of matrices that a reduction is over, as the loop over k of a product is."""
+    """The type of the pairs of matrices that a reduction is over, as the loop over k of a product is.
+
+    For products that share operands, one of the pair, or both, may be pairs of matrices themselves.
+    """
     applied = call(term)
     if applied is None or not is_fold(term):
         return None
     match applied[2][2].type:
-        case Array(_, Pair(first, second) as pair) if len(shape(first)[0]) == 2 == len(shape(second)[0]):
+        case Array(_, Pair() as pair) if _of_matrices(pair):
             return pair
         case _:
             return None
+
+
+def _of_matrices(type_: Type) -> bool:
+    if isinstance(type_, Pair):
+        return _of_matrices(type_.first) and _of_matrices(type_.second)
+    return len(shape(type_)[0]) == 2
 
 
 @prints_as_call
@@ -108,51 +118,59 @@ def stage(copies: TileCopy, stages: int, known: Context) -> Strategy:
         applied, types = call(fold), tiles_of(fold)
         if applied is None or types is None:
             return fail
-        if copies.bulk:
-            return _bulk(copies, stages, types, element(contiguity_of(applied[2][2], context)))
-        first, second = _both(element(contiguity_of(applied[2][2], context)))
-        how = (copies.primitive(first), copies.primitive(second))
+        tiles = element(contiguity_of(applied[2][2], context))
+        if copies.bulk and not all(_along_k(tile, type_) for tile, type_ in _leaves(tiles, types)):
+            return check(lambda _: False, "stage", NOT_ALONG_K)
+        copy = "bulkCopy" if copies.bulk else "copyAsync" if copies.asynchronous else "copyThreads"
         return seq(
-            s.STAGE[how].with_sizes(p=copies.padding, q=copies.padding),
-            argument(top_down(seq(copies.swizzle(first, types.first), copies.rule(first, types.first)))),
-            argument(top_down(seq(copies.swizzle(second, types.second), copies.rule(second, types.second)))),
+            s.STAGE[copy].with_sizes(p=copies.padding),
+            argument(mapped(_members(copies, copy, tiles, types))),
             s.PIPELINE.with_sizes(s=stages),
         )
 
     return in_context(lambda term: tiles_of(term) is not None, make, known)
 
 
-def _bulk(copies: TileCopy, stages: int, types: Pair, tiles: Known) -> Strategy:
-    """Both tiles by bulk copies, swizzled; in panels where their rows are longer than a pattern's."""
-
-    def swizzled(tile: Known, type_: Type) -> Strategy:
-        sizes, scalar = shape(type_)
-        length = (sizes[0] if _by_columns(tile) else sizes[-1]).value or 0
-        size = scalar.bytes if isinstance(scalar, Scalar) else 1
-        width = pattern(length * size)
-        if not width:
-            return check(lambda _: False, "stage", f"{NO_PATTERN}: {length * size} bytes")
-        columns, rows = s.PANELS
-        within = top_down(s.SWIZZLE["bulkCopy"].with_sizes(b=width))
-        if _by_columns(tile):
-            return seq(rows.with_sizes(w=width // size), within)
-        return within if length * size == width else seq(columns.with_sizes(w=width // size), within)
-
-    first, second = _both(tiles)
-    if not all(_along_k(tile, type_) for tile, type_ in ((first, types.first), (second, types.second))):
-        return check(lambda _: False, "stage", NOT_ALONG_K)
+def _members(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strategy:
+    """Of the copy of a pair, the copies of its members; of a matrix, how it is copied."""
+    if not isinstance(type_, Pair):
+        return _in_bulk(copies, tile, type_) if copies.bulk else _by_threads(copies, copy, tile, type_)
+    first, second = _both(tile)
     return seq(
-        s.STAGE["bulkCopy", "bulkCopy"].with_sizes(p=copies.padding, q=copies.padding),
-        argument(
-            mapped(
-                seq(
-                    function(argument(swizzled(first, types.first))),
-                    argument(swizzled(second, types.second)),
-                )
-            )
-        ),
-        s.PIPELINE.with_sizes(s=stages),
+        s.COPY_MEMBERS[copy],
+        function(argument(_members(copies, copy, first, type_.first))),
+        argument(_members(copies, copy, second, type_.second)),
     )
+
+
+def _by_threads(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strategy:
+    """Vectors along the contiguous dimension; operands that are computed go through registers."""
+    through = s.THROUGH_REGISTERS if copy != copies.primitive(tile) else id_
+    return seq(through, top_down(seq(copies.swizzle(tile, type_), copies.rule(tile, type_))))
+
+
+def _in_bulk(copies: TileCopy, tile: Known, type_: Type) -> Strategy:
+    """Swizzled; in panels where rows are longer than a pattern's."""
+    sizes, scalar = shape(type_)
+    length = (sizes[0] if _by_columns(tile) else sizes[-1]).value or 0
+    size = scalar.bytes if isinstance(scalar, Scalar) else 1
+    width = pattern(length * size)
+    if not width:
+        return check(lambda _: False, "stage", f"{NO_PATTERN}: {length * size} bytes")
+    columns, rows = s.PANELS
+    within = top_down(s.SWIZZLE["bulkCopy"].with_sizes(b=width))
+    if _by_columns(tile):
+        return seq(rows.with_sizes(w=width // size), within)
+    return within if length * size == width else seq(columns.with_sizes(w=width // size), within)
+
+
+def _leaves(tiles: Known, type_: Type) -> Iterator[tuple[Known, Type]]:
+    """The matrices of nested pairs, each with what is known of it."""
+    if isinstance(type_, Pair):
+        for tile, member in zip(_both(tiles), (type_.first, type_.second), strict=True):
+            yield from _leaves(tile, member)
+    else:
+        yield tiles, type_
 
 
 def _along_k(tile: Known, type_: Type) -> bool:

@@ -27,7 +27,9 @@ from rewrites.registers import (
 from rewrites.result import Failure, Result
 from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
+from rewrites.tupling import SHARE_FIRST, SHARE_SECOND, TUPLING
 from rewrites.views import MAP_SPLIT
+from rewrites.zips import ZIP_SAME
 from rise.errors import StrategyError
 from rise.expr import Expr, call
 from rise.instructions import Family, family, shapes
@@ -151,7 +153,8 @@ def in_zips(s: Rewrite) -> Strategy:
 
 
 # maps in the components of a zip, and of the zips in these, fused with the map over it
-fuse_tiles = repeat(choice(fuse_once, argument(in_zips(choice(ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND)))))
+in_components = in_zips(choice(ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND))
+fuse_tiles = repeat(choice(fuse_once, argument(ZIP_SAME), argument(in_components)))
 # tiles of operands beside each other, views next to what they rearrange
 in_tiles = seq(view_inward, fuse_tiles, try_(mapped(seq(view_inward, fuse_tiles))), view_inward)
 
@@ -372,9 +375,13 @@ def without_prologue(p: Placed, computed: list[Expr], columns: Nat) -> Strategy:
     def make(hidden: Mapping[str, Expr]) -> Strategy:
         known = {name: contiguity_of(matrix, {}) for name, matrix in hidden.items()}
         staged = stage(p.copies, p.stages, known) if p.stages else id_
-        return seq(_schedule(p, columns), staged, warp_specialised(p))
+        return seq(_schedule(p, columns), tupled, staged, warp_specialised(p))
 
     return with_parts_abstracted(lambda part: any(part is matrix for matrix in computed), make)
+
+
+# products of a tile that share an operand as one fold, which loads it once
+tupled = try_(repeat(top_down(seq(TUPLING, top_down(choice(SHARE_FIRST, SHARE_SECOND)), view_inward))))
 
 
 def _schedule(p: Placed, columns: Nat) -> Strategy:

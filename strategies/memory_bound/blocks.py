@@ -152,6 +152,12 @@ class Block:
         """An array in registers, each thread its elements."""
         return self._of_length(lambda size: rounded_up(size, self.step, self._sized(self.workers.keep)))
 
+    @property
+    def keep_computed(self) -> Strategy:
+        """The same for what is computed of arrays in registers: behind their ends are zeros."""
+        kept = seq(try_(EMPTY_AS_ZEROS), self._sized(self.workers.keep))
+        return self._of_length(lambda size: rounded_up(size, self.step, kept))
+
     def _of_length(self, make: Callable[[int], Strategy]) -> Strategy:
         def chosen(term: Expr) -> Rewrite:
             size = length(term)
@@ -259,9 +265,9 @@ flattened = FunctionStrategy("flattened", _flattened)
 
 
 def rounded_up(size: int, tile: int, s: Rewrite) -> Strategy:
-    """s of an array up to the next multiple of a tile; what is too much is zeros, and is not written."""
+    """s of an array up to the next multiple of a tile; what is too much may be anything, and is dropped."""
     more = -size % tile
-    longer = seq(ROUND_UP.with_sizes(p=more), argument(seq(try_(EMPTY_AS_ZEROS), s)))
+    longer = seq(ROUND_UP.with_sizes(p=more), argument(s))
     return longer if more else seq(s)
 
 

@@ -166,7 +166,7 @@ def in_block(block: Block, keep: bool = True) -> Strategy:
 
     def named_array(term: Expr) -> Result:
         stored = keep and isinstance(term.type, Array) and isinstance(term.type.element, Scalar)
-        return seq(reductions(block), block.keep if stored else id_)(term)
+        return seq(reductions(block), block.keep_computed if stored else id_)(term)
 
     return FunctionStrategy("in_block", run)
 

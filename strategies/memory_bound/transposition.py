@@ -10,7 +10,7 @@ from math import gcd
 
 from rewrites import blocks as b
 from rewrites import lowering as low
-from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS
+from rewrites.rounding import ROUND_UP, ROUND_UP_COLUMNS
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.types import shape
@@ -22,7 +22,6 @@ from strategies.core import (
     Strategy,
     argument,
     depending,
-    normalize,
     prints_as_call,
     seq,
 )
@@ -80,11 +79,10 @@ def tiled(rows: int, columns: int, s: Rewrite) -> Strategy:
         whole = seq(b.TILES.with_sizes(m=rows, n=columns), argument(outer))
         longer = [ROUND_UP.with_sizes(p=more[0])] if more[0] else []
         wider = [ROUND_UP_COLUMNS.with_sizes(p=more[1])] if more[1] else []
-        filled = seq(normalize(EMPTY_AS_ZEROS), whole)
         return seq(
             *longer,
             arguments(len(longer), seq(*wider)),
-            arguments(len(longer) + len(wider), filled),
+            arguments(len(longer) + len(wider), whole),
         )
 
     return depending(chosen)

@@ -24,6 +24,8 @@ LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgro
 NARROW = {128: 1.0, 64: 1.7, 32: 2.0}
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
+LANES = 128  # of a multiprocessor, each with an operation a cycle
+ALONE = 0.75  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
     if not s.uses_wgmma:
         rate *= min(1, s.workers * resident(p, s, gpu) / TENSOR_CORES)
+    elif s.workers * resident(p, s, gpu) == 1:
+        rate *= ALONE
     return s.block[0] * s.block[1] * depth(p, s) / rate
 
 
@@ -86,8 +90,15 @@ def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     bm, bn, _ = s.block
     wm, wn = s.fragment[:2] if s.uses_wgmma else s.warp
     reads = (bm / wm) * (bn / wn) * (wm + wn)
-    moved = depth(p, s) * p.operand_bytes * (bm + bn + reads)
+    first, second = loaded(p)
+    moved = depth(p, s) * p.operand_bytes * (first * bm + second * bn + reads)
     return moved / gpu.shared_rate
+
+
+def loaded(p: Problem) -> tuple[float, float]:
+    """For which part of k tiles of first and of second operands are loaded: for less than all if shared."""
+    first, second = p.operands
+    return first / p.products, second / p.products
 
 
 def narrow(p: Problem, s: Schedule) -> float:
@@ -99,7 +110,9 @@ def narrow(p: Problem, s: Schedule) -> float:
 
 def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """K·es·(BM + BN/c) from the cache, which all multiprocessors share; blocks of a cluster share columns."""
-    moved = depth(p, s) * p.operand_bytes * (s.block[0] + s.block[1] / max(s.cluster, 1))
+    first, second = loaded(p)
+    rows, columns = first * s.block[0], second * s.block[1] / max(s.cluster, 1)
+    moved = depth(p, s) * p.operand_bytes * (rows + columns)
     return moved / port(p, s, gpu)
 
 
@@ -111,7 +124,7 @@ def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
 def latency_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """K/BK steps that each wait for their tile: one is consumed, one is given back, the rest is under way."""
     ahead = max(s.stages - 2, 0) + 0.5
-    return depth(p, s) / s.block[2] * gpu.latency / (ahead * resident(p, s, gpu))
+    return depth(p, s) * p.folds / p.products / s.block[2] * gpu.latency / (ahead * resident(p, s, gpu))
 
 
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
@@ -136,7 +149,8 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
     together = min(workers(s, gpu), tiles(p, s))
     read = BETWEEN * added * together / gpu.dram_rate
-    element = read + size * sector / port(p, s, gpu) + 2 * each / gpu.shared_rate
+    computed = p.work / LANES if s.split_k == 1 else 0
+    element = computed + read + size * sector / port(p, s, gpu) + 2 * each / gpu.shared_rate
     return gpu.latency + s.block[0] * s.block[1] * element
 
 

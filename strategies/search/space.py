@@ -155,14 +155,14 @@ def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
 
 def needed(s: Schedule, p: Problem) -> Resources:
     """What a block needs for all products of a program."""
-    one = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
-    return Resources(one.threads, p.products * one.accumulators, p.products * one.shared_bytes)
+    one = resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands)
+    return Resources(one.threads, p.products * one.accumulators, one.shared_bytes)
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
     """Among how many blocks sums are shared out: only where there are fewer tiles than multiprocessors."""
-    few = (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors and p.batch == 1
-    return [1, *(w for w in (2, 4, 8) if few and p.k % (64 * w) == 0 and p.k // w >= 512)]
+    few = (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors and p.batch * p.products == 1
+    return [1, *(w for w in (2, 4, 8) if few and p.k // w >= 512)]
 
 
 def warps(fragment: tuple[int, int, int]) -> Iterator[Choices]:

@@ -239,7 +239,7 @@ def read_clamped(sizes: Sizes, path: Path) -> Reading:
 def read_extended(sizes: Sizes, path: Path) -> Reading:
     """Elements past the end have arbitrary values: reading the last element is always possible."""
     index, *rest = path
-    return 0, (sizes.clamped(index_of(index), sizes["n"]), *rest)
+    return 0, (sizes.existing(index_of(index), sizes["n"]), *rest)
 
 
 @reading("gather")

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from codegen.ir import imperative as i
+from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
 from codegen.ir.imperative import Level
 from codegen.ir.launch import number
+from codegen.lower.accumulators import check_update
 from codegen.lower.paths import Resolver
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
@@ -24,10 +26,11 @@ from codegen.lower.translate import (
     continuing,
 )
 from codegen.lower.views import Path
+from rise.errors import TranslationError
 from rise.expr import Expr
 from rise.nat import Facts, Nat, variable
 from rise.normal import is_view
-from rise.types import Array, Data, Pair, Space
+from rise.types import Array, Data, Fragment, Pair, Space
 
 LEVELS = {
     "mapGlobal": Level.GRID,
@@ -165,9 +168,44 @@ def fold(translator: Translator, call: Call, then: Continuation) -> i.Command:
 @accepting("reduceSeq", "reduceSeqUnroll")
 def fold_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     updated = in_place(translator, call, call.arguments[1], target, _update)
+    if updated is None:
+        updated = _started_in_place(translator, call, target)
     if updated is not None:
         return updated
     return fold(translator, call, lambda value: translator.copy(target, value, call.origin))
+
+
+def _started_in_place(translator: Translator, call: Call, target: i.Acceptor) -> i.Command | None:
+    """acc(z)(A) ; for k < n. acc(f A X[k])(A), for fragments: they are not copied, and their products may be
+    under way. None if the loop or z would read what has been replaced."""
+    initial, value = call.arguments[1], _read_of(target)
+    if value is None or not isinstance(inner_element(call.type), Fragment) or is_view(initial):
+        return None
+
+    def started() -> i.Command:
+        start = translator.accept(initial, target, call.environment)
+        return i.sequence(start, _update(translator, call, value, target))
+
+    try:
+        check_update(_tried(translator, started))
+    except TranslationError:
+        return None
+    return None if _reads_initial(translator, call, target, _update) else started()
+
+
+def _read_of(target: i.Acceptor) -> i.Expression | None:
+    """The value at a location, if no view leads there."""
+    match target:
+        case i.AcceptVariable(name, type_):
+            return i.Variable(name, type_)
+        case i.AcceptAt(index, array):
+            inner = _read_of(array)
+            return None if inner is None else at(inner, index)
+        case i.AcceptView("pair", _, pair, type_, operand):
+            inner = _read_of(pair)
+            return None if inner is None else i.View(("fst", "snd")[operand], (), (inner,), type_)
+        case _:
+            return None
 
 
 Update = Callable[[Translator, Call, i.Expression, i.Acceptor], i.Command]

@@ -20,6 +20,7 @@ from codegen.lower.accumulators import check_update
 from codegen.lower.primitives.levels import Element, elements, in_place, start_of, step_of
 from codegen.lower.primitives.loop_rotation import at_index, rotated
 from codegen.lower.primitives.memory import asynchronously, layout_of, stem
+from codegen.lower.primitives.phases import before_phase, by_phase
 from codegen.lower.primitives.prefetch import Halves, halves
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
@@ -297,6 +298,7 @@ class _Pipeline:
     ) -> i.Command:
         """Producers wait until a slot is empty, consumers until it is full.
 
+        Operands of different phases of a step have mbarriers of their own (see `phases`).
         Slot p % S holds the p-th element of the ring, counted over all executions of the pipeline.
         """
         if stages.value == 1:
@@ -313,32 +315,35 @@ class _Pipeline:
             for name in ("producers", "consumers")
         )
         type_ = Array(stages, MBARRIER)
-        full, empty = (i.AcceptVariable(self.translator.name(name), type_) for name in ("full", "empty"))
         execution, k, filled = (self.translator.name(name) for name in ("turn", "k", "k"))
-
         place = _RingPosition(count * variable(execution), stages)
         next_, this = place.slot(variable(filled)), place.slot(variable(k))
-        load = i.sequence(
-            i.WaitBarrier(accept_at(empty, next_), remainder(place.phase(variable(filled)) + 1, constant(2))),
-            self._start(rings, full, variable(filled), next_),
-        )
         use = self._at_element(variable(k), lambda e: step(self._value(loaded, this, e)))
-        compute = i.sequence(
-            i.WaitBarrier(accept_at(full, this), remainder(place.phase(variable(k)), constant(2))),
-            use,
-            i.Arrive(accept_at(empty, this), release=True),
-        )
-        setup = i.sequence(i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers))
+        loads: list[i.Command] = []
+        releases: list[i.Command] = []
+        setup: list[i.Command] = []
+        declared: list[i.AcceptVariable] = []
+        for together in by_phase(use, [ring.name for ring in rings]):
+            full, empty = (i.AcceptVariable(self.translator.name(name), type_) for name in ("full", "empty"))
+            filling = [ring for ring in rings if ring.name in together]
+            emptied = remainder(place.phase(variable(filled)) + 1, constant(2))
+            loads.append(i.WaitBarrier(accept_at(empty, next_), emptied))
+            loads.append(self._start(filling, full, variable(filled), next_))
+            wait = i.WaitBarrier(accept_at(full, this), remainder(place.phase(variable(k)), constant(2)))
+            use = before_phase(use, together, wait)
+            releases.append(i.Arrive(accept_at(empty, this), release=True))
+            setup += [i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers)]
+            declared += [full, empty]
         whole: i.Command = i.WarpSpecialise(
-            i.Elected(setup),
-            i.For(filled, count, load, label="load"),
-            i.For(k, count, compute, role=i.Role.PIPELINE, label=self.call.name),
+            i.Elected(i.sequence(*setup)),
+            i.For(filled, count, i.sequence(*loads), label="load"),
+            i.For(k, count, i.sequence(use, *releases), role=i.Role.PIPELINE, label=self.call.name),
             producers,
             consumers,
             execution,
             self.call.origin,
         )
-        for barriers in (empty, full):
+        for barriers in reversed(declared):
             whole = i.New(Space.SHARED, barriers.name, type_, whole, self.call.origin, BARRIERS)
         for ring in reversed(rings):
             whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)

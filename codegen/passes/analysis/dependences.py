@@ -174,7 +174,7 @@ def sync_scope(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope |
     """
     if not (earlier.written or later.written) or (earlier.mapped and later.written):
         return None
-    if distinct(earlier, later, i.Scope.BLOCK):
+    if distinct(earlier, later, _common(earlier, later, i.Scope.BLOCK)):
         return None
     same = same_workers(earlier, later, _common(earlier, later, i.Scope.BLOCK))
     scope = i.Scope.WARP if own or one_warp(same, launch) else i.Scope.BLOCK
@@ -184,7 +184,7 @@ def sync_scope(earlier: Use, later: Use, own: bool, launch: Launch) -> i.Scope |
         same |= same_workers(earlier, later, _common(earlier, later, scope)) | {WARPS}
     # the copy engine is not the thread that starts it
     storing = earlier.storing or later.storing
-    if (one_thread(same, launch) and not storing) or distinct(earlier, later, scope):
+    if (one_thread(same, launch) and not storing) or distinct(earlier, later, _common(earlier, later, scope)):
         return None
     return scope
 
@@ -219,9 +219,11 @@ def _one_row(same: frozenset[Workers], launch: Launch) -> bool:
     return all(launch.block[d] == 1 or (i.Level.THREAD, d) in same for d in (1, 2))
 
 
-def distinct(left: Use, right: Use, scope: i.Scope) -> bool:
-    """Whether two uses certainly touch different elements, since one of their indices differs."""
-    common = _common(left, right, scope)
+def distinct(left: Use, right: Use, common: frozenset[str]) -> bool:
+    """Whether two uses certainly touch different elements, since one of their indices differs.
+
+    common: the indices that are the same for both
+    """
     others: dict[Atom, Nat] = {
         NatVariable(name): variable(OTHER + name)
         for n in right.indices

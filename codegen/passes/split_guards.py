@@ -1,0 +1,104 @@
+"""Splits an unrolled loop in two, where a condition on its index holds in all of its first iterations.
+
+A block whose threads do not divide an array has such a condition around every access, although only the last
+access of a thread may be outside. The compiler of CUDA does not know how many threads there are; with the
+ranges of the parallel loops it is certain for the others that they are inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from codegen.ir import imperative as i
+from codegen.ir.scalar_temporaries import decided
+from codegen.passes.analysis.walk import inside, substituted
+from rise.nat import Atom, Facts, Nat, NatVariable, constant, variable
+
+Guard = tuple[Nat, Nat]  # (a, b) means a < b
+
+
+def split_guards(function: i.Function) -> i.Function:
+    """The pass."""
+    return replace(function, body=_command(function.body, Facts()))
+
+
+def _command(command: i.Command, facts: Facts) -> i.Command:
+    below = inside(command, facts)
+    command = i.with_inner(command, tuple(_command(part, below) for part in i.inner(command)))
+    if not isinstance(command, i.For) or not command.unroll or command.role is not i.Role.MAP:
+        return command
+    first = _certain_iterations(command, facts)
+    return _split(command, first, facts) if first else command
+
+
+def _certain_iterations(loop: i.For, facts: Facts) -> int:
+    """In how many of the first iterations some condition on the index is certain to hold, if not in all."""
+    count = loop.count.value or 0
+    found = (
+        _certain(guard, loop.index, count, known)
+        for guard, known in _guards(loop.body, facts)
+        if loop.index in guard[0].variables and loop.index not in guard[1].variables
+    )
+    return max((first for first in found if first < count), default=0)
+
+
+def _certain(guard: Guard, index: str, count: int, facts: Facts) -> int:
+    value, bound = guard
+    for number in range(count):
+        at: Mapping[Atom, Nat] = {NatVariable(index): constant(number)}
+        if decided(value.substitute(at), bound, facts) is not True:
+            return number
+    return count
+
+
+def _guards(command: i.Command, facts: Facts) -> Iterator[tuple[Guard, Facts]]:
+    """The comparisons of indices in a command, each with what is known of their variables."""
+    if isinstance(command, i.When):
+        yield (command.value, command.bound), facts
+    if isinstance(command, i.Assign | i.CopyAsync):
+        yield from ((guard, facts) for guard in _compared(command.value))
+    for part in i.inner(command):
+        yield from _guards(part, inside(command, facts))
+
+
+def _compared(value: object) -> Iterator[Guard]:
+    match value:
+        case i.Operator("select", (i.Operator("lt", (i.Natural(number, _), i.Natural(bound, _))), *rest)):
+            yield number, bound
+            yield from (guard for part in rest for guard in _compared(part))
+        case i.Operator(_, operands) | i.ForeignCall(_, _, operands):
+            yield from (guard for part in operands for guard in _compared(part))
+
+
+def _split(loop: i.For, first: int, facts: Facts) -> i.Command:
+    """The first iterations without the conditions that hold in them, and the others as they are."""
+    known = facts.with_range(loop.index, 0, first)
+    rest: Mapping[Atom, Nat] = {NatVariable(loop.index): variable(loop.index) + first}
+    return i.sequence(
+        replace(loop, count=constant(first), body=_decided(loop.body, known)),
+        replace(loop, count=loop.count - first, body=substituted(loop.body, rest)),
+    )
+
+
+def _decided(command: i.Command, facts: Facts) -> i.Command:
+    match command:
+        case i.When(value, bound, body) if decided(value, bound, facts) is True:
+            return _decided(body, facts)
+        case i.Assign() | i.CopyAsync():
+            return replace(command, value=_chosen(command.value, facts))
+        case _:
+            below = inside(command, facts)
+            return i.with_inner(command, tuple(_decided(part, below) for part in i.inner(command)))
+
+
+def _chosen(value: i.Expression, facts: Facts) -> i.Expression:
+    match value:
+        case i.Operator(
+            "select", (i.Operator("lt", (i.Natural(number, _), i.Natural(bound, _))), chosen, _)
+        ) if decided(number, bound, facts) is True:
+            return _chosen(chosen, facts)
+        case i.Operator(_, operands) | i.ForeignCall(_, _, operands):
+            return replace(value, operands=tuple(_chosen(operand, facts) for operand in operands))
+        case _:
+            return value
