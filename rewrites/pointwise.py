@@ -168,6 +168,8 @@ def in_form(p: Pointwise) -> Expr:
     columns = [leaf for leaf in p.leaves if p.depends(leaf) == (True, False)]
     rows = [leaf for leaf in p.leaves if _only(p, leaf, column=True)]
     outer = [p.leaves[leaf] for leaf in (*both, *columns)]
+    if not outer or not (both or rows):
+        raise NotPointwise("its elements differ in one dimension only", p.element)
     taken = names(p.element, *p.leaves.values())
     x = Identifier(fresh_name("x", taken), tuple_type([array_type(xs).element for xs in outer]))
     of_outer = members(x, len(outer))

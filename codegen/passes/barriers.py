@@ -157,6 +157,7 @@ class _Inserter:
     found: a cache of the uses of each command
     sync: the buffers of mbarriers, with which threads synchronise, and those that they guard, the `rings`
     scopes: a cache of the scope that must synchronise between two uses
+    done: a cache of the loops with their barriers, by what the traversal knows before them
     """
 
     regions: Mapping[str, Region]
@@ -174,6 +175,9 @@ class _Inserter:
         default_factory=dict, compare=False
     )
     scopes: dict[tuple[Use, Use], i.Scope | None] = field(default_factory=dict, compare=False)
+    done: dict[tuple[object, ...], tuple[i.Command, tuple[i.Command, Uses]]] = field(
+        default_factory=dict, compare=False
+    )
 
     @property
     def in_warp(self) -> bool:
@@ -187,7 +191,18 @@ class _Inserter:
         return replace(self, around=(*self.around, loop))
 
     def go(self, command: i.Command, before: Uses) -> tuple[i.Command, Uses]:
-        """The command with its barriers, and the pending uses after it."""
+        """The command with its barriers, and the pending uses after it.
+
+        A loop around another one tries its body several times, so what was found for the inner one is kept.
+        """
+        if not isinstance(command, i.For | i.ParallelFor):
+            return self._go(command, before)
+        key = (id(command), self.around, self.here, self.own, before)
+        if key not in self.done:
+            self.done[key] = command, self._go(command, before)
+        return self.done[key][1]
+
+    def _go(self, command: i.Command, before: Uses) -> tuple[i.Command, Uses]:
         match command:
             case i.Sequence(parts):
                 done: list[i.Command] = []

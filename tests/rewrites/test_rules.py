@@ -26,7 +26,7 @@ from rise.types import Array, is_data
 from strategies.core import top_down
 from strategies.places import mapped
 from tests.rewrites.mutants import undeclared
-from tests.rewrites.soundness import assert_sound
+from tests.rewrites.soundness import assert_sound, drawn
 
 DATA = {name: made for name, made in rules().items() if isinstance(made, Rule)}
 EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 225)
@@ -56,6 +56,24 @@ def test_a_rule_takes_its_left_side_to_its_right_side(name: str) -> None:
         result = at(before)
         assert isinstance(result, Success), result.reason
         assert alpha_equal(data_flow(result.term), data_flow(after))
+
+
+@pytest.mark.parametrize("name", list(DATA)[::16])
+def test_an_attempt_succeeds_where_a_rule_applies(name: str) -> None:
+    """No term is ruled out by its form that a rule matches: instances of some rules, for all rules."""
+    applied = 0
+    for seed in range(2):
+        made = drawn(DATA[name], seed)
+        of_instance = DATA[name].with_sizes(**made.sample.chosen)
+        for tried in (of_instance, *DATA.values(), *COMPUTED.values()):
+            result, attempted = tried(made.left), tried.attempt(made.left)
+            if isinstance(result, Success):
+                assert attempted is not None, tried.name
+                assert alpha_equal(attempted.term, result.term), tried.name
+                applied += 1
+            else:
+                assert attempted is None, tried.name
+    assert applied or DATA[name].conditions
 
 
 def under_map(term: Expr, like: Expr | None = None) -> Expr:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import Launch
@@ -79,12 +80,15 @@ class Use:
     storing: bool = False
 
     def substitute(self, index: str, value: Nat) -> Use:
+        if not any(index in n.variables for n in self.indices):
+            return self
         solution: dict[Atom, Nat] = {NatVariable(index): value}
         return replace(self, indices=tuple(n.substitute(solution) for n in self.indices))
 
     def after(self, loop: str) -> Use:
         """The use as one in any iteration of a loop that has ended."""
-        return replace(self.substitute(loop, variable(ANY + loop)), mapped=False)
+        use = self.substitute(loop, variable(ANY + loop))
+        return replace(use, mapped=False) if use.mapped else use
 
     def without_units(self) -> tuple[Nat, ...]:
         """The indices, with 0 for the index of a loop of one iteration."""
@@ -96,7 +100,7 @@ class Use:
         }
         return tuple(n.substitute(zero) for n in self.indices)
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         facts = Facts()
         for loop in (*self.around, *self.collective):
