@@ -12,15 +12,16 @@ from dataclasses import dataclass, field, replace
 
 from rewrites.prologue import INLINE
 from rewrites.result import Result, Success
-from rise.expr import Expr, Identifier, Lambda, children, subterms
+from rise.expr import Expr, Identifier, Lambda, call, children, subterms
 from strategies.complete import first_incomplete
 from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq
 from strategies.default import default, lowered
-from strategies.evaluation import has_levels
+from strategies.evaluation import has_array, has_levels
 from strategies.kernels import each_kernel
 from strategies.matmul.kernels import has_product
 from strategies.matmul.separate import operands_stored, product_stored, separate_kernels
 from strategies.memory_bound.family import fitting
+from strategies.operands import each_operand
 from strategies.places import in_inputs
 from strategies.search.choice import Builds, Choice, Search, chosen, separate_operands
 from strategies.search.choice import reason as why
@@ -133,6 +134,8 @@ class _Kernels:
         return below(found[1], bound)
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
+        if is_pair_of_arrays(term):
+            return each_operand(FunctionStrategy("kernels", lambda part: self.all(part)))(term)
         fits = fitting(closed)
         if fits is None:
             return self._default(term, GENERAL)
@@ -146,6 +149,12 @@ class _Kernels:
     def _default(self, term: Expr, reason: str) -> Result:
         self.made.append(Choice(DEFAULT, reason))
         return lowered(term)
+
+
+def is_pair_of_arrays(term: Expr) -> bool:
+    """Whether a result is two arrays, each of which is computed by itself."""
+    applied = call(term)
+    return applied is not None and applied[0] == "pair" and all(map(has_array, (x.type for x in applied[2])))
 
 
 def split(program: Expr) -> tuple[tuple[Identifier, ...], Expr]:
