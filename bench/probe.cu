@@ -23,17 +23,26 @@ template <typename T> __device__ void differing(const T* a, const T* b, Size siz
   if (found) atomicAdd(count, found);
 }
 
+extern "C" __global__ void fill_1(unsigned char* array, const unsigned char* numbers, Size period, Size size) {
+  fill(array, numbers, period, size);
+}
 extern "C" __global__ void fill_2(unsigned short* array, const unsigned short* numbers, Size period, Size size) {
   fill(array, numbers, period, size);
 }
 extern "C" __global__ void fill_4(unsigned* array, const unsigned* numbers, Size period, Size size) {
   fill(array, numbers, period, size);
 }
+extern "C" __global__ void gather_1(unsigned char* result, const unsigned char* array, const Size* places, Size size) {
+  gather(result, array, places, size);
+}
 extern "C" __global__ void gather_2(unsigned short* result, const unsigned short* array, const Size* places, Size size) {
   gather(result, array, places, size);
 }
 extern "C" __global__ void gather_4(unsigned* result, const unsigned* array, const Size* places, Size size) {
   gather(result, array, places, size);
+}
+extern "C" __global__ void differing_1(const signed char* a, const signed char* b, Size size, Size* count) {
+  differing(a, b, size, count);
 }
 extern "C" __global__ void differing_2(const __half* a, const __half* b, Size size, Size* count) {
   differing(a, b, size, count);

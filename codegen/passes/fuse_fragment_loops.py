@@ -5,7 +5,8 @@
 
 The iterations are independent, since each works on its own elements. The fused loop needs registers for a few
 elements at a time, where separate loops keep whole fragments of addends, sums and results live. A step of one
-loop may do several steps of the other, as one that stores a whole matrix.
+loop may do several steps of the other, as one that stores a whole matrix. Waits before stores
+come before loops that load operands, so that these are fused with the stores.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ ORDINARY = (i.Skip, i.Sequence, i.Assign, i.For, i.New, i.When, i.Define, i.Load
 def fuse_fragment_loops(function: i.Function, launch: Launch) -> i.Function:
     """The pass; it runs after the pass `workers`, which turns parallel loops into worker numbers."""
     fragments = {c.name: c.type for c in i.commands(function.body) if _is_fragment(c)}  # type: ignore[union-attr]
-    return replace(function, body=_Fuser(fragments, names_of(function)).go(function.body))
+    inputs = frozenset(v.name for v in function.inputs)
+    return replace(function, body=_Fuser(fragments, inputs, names_of(function)).go(function.body))
 
 
 def _is_fragment(command: i.Command) -> bool:
@@ -55,9 +57,10 @@ class Run:
 
 @dataclass
 class _Fuser:
-    """fragments: the types of all fragment buffers"""
+    """fragments: the types of all fragment buffers; inputs: the kernel's, which it only reads"""
 
     fragments: dict[str, Data]
+    inputs: frozenset[str]
     names: Names
 
     def go(self, command: i.Command) -> i.Command:
@@ -65,13 +68,41 @@ class _Fuser:
         if not isinstance(command, i.Sequence) and not _is_fragment(command):
             return command
         news, parts = _flat(command)
+        fused = min((self._all(order) for order in (parts, self._waiting_first(parts))), key=len)
+        if len(fused) == len(parts):
+            return command
+        return reduce(lambda body, new: replace(new, body=body), reversed(news), i.sequence(*fused))
+
+    def _all(self, parts: Sequence[i.Command]) -> list[i.Command]:
+        """The parts in order, those beside each other fused where that is possible."""
         fused: list[i.Command] = []
         for part in parts:
             together = self._fused(fused[-1], part) if fused else None
             fused[-1:] = [*fused[-1:], part] if together is None else [together]
-        if len(fused) == len(parts):
-            return command
-        return reduce(lambda body, new: replace(new, body=body), reversed(news), i.sequence(*fused))
+        return fused
+
+    def _waiting_first(self, parts: Sequence[i.Command]) -> list[i.Command]:
+        """The parts with barriers and waits before loops that load operands, which then stand beside stores.
+
+        What such a loop reads nobody writes, and what it writes nobody else reads.
+        """
+        order: list[i.Command] = []
+        for part in parts:
+            place = len(order)
+            while (
+                isinstance(part, i.Barrier | i.BulkWait) and place and self._loads_operands(order[place - 1])
+            ):
+                place -= 1
+            order.insert(place, part)
+        return order
+
+    def _loads_operands(self, command: i.Command) -> bool:
+        """Whether a loop loads inputs, and works on fragments only."""
+        parts = list(i.commands(command))
+        own = {part.name for part in parts if isinstance(part, i.New) and part.space is Space.LOCAL}
+        used = {a.buffer for a in i.accesses_in(command)}
+        private = used <= own | self.inputs | self.fragments.keys() and not used.isdisjoint(self.inputs)
+        return private and all(isinstance(part, (*ORDINARY, i.ForFragment)) for part in parts)
 
     def _fused(self, first: i.Command, second: i.Command) -> i.Command | None:
         if isinstance(first, i.ForFragment) and isinstance(second, i.ForFragment):

@@ -250,14 +250,16 @@ class _Inserter:
         """The wait before a command, which names the registers that it uses."""
         operands = tuple(sorted(need.operands))
 
+        ages = need.buffers if need.pending in need.buffers.values() else {}
+
         def wait(access: i.Access) -> i.Command:
-            return i.WgmmaWait(need.pending, (access,), operands)
+            return i.WgmmaWait(ages.get(access.buffer, need.pending), (access,), operands)
 
         named = self._for_each_used(command, need.buffers, wait)
         return named or [i.WgmmaWait(need.pending, (), operands)]
 
     def _for_each_used(
-        self, command: i.Command, buffers: set[str], make: Callable[[i.Access], i.Command]
+        self, command: i.Command, buffers: Mapping[str, int], make: Callable[[i.Access], i.Command]
     ) -> list[i.Command]:
         """make(fragment) for the fragments that a command uses, in the loops that select them."""
         found: list[i.Command] = []
@@ -356,21 +358,23 @@ class _Inserter:
         if need is None:
             return body, owed
         operands = tuple(sorted(need.operands))
-        outside = {a.buffer for use in need.registers for a in [use]} - _declared(body)
         named: dict[i.Command, i.Command] = {}
-        for use in need.registers:
-            if use.buffer in outside:
-                made = self._of_use(use, lambda access: i.WgmmaWait(need.pending, (access,), operands))
-                named[_canonical(made)] = made
-        out: list[i.Command] = list(named.values()) or [i.WgmmaWait(need.pending, (), operands)]
+        outside = {use: age for use, age in need.registers.items() if use.buffer not in _declared(body)}
+        for use, age in sorted(outside.items(), key=lambda item: -item[1]):
+            made = self._for_use(use, age, operands)
+            named[_canonical(made)] = made
+        out: list[i.Command] = list(named.values())
+        if need.pending not in outside.values():
+            out.append(i.WgmmaWait(need.pending, (), operands))
         owed = _paid(out, owed, need.pending)
         return i.sequence(body, *out), owed
 
-    def _of_use(self, use: Use, make: Callable[[i.Access], i.Command]) -> i.Command:
-        """make(fragment) in the loops that select the fragment of a use."""
+    def _for_use(self, use: Use, pending: int, operands: tuple[str, ...]) -> i.Command:
+        """The wait that names the fragments of a use, in the loops that select them."""
         values: dict[Atom, Nat] = {NatVariable(ANY + loop.index): variable(loop.index) for loop in use.around}
         indices = tuple(n.substitute(values) for n in use.indices)
-        made = make(self._fragment(i.Access(use.buffer, indices, inner_element(self.types[use.buffer]))))
+        access = i.Access(use.buffer, indices, inner_element(self.types[use.buffer]))
+        made: i.Command = i.WgmmaWait(pending, (self._fragment(access),), operands)
         for loop in reversed(use.around):
             if loop.index in _mentioned(made):
                 if loop.workers == WARPGROUPS:

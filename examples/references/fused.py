@@ -25,6 +25,18 @@ def to_byte(x: Array) -> Array:
     return np.clip(x, -128, 127)
 
 
+def with_row_sums(A: Array, B: Array, bias: Array) -> Array:
+    D = np.maximum(A @ B + bias, 0)
+    return D, D.sum(1)
+
+
+def rows_quantised(A: Array, B: Array) -> Array:
+    """In f32, as the program: what is cut off depends on the last digit."""
+    D = (A @ B).astype(np.float32)
+    top = np.maximum(np.abs(D).max(1, keepdims=True), np.float32(1))
+    return np.clip(np.trunc(D * (np.float32(127) / top)), -128, 127)
+
+
 RESIDUAL = rounded(lambda A, B, bias, R: gelu(A @ B + bias) + R, THREE)
 
 FUSED: References = {
@@ -48,5 +60,9 @@ FUSED: References = {
     "siluOf": rounded(lambda A, B, bias: (A @ B + bias) * sigmoid(A @ B + bias), THREE),
     "bfloats": Reference(lambda A, B, bias: np.maximum(A @ B + bias, 0), THREE),
     "both": Reference(lambda A, B, bias: (A @ B + bias, np.maximum(A @ B + bias, 0)), THREE),
+    "rowSums": Reference(lambda A, B, bias: (A @ B + bias).sum(1), THREE),
+    "columnMaxima": Reference(lambda A, B: (A @ B).max(0), THREE),
+    "withRowSums": Reference(with_row_sums, THREE),
+    "rowsQuantised": Reference(rows_quantised, THREE),
     "ofTwoTypes": Reference(lambda A, B: (A @ B, np.maximum(A @ B, 0)), THREE),
 }

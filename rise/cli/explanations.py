@@ -199,7 +199,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "more.",
     "R0737": "WMMA moves tiles as a whole: they start at multiples of 32 bytes, with rows that are multiples "
     "of 16 bytes apart. Use wider fragments, or those of `mma.sync`, whose tiles are moved by lanes.",
-    "R0738": "Products of a warpgroup work on registers, which have no addresses: a loop over their fragments "
+    "R0738": "Products of a warpgroup work on registers, which have no addresses: a loop over fragments "
     "has to be unrolled. In another loop the compiler lets each product wait for the one before. Use "
     "mapSeqUnroll or reduceSeqUnroll for loops over fragments.",
     "R0740": "Sizes are so large that an index, or an intermediate result in its computation, exceeds 64 "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rewrites import algorithmic as a
 from rewrites import movement as m
-from rewrites.pointwise import POINTWISE
+from rewrites.pointwise import POINTWISE, RESULTS
 from rewrites.prologue import (
     BLOCK_FUSION,
     INLINE,
@@ -37,7 +37,7 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.places import computes, outermost_part
+from strategies.places import arguments, computes, outermost_part
 
 NO_PRODUCT = (
     "there is no product of two matrices: a sum (reduce) of products under two maps, whose inner array "
@@ -144,11 +144,13 @@ def computed_operands(term: Expr) -> list[Expr]:
 
 # products become matrices of their own, the epilogue a map over them; where an element is not a function of
 # such, each sum becomes a map of its own
-outline = seq(
+outline_matrix = seq(
     try_(POINTWISE),
     normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
 )
+# the same of two matrices of one shape, as a matrix of pairs
+outline = choice(seq(RESULTS, arguments(2, outline_matrix)), outline_matrix)
 # the prologue of operands becomes a map over them
 separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_SAME, a.MAP_IDENTITY))
 # the prologue of the first operand moves into the product

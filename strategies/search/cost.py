@@ -22,8 +22,13 @@ LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgro
 # times as long, where rows of an operand across k have a pattern that is shorter than the longest, in bytes:
 # measured at 160 and 224 columns, 1.4 to 1.85 of what was expected
 NARROW = {128: 1.0, 64: 1.7, 32: 2.0}
+LINE = 128  # bytes of the L2 cache that are read at once
+STRADDLES = 1.5  # times as many bytes through the L2 cache, where rows of an operand start inside of lines
+LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
+LANES = 128  # of a multiprocessor, each with an operation a cycle
+ALONE = 0.75  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,8 @@ def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
     if not s.uses_wgmma:
         rate *= min(1, s.workers * resident(p, s, gpu) / TENSOR_CORES)
+    elif s.workers * resident(p, s, gpu) == 1:
+        rate *= ALONE
     return s.block[0] * s.block[1] * depth(p, s) / rate
 
 
@@ -107,7 +114,8 @@ def narrow(p: Problem, s: Schedule) -> float:
 def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """K·es·(BM + BN/c) from the cache, which all multiprocessors share; blocks of a cluster share columns."""
     first, second = loaded(p)
-    rows, columns = first * s.block[0], second * s.block[1] / max(s.cluster, 1)
+    across, down = (STRADDLES if row * p.operand_bytes % LINE else 1 for row in p.rows)
+    rows, columns = across * first * s.block[0], down * second * s.block[1] / max(s.cluster, 1)
     moved = depth(p, s) * p.operand_bytes * (rows + columns)
     return moved / port(p, s, gpu)
 
@@ -145,7 +153,8 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
     together = min(workers(s, gpu), tiles(p, s))
     read = BETWEEN * added * together / gpu.dram_rate
-    element = read + size * sector / port(p, s, gpu) + 2 * each / gpu.shared_rate
+    computed = p.work / LANES if s.split_k == 1 else 0
+    element = computed + read + size * sector / port(p, s, gpu) + 2 * each / gpu.shared_rate
     return gpu.latency + s.block[0] * s.block[1] * element
 
 
@@ -193,7 +202,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     }  # fmt: skip
     bound = max(parts, key=lambda name: parts[name])
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT) * (1 + SYNCHRONISATION if s.cluster > 1 else 1)
-    tile *= narrow(p, s)
+    tile *= narrow(p, s) * (LOW if s.ping_pong > 1 and s.warp[0] == s.fragment[0] else 1)
     count, together = waves(p, s, gpu), resident(p, s, gpu)
     fills = 1 if s.persistent_blocks and s.warp_specialised else count / together
     hidden = together * s.ping_pong > 1

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from math import prod
 
 from rewrites.result import Failure
-from rise.expr import Expr, Lambda
+from rise.expr import Expr, Lambda, Primitive, children
 from rise.nat import Nat
-from rise.types import Scalar, Type, shape
+from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq
 from strategies.matmul.products import Product, computed_operands, is_product, outline, separate_prologue
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
+
+# functions that take a special unit or a sequence of instructions, and how many operations one is worth
+SPECIAL_FUNCTIONS = frozenset({"exp", "log", "tanh", "sin", "cos", "pow", "sqrt", "rsqrt", "div", "erf"})
+SPECIAL = 8
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Problem:
     operand_bytes, result_bytes: of an element
     added_bytes: of the elements of matrices like the result that are read for one of it
     products: how many there are for a matrix of the result, each of which has sums of its own
+    work:     operations on each element of the result after its products, as many as special functions take
     operands: how many first and second operands these have, of which products that share one load it once
     """
 
@@ -44,6 +49,12 @@ class Problem:
     added_bytes: int = 0
     products: int = 1
     operands: tuple[int, int] = (1, 1)
+    work: int = 0
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """How long the rows of A and of B are in memory."""
+        return self.k if self.along_k[0] else self.m, self.k if self.along_k[1] else self.n
 
     @property
     def folds(self) -> int:
@@ -62,7 +73,7 @@ class Problem:
         if not products or found is None:
             return None
         parts = [_operands(product) for product in products]
-        result, element = shape(_body(found).type)
+        result, element = _result(_body(found).type)
         sizes = [_number(n) for n in (*result, *(k for _, _, k in parts))]
         if len(result) not in (2, 3) or any(s is None for s in sizes):
             return None
@@ -74,8 +85,17 @@ class Problem:
             rows, columns, sum(known[len(result) :]), prod(known[: len(result) - 2]),
             _bytes(operand), _bytes(element), along_k, str(operand),
             bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
-            len(products), _loaded(products),
+            len(products), _loaded(products), _work(found),
         )  # fmt: skip
+
+
+def _work(term: Expr) -> int:
+    """Operations on each element of the result, as what is done with products says."""
+    if is_product(term):
+        return 0
+    if isinstance(term, Primitive) and term.declaration.elementwise:
+        return SPECIAL if term.name in SPECIAL_FUNCTIONS else 1
+    return sum(map(_work, children(term)))
 
 
 def _loaded(products: list[Expr]) -> tuple[int, int]:
@@ -129,5 +149,20 @@ def _added(program: Expr, result: tuple[Nat, ...]) -> int:
     return found
 
 
-def _bytes(scalar: Type) -> int:
-    return scalar.bytes if isinstance(scalar, Scalar) else 4
+def _result(type_: Type) -> tuple[tuple[Nat, ...], Type]:
+    """The shape of a result and what it consists of; two matrices of one shape are a matrix of pairs."""
+    if not isinstance(type_, Pair):
+        sizes, element = shape(type_)
+        return tuple(sizes), element
+    (sizes, first), (others, second) = _result(type_.first), _result(type_.second)
+    return (sizes, Pair(as_data(first), as_data(second))) if sizes == others else ((), type_)
+
+
+def _bytes(type_: Type) -> int:
+    match type_:
+        case Scalar():
+            return type_.bytes
+        case Pair(first, second):
+            return _bytes(first) + _bytes(second)
+        case _:
+            return 4

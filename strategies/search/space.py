@@ -110,7 +110,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             "split_k": sliced,
             "warp_specialised": [True],
             "persistent_blocks": [gpu.multiprocessors if many else 0],
-            "cluster": [1, 2] if many and sliced == [1] and p.batch == 1 else [1],
+            "cluster": [1, 2] if sliced == [1] and p.batch == 1 else [1],
             "ping_pong": [s.ping_pong],
         }
 
@@ -161,8 +161,8 @@ def needed(s: Schedule, p: Problem) -> Resources:
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
     """Among how many blocks sums are shared out: only where there are fewer tiles than multiprocessors."""
-    few = (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors and p.batch == 1
-    return [1, *(w for w in (2, 4, 8) if few and p.k % (64 * w) == 0 and p.k // w >= 512)]
+    few = (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors and p.batch * p.products == 1
+    return [1, *(w for w in (2, 4, 8) if few and p.k // w >= 512)]
 
 
 def warps(fragment: tuple[int, int, int]) -> Iterator[Choices]:
@@ -210,7 +210,7 @@ def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     a program has several products; rows of operands copied in parts that divide them; WMMA.
     """
     whole = max(1, 16 // p.operand_bytes)
-    width = gcd(whole, *rows_of(p))
+    width = gcd(whole, *p.rows)
     copied = width, width * p.operand_bytes >= SMALLEST_ASYNCHRONOUS
     copies = [copied] if copied == (1, False) else [copied, (1, False)]
     for choices in tensor_core(p, gpu):
@@ -244,11 +244,6 @@ def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
 
 WIDEST = 16  # bytes of a vector, and of what bulk copies move
 SMALLEST_ASYNCHRONOUS = 4  # bytes of a copy past the registers
-
-
-def rows_of(p: Problem) -> tuple[int, int]:
-    """How long the rows of A and of B are in memory."""
-    return p.k if p.along_k[0] else p.m, p.k if p.along_k[1] else p.n
 
 
 SPACES = {"tensor_core": tensor_core}
@@ -289,7 +284,7 @@ def check_rows(s: Schedule, parameters: Parameters, p: Problem) -> None:
     Bulk copies take longer copies of such operands, which are made by a kernel before.
     """
     vector = min(int(parameters.get("vector", WIDEST)), WIDEST // p.operand_bytes)
-    for row in rows_of(p) if not s.uses_wgmma else ():
+    for row in p.rows if not s.uses_wgmma else ():
         if row % vector:
             raise StrategyError("R0604", f"tensor_core: vector: {vector} does not divide rows of {row}")
 

@@ -86,6 +86,13 @@ def test_a_step_of_one_loop_is_several_of_another() -> None:
         assert last == copy(at("result", variable(made.index) * 1, 4), at("x", 4 * variable(made.index), 4))
 
 
+def test_a_wait_comes_before_loads_that_are_then_one_loop_with_stores() -> None:
+    barrier, wait = i.Barrier(i.Scope.WARPGROUP), i.BulkWait(0)
+    made = fused(load, each("y", "x"), wait, barrier, store)
+    assert isinstance(made, i.Sequence) and made.commands[:2] == (wait, barrier)
+    assert count(made) == 3 and count(made.commands[2].body) == 3  # type: ignore[union-attr]
+
+
 APART: dict[str, tuple[i.Command, ...]] = {
     "elements of another iteration": (load, loop("k", 16, copy(at("result", k, 2), at("x", 30 - 2 * k, 2)))),
     "elements of two iterations": (load, loop("k", 16, copy(at("result", k, 4), at("x", 2 * k, 4)))),
@@ -104,7 +111,12 @@ APART: dict[str, tuple[i.Command, ...]] = {
         loop("k", 16, copy(at("y", 2 * k, 2), at("result", 15 - k, 2))),
     ),
     "a loop that is not unrolled": (replace(load, unroll=False), each("y", "x")),
-    "a barrier between": (load, i.Barrier(i.Scope.BLOCK), each("y", "x")),
+    "a barrier between": (each("y", "x"), i.Barrier(i.Scope.BLOCK), store),
+    "a barrier behind a loop that writes memory": (
+        loop("g", 16, i.sequence(load.body, copy(at("result", g), at("memory", g)))),
+        i.Barrier(i.Scope.BLOCK),
+        each("y", "x"),
+    ),
     "a barrier inside": (replace(load, body=i.sequence(load.body, i.Barrier(i.Scope.BLOCK))), each("y", "x")),
 }
 

@@ -10,14 +10,16 @@ import pytest
 
 from codegen import runtime
 from codegen.execute import execute
+from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
-from codegen.pipeline import generate
+from codegen.pipeline import assemble, generate
 from codegen.runtime.compiling import compiler_report
 from rise.check.program import Loader, Program
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
+from strategies.auto import auto
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.examples import EXAMPLES
 from tests.support.programs import succeeded
@@ -34,6 +36,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "wgmma bulk, roles": {**GROUPS, "epilogue": "bulk", **ROLES},
 }
 HELPERS = ("mixedDot", "AB", "toByte", "addRow", "addMatrix")
+OF_WHOLE_ROWS = ("rowSums", "columnMaxima", "withRowSums", "rowsQuantised")
 
 
 @cache
@@ -41,7 +44,7 @@ def fused() -> Program:
     return Loader().load(EXAMPLES / "fused.rise").program
 
 
-NAMES = [name for name in fused().own if name not in HELPERS]
+NAMES = [name for name in fused().own if name not in (*HELPERS, *OF_WHOLE_ROWS)]
 
 
 @cache
@@ -55,7 +58,7 @@ def derived(name: str, sizes: tuple[int, int, int], schedule: str, **changed: An
     return generate(succeeded(tensor_core(**parameters)(program(name, *sizes))).term, name)
 
 
-def assert_exact(name: str, sizes: tuple[int, int, int], kernel: Kernel) -> None:
+def assert_exact(name: str, sizes: tuple[int, int, int], kernel: Kernel | HostProgram) -> None:
     term = program(name, *sizes)
     inputs = random_inputs(inputs_of(term), seed=3, exact=True)
     found, wanted = execute(kernel, inputs, "emulate"), call(term, *inputs)
@@ -90,6 +93,14 @@ def test_two_ways_of_writing_a_program_give_one_kernel() -> None:
 
 def test_a_matrix_that_is_used_twice_is_computed_once() -> None:
     assert derived("named", (128, 64, 64), "wgmma direct").source.count("tanhf(") == 1
+
+
+@pytest.mark.parametrize("name", OF_WHOLE_ROWS)
+def test_what_needs_whole_rows_is_a_kernel_after_the_product(name: str) -> None:
+    sizes = (64, 96, 32)
+    made = assemble(succeeded(auto("sm_90a")(program(name, *sizes))).term, name)
+    assert len(made.kernels) == 2 and "mma" in made.kernels[0].source
+    assert_exact(name, sizes, made)
 
 
 BLOCKS = ({"block": (128, 128, 64), "warp": (64, 128)}, {"block": (128, 256, 64), "warp": (64, 256)})

@@ -60,14 +60,14 @@ State = Mapping[Group, int]  # ages
 class Need:
     """The wait before a command: for at most `pending` groups.
 
-    buffers:   those whose registers the command uses
-    registers: at the end of a scope, what the groups that are complete then have used
+    buffers:   those whose registers the command uses, each with the age of the youngest group that does
+    registers: at the end of a scope, what the groups that are complete then have used, and their ages
     operands:  the buffers in shared memory that were read until then
     """
 
     pending: int
-    buffers: set[str] = field(default_factory=set)
-    registers: dict[Use, None] = field(default_factory=dict)
+    buffers: dict[str, int] = field(default_factory=dict)
+    registers: dict[Use, int] = field(default_factory=dict)
     operands: set[str] = field(default_factory=set)
 
 
@@ -220,7 +220,9 @@ class _Analysis:
             return state
         need = self.known.needs.setdefault(id(command), Need(OLDEST))
         need.pending = min(need.pending, *found.values())
-        need.buffers |= {u.buffer for g in found for u in g.registers if _touched(u, mine, False)}
+        for group, age in found.items():
+            for name in {u.buffer for u in group.registers if _touched(u, mine, False)}:
+                need.buffers[name] = min(age, need.buffers.get(name, age))
         over = (group for group, age in state.items() if age >= need.pending)
         need.operands |= {u.buffer for group in over for u in group.operands}
         return _complete(state, need.pending, lambda use: any(self._covers(u, use) for u in mine))
@@ -249,7 +251,8 @@ class _Analysis:
         need.pending = min(need.pending, *found.values())
         for group, age in state.items():
             if age >= need.pending:
-                need.registers.update(dict.fromkeys(sorted(group.registers, key=str)))
+                for use in sorted(group.registers, key=str):
+                    need.registers[use] = min(age, need.registers.get(use, age))
                 need.operands |= {u.buffer for u in group.operands}
         return _complete(state, need.pending, lambda use: True)
 

@@ -1,0 +1,200 @@
+"""Waits for products follow from uses: low-level programs of every shape, and what happens without each wait.
+
+Each program folds triples of tiles (a, b, c) in shared memory with two warpgroups.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from codegen import runtime
+from codegen.execute import execute
+from codegen.ir.kernel import Kernel
+from codegen.pipeline import generate
+from codegen.runtime.compiling import compiler_report
+from rise.check.program import check_expression
+from rise.check.specialise import inputs_of
+from rise.errors import EmulationError, TranslationError
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+
+ADD = "tensorMatMulAdd(asFragment(a16), asFragment(transpose(b16)), sum)"
+ZEROS = "generate(w => generateFragment(0.0))"
+PAIRS = "generate(w => (generateFragment(0.0), generateFragment(0.0)))"
+BOTH = "(x, y) => zipFragment(x)(y) |> mapFragment((u, v) => u + 2.0 * v) |> toMem(Local) |> asMatrix"
+
+
+def k_tiles(k: int, matrix: str) -> str:
+    return f"({matrix} |> map(split({k})) |> transpose)"
+
+
+def product(b: str, sums: str, loop: str = "reduceSeqUnroll") -> str:
+    """sums + aw · b, in steps of 16 along k."""
+    return f"(zip{k_tiles(16, 'aw')}{k_tiles(16, b)} |> {loop}(Local)((sum, (a16, b16)) => {ADD}, {sums}))"
+
+
+def new_product(b: str) -> str:
+    return f"({product(b, 'generateFragment(0.0)')} |> toMem(Local))"
+
+
+def using(part: str, sums: str) -> str:
+    """Adds a function of each sum, which is used twice and therefore stored."""
+    return f"""(zipFragment(zipFragment({sums})({part}))({part})
+        |> mapFragment((s, p) => fst(s) + max(snd(s), 0.0) + p))"""
+
+
+def program(step: str, start: str, then: str) -> str:
+    copied = "{} |> bulkCopy(swizzled(128))"
+    tiles = f"zip{k_tiles(64, 'a')}(zip{k_tiles(64, 'b')}{k_tiles(64, 'c')})"
+    return f"""fun((A: 128.320.f16, B: 64.320.f16, C: 64.320.f16, fault: f32) =>
+      A |> split(128) |> mapBlock(1)(a =>
+        zip(B |> split(64))(C |> split(64)) |> mapBlock(0)((b, c) =>
+          {tiles} |> FOLD(
+            (a, (b, c)) => ({copied.format("a")}, ({copied.format("b")}, {copied.format("c")})),
+            (acc, (a, (b, c))) => zip(acc)(split(64)(a)) |> mapWarpGroup((sums, aw) => {step}),
+            {start})
+          |> mapWarpGroup({then})
+          |> join |> transpose)
+        |> join |> transpose)
+      |> join)"""
+
+
+# by what is used and when; the waits of the step with warp specialisation, and those after the loop
+PROGRAMS = {
+    "two products of one operand": (
+        program(f"({product('b', 'fst(sums)')}, {product('c', 'snd(sums)')})", PAIRS, BOTH),
+        ["2 release", "1 acc_fst_", "0 acc_snd_ release"],
+    ),
+    "sums that are scaled between products": (
+        program(product("b", "(sums |> mapFragment(x => 0.5 * x))"), ZEROS, "asMatrix"),
+        ["0 acc_", "0 release", "0 acc_"],
+    ),
+    "sums of blocks that are scaled": (
+        program(
+            f"{new_product('b')} |> (p => zipFragment(sums)(p) |> mapFragment((s, p) => s + 2.0 * p))",
+            ZEROS,
+            "asMatrix",
+        ),
+        ["0 c_fragment release"],
+    ),
+    "a product from whose result nothing follows is under way": (
+        program(
+            f"{new_product('b')} |> (p => ({product('c', 'fst(sums)')}, {using('p', 'snd(sums)')}))",
+            PAIRS,
+            BOTH,
+        ),
+        ["2 release", "1 c_fragment", "0 acc_fst_ release"],
+    ),
+    "rings that alternate": (
+        program(
+            f"{new_product('b')} |> (p => ({using('p', 'fst(sums)')}, {product('c', 'snd(sums)')}))",
+            PAIRS,
+            BOTH,
+        ),
+        ["1 release release", "0 c_fragment release", "0 acc_snd_ release release"],
+    ),
+}
+FOLDS = {"specialised": "reduceRoleSplit(3, 1, 2)", "not specialised": "reducePipelined(3)"}
+
+
+@cache
+def made(name: str, fold: str) -> Kernel:
+    return generate(data_flow(check_expression(PROGRAMS[name][0].replace("FOLD", FOLDS[fold]))), "waits")
+
+
+def agrees(name: str, fold: str, kernel: Kernel, seed: int = 0, fault: int = 0) -> bool:
+    term = check_expression(PROGRAMS[name][0].replace("FOLD", FOLDS[fold]))
+    inputs = [*random_inputs(inputs_of(term), seed=7, exact=True)[:3], np.float32(fault)]
+    return np.array_equal(execute(kernel, inputs, "emulate", seed=seed), call(term, *inputs))
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_are_exact(name: str, fold: str) -> None:
+    for seed in range(3):  # copies arrive late, at once, at random
+        assert agrees(name, fold, made(name, fold), seed)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_waits_are_as_late_as_uses_allow(name: str) -> None:
+    source = made(name, "specialised").source
+    computing = source[source.index("registers_increase") :]
+    found: list[str] = []
+    for pending, registers, arrival in re.findall(r"wgmma_wait<(\d)>\((.*)\)|(barrier_arrive)", computing):
+        if arrival:
+            found[-1] += " release"
+        else:
+            found.append(f"{pending} {registers}".replace(".x", "").replace(",", "").strip())
+    assert found == PROGRAMS[name][1]
+
+
+# --- faults -----------------------------------------------------------------------------------------------
+
+WAIT = re.compile(r"wgmma_wait<(\d)>\((.*)\);")
+
+
+# waits that only name registers of products over by then
+NAMING = {("sums that are scaled between products", "specialised", "one later: wgmma_wait<0>(acc_.x);")}
+
+
+def with_faults(source: str) -> tuple[str, list[str]]:
+    """The text with a fault for each number: every wait is left out, and every wait for fewer groups."""
+    faults: list[str] = []
+
+    def faulty(found: re.Match[str]) -> str:
+        pending, registers = int(found[1]), found[2]
+        faults.append(f"without {found[0]}")
+        without = len(faults)
+        faults.append(f"one later: {found[0]}")
+        return (
+            f"if (fault_ == {without}.0f) ; else if (fault_ == {without + 1}.0f) "
+            f"wgmma_wait<{pending + 1}>({registers}); else {found[0]}"
+        )
+
+    return WAIT.sub(faulty, source), faults
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_wait_can_be_left_out_or_be_later(name: str, fold: str) -> None:
+    kernel = made(name, fold)
+    source, faults = with_faults(kernel.source)
+    faulty = replace(kernel, source=source)
+    assert faults and agrees(name, fold, faulty)
+    for number, fault in enumerate(faults, 1):
+        noticed = 0
+        for seed in range(3):
+            try:
+                noticed += not agrees(name, fold, faulty, seed, number)
+            except EmulationError:
+                noticed += 1
+        assert bool(noticed) == ((name, fold, fault) not in NAMING), fault
+
+
+# --- for a GPU, and refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
+@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_compiler_serialises_no_products(name: str, fold: str) -> None:
+    report = compiler_report(made(name, fold).source, "sm_90a")
+    assert "serialized" not in report and "0 bytes spill stores" in report
+
+
+def test_a_loop_over_fragments_that_is_not_unrolled_is_refused() -> None:
+    halves = f"""zip{k_tiles(16, "aw")}{k_tiles(16, "b")} |> reduceSeqUnroll(Local)((sums, (a16, b16)) =>
+        zip(sums)(b16 |> split(32)) |> mapSeqUnroll((sum, b16) => {ADD}), sums)"""
+    start = "generate(w => generate(h => generateFragment(0.0)))"
+    then = "sums => sums |> mapSeqUnroll(asMatrix) |> transpose |> map(join)"
+    text = program(halves, start, then).replace("FOLD", FOLDS["specialised"])
+    generate(data_flow(check_expression(text)), "waits")
+    rolled = text.replace("mapSeqUnroll((sum, b16)", "mapSeq((sum, b16)")
+    with pytest.raises(TranslationError, match="not unrolled selects a fragment") as caught:
+        generate(data_flow(check_expression(rolled)), "waits")
+    assert caught.value.code == "R0738" and caught.value.origin is not None
