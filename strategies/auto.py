@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewrites.prologue import INLINE
-from rewrites.result import Result, Success
+from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
 from strategies.complete import first_incomplete
 from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq
 from strategies.default import default, lowered
-from strategies.evaluation import has_array, has_levels
+from strategies.evaluation import has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
 from strategies.matmul.kernels import has_product
-from strategies.matmul.separate import operands_stored, product_stored, separate_kernels
+from strategies.matmul.separate import IN_GLOBAL, operands_stored, product_stored, separate_kernels
 from strategies.memory_bound.family import fitting
-from strategies.operands import each_operand
+from strategies.operands import each_operand, nth_operand
 from strategies.places import in_inputs
 from strategies.search.choice import Builds, Choice, Search, chosen, separate_operands
 from strategies.search.choice import reason as why
@@ -113,7 +113,8 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        return seq(normalize(INLINE), choice(self._parts(separate_kernels), self._one))(term)
+        parts = choice(self._parts(separate_kernels), self._parts(value_stored), self._one)
+        return seq(normalize(INLINE), parts)(term)
 
     def _parts(self, cut: Strategy) -> Strategy:
         """The kernels of what a cut gives."""
@@ -149,6 +150,17 @@ class _Kernels:
     def _default(self, term: Expr, reason: str) -> Result:
         self.made.append(Choice(DEFAULT, reason))
         return lowered(term)
+
+
+def _value_stored(term: Expr) -> Result:
+    """What a name stands for, where it takes loops: else each thread that reads it would compute it."""
+    applied = call(term)
+    if applied is None or applied[0] != "let" or is_expression(applied[2][0]):
+        return Failure("value_stored", term, "no value that takes loops has a name")
+    return nth_operand(0, IN_GLOBAL)(term)
+
+
+value_stored = FunctionStrategy("value_stored", _value_stored)
 
 
 def is_pair_of_arrays(term: Expr) -> bool:

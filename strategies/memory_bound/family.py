@@ -74,8 +74,8 @@ def _of_rows(loop: Expr) -> Fitting | None:
         return None
     if _is_map_of(function.parameter, function.body):
         return _of_rows(function.body)
-    if _columns_are_contiguous(array):
-        return None  # threads of a block would read what is far apart
+    if not is_expression(array) or _columns_are_contiguous(array):
+        return None  # rows take loops to compute, or threads of a block would read what is far apart
     if not _is_rowwise(function.body) or len(shape(function.body.type)[0]) > 1:
         return None
     if _reduces(function.body):

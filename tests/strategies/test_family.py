@@ -60,6 +60,7 @@ def test_the_strategy_that_fits_derives_a_kernel(text: str) -> None:
     "text",
     [
         "fun((A: 5.67.f32, B: 67.9.f32) => matmul(A)(B))",  # a reduction for each element of a row
+        "fun((A: 5.67.f32, B: 67.9.f32) => matmul(A)(B) |> map(map(relu)))",  # rows of a product
         "fun(xss: 5.67.f32 => xss |> transpose |> map(sum))",  # rows that are not contiguous
         "fun(xs: 101.f32 => scan(+, 0)(xs))",
         "fun(xs: 101.f32 => xs |> map(fun(x => (x, x + 1))))",
