@@ -23,7 +23,7 @@ from strategies.matmul.tensor_core import tensor_core
 from tests.support.programs import PRELUDE
 
 SEED = 14
-COUNT = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 20
+COUNT = 300 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 12
 DOT = "(zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0))"
 # ways of writing the product of A, by rows, and of B, by columns: a matrix of f32
 PRODUCTS = (
