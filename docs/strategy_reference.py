@@ -148,7 +148,8 @@ EXAMPLES = {
         "tvm_gemm(version='blocking', x=32, y=32, k=4)",
         GEMM.replace("f16", "f32").replace("f32(a) * f32(b)", "a * b"),
     ),
-    "tuned": ("tuned(strategy='elementwise')", VECTOR),
+    "auto": ("auto()", VECTOR),
+    "tuned": ("tuned()", VECTOR),
 }
 
 # those whose programs have not the form that rules are matched in

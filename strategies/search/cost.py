@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from rise.instructions import Family, family
-from strategies.matmul.constraints import PARTIAL, Schedule, panel, resources
+from strategies.matmul.constraints import PARTIAL, PATTERNS, Schedule, panel, resources
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -19,16 +19,17 @@ SECOND_KERNEL = 7500  # cycles: the end of a kernel and the start of the next
 SYNCHRONISATION = 0.01  # of a tile's time, where the blocks of a cluster wait for each other
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
-# times as long, where rows of an operand across k have a pattern that is shorter than the longest, in bytes:
-# measured at 160 and 224 columns, 1.4 to 1.85 of what was expected
-NARROW = {128: 1.0, 64: 1.7, 32: 2.0}
+NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 LINE = 128  # bytes of the L2 cache that are read at once
+# times as long, where such rows are copied in parts shorter than a line, by the bytes of a part; measured at
+# 160 and 224 columns, 1.4 to 1.85 of what was expected
+PARTS_STRADDLE = {128: 1.0, 64: 1.7, 32: 2.0}
 STRADDLES = 1.5  # times as many bytes through the L2 cache, where rows of an operand start inside of lines
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
 LANES = 128  # of a multiprocessor, each with an operation a cycle
-ALONE = 0.75  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
+ALONE = 0.92  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,25 @@ def shared_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     reads = (bm / wm) * (bn / wn) * (wm + wn)
     first, second = loaded(p)
     moved = depth(p, s) * p.operand_bytes * (first * bm + second * bn + reads)
-    return moved / gpu.shared_rate
+    narrow = any(width == PATTERNS[-1] for width in patterns(p, s).values())
+    return moved / gpu.shared_rate * (NARROW if narrow else 1)
+
+
+def patterns(p: Problem, s: Schedule) -> dict[int, int]:
+    """The bytes of the rows in which operands across k are copied for warpgroups, by operand."""
+    across = [index for index in (0, 1) if s.uses_wgmma and not p.along_k[index]]
+    return {index: panel(s.block[index], p.operand_bytes) * p.operand_bytes for index in across}
+
+
+def straddling(p: Problem, s: Schedule) -> float:
+    """How much longer a tile takes whose operands across k are copied in parts that straddle lines."""
+    widths = (width for index, width in patterns(p, s).items() if straddles(p, index))
+    return max((PARTS_STRADDLE[width] for width in widths), default=1.0)
+
+
+def straddles(p: Problem, index: int) -> bool:
+    """Whether rows of an operand start inside of lines of the L2 cache."""
+    return p.rows[index] * p.operand_bytes % LINE > 0
 
 
 def loaded(p: Problem) -> tuple[float, float]:
@@ -104,17 +123,10 @@ def loaded(p: Problem) -> tuple[float, float]:
     return first / p.products, second / p.products
 
 
-def narrow(p: Problem, s: Schedule) -> float:
-    """How much longer a tile takes whose operands across k have rows of a short pattern."""
-    size = p.operand_bytes
-    across = [index for index in (0, 1) if s.uses_wgmma and not p.along_k[index]]
-    return max((NARROW[panel(s.block[index], size) * size] for index in across), default=1.0)
-
-
 def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """K·es·(BM + BN/c) from the cache, which all multiprocessors share; blocks of a cluster share columns."""
     first, second = loaded(p)
-    across, down = (STRADDLES if row * p.operand_bytes % LINE else 1 for row in p.rows)
+    across, down = (STRADDLES if straddles(p, index) else 1 for index in (0, 1))
     rows, columns = across * first * s.block[0], down * second * s.block[1] / max(s.cluster, 1)
     moved = depth(p, s) * p.operand_bytes * (rows + columns)
     return moved / port(p, s, gpu)
@@ -202,7 +214,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     }  # fmt: skip
     bound = max(parts, key=lambda name: parts[name])
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT) * (1 + SYNCHRONISATION if s.cluster > 1 else 1)
-    tile *= narrow(p, s) * (LOW if s.ping_pong > 1 and s.warp[0] == s.fragment[0] else 1)
+    tile *= straddling(p, s) * (LOW if s.ping_pong > 1 and s.warp[0] == s.fragment[0] else 1)
     count, together = waves(p, s, gpu), resident(p, s, gpu)
     fills = 1 if s.persistent_blocks and s.warp_specialised else count / together
     hidden = together * s.ping_pong > 1

@@ -1,0 +1,158 @@
+"""`auto` takes any program: it cuts it into kernels, chooses a schedule for each, and says which."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+import codegen
+from codegen.execute import execute
+from codegen.pipeline import assemble
+from rewrites.derivation import verify_steps
+from rewrites.result import Success
+from rise.check.program import check_expression, load
+from rise.check.specialise import inputs_of, specialise
+from rise.expr import Expr, Primitive, subterms
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from strategies.auto import Auto, auto
+from tests.support.programs import succeeded
+
+ROOT = Path(__file__).parents[2]
+FUSED = ROOT / "benchmarks" / "tables" / "fused.rise"
+DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
+SIZES = (1, 7, 8, 33, 64, 72, 101)
+
+
+def program(name: str, **sizes: int) -> Expr:
+    return data_flow(specialise(load(FUSED)[name], sizes))
+
+
+def chosen(strategy: Auto, term: Expr) -> list[str]:
+    """The strategy of each kernel."""
+    return [kernel.point.strategy for kernel in strategy.choice(term).kernels]
+
+
+def agrees(term: Expr, low: Expr) -> bool:
+    """Whether what `auto` makes of a program computes the same, on whole numbers: exactly, where sums are."""
+    inputs = random_inputs(inputs_of(term), 5, exact=True)
+    wanted, found = call(term, *inputs), execute(assemble(low, "f"), inputs, "emulate")
+    parts = zip(leaves(wanted), leaves(found), strict=True)
+    return all(np.allclose(a, b, rtol=2e-3, atol=1e-3, equal_nan=True) for a, b in parts)
+
+
+def leaves(value: object) -> Iterator[np.ndarray]:
+    if isinstance(value, tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield np.asarray(value, np.float64)
+
+
+# --- which kernels ------------------------------------------------------------------------------------------
+
+PARTS = {
+    "biasReluHalf": ["tensor_core"],
+    "geluResidual": ["tensor_core"],
+    "gated": ["tensor_core"],
+    "outerScales": ["tensor_core"],
+    "masked": ["tensor_core"],
+    "transposedProduct": ["tensor_core"],
+    "reluFirst": ["elementwise", "tensor_core"],
+    "reluSecond": ["elementwise", "tensor_core"],
+    "scaledBytes": ["elementwise", "tensor_core"],
+    "rmsProduct": ["rows", "tensor_core"],
+    "softmaxProduct": ["tensor_core", "rows"],
+    "rowSums": ["tensor_core", "reduction"],
+    "chain": ["tensor_core", "tensor_core"],
+    "perceptron": ["tensor_core", "tensor_core"],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_program_is_cut_where_a_value_must_be_complete(name: str) -> None:
+    """At a size where it pays to compute operands before the product: by warpgroups, which copy in bulk."""
+    sizes = {"m": 2048, "n": 4096, "k": 1024, "l": 1024}
+    names = "mnkl" if name in ("chain", "perceptron") else "mnk"
+    term = program(name, **{size: sizes[size] for size in names})
+    strategy = auto()
+    result = succeeded(strategy(term))
+    assert chosen(strategy, term) == PARTS[name], str(strategy.choice(term))
+    used = {part.name for part in subterms(result.term) if isinstance(part, Primitive)}
+    assert {"tensorMatMulAdd", "bulkCopy"} <= used
+    stored = sum(isinstance(part, Primitive) and part.name == "toMem" for part in subterms(result.term))
+    assert stored >= len(PARTS[name]) - 1
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_program_is_right_at_every_size(name: str) -> None:
+    """Ones, primes, tile and ragged; the derivation replays step by step on the whole program."""
+    random = Random(name)
+    sizes = {size: random.choice(SIZES) for size in ("mnkl" if name in ("chain", "perceptron") else "mnk")}
+    term = program(name, **sizes)
+    result = succeeded(auto()(term))
+    verify_steps(term, result)
+    assert agrees(term, result.term), sizes
+
+
+def test_products_that_share_an_operand_load_it_once() -> None:
+    """silu(XW)·(XV): one loop over triples of tiles, two sums."""
+    low = succeeded(auto()(program("gated", m=2048, n=4096, k=1024))).term
+    names = Counter(part.name for part in subterms(low) if isinstance(part, Primitive))
+    assert names["reduceRoleSplit"] == 1 and names["bulkCopy"] == 3 and names["tensorMatMulAdd"] == 2
+
+
+# --- programs without products ------------------------------------------------------------------------------
+
+OTHERS = {
+    "fun(xs: 101.f32 => xs |> map(fun(x => x * 2 + 1)))": ["elementwise"],
+    "fun(xss: 33.65.f16 => transpose(xss))": ["transposition"],
+    "fun(xss: 7.101.f32 => xss |> map(reduce(+, 0)))": ["reduction"],
+    "fun(xs: 1003.f32 => xs |> reduce(+, 0))": ["reduction"],
+    "fun(xs: 1003.f32 => let s = xs |> reduce(+, 0) in xs |> map(fun(x => x - s)))": [
+        "reduction",
+        "elementwise",
+    ],
+    "fun(xss: 7.101.f32 => (xss |> map(fun(xs => let s = xs |> reduce(max, 0) in"
+    " xs |> map(fun(x => x - s)))), xss |> map(reduce(+, 0))))": ["rows", "reduction"],
+    "fun(xs: 64.f32 => xs |> scan(+, 0))": ["default"],
+}
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_programs_without_products_get_the_schedule_of_their_structure(text: str) -> None:
+    term = data_flow(check_expression(text))
+    strategy = auto()
+    result = succeeded(strategy(term))
+    assert chosen(strategy, term) == OTHERS[text], str(strategy.choice(term))
+    assert agrees(term, result.term)
+
+
+def test_a_low_level_program_stays_as_it_is() -> None:
+    term = data_flow(check_expression("fun(xs: 64.f32 => xs |> mapGlobal(0)(fun(x => x + 1)))"))
+    result = auto()(term)
+    assert isinstance(result, Success) and result.term == term and not result.steps
+    assert "low-level already" in str(auto().choice(term))
+
+
+def test_compiling_without_a_strategy_takes_auto() -> None:
+    definition = load(FUSED)["softmaxProduct"]
+    sizes = {"m": 33, "n": 65, "k": 20}
+    inputs = random_inputs(inputs_of(specialise(definition, sizes)), 1, exact=True)
+    compiled = codegen.compile(definition, sizes=sizes, backend="emulate")
+    assert len(compiled.program.kernels) > 1
+    assert np.allclose(compiled(*inputs), call(specialise(definition, sizes), *inputs), atol=2e-3)
+
+
+@pytest.mark.parametrize("target", ["sm_70", "sm_75", "sm_80", "sm_90", "sm_90a", "sm_120"])
+def test_there_is_a_choice_for_every_gpu(target: str) -> None:
+    """Operands are of 64 × 64 numbers: every GPU since the first with tensor cores multiplies them there."""
+    text = f"fun((A: 64.64.f16, B: 64.64.f16) => A |> map(fun(row => B |> map(fun(col => {DOT})))))"
+    term = data_flow(check_expression(text))
+    strategy = auto(target)
+    assert isinstance(strategy(term), Success) and chosen(strategy, term) == ["tensor_core"]
