@@ -80,11 +80,13 @@ def compile(
         target = device_target()
 
     lowering = default_strategy(target) if strategy is None else strategy
-    if isinstance(lowering, CandidateStrategy):
-        spills = "allow"  # only where every candidate does
 
     def lowered(term: Expr, assembled: Callable[[Expr], HostProgram]) -> HostProgram:
-        """Lowers a program; a strategy with several candidates takes the first that fits."""
+        """Lowers a program; a strategy with several candidates takes the first that fits.
+
+        Where none does, it falls back to loops, which may spill.
+        """
+        nonlocal spills
 
         def builds(low: Expr, _: str) -> int:
             made = assembled(low)
@@ -92,8 +94,11 @@ def compile(
                 resources_of(made, target)
             return made.shared_bytes
 
-        which = lowering.first_that(builds) if isinstance(lowering, CandidateStrategy) else lowering
-        return assembled(_lowered(term, which))
+        if not isinstance(lowering, CandidateStrategy):
+            return assembled(_lowered(term, lowering))
+        low = _lowered(term, lowering.first_that(builds))
+        spills = "allow" if low != data_flow(term) else spills
+        return assembled(low)
 
     made = _host_program(program, lowered, sizes or {}, runtime, name)
     return Compiled(made, chosen, target, resources_of(made, target, spills) if target else ())

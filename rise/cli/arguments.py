@@ -157,7 +157,7 @@ def _derive(commands: Any) -> None:
     _program(made)
     _imports(made)
     made.set_defaults(runtime=[])  # steps are checked by evaluation, at sizes that are known
-    _strategy(made)
+    _strategy(made, "default")
     made.add_argument("--check", action="store_true", help="evaluate before and after every step")
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for the inputs of the check")
     made.add_argument("--save", metavar="F.json", help="write the derivation")
@@ -276,8 +276,8 @@ def _runtime(made: argparse.ArgumentParser) -> None:
     )
 
 
-def _strategy(made: argparse.ArgumentParser) -> None:
-    made.add_argument("--strategy", default="auto", metavar="S", help="see `rise strategies` (auto)")
+def _strategy(made: argparse.ArgumentParser, default: str = "auto") -> None:
+    made.add_argument("--strategy", default=default, metavar="S", help=f"see `rise strategies` ({default})")
     made.add_argument(
         "--set",
         nargs="+",

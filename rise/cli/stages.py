@@ -77,7 +77,9 @@ def derived(program: Expr, strategy: Strategy, builds: Builds | None = None) -> 
         strategy = strategy.first_that(builds)
     success = derive.derived(program, strategy)
     if isinstance(strategy, Auto):
-        note(str(strategy.choice(data_flow(program))))
+        plan = strategy.choice(data_flow(program))
+        if plan.kernels:
+            note(str(plan))
     if passes_are_verified():
         verify_steps(data_flow(program), success)
     return success

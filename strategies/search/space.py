@@ -162,7 +162,7 @@ def needed(s: Schedule, p: Problem) -> Resources:
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
     """Among how many blocks sums are shared out: only where there are fewer tiles than multiprocessors."""
     few = (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors and p.batch * p.products == 1
-    return [1, *(w for w in (2, 4, 8) if few and p.k // w >= 512)]
+    return [1, *(w for w in (2, 4, 8) if few and p.k % (64 * w) == 0 and p.k // w >= 512)]
 
 
 def warps(fragment: tuple[int, int, int]) -> Iterator[Choices]:

@@ -51,5 +51,4 @@ def test_what_becomes_of_some() -> None:
     narrow = outcome(replace(SMALL, file="examples/gemm.rise", name="matmul", parameters=wide))
     assert narrow.code == "R0606" and "no multiples of 32 bytes" in narrow.detail
     paired = {**SMALL.parameters, "epilogue": "direct"}
-    result = outcome(replace(SMALL, name="pairs", parameters=paired))
-    assert result.code == "R0606" and "epilogue is `direct`" in result.detail
+    assert outcome(replace(SMALL, name="pairs", parameters=paired)).verdict is Verdict.RIGHT

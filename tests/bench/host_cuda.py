@@ -191,6 +191,7 @@ def _relu_f16(result: int, array: int, size: int) -> None:
 
 
 KERNELS: dict[str, Callable[..., None]] = {
+    "fill_1": _fill(np.uint8), "gather_1": _gather(np.uint8), "differing_1": _differing(np.int8),
     "fill_2": _fill(np.uint16), "fill_4": _fill(np.uint32),
     "gather_2": _gather(np.uint16), "gather_4": _gather(np.uint32),
     "differing_2": _differing(np.float16), "differing_4": _differing(np.float32),

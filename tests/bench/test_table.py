@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench import baselines
-from bench.operations import OPERATIONS
+from bench.interpreted import operation as operation_named
 from bench.signature import Signature
 from bench.table import Case, find, known, restrict, selects
 from rise.errors import UsageError
@@ -126,7 +126,7 @@ def test_a_shipped_table_holds_together(name: str) -> None:
     for subject in find(name).subjects:
         signature = Signature.of(Case(subject, subject.sizes[0]))
         assert signature.bytes > 0
-        operation = OPERATIONS[subject.operation]
+        operation = operation_named(subject.operation)
         assert operation.terms(subject.sizes[0]) > 0
         for baseline in subject.baselines:
             baselines.find(baseline, subject.operation)

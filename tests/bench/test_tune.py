@@ -227,7 +227,7 @@ def test_a_dry_run_ranks_and_compiles(capsys: pytest.CaptureFixture[str]) -> Non
     ("arguments", "said"),
     [
         (["--sizes", "m=64", "n=64", "k=64", "--strategy", "stencil"], "R0032: the search space of"),
-        (["--sizes", "m=64", "n=64", "k=64", "--target", "sm_70"], "R0031: nothing is known of GPUs"),
+        (["--sizes", "m=64", "n=64", "k=64", "--target", "sm_60"], "R0031: nothing is known of GPUs"),
         (["--sizes", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
     ],
 )
@@ -245,13 +245,12 @@ def test_a_product_that_nothing_is_tried_for(capsys: pytest.CaptureFixture[str])
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
 def test_what_does_not_build_is_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows of 3 elements cannot be copied in parts of 16 bytes, which all candidates of the space do."""
-    command = [*COMMAND[:4], "m=7,n=5,k=3", "--top", "2", "--dry-run", "--json"]
+    """Rows of 3 elements cannot be copied in parts of 16 bytes: what does so is no candidate on sm_80."""
+    command = [*COMMAND[:4], "m=7,n=5,k=3", "--top", "2", "--dry-run", "--json", "--target", "sm_80"]
     assert main(command) == 0
     shown = capsys.readouterr()
     candidates = [line["candidate"] for line in json.loads(shown.out)]
     assert len(candidates) == 2 and all("vector=1 cp_async=false" in each for each in candidates)
-    assert "passed over" in shown.err and "rows of 3 elements, 6 bytes" in shown.err
 
 
 def test_where_none_builds_the_reasons_are_said(

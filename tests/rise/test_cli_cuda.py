@@ -25,7 +25,7 @@ HERE = ["--backend", "emulate"]
 def axpy(tmp_path: Path) -> list[str]:
     path = tmp_path / "axpy.rise"
     path.write_text(PROGRAMS)
-    return [str(path), "axpy"]
+    return [str(path), "axpy", "--strategy", "default"]
 
 
 @pytest.fixture

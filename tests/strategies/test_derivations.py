@@ -179,14 +179,14 @@ def test_parameters_of_steps_are_kept() -> None:
 
 def test_a_wrong_rule_in_the_middle_is_named(rise: Any, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that says f after g is g after f, between two right ones."""
-    wrong = rule("swapped", "xs |> map(f) |> map(g)", "xs |> map(fun(x => f(g(x))))")
-    monkeypatch.delitem(RULES, "swapped")
+    wrong = rule("swapped, for tests", "xs |> map(f) |> map(g)", "xs |> map(fun(x => f(g(x))))")
+    monkeypatch.delitem(RULES, "swapped, for tests")
     nothing = normalize(choice(rule_named("mapIdentity")))
     lowering = top_down(rule_named("reduce → reduceSeq"))
     monkeypatch.setattr("rise.cli.derive.chosen_strategy", lambda _: seq(lowering, nothing, top_down(wrong)))
     called = rise("derive", file, "f", "--size", "n=7", "--check")
     assert called.status == 1
-    assert "step 2, `swapped`, changes the result" in called.out
+    assert "step 2, `swapped, for tests`, changes the result" in called.out
     assert "   1. reduce → reduceSeq   at 0   ✓" in called.out
     assert "CHANGES THE RESULT" in called.out
 

@@ -182,10 +182,10 @@ def test_default_is_the_last_candidate() -> None:
     assert len(builds.seen) <= 10, "what fails for one reason so often lies in the program"
 
 
-def test_a_program_without_products_is_lowered_by_default() -> None:
+def test_a_program_without_products_is_lowered_by_its_structure() -> None:
     term = data_flow(check_text("def f = fun(xs: 64.f32 => xs |> map(fun(x => x + 1)))")["f"].body)
     choice = choice_of(tuned(), term)
-    assert choice.point.strategy == "default" and "no other schedule" in choice.reason
+    assert choice.point.strategy == "elementwise" and "by itself" in choice.reason
     assert isinstance(tuned()(term), Success)
 
 
@@ -206,7 +206,7 @@ PROGRAMS = {
         "fun((A: 64.64.f16, B: 64.64.f16, b: 64.f32, R: 64.64.f16) =>"
         " zip(A)(R) |> map(fun((row, r) => zip(B |> transpose)(zip(b)(r)) |> map(fun((col, c) =>"
         f" f16(({DOT}) + fst(c) + f32(snd(c))))))))",
-        "epilogue=shared",
+        "epilogue=direct",
     ),
     "a norm before": (
         "fun((A: 64.64.f16, B: 64.64.f16) => let N = A |> map(fun(r => let s = r |> map(fun(x =>"
