@@ -16,8 +16,8 @@ from bench import plots, session, torch_baselines
 from bench.campaign import Limits
 from bench.contest import Finalist, Tried, Variant, Verdict
 from bench.data import integers
+from bench.interpreted import operation
 from bench.machine import Machine, Sensors, read, tensor_peak
-from bench.operations import OPERATIONS
 from bench.progress import Shown, summary
 from bench.report import markdown
 from bench.results import Attempt, Row
@@ -313,7 +313,7 @@ def test_every_operation_by_torch_is_right(torch: Any) -> None:
         assert work.check is not None
         work.check(STREAM, given)
         mesh = np.ix_(*(np.arange(size) for size in output.shape))
-        expected = OPERATIONS[name].expected(patterns, mesh).values
+        expected = operation(name).expected(patterns, mesh).values
         assert np.allclose(output, expected, rtol=1e-6), name
 
 
