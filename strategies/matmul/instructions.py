@@ -9,9 +9,12 @@ from rewrites.registers import (
     TENSORISE_REGISTERS_SAME,
     TENSORISE_REGISTERS_WHOLE,
 )
+from rewrites.result import Failure, Result, Success
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
 from rewrites.views import MAP_SPLIT
+from rise.expr import Expr
 from strategies.core import (
+    FunctionStrategy,
     Rewrite,
     Strategy,
     argument,
@@ -74,6 +77,17 @@ accumulate_fragments: Strategy = at_folds(
 load_once: Strategy = everywhere(t.LOAD_ONCE)
 # fragments of a computed operand are loaded once, before the first product of a step
 load_first: Strategy = everywhere(LOAD_FIRST)
+
+
+def _load_each(term: Expr) -> Result:
+    if isinstance(top_down(LOAD_FIRST)(term), Success):
+        return Success(term)
+    reason = "load_once changes nothing: no operand is computed, so none is loaded into registers"
+    return Failure("tensor_core", term, reason, code="R0609", hint="leave `load_once` out")
+
+
+# fragments of a computed operand are loaded for each instruction; fails where no operand is computed
+load_each: Strategy = FunctionStrategy("load_each", _load_each)
 # fragments of the next instructions are loaded while these compute
 prefetch_fragments: Strategy = everywhere(t.FETCH)
 

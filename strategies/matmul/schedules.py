@@ -237,8 +237,7 @@ def hopper(
 ) -> Strategy:
     """Products by warpgroups, whose tiles the copying unit brings: a ring, roles, clusters, ping-pong.
 
-    The parameters are those of `tensor_core`; loads: `load_first`, or `id_` to load fragments of a computed
-    operand for each instruction.
+    The parameters are those of `tensor_core`; loads: `load_first`, or `load_each`.
     """
     m, n, k = block
     consumers = (m // warp[0]) * (n // warp[1])

@@ -7,14 +7,14 @@ for GEMM.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rise.errors import StrategyError
 from rise.instructions import Family, family, shapes
 from strategies.core import FunctionStrategy, Strategy, id_
 from strategies.matmul import constraints
 from strategies.matmul.constraints import Schedule
-from strategies.matmul.instructions import load_first, load_once, prefetch_fragments
+from strategies.matmul.instructions import load_each, load_first, load_once, prefetch_fragments
 from strategies.matmul.requirements import PROGRAMS, fulfils
 from strategies.matmul.schedules import by_warps, hopper, to_kernels
 from strategies.matmul.split_k import over_blocks
@@ -24,6 +24,8 @@ from strategies.settings import parameters_from
 
 VECTORS = (1, 2, 4, 8, 16)
 EPILOGUES = ("direct", "shared", "bulk")
+BY_WARPGROUPS = "the copying unit brings the tiles that warpgroups read, swizzled"
+NOT_SHARED = "no tile goes through shared memory, with `stages=0`"
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def _by_warps(p: Parameters) -> Strategy:
 
 
 def _by_warpgroups(p: Parameters) -> Strategy:
-    loads = load_first if p.load_once else id_
+    loads = load_first if p.load_once else load_each
     return hopper(
         p.block, p.warp, p.fragment, p.stages, p.raster_group, p.epilogue, p.vector, loads,
         p.warp_specialised, p.persistent_blocks, p.cluster, p.ping_pong, p.slice_k, p.split_k,
@@ -173,4 +175,26 @@ def validate(p: Parameters) -> None:
     if p.epilogue not in EPILOGUES:
         known = ", ".join(f"`{name}`" for name in EPILOGUES[:-1]) + f" or `{EPILOGUES[-1]}`"
         raise StrategyError("R0609", f"tensor_core: epilogue is `{p.epilogue}`; it can be {known}")
+    refuse_without_effect(p)
     constraints.check(p, operand_bytes=1 if p.fragment[2] == 32 else 2)
+
+
+def refuse_without_effect(p: Parameters) -> None:
+    """StrategyError R0609 for a parameter that changes nothing, where it is not left at its default."""
+    staged = BY_WARPGROUPS if p.uses_wgmma else NOT_SHARED if not p.stages else ""
+    rows = f"lanes store the result, with `epilogue={p.epilogue}`" if p.epilogue != "shared" else ""
+    reasons = {
+        "padding": staged,
+        "cp_async": staged,
+        "swizzled": staged,
+        "vector": f"{staged}, and {rows}" if staged and rows else "",
+        "prefetch_fragments": "operands of warpgroups' products stay in shared memory"
+        if p.uses_wgmma
+        else "",
+        "load_once": "`prefetch_fragments` loads them once, too" if p.prefetch_fragments else "",
+    }
+    for field in fields(p):
+        reason = reasons.get(field.name, "")
+        if reason and getattr(p, field.name) != field.default:
+            message = f"tensor_core: {field.name} changes nothing: {reason}"
+            raise StrategyError("R0609", message, hint=f"leave `{field.name}` out")

@@ -10,6 +10,7 @@ import pytest
 from rewrites.result import Failure
 from rewrites.strategy import Strategy
 from rise.check.program import check_expression
+from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.normal import data_flow
 from strategies.core import seq
@@ -63,6 +64,45 @@ def test_a_composition_derives_what_the_parameters_do(
     composed = to_kernels(make(**parameters), align)(program(name, *sizes))
     by_parameters = tensor_core(**parameters, **more)(program(name, *sizes))
     assert succeeded(composed).term == succeeded(by_parameters).term
+
+
+HOPPER = {"fragment": (64, 64, 16), "warp": (64, 64), "block": (128, 64, 64), "epilogue": "direct"}
+WITHOUT_EFFECT: tuple[tuple[dict[str, Any], str, Any], ...] = (
+    (HOPPER, "padding", 0),
+    (HOPPER, "cp_async", False),
+    (HOPPER, "swizzled", True),
+    (HOPPER, "vector", 4),
+    ({**HOPPER, "epilogue": "bulk"}, "vector", 1),
+    (HOPPER, "prefetch_fragments", True),
+    ({**WARPS, "prefetch_fragments": True}, "load_once", False),
+    ({**WARPS, "stages": 0}, "padding", 16),
+    ({**WARPS, "stages": 0}, "cp_async", False),
+    ({**WARPS, "stages": 0}, "swizzled", True),
+    ({**WARPS, "stages": 0, "epilogue": "direct"}, "vector", 2),
+)
+
+
+@pytest.mark.parametrize(("others", "name", "value"), WITHOUT_EFFECT)
+def test_a_parameter_that_changes_nothing_is_refused_by_name(
+    others: dict[str, Any], name: str, value: Any
+) -> None:
+    tensor_core(**others)
+    with pytest.raises(StrategyError, match=f"tensor_core: {name} changes nothing") as refused:
+        tensor_core(**others, **{name: value})
+    assert refused.value.code == "R0609"
+
+
+@pytest.mark.parametrize(("name", "refused"), [("A·Bᵀ", True), ("relu(A)·Bᵀ", False)])
+def test_loads_of_operands_that_are_not_computed_are_no_choice(name: str, refused: bool) -> None:
+    result = tensor_core(**HOPPER, load_once=False)(program(name, 128, 64, 64))
+    assert isinstance(result, Failure) == refused
+    if isinstance(result, Failure):
+        assert result.error("tensor_core").code == "R0609" and "load_once" in result.story()
+
+
+def test_a_vector_of_rows_changes_an_epilogue_of_threads() -> None:
+    """Also with warpgroups: there threads copy nothing else."""
+    tensor_core(**{**HOPPER, "epilogue": "shared", "vector": 4})
 
 
 def test_phases_find_their_places() -> None:
