@@ -7,6 +7,9 @@ becomes one function of the elements that a lane holds.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from math import gcd
+
 from rewrites import algorithmic as a
 from rewrites import staging as s
 from rewrites.elements import NotPointwise
@@ -14,6 +17,8 @@ from rewrites.epilogue import ON_FRAGMENTS, THROUGH_SHARED
 from rewrites.pointwise import Pointwise, pointwise
 from rewrites.tensor import STORED_FRAGMENT
 from rise.expr import Expr
+from rise.types import shape
+from strategies.abstraction import with_parts_abstracted
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
     Rewrite,
@@ -32,18 +37,17 @@ from strategies.core import (
 from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.products import at_products, is_product
 from strategies.matmul.staging import TileCopy
+from strategies.matmul.tiling import flatten, fragment_tiles, parts
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
 
-# two maps over tiles as one, whatever else happens to the tiles
-flatten = seq(normalize(choice(a.FLATTEN_INNER, a.FLATTEN_PART, a.FLATTEN)), view_inward)
 # a tile's function on fragments where lanes know what they hold, through shared memory elsewhere
-on_fragments = seq(
+on_fragments: Strategy = seq(
     try_(normalize(STORED_FRAGMENT)),
     alltd(choice(ON_FRAGMENTS, THROUGH_SHARED)),
 )
 # of the tiles of a warp, all that is done with one fragment's
-finish_epilogue = arguments(
+finish_epilogue: Strategy = arguments(
     4,
     seq(
         argument(seq(view_inward, flatten)),
@@ -51,27 +55,65 @@ finish_epilogue = arguments(
         mapped(arguments(3, seq(view_inward, on_fragments))),
     ),
 )
-# rows are padded so that the lanes of a warp store an accumulator to different banks
-kept_shared = s.KEEP_SHARED.with_sizes(p=8)
+# sums in shared memory, in rows that are padded so that the lanes of a warp store to different banks
+kept_shared: Rewrite = s.KEEP_SHARED.with_sizes(p=8)
 
 
 @prints_as_call
-def direct_epilogue(tiles: Rewrite, product: Rewrite, workers: Rewrite, bulk: bool = False) -> Strategy:
+def direct_epilogue(
+    product: Rewrite,
+    warp: tuple[int, int],
+    fragment: tuple[int, int, int],
+    workers: Rewrite,
+    bulk: bool = False,
+) -> Strategy:
     """A block's tile: what is done with the product is done on its fragments, and stored from there.
 
     before: zip(P)(C) |> map(fun((p, c) => zip(p)(c) |> map(g))), P a product
     after:  P by warps and fragments f |> map(zipFragment(f)(c) |> mapFragment(g) |> asMatrix)
 
-    tiles:   the tile of a block by warps and fragments, products left as they are
-    product: a product's sums as fragments
-    workers: the levels of the maps over tiles
-    bulk:    stored through shared memory by bulk copies, not by each lane
+    product:  a product's sums as fragments
+    warp:     the part of the tile that a warp has, or a warpgroup
+    fragment: the shape of its instructions
+    workers:  the levels of the maps over parts
+    bulk:     stored through shared memory by bulk copies, not by each lane
     """
     with_epilogue = seq(
-        check(lambda e: not is_product(e), "epilogue"), tiles, at_products(product), finish_epilogue
+        check(lambda e: not is_product(e), "epilogue"),
+        epilogue_tiles(warp, fragment),
+        at_products(product),
+        finish_epilogue,
     )
     only_product = seq(check(is_product, "the result is the product"), product)
     return seq(choice(only_product, with_epilogue), workers, *([stored_in_bulk] if bulk else []))
+
+
+@prints_as_call
+def epilogue_tiles(warp: tuple[int, int], fragment: tuple[int, int, int]) -> Strategy:
+    """The tile of a block by warps and by fragments; products are left as they are.
+
+    before: zip(P)(C) |> map(f), P a product
+    after:  … P … |> map(fun((p, c) => zip(p |> …)(c |> …) |> map(…))) |> …
+    """
+    tiled = seq(parts(*warp), arguments(4, mapped(fragment_tiles(*fragment[:2]))))
+    return with_parts_abstracted(is_product, lambda _: tiled)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A result as it is stored, of which tiles may stick out.
+
+    row:     how long its rows are; 0: not known
+    in_rows: all that its elements are computed from is contiguous along rows
+    """
+
+    row: int
+    in_rows: bool
+
+    @classmethod
+    def of(cls, term: Expr) -> Stored:
+        """What is known of a matrix around products, outlined."""
+        return cls(shape(term.type)[0][1].value or 0, is_in_rows(term))
 
 
 def is_in_rows(term: Expr) -> bool:
@@ -92,15 +134,16 @@ def _along_rows(p: Pointwise, leaf: Expr) -> bool:
 
 
 @prints_as_call
-def shared_epilogue(product: Rewrite, copies: TileCopy, aligned: bool = True) -> Strategy:
+def shared_epilogue(product: Rewrite, copies: TileCopy, result: Stored) -> Strategy:
     """A block's tile: products go through shared memory, from where all threads finish whole rows.
 
     before: zip(P)(C) |> map(fun((p, c) => zip(p)(c) |> map(g))), P a product
     after:  zip(P |> toMem(Shared))(C) |> map(…) |> join |> … mapThreads … |> split(n)
 
     product: a product's sums, in shared memory
-    copies:  how threads finish rows: how many threads, and how many elements at once
-    aligned: all that is read for adjacent elements is adjacent, as are matrices in rows
+    copies:  how threads finish rows: how many threads, and how many elements at once, where that divides them
+    result:  what is known of its rows
     """
-    by_threads = s.BY_THREADS if aligned else s.BY_THREADS_UNALIGNED
-    return seq(at_products(product), depending(lambda term: by_threads.with_sizes(**copies.of(term.type))))
+    by_threads = s.BY_THREADS if result.in_rows else s.BY_THREADS_UNALIGNED
+    rows = replace(copies, vector=gcd(copies.vector, result.row))
+    return seq(at_products(product), depending(lambda term: by_threads.with_sizes(**rows.of(term.type))))

@@ -6,7 +6,6 @@ to operands are zeros behind the ends of their dimensions, as copying units put 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from rewrites import movement as m
@@ -64,13 +63,14 @@ def missing(size: Nat | None, tile: int) -> int:
 
 
 @prints_as_call
-def rounded_up(
-    block: tuple[int, int, int], copies: TileCopy | None, schedule: Callable[[Nat], Rewrite]
-) -> Strategy:
+def rounded_up(block: tuple[int, int, int], copies: TileCopy | None, schedule: Rewrite) -> Strategy:
     """The schedule, of a matrix around products; where tiles do not divide it, of a larger one.
 
+    before: A·B, of m × n
+    after:  the first m rows and n columns of s((A with zeros behind its ends)·(B with zeros behind its ends))
+
     copies:   how tiles of operands are copied, if they are
-    schedule: of a matrix of whole tiles, of whose rows so many elements are stored
+    schedule: of a matrix of whole tiles
     """
 
     def make(term: Expr) -> Rewrite:
@@ -79,13 +79,13 @@ def rounded_up(
         products = outermost_parts(term, is_product)
         depths = [missing(Product.of(part).length, block[2]) for part in products]
         if not (rows or columns or any(depths)):
-            return schedule(sizes[1])
+            return schedule
         unaligned = refused(products, copies) if copies is not None else None
         if unaligned is not None:
             reason, hint = unaligned
             return lambda refused: Failure("rounded_up", refused, reason, hint=hint)
         deeper = at_products(sums(block[2])) if any(depths) else id_
-        whole = seq(longer_inward, deeper, normalize(EMPTY_AS_ZEROS), schedule(sizes[1]))
+        whole = seq(longer_inward, deeper, normalize(EMPTY_AS_ZEROS), schedule)
         longer = [ROUND_UP.with_sizes(p=rows)] if rows else []
         wider = [ROUND_UP_COLUMNS.with_sizes(p=columns)] if columns else []
         return seq(

@@ -1,4 +1,4 @@
-"""Operands of a reduction staged in shared memory, by copies that run ahead of it."""
+"""Operands of a reduction staged in shared memory, by copies that run ahead of it, and who makes them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.rule import Rule
 from rise.expr import Expr, call
@@ -16,6 +17,7 @@ from strategies.core import (
     Strategy,
     argument,
     check,
+    everywhere,
     fail,
     function,
     id_,
@@ -107,8 +109,11 @@ def _of_matrices(type_: Type) -> bool:
 
 
 @prints_as_call
-def stage(copies: TileCopy, stages: int, known: Context) -> Strategy:
-    """The tiles of every product through shared memory, `stages` of them at a time.
+def stage(copies: TileCopy, slots: int) -> Strategy:
+    """The tiles of every product through shared memory, in a ring of so many slots; with none as they are.
+
+    before: xs |> reduceSeq(fun((acc, (a, b)) => …), 0)
+    after:  xs |> reducePipelined(slots)(fun((a, b) => (copy(a), copy(b))), fun((acc, (a, b)) => …), 0)
 
     They are copied along their contiguous dimension; operands that are computed go through registers, the
     others by asynchronous copies.
@@ -125,12 +130,23 @@ def stage(copies: TileCopy, stages: int, known: Context) -> Strategy:
         return seq(
             s.STAGE[copy].with_sizes(p=copies.padding),
             argument(mapped(_members(copies, copy, tiles, types))),
-            s.PIPELINE.with_sizes(s=stages),
+            s.PIPELINE.with_sizes(s=slots),
         )
 
-    return in_context(lambda term: tiles_of(term) is not None, make, known)
+    return in_context(lambda term: tiles_of(term) is not None, make, {}) if slots else id_
 
 
+@prints_as_call
+def specialise(slots: int, consumers: int, producers: int = 1) -> Strategy:
+    """Of the warpgroups of a block, some only load, and the others only compute.
+
+    before: xs |> reducePipelined(slots)(load, compute, 0)
+    after:  xs |> reduceRoleSplit(slots, producers, consumers)(load, compute, 0)
+    """
+    return everywhere(low.WARP_SPECIALISE.with_sizes(s=slots, p=producers, c=consumers))
+
+
+@prints_as_call
 def _members(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strategy:
     """Of the copy of a pair, the copies of its members; of a matrix, how it is copied."""
     if not isinstance(type_, Pair):

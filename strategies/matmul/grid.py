@@ -1,0 +1,122 @@
+"""Who computes tiles: blocks, clusters, persistent blocks, warpgroups in turn; within a block, its warps."""
+
+from __future__ import annotations
+
+from rewrites import lowering as low
+from rewrites.rule import Rule
+from rise.expr import Expr, Primitive, subterms
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    all_,
+    argument,
+    check,
+    choice,
+    depending,
+    everywhere,
+    id_,
+    prints_as_call,
+    recursive,
+    seq,
+    top_down,
+    try_,
+)
+from strategies.matmul.tiling import if_in_list, in_two_maps
+from strategies.places import computes, mapped
+
+ROWS, COLUMNS = 1, 0  # of tiles, as dimensions of the grid
+
+# --- the grid ---------------------------------------------------------------------------------------------
+
+
+@prints_as_call
+def outermost_map(s: Rewrite) -> Strategy:
+    """s at the map that computes what the views around it rearrange."""
+    return recursive("outermost_map", lambda itself: choice(computing(s), argument(itself)))
+
+
+def _blocks(term: Expr) -> Strategy:
+    columns = low.MAP_BLOCK.with_sizes(d=COLUMNS)
+    if in_two_maps(term):
+        return outermost_map(seq(low.MAP_BLOCK.with_sizes(d=ROWS), mapped(outermost_map(columns))))
+    return outermost_map(columns)
+
+
+# a block for each tile: over one dimension of the grid, or over two where tiles are in two maps
+blocks: Strategy = depending(_blocks)
+
+
+@prints_as_call
+def clusters(size: int) -> Strategy:
+    """Neighbouring blocks of a list in clusters of so many, which load what they share by multicast.
+
+    before: e |> mapBlock(0)(f)
+    after:  e |> split(size) |> mapCluster(0)(fun(xs => xs |> mapBlock(0)(f))) |> join
+    """
+    if size == 1:
+        return id_
+    return if_in_list(top_down(low.BLOCKS_IN_CLUSTERS.with_sizes(d=COLUMNS, c=size)))
+
+
+@prints_as_call
+def persistent(count: int) -> Strategy:
+    """So many blocks, or clusters where there are some, each of which computes several elements of a list.
+
+    before: e |> mapBlock(0)(f)
+    after:  e |> mapBlockPersistent(0, count)(f)
+    """
+
+    def make(term: Expr) -> Strategy:
+        in_clusters = any(isinstance(p, Primitive) and p.name == "mapCluster" for p in subterms(term))
+        persist = low.CLUSTERS_PERSIST if in_clusters else low.BLOCKS_PERSIST
+        return top_down(persist.with_sizes(d=COLUMNS, p=count))
+
+    return if_in_list(depending(make)) if count else id_
+
+
+@prints_as_call
+def in_turn(groups: int) -> Strategy:
+    """So many warpgroups of a block compute its tiles in turn: one multiplies, another runs its epilogue.
+
+    before: e |> mapBlock(0)(f)
+    after:  e |> mapBlock(0)(fun(x => pingPong(groups)(f(x))))
+    """
+    if groups == 1:
+        return id_
+    return if_in_list(top_down(low.WARPGROUPS_PING_PONG.with_sizes(d=COLUMNS, w=groups)))
+
+
+# --- the workers of a block -------------------------------------------------------------------------------
+
+
+@prints_as_call
+def computing(s: Rewrite) -> Strategy:
+    """s at a map that does more than change the form of data."""
+    return seq(check(computes, "a map that computes"), s)
+
+
+# the loops of one warp, unrolled
+in_warp: Strategy = seq(everywhere(computing(low.MAP_SEQ_UNROLL)), everywhere(low.REDUCE_SEQ_UNROLL))
+
+
+@prints_as_call
+def to_level(name: str, rule: Rule) -> Strategy:
+    """The outermost maps that compute become maps over a level, and those in what they are applied to.
+
+    before: e |> map(fun(x => g(x) |> map(f)))
+    after:  e |> mapWarp(fun(x => g(x) |> mapSeqUnroll(f)))
+    """
+    return recursive(
+        name,
+        lambda itself: choice(
+            seq(computing(rule), mapped(in_warp), argument(try_(itself))), all_(try_(itself))
+        ),
+    )
+
+
+# the parts of a tile by warps
+to_warps: Strategy = to_level("to_warps", low.MAP_WARP)
+# the parts of a tile by warpgroups
+to_warpgroups: Strategy = to_level("to_warpgroups", low.MAP_WARP_GROUP)
+# the one part of a tile by the warpgroup whose turn it is
+by_itself: Strategy = to_level("by_itself", low.MAP_SEQ_UNROLL)

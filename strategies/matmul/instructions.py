@@ -1,0 +1,130 @@
+"""Products of tiles by instructions: who computes which part, fragments, and when they are loaded."""
+
+from __future__ import annotations
+
+from rewrites import tensor as t
+from rewrites.registers import (
+    LOAD_FIRST,
+    TENSORISE_REGISTERS,
+    TENSORISE_REGISTERS_SAME,
+    TENSORISE_REGISTERS_WHOLE,
+)
+from rewrites.result import Failure, Result, Success
+from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
+from rewrites.views import MAP_SPLIT
+from rise.expr import Expr
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    check,
+    choice,
+    everywhere,
+    normalize,
+    prints_as_call,
+    seq,
+    top_down,
+)
+from strategies.matmul.epilogue import kept_shared
+from strategies.matmul.products import at_products, is_fold
+from strategies.matmul.tiling import at_folds, at_step, flatten, fragment_tiles, in_blocks, in_tile, parts
+from strategies.normal_forms import form_outward, view_inward
+from strategies.places import arguments, mapped
+
+INSTRUCTIONS = (
+    t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME,
+    t.TENSORISE_GROUP_WHOLE, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME, TENSORISE_REGISTERS_WHOLE,
+)  # fmt: skip
+
+
+@prints_as_call
+def warp_tiles(rows: int, columns: int) -> Strategy:
+    """The step of every fold by parts of rows × columns: what a warp adds up, or a warpgroup.
+
+    before: … |> reduceSeq(fun((acc, (a, b)) => acc + a·b), 0)
+    after:  … |> reduceSeq(fun((acc, (a, b)) => zip(acc |> …)(…) |> map(fun((c, (a, b)) => c + a·b)) |> …), 0)
+    """
+    return at_folds(at_step(parts(rows, columns)))
+
+
+@prints_as_call
+def by_instructions(fragment: tuple[int, int, int]) -> Strategy:
+    """A part of a step by instructions of the shape m × n × k, in a loop over k.
+
+    before: zip(c)(a) |> map(fun((cs, row) => zip(cs)(b) |> map(fun((x, column) => x + dot(row, column)))))
+    after:  … |> reduceSeq(fun((c, (a, b)) => … tensorMatMulAdd(asFragment(a), asFragment(b), c) …), c)
+    """
+    m, n, k = fragment
+    return seq(in_blocks(k), at_step(fragment_tiles(m, n)), at_step(top_down(choice(*INSTRUCTIONS))))
+
+
+@prints_as_call
+def tensorise(fragment: tuple[int, int, int]) -> Strategy:
+    """Every part of every fold's step by instructions; the shape and the types select their family.
+
+    before: … |> reduceSeq(fun((acc, (a, b)) => … |> map(fun((c, (a, b)) => c + a·b)) |> …), 0)
+    after:  … |> reduceSeq(fun((acc, (a, b)) => … |> map(fun((c, (a, b)) => … tensorMatMulAdd …)) |> …), 0)
+    """
+    return at_folds(at_step(in_tile(by_instructions(fragment))))
+
+
+# a fold's sums are fragments from its first step to its last
+accumulate_fragments: Strategy = at_folds(
+    seq(form_outward, top_down(seq(check(is_fold, "a reduction"), view_inward, flatten)))
+)
+# fragments that several instructions use are loaded once
+load_once: Strategy = everywhere(t.LOAD_ONCE)
+# fragments of a computed operand are loaded once, before the first product of a step
+load_first: Strategy = everywhere(LOAD_FIRST)
+
+
+def _load_each(term: Expr) -> Result:
+    if isinstance(top_down(LOAD_FIRST)(term), Success):
+        return Success(term)
+    reason = "load_once changes nothing: no operand is computed, so none is loaded into registers"
+    return Failure("tensor_core", term, reason, code="R0609", hint="leave `load_once` out")
+
+
+# fragments of a computed operand are loaded for each instruction; fails where no operand is computed
+load_each: Strategy = FunctionStrategy("load_each", _load_each)
+# fragments of the next instructions are loaded while these compute
+prefetch_fragments: Strategy = everywhere(t.FETCH)
+
+
+@prints_as_call
+def sliced(
+    depth: int,
+    slices: int,
+    warp: tuple[int, int],
+    fragment: tuple[int, int, int],
+    loads: Rewrite,
+    workers: Rewrite,
+) -> Strategy:
+    """Products with each step of k shared by `slices` times as many warps, whose sums are added at the end.
+
+    before: a |> map(fun(row => b |> map(fun(column => dot(row, column)))))
+    after:  … |> reduceSeq(…) |> mapWarp(…) |> … |> toMem(Shared) |> … |> map(map(fun(xs => xs[0] + xs[1])))
+
+    depth:   of a step
+    warp:    the part of the sums that a warp adds up
+    loads:   when fragments are loaded
+    workers: the level of the maps over parts
+    """
+    in_slice = mapped(seq(parts(*warp), arguments(4, mapped(by_instructions(fragment)))))
+    fold = seq(check(is_fold, "a reduction"), view_inward, flatten)
+    # the maps over slices and over warps as one, and the accumulator with it
+    joined = seq(check(is_fold, "a reduction"), at_step(JOIN_MAPS), t.ACCUMULATE_SPLIT, argument(view_inward))
+    product = seq(
+        in_blocks(depth),
+        top_down(SLICE_REDUCTION.with_sizes(w=depth // slices)),
+        arguments(
+            3,
+            seq(
+                at_step(in_slice), form_outward, top_down(fold), top_down(joined), top_down(MAP_SPLIT),
+                loads, workers, kept_shared,
+            ),
+        ),
+        normalize(UNROLL_SUM),
+    )  # fmt: skip
+    return at_products(product)

@@ -1,0 +1,274 @@
+"""Schedules of products of matrices, composed of phases: WMMA, `mma.sync`, and Hopper's warpgroups.
+
+A schedule takes a matrix around products to its kernel, or each matrix of an array. `to_kernels` takes a
+whole program there. A user's own schedule is such a composition with phases changed, dropped or added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rewrites import lowering as low
+from rewrites.pointwise import POINTWISE_EACH, RESULTS
+from rise.expr import Expr
+from rise.types import Pair
+from strategies.abstraction import with_parts_abstracted
+from strategies.complete import complete
+from strategies.core import Rewrite, Strategy, check, choice, depending, id_, prints_as_call, seq, try_
+from strategies.default import lowered
+from strategies.matmul.alignment import aligned_operands, copied
+from strategies.matmul.constraints import Schedule
+from strategies.matmul.epilogue import Stored, direct_epilogue, kept_shared, shared_epilogue
+from strategies.matmul.grid import blocks, by_itself, clusters, in_turn, persistent, to_warpgroups, to_warps
+from strategies.matmul.instructions import (
+    accumulate_fragments,
+    load_first,
+    load_once,
+    prefetch_fragments,
+    sliced,
+    tensorise,
+    warp_tiles,
+)
+from strategies.matmul.kernels import each_product_kernel
+from strategies.matmul.products import (
+    NO_PRODUCT,
+    NOT_IN_BULK,
+    bring_prologue,
+    bulk_operands,
+    computed_operands,
+    contains,
+    first_inside,
+    is_product,
+    outline,
+    rank,
+    separate_prologue,
+)
+from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
+from strategies.matmul.rounding import rounded_up
+from strategies.matmul.staging import TileCopy, specialise, stage
+from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
+from strategies.normal_forms import view_inward
+from strategies.places import arguments, in_inputs, mapped
+
+NO_CLUSTERS = "matrices of an array are a dimension of the grid that is in no cluster: use `cluster=1`"
+NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor an array of matrices"
+
+Block = tuple[int, int, int]
+Part = tuple[int, int]
+
+
+# --- what is around a schedule ----------------------------------------------------------------------------
+
+# every product of matrices by itself, what is done with its elements in a map over it
+products: Strategy = seq(
+    check(lambda term: rank(term) == 2, "products", NO_MATRIX),
+    view_inward,
+    outline,
+    check(contains(is_product), "products", NO_PRODUCT),
+)
+# functions of the first operand's elements inside of the products; all other operands as they are in memory
+operands_in_bulk: Strategy = seq(first_inside, check(bulk_operands, "operands_in_bulk", NOT_IN_BULK))
+
+
+@prints_as_call
+def operands_named(s: Rewrite) -> Strategy:
+    """s for a program in which the operands of products are names where they are computed.
+
+    before: A |> map(map(f)) |> (A => e)
+    after:  A |> map(map(f)) |> (A => s(e))
+    """
+
+    def make(term: Expr) -> Strategy:
+        found = computed_operands(term)
+        return with_parts_abstracted(lambda part: any(part is matrix for matrix in found), lambda _: s)
+
+    return depending(make)
+
+
+@prints_as_call
+def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
+    """s for the matrix that a program computes, for each of an array of matrices, or of a pair of them.
+
+    before: zip(As)(Bs) |> map(fun((A, B) => A·B))
+    after:  zip(As)(Bs) |> mapBlock(2)(fun((A, B) => s(A·B)))
+    """
+    batch = seq(
+        check(lambda term: rank(term) == 3, "of_matrices", NO_MATRIX),
+        try_(POINTWISE_EACH),
+        mapped(s),
+        check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS),
+        low.MAP_BLOCK.with_sizes(d=2),
+    )
+    several = seq(RESULTS, arguments(2, s))
+    one = choice(s, batch)
+    return depending(lambda term: several if isinstance(term.type, Pair) else one)
+
+
+@prints_as_call
+def to_kernels(s: Rewrite, align: Block | None = None) -> Strategy:
+    """s for each kernel of a program that computes products, `default` for the others; then all is complete.
+
+    before: fun((A, B, C) => (A·B |> toMem(Global))·C)
+    after:  fun((A, B, C) => let stored = s(A·B) in s(stored·C))
+
+    align: operands whose rows the copying unit does not take are copied before, to whole tiles of m × n × k
+    """
+    if align is not None:
+        s = seq(try_(aligned_operands(align)), each_product_kernel(s, copied))
+    return complete(in_inputs(each_product_kernel(s, lowered)))
+
+
+@prints_as_call
+def in_whole_tiles(
+    needs: Schedule, copies: TileCopy | None, operands: Rewrite, tiles: Callable[[Stored], Rewrite]
+) -> Strategy:
+    """What is around the tiles of a schedule: products found, requirements checked, sizes rounded up.
+
+    before: A·B, where tiles need not divide the matrices
+    after:  tiles(A·B with zeros behind the ends of A and B), without what zeros add
+
+    needs:    what is predicted and checked before anything is derived
+    copies:   how tiles of operands are copied, if they are
+    operands: how functions of operands' elements are separated from products
+    tiles:    the phases for a matrix of whole tiles, from what is known of the result
+    """
+    named = check(contains(is_product), "products", NO_PRODUCT)
+    whole = depending(lambda term: rounded_up(needs.block, copies, tiles(Stored.of(term))))
+    return of_matrices(
+        seq(
+            products, fulfils(needs, copies, PROGRAMS), operands, named, fulfils(needs, copies, TILES), whole
+        ),
+        needs.cluster,
+    )
+
+
+# --- the schedules ----------------------------------------------------------------------------------------
+
+
+@prints_as_call
+def by_warps(
+    block: Block,
+    warp: Part,
+    fragment: Block,
+    stages: int,
+    copies: TileCopy,
+    loads: Rewrite,
+    epilogue: str,
+    raster_group: int = 0,
+    slice_k: int = 1,
+    split_k: int = 1,
+    cluster: int = 1,
+    persistent_blocks: int = 0,
+) -> Strategy:
+    """Products by instructions of warps, WMMA or `mma.sync`, from tiles in shared memory.
+
+    The parameters are those of `tensor_core`, and
+
+    copies: of tiles, by all threads of a block
+    loads:  when fragments are loaded: `load_once`, `prefetch_fragments`, or `id_` for each instruction
+    """
+    m, n, k = block
+    needs = Schedule(
+        block, warp, fragment, stages, copies.padding, raster_group, epilogue, slice_k, split_k=split_k,
+        persistent_blocks=persistent_blocks, cluster=cluster,
+    )  # fmt: skip
+    sums = seq(tile_reduction(k), warp_tiles(*warp), tensorise(fragment), accumulate_fragments, loads)
+    whole = seq(sums, to_warps, kept_shared)
+    kept = sliced(k, slice_k, warp, fragment, loads, to_warps) if slice_k > 1 else whole
+    direct = direct_epilogue(sums, warp, fragment, to_warps)
+    return in_whole_tiles(
+        needs, copies if stages else None, separate_prologue,
+        lambda result: seq(
+            operands_named(seq(
+                tile_output(m, n, in_list=raster_group > 0),
+                in_tile(shared_epilogue(kept, copies, result) if epilogue == "shared" else direct),
+                raster(raster_group),
+                blocks, clusters(cluster), persistent(persistent_blocks // cluster),
+                tupled,
+            )),
+            stage(copies, stages),
+            bring_prologue,
+        ),
+    )  # fmt: skip
+
+
+@prints_as_call
+def wmma(
+    block: Block = (128, 128, 64), warp: Part = (64, 64), fragment: Block = (16, 16, 16), stages: int = 3
+) -> Strategy:
+    """WMMA: tiles in padded rows, fragments loaded once, results through shared memory.
+
+    before: A·B
+    after:  what `tensor_core` makes of a kernel with these parameters
+    """
+    copies = TileCopy(threads_of(block, warp), vector=8, padding=8)
+    return by_warps(block, warp, fragment, stages, copies, load_once, "shared")
+
+
+@prints_as_call
+def mma_sync(
+    block: Block = (128, 128, 64), warp: Part = (64, 64), fragment: Block = (16, 8, 16), stages: int = 3
+) -> Strategy:
+    """`mma.sync`: tiles in swizzled rows, fragments fetched ahead, results stored from registers.
+
+    before: A·B
+    after:  what `tensor_core(swizzled=True, prefetch_fragments=True, epilogue="direct")` makes of a kernel
+    """
+    copies = TileCopy(threads_of(block, warp), vector=8, padding=8, swizzled=True)
+    return by_warps(block, warp, fragment, stages, copies, prefetch_fragments, "direct")
+
+
+@prints_as_call
+def hopper(
+    block: Block = (128, 256, 64),
+    warp: Part = (64, 256),
+    fragment: Block = (64, 256, 16),
+    stages: int = 4,
+    raster_group: int = 1,
+    epilogue: str = "bulk",
+    vector: int = 8,
+    loads: Rewrite = load_first,
+    warp_specialised: bool = True,
+    persistent_blocks: int = 0,
+    cluster: int = 1,
+    ping_pong: int = 1,
+    slice_k: int = 1,
+    split_k: int = 1,
+) -> Strategy:
+    """Products by warpgroups, whose tiles the copying unit brings: a ring, roles, clusters, ping-pong.
+
+    The parameters are those of `tensor_core`; loads: `load_first`, or `load_each`.
+    """
+    m, n, k = block
+    consumers = (m // warp[0]) * (n // warp[1])
+    needs = Schedule(
+        block, warp, fragment, stages, raster_group=raster_group, epilogue=epilogue, slice_k=slice_k,
+        split_k=split_k, warp_specialised=warp_specialised, persistent_blocks=persistent_blocks,
+        cluster=cluster, ping_pong=ping_pong,
+    )  # fmt: skip
+    copies = TileCopy(128 * slice_k * consumers, vector, padding=8, bulk=True)
+    workers = by_itself if ping_pong > 1 else to_warpgroups
+    sums = seq(tile_reduction(k), warp_tiles(*warp), tensorise(fragment), accumulate_fragments, loads)
+    on_fragments = direct_epilogue(sums, warp, fragment, workers, bulk=epilogue == "bulk")
+    whole = seq(sums, workers, kept_shared)
+    kept = sliced(k, slice_k, warp, fragment, loads, workers) if slice_k > 1 else whole
+    return in_whole_tiles(
+        needs, copies, operands_in_bulk,
+        lambda result: seq(
+            operands_named(seq(
+                tile_output(m, n, in_list=raster_group > 0),
+                in_tile(shared_epilogue(kept, copies, result) if epilogue == "shared" else on_fragments),
+                raster(raster_group),
+                blocks, in_turn(ping_pong), clusters(cluster), persistent(persistent_blocks // cluster),
+                tupled,
+            )),
+            stage(copies, stages),
+            specialise(stages, consumers) if warp_specialised else id_,
+            bring_prologue,
+        ),
+    )  # fmt: skip
+
+
+def threads_of(block: Block, warp: Part) -> int:
+    """The threads of a block whose tile warps share out."""
+    return 32 * (block[0] // warp[0]) * (block[1] // warp[1])

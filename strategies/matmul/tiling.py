@@ -1,0 +1,245 @@
+"""Tiles of results, their order, the sums of a tile in blocks: each phase finds its place by structure."""
+
+from __future__ import annotations
+
+from rewrites import algorithmic as a
+from rewrites import movement as m
+from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
+from rewrites.rasterise import RASTERISE
+from rewrites.result import Failure, Result
+from rewrites.tupling import SHARE_FIRST, SHARE_SECOND, TUPLING
+from rewrites.zips import ZIP_SAME
+from rise.expr import Expr, Lambda, Primitive, call, subterms
+from rise.nat import Nat, divides, nat
+from rise.types import shape
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    at_child,
+    bottom_up,
+    check,
+    choice,
+    depending,
+    function,
+    id_,
+    normalize,
+    prints_as_call,
+    repeat,
+    seq,
+    top_down,
+    try_,
+)
+from strategies.matmul.products import at_parts, at_products, is_fold, rank
+from strategies.normal_forms import fuse_once, view_inward
+from strategies.places import arguments, computes, mapped
+
+# two maps over tiles as one, whatever else happens to the tiles
+flatten: Strategy = seq(normalize(choice(a.FLATTEN_INNER, a.FLATTEN_PART, a.FLATTEN)), view_inward)
+
+
+# --- places -----------------------------------------------------------------------------------------------
+
+
+@prints_as_call
+def in_zips(s: Rewrite) -> Strategy:
+    """s at a zip in a component of the zip that a term is, or in one of its components."""
+
+    def component(term: Expr) -> Result:
+        applied = call(term)
+        if applied is None or applied[0] != "zip":
+            return Failure("in_zips", term, "expected a zip")
+        return choice(s, inside)(term)
+
+    def inside(term: Expr) -> Result:
+        return choice(argument(component), function(argument(component)))(term)
+
+    return FunctionStrategy("in_zips", inside)
+
+
+@prints_as_call
+def in_tile(s: Rewrite) -> Strategy:
+    """s at a tile of a matrix: in the body of the maps that compute its tiles.
+
+    before: e |> map(f) |> join, where f(x) is a matrix
+    after:  e |> map(fun(x => s(f(x)))) |> join
+    """
+
+    def run(term: Expr) -> Result:
+        if not computes(term):
+            return argument(run)(term)
+        body = call(term)[2][0].body  # type: ignore[index, union-attr]  # of a map's function
+        return mapped(s if rank(body) <= 2 else run)(term)
+
+    return FunctionStrategy("in_tile", run)
+
+
+@prints_as_call
+def at_folds(s: Rewrite) -> Strategy:
+    """s at every outermost fold: at the sums over tiles that `tile_reduction` makes."""
+    return at_parts(is_fold, "at_folds", "no sum is in blocks: `tile_reduction` comes before", s)
+
+
+@prints_as_call
+def at_step(s: Rewrite) -> Strategy:
+    """s in the body of the step function of a fold.
+
+    before: xs |> reduceSeq(fun((acc, x) => e), y)
+    after:  xs |> reduceSeq(fun((acc, x) => s(e)), y)
+    """
+
+    def run(term: Expr) -> Result:
+        if not is_fold(term):
+            return Failure("at_step", term, "expected a reduction")
+        # reduceSeq(step)(initial)(xs): step is an argument two applications in
+        return at_child(0, lambda f: at_child(0, lambda g: at_child(1, two_bodies, g), f), term)
+
+    def two_bodies(term: Expr) -> Result:
+        return at_child(0, lambda inner: at_child(0, s, inner), term)
+
+    return FunctionStrategy("at_step", run)
+
+
+# --- tiles ------------------------------------------------------------------------------------------------
+
+# maps in the components of a zip, and of the zips in these, fused with the map over it
+in_components: Strategy = in_zips(choice(ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND))
+fuse_tiles: Strategy = repeat(choice(fuse_once, argument(ZIP_SAME), argument(in_components)))
+# tiles of operands beside each other, views next to what they rearrange
+in_tiles: Strategy = seq(view_inward, fuse_tiles, try_(mapped(seq(view_inward, fuse_tiles))), view_inward)
+
+
+@prints_as_call
+def tile_output(rows: int, columns: int, in_list: bool = False) -> Strategy:
+    """A matrix by tiles of rows × columns.
+
+    before: A |> map(fun(row => B |> map(fun(column => f(row)(column)))))
+    after:  A |> split(rows) |> map(fun(a => B |> split(columns) |> map(fun(b =>
+              a |> map(fun(row => b |> map(fun(column => f(row)(column))))))))) |> …
+
+    in_list: one map over all tiles, row by row, whose order can be changed. Where a row of the matrix is not
+             known to be whole tiles, there are two maps all the same.
+    """
+    by_rows = seq(m.TILE.with_sizes(bm=rows, bn=columns), arguments(3, in_tiles))
+
+    def make(term: Expr) -> Strategy:
+        across = shape(term.type)[0][1].exact_quotient(nat(columns))
+        if across is None:
+            return by_rows
+        tile = m.TILE_FLAT.with_sizes(bm=rows, bn=columns, c=across)
+        return seq(tile, arguments(4, seq(argument(in_tiles), flatten)))
+
+    return depending(make) if in_list else by_rows
+
+
+@prints_as_call
+def parts(rows: int, columns: int) -> Strategy:
+    """A matrix by tiles in one list, with views next to what they rearrange: a block's tile by warps.
+
+    before: zip(C)(A) |> map(fun((cs, row) => …))
+    after:  … |> map(fun((c, (a, b)) => zip(c)(a) |> map(…))) |> split(n / columns) |> …
+    """
+
+    def make(term: Expr) -> Strategy:
+        width = shape(term.type)[0][1]
+        if not divides(columns, width):
+            return check(
+                lambda _: False, "parts", f"{columns} does not divide {width}, the columns of a tile"
+            )
+        tile = m.TILE_FLAT.with_sizes(bm=rows, bn=columns, c=width.exact_quotient(nat(columns)) or 1)
+        return seq(tile, arguments(4, seq(view_inward, flatten)))
+
+    return depending(make)
+
+
+@prints_as_call
+def fragment_tiles(rows: int, columns: int) -> Strategy:
+    """A matrix by tiles of the size of an instruction's result.
+
+    before: zip(C)(A) |> map(fun((cs, row) => …))
+    after:  zip(C |> split(rows))(A |> split(rows)) |> map(fun((c, a) => … |> map(fun((c, b) => …)))) |> …
+    """
+    return seq(m.TILE.with_sizes(bm=rows, bn=columns), arguments(3, view_inward))
+
+
+# --- the sums of a tile -----------------------------------------------------------------------------------
+
+
+@prints_as_call
+def in_blocks(size: int) -> Strategy:
+    """The sums of a matrix in blocks of `size`, and the loop over blocks outside of the maps over elements.
+
+    before: A |> map(fun(row => B |> map(fun(column => zip(row)(column) |> map(×) |> reduce(+, 0)))))
+    after:  zip(A |> map(split(size)) |> transpose)(B |> …) |> reduceSeq(fun((acc, (a, b)) =>
+              zip(acc)(a) |> map(fun((cs, row) => zip(cs)(b) |> map(fun((c, column) => c + …))))), 0)
+    """
+    return seq(
+        top_down(a.BLOCK_REDUCE.with_sizes(n=size)),
+        view_inward,
+        normalize(a.REDUCE_FROM),
+        bottom_up(a.LIFT_REDUCE),
+        view_inward,
+        bottom_up(a.LIFT_REDUCE),
+        view_inward,
+    )
+
+
+@prints_as_call
+def tile_reduction(size: int) -> Strategy:
+    """Every product of matrices as a fold over tiles with `size` of k, whose step multiplies two tiles.
+
+    before: a |> map(fun(row => b |> map(fun(column => dot(row, column)))))
+    after:  zip(a |> …)(b |> …) |> reduceSeq(fun((acc, (a, b)) => acc + a·b), 0)
+    """
+    return at_products(in_blocks(size))
+
+
+# products of a tile that share an operand as one fold, which loads it once
+tupled: Strategy = try_(
+    repeat(top_down(seq(TUPLING, top_down(choice(SHARE_FIRST, SHARE_SECOND)), view_inward)))
+)
+
+
+# --- their order ------------------------------------------------------------------------------------------
+
+
+@prints_as_call
+def raster(group: int) -> Strategy:
+    """The tiles of a list in groups of so many rows, column by column in each: neighbours share operands.
+
+    before: e |> map(f) |> split(c)
+    after:  e |> reorder(…) |> map(f) |> reorder(…) |> split(c)
+
+    Tiles that are in two maps stay as they are, and so do all with a group of 0.
+    """
+
+    def run(term: Expr) -> Result:
+        applied = call(term)
+        if applied is not None and applied[0] == "split" and computes(applied[2][0]):
+            across = applied[1].arguments[0]
+            if isinstance(across, Nat):
+                return argument(RASTERISE.with_sizes(g=group, c=across))(term)
+        return argument(run)(term)
+
+    return if_in_list(FunctionStrategy("raster", run)) if group else id_
+
+
+@prints_as_call
+def if_in_list(s: Rewrite) -> Strategy:
+    """s where tiles are in one list, nothing where they are in two maps, by rows and columns."""
+    return depending(lambda term: id_ if in_two_maps(term) else s)
+
+
+def in_two_maps(term: Expr) -> bool:
+    """Whether the tiles of a matrix are under two maps, or over two dimensions of the grid."""
+    for part in subterms(term):
+        if isinstance(part, Primitive) and part.name == "mapBlock" and part.arguments[0] == nat(1):
+            return True
+    while not computes(term):
+        applied = call(term)
+        if applied is None or not applied[2]:
+            return False
+        term = applied[2][-1]
+    function_ = call(term)[2][0]  # type: ignore[index]
+    return isinstance(function_, Lambda) and rank(function_.body) > 2
