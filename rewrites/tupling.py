@@ -111,7 +111,9 @@ def _tupled(one: Expr, other: Expr) -> Expr:
     first, second = _fold(one), _fold(other)
     (space, size, *types), (f, y, xs), (g, w, zs) = first[0].arguments, first[1], second[1]
     elements, sums = (Pair(a, b) for a, b in zip(types, second[0].arguments[2:], strict=True))  # type: ignore[arg-type]
-    acc, x = Identifier("acc", sums, one.origin), Identifier("x", elements, one.origin)
+    taken = f.free | g.free
+    acc = Identifier(fresh_name("acc", taken), sums, one.origin)
+    x = Identifier(fresh_name("x", taken | {acc.name}), elements, one.origin)
     members = (
         apply(f, project("fst", acc), project("fst", x)),
         apply(g, project("snd", acc), project("snd", x)),

@@ -64,7 +64,7 @@ def test_a_pipeline_with_roles_has_two_slots() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "offset", "said"),
-    [(40, 8, "is not aligned: it starts at element"), (36, 16, "its rows are 36 elements apart"), (40, 16, "")],
+    [(40, 8, "is not aligned: it starts at element"), (36, 16, "rows are 36 elements apart"), (40, 16, "")],
 )
 def test_tiles_of_wmma_are_aligned(columns: int, offset: int, said: str) -> None:
     """Of a matrix of so many columns, those from `offset` on, as a fragment, and into the result."""

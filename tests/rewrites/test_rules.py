@@ -99,8 +99,8 @@ SHAPES = (
     ("unrollSum", "xs |> reduce(+, 0)"),
     (
         "tupling",
-        "f(zip(xs)(ys) |> reduceSeq(Local)(fun(a, p => op(a, g(p))), z))"
-        "(zip(xs)(zs) |> reduceSeq(Local)(fun(a, p => op(a, h(p))), z))",
+        "(zip(xs)(ys) |> reduceSeq(Local)(fun(a, p => op(a, g(p))), z),"
+        " zip(xs)(zs) |> reduceSeq(Local)(fun(a, p => op(a, h(p))), z))",
     ),
     ("appliedAsLet", "(xs |> map(fun(x => x + 1))) |> fun(y => zip(y)(y |> map(g)))"),
     ("inline", "(xs |> map(fun(x => x + 1))) |> fun(y => zip(y)(y |> map(g)))"),
