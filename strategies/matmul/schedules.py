@@ -105,17 +105,18 @@ def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
 
 
 @prints_as_call
-def to_kernels(s: Rewrite, align: Block | None = None) -> Strategy:
-    """s for each kernel of a program that computes products, `default` for the others; then all is complete.
+def to_kernels(s: Rewrite, align: Block | None = None, otherwise: Rewrite = lowered) -> Strategy:
+    """s for each kernel of a program that computes products; nothing high-level may be left of any kernel.
 
     before: fun((A, B, C) => (A·B |> toMem(Global))·C)
     after:  fun((A, B, C) => let stored = s(A·B) in s(stored·C))
 
-    align: operands whose rows the copying unit does not take are copied before, to whole tiles of m × n × k
+    align:     operands whose rows the copying unit does not take are copied before, to tiles of m × n × k
+    otherwise: for the other kernels, what `default` does unless another schedule is given
     """
     if align is not None:
         s = seq(try_(aligned_operands(align)), each_product_kernel(s, copied))
-    return complete(in_inputs(each_product_kernel(s, lowered)))
+    return complete(in_inputs(each_product_kernel(s, otherwise)))
 
 
 @prints_as_call

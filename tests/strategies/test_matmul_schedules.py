@@ -66,7 +66,12 @@ def test_a_composition_derives_what_the_parameters_do(
     assert succeeded(composed).term == succeeded(by_parameters).term
 
 
-HOPPER = {"fragment": (64, 64, 16), "warp": (64, 64), "block": (128, 64, 64), "epilogue": "direct"}
+HOPPER: dict[str, Any] = {
+    "fragment": (64, 64, 16),
+    "warp": (64, 64),
+    "block": (128, 64, 64),
+    "epilogue": "direct",
+}
 WITHOUT_EFFECT: tuple[tuple[dict[str, Any], str, Any], ...] = (
     (HOPPER, "padding", 0),
     (HOPPER, "cp_async", False),
