@@ -233,8 +233,9 @@ class Tensor(np.ndarray):
     def square(self) -> Any:
         return self * self
 
-    def sum(self, dimension: int | None = None, keepdim: bool = False, keepdims: bool = False) -> Any:
-        return np.add.reduce(self, axis=dimension, keepdims=keepdim or keepdims)
+    def sum(self, axis: int | None = None, keepdim: bool = False, **given: Any) -> Any:
+        """By torch's name of the last parameter, or NumPy's."""
+        return np.add.reduce(self, axis=axis, keepdims=keepdim or given.get("keepdims", False))
 
 
 def tensor(array: Any) -> Tensor:
