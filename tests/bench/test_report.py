@@ -233,7 +233,7 @@ class Tensor(np.ndarray):
     def square(self) -> Any:
         return self * self
 
-    def sum(self, axis: int | None = None, keepdim: bool = False, **given: Any) -> Any:
+    def sum(self, axis: int | None = None, keepdim: bool = False, **given: Any) -> Any:  # type: ignore[override]  # as torch
         """By torch's name of the last parameter, or NumPy's."""
         return np.add.reduce(self, axis=axis, keepdims=keepdim or given.get("keepdims", False))
 
@@ -335,7 +335,7 @@ def test_every_operation_by_torch_is_right(torch: Any) -> None:
         expected = operation(name).expected(patterns, mesh).values
         # torch rounds what is between two kernels to f16
         rounding = 4e-3 if output.dtype == np.float16 else 1e-6
-        assert np.allclose(output, expected, rtol=rounding, atol=rounding), name
+        assert np.allclose(output, expected, rtol=0, atol=rounding * np.abs(expected).max()), name
 
 
 def test_torch_records_its_own_graphs(torch: Any) -> None:
