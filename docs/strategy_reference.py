@@ -16,8 +16,13 @@ from rise.pretty import show
 from rise.types import I32, Array
 from strategies import core, normal_forms, operands, places, registry
 from strategies.loops import nests, tiling, vectorise
+from strategies.matmul import epilogue, grid, instructions, schedules, staging
+from strategies.matmul import tiling as tiles
+from strategies.matmul.constraints import Schedule
 
-MODULES = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise)
+LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise)
+MATMUL = (schedules, tiles, grid, instructions, epilogue, staging)
+MODULES = (*LOOPS, *MATMUL)
 
 HEADER = """\
 # Strategies
@@ -41,6 +46,30 @@ GEMM = (
     "fun((A: 128.64.f16, B: 64.128.f16) => A |> map(fun(row => B |> transpose |> map(fun(col =>"
     " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))"
 )
+PRODUCT = (
+    "fun((A: 64.64.f16, B: 64.64.f16) => A |> map(fun(row => B |> map(fun(col =>"
+    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))"
+)
+RELU = PRODUCT.replace("=> A |>", "=> A |> map(map(fun(x => max(x, 0)))) |>")
+BIAS = PRODUCT.replace("B: 64.64.f16)", "B: 64.64.f16, bias: 64.f32)").replace(
+    "B |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))",
+    "zip(B)(bias) |> map(fun((col, c) =>"
+    " (zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)) + c))",
+)
+BATCH = (
+    "fun((As: 2.64.64.f16, B: 64.64.f16) => As |> map(fun(A => A |> map(fun(row => B |> map(fun(col =>"
+    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))))"
+)
+DUAL = (
+    "fun((A: 64.64.f16, B: 64.64.f16, C: 64.64.f16) => A |> map(fun(row => zip(B)(C) |> map(fun((b, c) =>"
+    " (zip(row)(b) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))"
+    " * (zip(row)(c) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)))))))"
+)
+TILES = "products >> tile_output(32, 32, in_list=True)"
+WARPS = "tile_reduction(32) >> warp_tiles(16, 16) >> tensorise((16, 8, 16)) >> accumulate_fragments"
+GROUPS = "tile_reduction(64) >> warp_tiles(64, 64) >> tensorise((64, 64, 16)) >> accumulate_fragments"
+COPIES = "TileCopy(threads=128, vector=8, padding=8)"
+BULK = "TileCopy(threads=128, vector=8, padding=0, bulk=True)"
 # name of a strategy: an expression with it, and the program that it is applied to
 EXAMPLES = {
     "seq": ("body(MAP_FUSION >> MAP_SEQ)", MAPS),
@@ -134,6 +163,65 @@ EXAMPLES = {
     "aligned": ("aligned", "fun(xs: 8.f32 => xs |> asVector(4))"),
     "vectors_inward": ("vectors_inward", "fun(xs: 8.f32 => xs |> map(fun(x => x * 2)) |> asVector(4))"),
     "vectorize": ("in_inputs(vectorize(4))", NEST),
+    "products": ("in_inputs(products)", BIAS),
+    "operands_in_bulk": ("in_inputs(products >> operands_in_bulk)", RELU),
+    "operands_named": ("in_inputs(products >> operands_named(tile_output(32, 32)))", RELU),
+    "of_matrices": ("in_inputs(of_matrices(products >> tile_output(32, 32)))", BATCH),
+    "to_kernels": (
+        f"to_kernels(products >> tile_output(32, 32) >> in_tile({WARPS} >> to_warps) >> blocks)",
+        PRODUCT,
+    ),
+    "in_whole_tiles": (
+        "in_inputs(in_whole_tiles(Schedule((32, 32, 32), (16, 16), (16, 8, 16)), None, id_,"
+        " lambda result: tile_output(32, 32)))",
+        PRODUCT.replace("A: 64", "A: 60"),
+    ),
+    "by_warps": (
+        f"to_kernels(by_warps((32, 32, 32), (16, 16), (16, 8, 16), 2, {COPIES}, load_once, 'direct'))",
+        PRODUCT,
+    ),
+    "wmma": ("to_kernels(wmma((32, 32, 32), (16, 16)))", PRODUCT),
+    "mma_sync": ("to_kernels(mma_sync((32, 32, 32), (16, 16)))", PRODUCT),
+    "hopper": ("to_kernels(hopper((64, 64, 64), (64, 64), (64, 64, 16), 2))", PRODUCT),
+    "in_tile": ("in_inputs(products >> tile_output(32, 32) >> in_tile(parts(16, 16)))", PRODUCT),
+    "at_folds": ("in_inputs(products >> tile_reduction(32) >> at_folds(id_))", PRODUCT),
+    "at_step": ("in_inputs(products >> tile_reduction(32) >> at_step(parts(16, 16)))", PRODUCT),
+    "tile_output": ("in_inputs(products >> tile_output(32, 32))", PRODUCT),
+    "parts": ("in_inputs(products >> parts(16, 16))", PRODUCT),
+    "fragment_tiles": ("in_inputs(products >> fragment_tiles(16, 8))", PRODUCT),
+    "tile_reduction": ("in_inputs(products >> tile_reduction(32))", PRODUCT),
+    "tupled": ("in_inputs(products >> tile_reduction(32) >> tupled)", DUAL),
+    "raster": (f"in_inputs({TILES} >> raster(2))", PRODUCT),
+    "blocks": ("in_inputs(products >> tile_output(32, 32) >> blocks)", PRODUCT),
+    "clusters": (f"in_inputs({TILES} >> blocks >> clusters(2))", PRODUCT),
+    "persistent": (f"in_inputs({TILES} >> blocks >> clusters(2) >> persistent(1))", PRODUCT),
+    "in_turn": (f"in_inputs({TILES} >> blocks >> in_turn(2))", PRODUCT),
+    "to_level": (f"in_inputs(products >> {WARPS} >> to_level('to_warps', MAP_WARP))", PRODUCT),
+    "to_warps": (f"in_inputs(products >> {WARPS} >> to_warps)", PRODUCT),
+    "to_warpgroups": (f"in_inputs(products >> {GROUPS} >> to_warpgroups)", PRODUCT),
+    "by_itself": (f"in_inputs(products >> {GROUPS} >> by_itself)", PRODUCT),
+    "warp_tiles": ("in_inputs(products >> tile_reduction(32) >> warp_tiles(16, 16))", PRODUCT),
+    "tensorise": (
+        "in_inputs(products >> tile_reduction(32) >> warp_tiles(16, 16) >> tensorise((16, 8, 16)))",
+        PRODUCT,
+    ),
+    "accumulate_fragments": (f"in_inputs(products >> {WARPS})", PRODUCT),
+    "load_once": (f"in_inputs(products >> {WARPS} >> load_once)", PRODUCT),
+    "load_first": (f"in_inputs(products >> operands_in_bulk >> {GROUPS} >> load_first)", RELU),
+    "load_each": (f"in_inputs(products >> {GROUPS} >> load_each)", PRODUCT),
+    "prefetch_fragments": (f"in_inputs(products >> {WARPS} >> prefetch_fragments)", PRODUCT),
+    "sliced": (
+        "in_inputs(products >> sliced(32, 2, (32, 32), (16, 16, 16), load_once, to_warps))",
+        PRODUCT,
+    ),
+    "direct_epilogue": (f"in_inputs(products >> direct_epilogue({WARPS}, (16, 16), (16, 8, 16), to_warps))", BIAS),
+    "epilogue_tiles": ("in_inputs(products >> epilogue_tiles((16, 16), (16, 8, 16)))", BIAS),
+    "shared_epilogue": (
+        f"in_inputs(products >> shared_epilogue({WARPS} >> to_warps >> kept_shared, {COPIES}, Stored(64, True)))",
+        BIAS,
+    ),
+    "stage": (f"in_inputs(products >> {WARPS} >> stage({COPIES}, slots=2))", PRODUCT),
+    "specialise": (f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))", PRODUCT),
     "default": ("default()", SUMS),
     "tensor_core": ("tensor_core(block=(64, 64, 32), warp=(32, 32), stages=0, epilogue='direct')", GEMM),
     "elementwise": ("elementwise()", VECTOR),
@@ -175,6 +263,26 @@ SECTIONS = {
         " parallel to_loops to_threads"
     ),
 }
+SECTIONS |= {
+    "Phases of products: what is around tiles": (
+        "products operands_in_bulk operands_named of_matrices in_whole_tiles to_kernels"
+    ),
+    "Phases of products: tiles": "tile_output in_tile raster parts fragment_tiles epilogue_tiles",
+    "Phases of products: sums": (
+        "tile_reduction at_folds at_step tupled warp_tiles tensorise accumulate_fragments load_once load_first"
+        " load_each prefetch_fragments sliced"
+    ),
+    "Phases of products: workers": (
+        "blocks clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
+    ),
+    "Phases of products: memory": "stage specialise direct_epilogue shared_epilogue",
+    "Schedules of products": "by_warps wmma mma_sync hopper",
+}
+# what phases are made of
+HELPERS = frozenset(
+    "flatten in_zips in_components fuse_tiles in_tiles in_blocks if_in_list outermost_map computing in_warp"
+    " by_instructions on_fragments finish_epilogue".split()
+)
 
 
 def page() -> str:
@@ -202,7 +310,7 @@ def public() -> Iterator[tuple[str, tuple[str, str]]]:
     for module in MODULES:
         source = inspect.getsource(module)
         for name, value in vars(module).items():
-            if name.startswith("_") or name.isupper() or name in ("missing", "FunctionStrategy"):
+            if name.startswith("_") or name.isupper() or name in {"missing", "FunctionStrategy", *HELPERS}:
                 continue
             if isinstance(value, strategy.FunctionStrategy) and f"\n{name}: Strategy = " in source:
                 yield name, (name, comment(source, name))
@@ -252,7 +360,7 @@ def twice(s: strategy.Rewrite) -> strategy.Strategy:
 
 SCOPE = {
     **vars(algorithmic), **vars(lowering), **vars(maps), **vars(movement), **vars(views), **vars(core),
-    **{name: value for module in MODULES for name, value in vars(module).items()},
+    **{name: value for module in (*MATMUL, *LOOPS) for name, value in vars(module).items()},
     **{found.name: found.factory for found in registry.catalogue()},
-    "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
+    "Schedule": Schedule, "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
 }  # fmt: skip

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from codegen.execute import execute
 from codegen.pipeline import assemble
-from rise.check.program import Loader, Program
+from rise.check.program import Loader, Program, check_expression
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
+from strategies import core
+from strategies.matmul import epilogue, grid, instructions, schedules, staging, tiling
+from strategies.matmul import products as matmul_products
+from strategies.matmul.tensor_core import tensor_core
 from strategies.registry import find
 from tests.support.examples import EXAMPLES
+from tests.support.pages import blocks
 from tests.support.programs import succeeded
 
 FOLDER = EXAMPLES / "schedules"
+PAGE = EXAMPLES.parent / "docs" / "schedules-of-products.md"
 MATRICES = {"m": 64, "n": 96, "k": 64}
 # a schedule, its program, the sizes, how many kernels, and what is in their text
 VARIANTS: dict[str, tuple[str, dict[str, int], int, tuple[str, ...]]] = {
@@ -69,3 +77,25 @@ def test_every_schedule_is_short_and_run() -> None:
     files: list[Path] = sorted(FOLDER.glob("*.py"))
     assert [file.stem for file in files] == sorted(VARIANTS)
     assert all(len(file.read_text(encoding="utf-8").splitlines()) <= 30 for file in files)
+
+
+def test_the_schedule_of_the_page_is_that_of_the_parameters() -> None:
+    """docs/schedules-of-products.md builds it; a matrix of 1024 × 2048 has whole tiles in whole groups."""
+    (code,) = blocks(PAGE, "python")
+    scope: dict[str, Any] = {}
+    for module in (core, epilogue, grid, instructions, matmul_products, schedules, staging, tiling):
+        scope |= vars(module)
+    exec(code, scope)
+    dot = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
+    text = f"A |> map(fun(row => B |> map(fun(col => f16({dot})))))"
+    term = data_flow(check_expression(f"fun((A: 1024.256.f16, B: 2048.256.f16) => {text})"))
+    by_parameters = tensor_core(
+        (128, 256, 64), (64, 256), (64, 256, 16), stages=3, raster_group=8, epilogue="bulk",
+        warp_specialised=True, persistent_blocks=132, cluster=2,
+    )  # fmt: skip
+    assert succeeded(scope["whole"](term)).term == succeeded(by_parameters(term)).term
+
+
+def test_the_page_names_every_variant() -> None:
+    named = re.findall(r"^\| `(\w+)\.py` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(named) == sorted(VARIANTS)
