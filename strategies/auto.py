@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
+from rise.generator import refusal
 from strategies.complete import first_incomplete
 from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq
 from strategies.default import default, lowered
@@ -95,6 +96,10 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
         return Plan(name, (Choice(DEFAULT, LEVELS),)), default()(program)
     kernels = _Kernels(search, inputs)
     result = in_inputs(kernels.all)(program)
+    error = refusal(result.term) if isinstance(result, Success) else None
+    if error is not None:  # each kernel builds, and the program of all of them does not
+        reason = f"its kernels do not build together: {why(error)}"
+        return Plan(name, (Choice(DEFAULT, reason),)), default()(program)
     return Plan(name, tuple(kernels.made)), result
 
 

@@ -22,6 +22,7 @@ from strategies.core import (
     top_down,
 )
 from strategies.evaluation import COMMANDS, is_expression
+from strategies.matmul.kernels import has_product
 from strategies.matmul.products import (
     Product,
     computed_operands,
@@ -52,6 +53,20 @@ def _result(term: Expr) -> Result:
 
     part = None if is_one_kernel(term) else outermost_part(term, complete)
     return _stored(term, part, "one kernel computes all of it, or there is no product")
+
+
+def _reduction(term: Expr) -> Result:
+    """An array that takes loops to compute and no product: the norms of rows beside a product of them."""
+
+    def complete(part: Expr) -> bool:
+        inside = part is not term and isinstance(part.type, Array) and part.free <= term.free
+        applied = call(part)
+        beside = applied is not None and applied[0] == "zip"
+        takes_loops = inside and not beside and not is_view_of_data(part) and not is_expression(part)
+        return takes_loops and not has_product(part)
+
+    beside = isinstance(term.type, Array) and not is_one_kernel(term) and has_product(term)
+    return _stored(term, outermost_part(term, complete) if beside else None, "no loops are beside a product")
 
 
 def is_one_kernel(term: Expr) -> bool:
@@ -95,6 +110,7 @@ def _stored(term: Expr, part: Expr | None, reason: str) -> Result:
 
 # what no block can compute on the way is computed before: results that are read as a whole, then operands
 separate_kernels = choice(
+    seq(view_inward, FunctionStrategy("_reduction", _reduction)),
     seq(view_inward, FunctionStrategy("_result", _result)),
     seq(view_inward, FunctionStrategy("_operand", _operand)),
     seq(view_inward, outline, FunctionStrategy("_operand", _operand)),

@@ -17,6 +17,7 @@ from rewrites.derivation import verify_steps
 from rewrites.result import Success
 from rise.check.program import check_expression, load
 from rise.check.specialise import inputs_of, specialise
+from rise.errors import TranslationError
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
@@ -105,6 +106,30 @@ def test_products_that_share_an_operand_load_it_once() -> None:
     low = succeeded(auto()(program("gated", m=2048, n=4096, k=1024))).term
     names = Counter(part.name for part in subterms(low) if isinstance(part, Primitive))
     assert names["reduceRoleSplit"] == 1 and names["bulkCopy"] == 3 and names["tensorMatMulAdd"] == 2
+
+
+def test_norms_beside_a_product_are_computed_before_it() -> None:
+    """They are sums of rows, not products: each is a kernel, and the product is computed once."""
+    norms = "map(fun(r => rsqrt((r |> map(fun(x => f32(x) * f32(x))) |> reduce(+, 0)) + 1)))"
+    text = (
+        f"fun((X: 37.48.f16, Y: 101.48.f16) => zip(X)(X |> {norms}) |> map(fun((row, a) =>"
+        f" zip(Y)(Y |> {norms}) |> map(fun((col, b) => f16(({DOT}) * a * b))))))"
+    )
+    term = data_flow(check_expression(text))
+    strategy = auto()
+    result = succeeded(strategy(term))
+    kinds = Counter(chosen(strategy, term))
+    assert kinds["tensor_core"] == 1 and kinds.total() == 3 and not kinds["default"], kinds
+    assert agrees(term, result.term)
+
+
+def test_kernels_that_do_not_build_together_become_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = TranslationError("R0716", "too much together")
+    monkeypatch.setattr("strategies.auto.refusal", lambda _: error)
+    term = program("biasReluHalf", m=33, n=17, k=20)
+    strategy = auto()
+    assert isinstance(strategy(term), Success) and chosen(strategy, term) == ["default"]
+    assert "R0716 too much together" in str(strategy.choice(term))
 
 
 # --- programs without products ------------------------------------------------------------------------------

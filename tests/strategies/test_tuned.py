@@ -134,6 +134,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Schedules derive without a step: what is tried is what counts."""
     plain = SimpleNamespace(make=lambda _: FunctionStrategy("plain", Success))
     monkeypatch.setattr(strategies.search.choice, "find", lambda _: plain)
+    monkeypatch.setattr("strategies.auto.refusal", lambda _: None)
 
 
 @pytest.mark.usefixtures("at_once")
