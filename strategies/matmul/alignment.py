@@ -17,6 +17,7 @@ from strategies.core import (
     Strategy,
     choice,
     depending,
+    id_,
     normalize,
     prints_as_call,
     seq,
@@ -72,7 +73,7 @@ def _aligned(product: Expr, block: tuple[int, int, int]) -> Rewrite:
         longer.append(ROUND_UP_COLUMNS.with_sizes(p=columns))
     inward = seq(longer_inward, normalize(EMPTY_AS_ZEROS), depending(lambda inner: _copied(inner, sides)))
     return seq(
-        longer_operands(block[2]) if any(sides.values()) else try_(lambda term: Failure(NAME, term, "")),
+        longer_operands(block[2]) if any(sides.values()) else id_,
         *(arguments(number, rule) for number, rule in enumerate(longer)),
         arguments(len(longer), inward),
     )

@@ -21,7 +21,7 @@ from strategies.core import (
     seq,
     top_down,
 )
-from strategies.evaluation import COMMANDS, is_expression
+from strategies.evaluation import is_expression
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import (
     Product,
@@ -128,7 +128,7 @@ def pointwise(term: Expr) -> bool:
 
 def _pointwise(term: Expr) -> bool:
     if isinstance(term, Primitive):
-        return term.name not in COMMANDS and term.declaration.group not in COMMANDS
+        return is_expression(term)
     return all(map(pointwise, children(term)))
 
 

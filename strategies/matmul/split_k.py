@@ -7,7 +7,6 @@ the result is the same at every run, which it is not where blocks add atomically
 from __future__ import annotations
 
 from rewrites import lowering as low
-from rewrites.memory import STORED
 from rewrites.result import Failure
 from rewrites.split_k import PRODUCT_IN_SLICES
 from rise.expr import Expr, call
@@ -17,12 +16,12 @@ from strategies.core import Rewrite, Strategy, argument, check, choice, dependin
 from strategies.default import GRID, LOOP, folds, written
 from strategies.matmul.products import Product, at_parts, at_products, outline
 from strategies.matmul.rounding import longer_operands
+from strategies.matmul.separate import IN_GLOBAL
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
 
 NAME = "split_k"
 ARRAY = "the sums of an array of products would be in memory one product at a time"
-GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
 
 
 @prints_as_call
@@ -50,7 +49,7 @@ def _sliced(product: Expr, slices: int) -> Rewrite:
     if k is None or k.value is None:
         return lambda term: Failure(NAME, term, f"{k}, the length of the sums, is not known")
     rules = (rule.with_sizes(w=k.value // slices) for rule in PRODUCT_IN_SLICES)
-    return seq(choice(*rules), arguments(3, GLOBAL))
+    return seq(choice(*rules), arguments(3, IN_GLOBAL))
 
 
 def closed(term: Expr) -> bool:
