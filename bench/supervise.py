@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.journal import Journal
 from bench.results import Attempt, append
-from rise.depth import allow_deep_terms
+from rise.depth import deep
 from rise.errors import RiseError, UsageError
 from rise.output import escape_what_cannot_be_encoded
 
@@ -71,10 +71,10 @@ def alone(action: Callable[..., int], *arguments: Any) -> int:
                 os.killpg(group, signal.SIGKILL)
 
 
+@deep
 def _lead(action: Callable[..., int], *arguments: Any) -> None:
     """In the new process, which leads a group that can be ended as a whole."""
     os.setsid()
-    allow_deep_terms()
     escape_what_cannot_be_encoded()
     try:
         sys.exit(action(*arguments))

@@ -18,6 +18,7 @@ from codegen.runtime.arrays import Family, family_of
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
 from rise.data import shown
+from rise.depth import deep
 from rise.errors import LaunchError, StrategyError, UsageError
 from rise.expr import Definition, Expr
 from rise.generator import default_strategy
@@ -44,6 +45,7 @@ class CandidateStrategy(Protocol):
     def first_that(self, builds: Builds) -> Strategy: ...
 
 
+@deep
 def compile(
     program: Program,
     strategy: Strategy | None = None,

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from codegen.passes import verify
+from rise.depth import deep
 
 COMMON: dict[str, Any] = {
     "deadline": None,
@@ -33,6 +34,12 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Every test runs with the room for frames that the command line and the library's entry points take."""
+    pyfuncitem.obj = deep(pyfuncitem.obj)
 
 
 @pytest.fixture(autouse=True, scope="session")

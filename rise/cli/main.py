@@ -12,7 +12,7 @@ from importlib import import_module
 
 from rise.cli.arguments import parser
 from rise.cli.packages import check_packages
-from rise.depth import allow_deep_terms, too_deep
+from rise.depth import deep, too_deep
 from rise.errors import RiseError, UsageError
 from rise.output import escape_what_cannot_be_encoded
 from rise.source import Origin
@@ -20,9 +20,9 @@ from rise.source import Origin
 RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 
 
+@deep
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command. Returns the exit status; raises nothing unless `--debug` asks for it."""
-    allow_deep_terms()
     debug = "--debug" in (sys.argv[1:] if argv is None else argv)
     escape_what_cannot_be_encoded()
     try:

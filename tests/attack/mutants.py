@@ -17,7 +17,7 @@ from random import Random
 
 from rise.check.program import Loader
 from rise.cli.check import full_type
-from rise.depth import allow_deep_terms, too_deep
+from rise.depth import deep, too_deep
 from rise.errors import Mistakes, RiseError, together
 from rise.source import Source
 from rise.syntax.format import format_text
@@ -59,9 +59,9 @@ def mutant(seed: int, number: int) -> Mutant:
     return Mutant(text, f"seed {seed}, number {number}: {name}, {', '.join(changes)}")
 
 
+@deep
 def outcome(mutant: Mutant) -> Outcome:
     """Parses, checks and formats. Raises whatever is no refusal, a refusal without a code included."""
-    allow_deep_terms()
     try:
         return _outcome(Source("mutant.rise", mutant.text))
     except RecursionError:

@@ -14,7 +14,6 @@ from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
-from rise.depth import allow_deep_terms
 from rise.errors import RiseError
 from rise.expr import inline
 from rise.interpret import call, random_inputs
@@ -128,7 +127,6 @@ def schedule(choose: random.Random) -> dict[str, Any]:
 
 
 def test_what_is_not_refused_is_exact() -> None:
-    allow_deep_terms()
     choose = random.Random(SEED)
     became: Counter[str] = Counter()
     while became["exact"] < COUNT:

@@ -1,0 +1,65 @@
+"""Deep terms: the limit of Python, and the room for frames."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from rise.depth import FRAMES, deep
+
+CALLS = 200
+
+
+def test_the_limit_is_raised_and_never_lowered() -> None:
+    before = sys.getrecursionlimit()
+    try:
+        for limit in (1000, FRAMES + 1):
+            sys.setrecursionlimit(limit)
+            deep(lambda: None)()
+            assert sys.getrecursionlimit() == max(limit, FRAMES)
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def test_a_recursion_asks_for_memory_once() -> None:
+    """Back and forth over a border of a piece, each piece that is taken is a page fault at least."""
+    assert in_a_thread(most_faults) > CALLS / 2, "this Python keeps its pieces: remove `deep`"
+    assert in_a_thread(deep(most_faults)) < CALLS / 20
+
+
+def in_a_thread(work: Callable[[], int]) -> int:
+    """Elsewhere: this test itself runs with room for frames (`tests/conftest.py`)."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+def most_faults() -> int:
+    """The page faults of a loop of calls, at the worst of some depths."""
+
+    def at(depth: int) -> int:
+        return at(depth - 1) if depth else faults()
+
+    return max(at(depth) for depth in range(100))
+
+
+def faults() -> int:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(CALLS):
+        frames(4)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def frames(count: int) -> int:
+    return frames(count - 1) if count else 0
+
+
+def test_arguments_results_and_names_stay() -> None:
+    @deep
+    def joined(first: str, *, second: str = "b") -> str:
+        """Two texts."""
+        return first + second
+
+    assert joined("a", second="c") == "ac"
+    assert (joined.__name__, joined.__doc__) == ("joined", "Two texts.")
