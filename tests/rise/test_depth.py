@@ -41,7 +41,7 @@ def most_faults() -> int:
     def at(depth: int) -> int:
         return at(depth - 1) if depth else faults()
 
-    return max(at(depth) for depth in range(100))
+    return max(at(depth) for depth in range(300))
 
 
 def faults() -> int:
