@@ -38,11 +38,11 @@ BACKENDS = ("cuda", "emulate")
 def available_backend() -> str | None:
     """`cuda` if there is a GPU, else `emulate` if there is a C++ compiler, else None."""
     from codegen import runtime  # late: looking for a GPU imports its libraries
-    from codegen.emulation import emulator
+    from codegen.emulation.compiling import compiler
 
     if runtime.available():
         return "cuda"
-    return "emulate" if emulator.compiler() is not None else None
+    return "emulate" if compiler() is not None else None
 
 
 def present_target() -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from codegen.emulation.emulator import compiler
+from codegen.emulation.compiling import compiler
 from tests.support.pages import assert_printed, calls, files
 
 PAGE = Path(__file__).parent.parent / "docs" / "tutorial.md"

@@ -34,18 +34,15 @@ and of text that includes `hopper.cuh`:
     R0926  an arrival, a wait or bytes that could count for another phase under another thread order
     R0927  a block that exits in the middle of an mbarrier's phase: a count of arrivals or bytes is wrong
 
-A `CompilationError` is R0801 if this machine has no compiler, R0802 if the text is not C++, or R0811 if the
-compiled text cannot be loaded because a function that it calls is not defined.
+A `CompilationError` is R0811 if the compiled text cannot be loaded because a function that it calls is not
+defined, or one of those of `compiling`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -56,34 +53,12 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from codegen.cache import cached
-from codegen.ir.fragments import emulated
+from codegen.emulation.compiling import FAST, SLOW, compile_kernel, line_span
 from codegen.ir.tensor_maps import TensorBuffer, describe
 from rise.errors import CompilationError, EmulationError, UsageError
-from rise.source import Note, Origin, Source, Span, place
+from rise.source import Note, Origin, Source, place
 
-HEADERS = Path(__file__).parent
-
-COMPILE = [
-    "-std=c++17",
-    "-c",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-fno-exceptions",
-    "-fno-rtti",
-    "-fno-threadsafe-statics",
-    "-ffp-contract=off",
-    "-fsanitize=bounds,shift,integer-divide-by-zero,signed-integer-overflow",
-    "-Wno-unknown-pragmas",
-    "-Werror=uninitialized",
-    "-Werror=frame-larger-than=200000",  # stacks in `emulation/fiber.hpp` have 256 KiB
-]
-INCLUDE = ["-isystem", str(HEADERS), "-x", "c++", "-"]
-LINK = ["-shared", "-fPIC"]
-# For launches with few threads compilation dominates: it is several times as fast without optimisation,
-# and the kernel takes two to three times as long.
-FEW, FAST, SLOW = 4096, "-O1", "-O0"
-
+FEW = 16_384  # threads of a launch for which compilation dominates
 STEPS = "RISE_EMULATION_STEPS"  # the environment variable that limits the loop iterations of a thread
 MOST_STEPS, LIMIT = 2**22, 2**63 - 1  # the default limit, and the largest one possible
 ENDLESS = 13  # in `emulation/report.hpp`
@@ -257,113 +232,6 @@ def _in_the_program(line: int, message: str, origins: Sequence[Origin]) -> Itera
     for number in dict.fromkeys((line, *named)):
         if 1 <= number <= len(origins) and place(origins[number - 1]) is not None:
             yield Note(f"line {number} of the kernel comes from here", origins[number - 1])
-
-
-def compiler() -> Path | None:
-    """The C++ compiler for emulation, `$CXX` first; None if there is none."""
-    for name in (os.environ.get("CXX"), "g++", "clang++"):
-        found = shutil.which(name) if name else None
-        if found:
-            return Path(found)
-    return None
-
-
-def compile_kernel(source: str, kernel: str, level: str = FAST) -> Path:
-    """The shared library that emulates a kernel, from the cache if it has been compiled before.
-
-    level: of optimisation, which affects neither results nor the faults that are found
-    """
-    command = compiler()
-    if command is None:
-        raise CompilationError(
-            "R0801",
-            "emulation needs a C++ compiler, and none was found",
-            hint="install g++ or clang++, or name one in the environment variable CXX",
-        )
-    options = [*COMPILE, level]
-    key = ["emulate", source, kernel, *_environment(command), *options, *LINK]
-
-    def build(path: Path) -> None:
-        obj = path.with_suffix(".o")
-        try:
-            _compile([str(command), *options], source, kernel, obj)
-            objects = [obj] if level != SLOW else [obj, _runtime(command, source)]
-            _run([str(command), *LINK, *map(str, objects), "-o", str(path)], "", source, kernel)
-        finally:
-            obj.unlink(missing_ok=True)
-
-    return cached(key, ".so", build)
-
-
-def _runtime(command: Path, source: str) -> Path:
-    """The emulator itself, optimised and compiled once: what a text only declares (`emulation/once.hpp`)."""
-    header = "hopper.cuh" if '"hopper.cuh"' in source else "rise.cuh"
-    options = [*COMPILE, FAST, "-DRISE_RUNTIME"]
-
-    def build(path: Path) -> None:
-        text = f'{emulated()}#include "{header}"\n'
-        _run([str(command), *options, *INCLUDE, "-o", str(path)], text, text, header)
-
-    return cached(["runtime", header, *_environment(command), *options], ".o", build)
-
-
-def _environment(command: Path) -> list[str]:
-    """What a library depends on besides the text."""
-    return [emulated(), header_text(), compiler_version(command), platform.machine()]
-
-
-def line_span(source: Source, number: int) -> Span | None:
-    """The whole of a line, without its indentation; None for a line that does not exist."""
-    text = source.line(number)
-    indentation = len(text) - len(text.lstrip())
-    if not text:
-        return None
-    return Span(source, number, indentation + 1, number, len(text) + 1)
-
-
-@cache
-def compiler_version(command: Path) -> str:
-    """The compiler's version message, as part of a library's key in the cache."""
-    finished = subprocess.run([command, "--version"], check=False, capture_output=True, text=True)
-    return finished.stdout
-
-
-@cache
-def header_text() -> str:
-    """The emulator's headers, as part of a library's key in the cache."""
-    files = sorted(path for path in HEADERS.rglob("*") if path.suffix in (".hpp", ".cuh"))
-    return "".join(path.read_text(encoding="utf-8") for path in files)
-
-
-def _compile(command: list[str], source: str, kernel: str, obj: Path) -> None:
-    """Compiles the text, under its own line numbers, and the entry point for the kernel."""
-    text = f"{emulated()}{_with_counted_loops(source, kernel)}\nRISE_EMULATE({kernel})\n"
-    _run([*command, *INCLUDE, "-o", str(obj)], text, source, kernel)
-
-
-def _with_counted_loops(source: str, kernel: str) -> str:
-    """The text under its own line numbers; the macros that count steps of loops follow its includes."""
-    includes = [
-        match.end() for match in re.finditer(r"^[ \t]*#[ \t]*include\b[^\n]*\n", source, re.MULTILINE)
-    ]
-    end = includes[-1] if includes else 0
-    first = source.count("\n", 0, end) + 1
-    before, after = source[:end], source[end:]
-    return f'#line 1 "{kernel}.cu"\n{before}#include "loops.hpp"\n#line {first} "{kernel}.cu"\n{after}'
-
-
-def _run(command: list[str], text: str, source: str, kernel: str) -> None:
-    """Runs a step of compilation. Shows its first error that has a line in the text."""
-    finished = subprocess.run(command, check=False, input=text, capture_output=True, text=True)
-    if finished.returncode == 0:
-        return
-    place = rf"^{re.escape(kernel)}\.cu:(\d+):"
-    located = re.search(rf"{place}.*?error: (.*)$", finished.stderr, re.MULTILINE)
-    anywhere = re.search(r"error: (.*)$", finished.stderr, re.MULTILINE)
-    line = located or re.search(place, finished.stderr, re.MULTILINE)
-    message = located[2] if located else anywhere[1] if anywhere else finished.stderr.strip()
-    span = line_span(Source(f"{kernel}.cu", source), int(line[1])) if line else None
-    raise CompilationError("R0802", f"the C++ compiler rejects the kernel: {message}", span)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ paper 000, composed of m8n8k4 instructions.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from codegen.ir.buffers import dimensions, inner_element
 from codegen.ir.sizes import nat_text
@@ -199,6 +200,7 @@ def family_of(fragment: Fragment) -> Family | None:
     return family(known_shape(fragment))
 
 
+@lru_cache(maxsize=1 << 10)
 def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | None:
     """How a fragment is distributed over lanes, for operands of that layout; None if unspecified."""
     shape = known_shape(fragment)

@@ -20,7 +20,7 @@ from rise.testing.shrink import Counterexample
 from rise.testing.terms import NAMES, Generator, Scope
 from rise.testing.unsolved import RuleLike
 from rise.testing.vocabulary import exact, views
-from rise.types import F32, I32, Array, Pair, Type, is_data
+from rise.types import F32, I32, Array, Function, Pair, Type, is_data
 from rise.verify import verify
 
 
@@ -50,7 +50,7 @@ class Instance:
 def instance(rule: RuleLike, choose: Choose, hint: Hint) -> Instance:
     made = sample(rule, choose, hint)
     values = dict(hint.values(choose, made.types))
-    scope = _surroundings(choose, frozenset(made.types))
+    scope = _surroundings(choose, made.types)
     for name, type_ in made.types.items():
         if name not in values and not is_data(type_):
             names = views() if name in hint.views else exact()
@@ -81,11 +81,25 @@ def _hiding(term: Expr, choose: Choose, names: tuple[str, ...]) -> Expr:
     return Lambda(renamed, substitute(body, {parameter.name: renamed}), term.origin)
 
 
-def _surroundings(choose: Choose, taken: frozenset[str]) -> Scope:
-    """Names from around the rule: none, or some that a careless rule would capture."""
+def _surroundings(choose: Choose, taken: Mapping[str, Type]) -> Scope:
+    """Names from around the rule: none, or some that a careless rule would capture.
+
+    Half of them have the type of a parameter or result of the rule's functions, which thus use them.
+    """
     names = [n for n in NAMES if n not in taken]
+    used = [t for f in taken.values() if isinstance(f, Function) for t in _data_types(f)]
     types: tuple[Type, ...] = (I32, F32, Array(constant(2), I32), Pair(I32, F32))
-    return {choose.pick(names[:4]): choose.pick(types) for _ in range(choose.below(3))}
+    return {
+        choose.pick(names[:4]): choose.pick(used if used and choose.one_in(2) else types)
+        for _ in range(choose.below(3))
+    }
+
+
+def _data_types(type_: Type) -> list[Type]:
+    """The types of the parameters of a function, and of its result."""
+    if isinstance(type_, Function):
+        return [*_data_types(type_.parameter), *_data_types(type_.result)]
+    return [type_]
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from codegen.emulation.emulator import compiler
+from codegen.emulation.compiling import compiler
 from tests.attack.kernel_edits import edits, outcome, table
 from tests.attack.outcome import Verdict
 

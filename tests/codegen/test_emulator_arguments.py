@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from codegen.emulation.emulator import Argument, compile_kernel, compiler
+from codegen.emulation import compiling
+from codegen.emulation.compiling import compile_kernel, compiler
+from codegen.emulation.emulator import Argument
 from rise.errors import CompilationError, EmulationError
 from rise.source import place
 from tests.support.emulated import ADD, Run, directory, floats, needs_compiler, text, unset  # noqa: F401  # a fixture
@@ -83,3 +88,44 @@ def test_missing_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         compile_kernel(ADD, "k")
     assert raised.value.code == "R0801"
     assert raised.value.hint
+
+
+# --- precompiled headers --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[list[str]]]:
+    """The commands that compile, with an empty cache."""
+    run, called = subprocess.run, []
+    forget = compiling.precompiled.cache_clear
+
+    def recorded(command: list[str], **named: Any) -> Any:
+        called.append([str(part) for part in command])
+        return run(command, **named)
+
+    monkeypatch.setenv("RISE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(subprocess, "run", recorded)
+    forget()
+    yield called
+    forget()
+
+
+def test_headers_are_read_once(commands: list[list[str]]) -> None:
+    command = compiler()
+    assert command is not None
+    if "Free Software Foundation" not in compiling.compiler_version(command):
+        pytest.skip("only GCC has them")
+    for kernel in ("k", "other"):
+        compile_kernel(ADD.replace(" k(", f" {kernel}("), kernel)
+    assert sum("c++-header" in called for called in commands) == 1
+    assert sum("-include" in called for called in commands) == 2
+    texts = [called for called in commands if "-c" in called and "-DRISE_RUNTIME" not in called]
+    assert len(texts) == 2, "a text was compiled twice"
+
+
+def test_a_text_is_compiled_without_them_where_they_are_refused(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(compiling, "precompiled", lambda *_: str(tmp_path / "nothing.hpp"))
+    assert compile_kernel(ADD, "k").is_file()
+    assert sum("-c" in called for called in commands) == 2

@@ -13,14 +13,15 @@ import pytest
 
 import codegen
 from codegen.compiled import Compiled
-from codegen.emulation import emulator
+from codegen.emulation import compiling
 from codegen.ir import identifiers
+from codegen.ir.fragments import emulated
 from rise.check.program import check_text
 from rise.errors import RiseError
 from strategies.registry import find
 
-needs_compiler = pytest.mark.skipif(emulator.compiler() is None, reason="there is no C++ compiler")
-DEVICE = Path(emulator.__file__).parents[1] / "cuda" / "device"
+needs_compiler = pytest.mark.skipif(compiling.compiler() is None, reason="there is no C++ compiler")
+DEVICE = Path(compiling.__file__).parents[1] / "cuda" / "device"
 KEYWORDS = """
 alignas asm and auto bool case class const_cast constexpr co_await default delete do double else enum export
 extern float for friend goto int long mutable namespace new not_eq nullptr operator private register return
@@ -39,12 +40,12 @@ x__y _ global_x rise_emulation
 def names_in_headers() -> set[str]:
     """Words of the headers that kernels include, and of all that these include on this machine."""
     texts = [path.read_text(encoding="utf-8") for path in DEVICE.glob("*.cuh")]
-    texts.append(emulator.header_text())
-    command = emulator.compiler()
+    texts.append(compiling.header_text())
+    command = compiling.compiler()
     if command is not None:
-        include = f'{emulator.emulated()}#include "hopper.cuh"\n'
+        include = f'{emulated()}#include "hopper.cuh"\n'
         for flags in (["-dM", "-E"], ["-E", "-P"]):
-            call = [str(command), "-std=c++17", *flags, "-isystem", str(emulator.HEADERS), "-x", "c++", "-"]
+            call = [str(command), "-std=c++17", *flags, "-isystem", str(compiling.HEADERS), "-x", "c++", "-"]
             texts.append(
                 subprocess.run(call, input=include, capture_output=True, text=True, check=True).stdout
             )
@@ -72,10 +73,10 @@ def test_no_header_has_names_of_our_forms() -> None:
     defined = {
         name for path in DEVICE.glob("*.cuh") for name in macros.findall(path.read_text(encoding="utf-8"))
     }
-    command = emulator.compiler()
+    command = compiling.compiler()
     if command is not None:
-        call = [str(command), "-std=c++17", "-dM", "-E", "-isystem", str(emulator.HEADERS), "-x", "c++", "-"]
-        include = f'{emulator.emulated()}#include "hopper.cuh"\n'
+        call = [str(command), "-std=c++17", "-dM", "-E", "-isystem", str(compiling.HEADERS), "-x", "c++", "-"]
+        include = f'{emulated()}#include "hopper.cuh"\n'
         printed = subprocess.run(call, input=include, capture_output=True, text=True, check=True).stdout
         defined |= set(macros.findall(printed))
     clashing |= {

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from codegen.emulation import emulator
+from codegen.emulation.compiling import compiler
 from codegen.runtime import can_compile
 
-needs_emulator = pytest.mark.skipif(emulator.compiler() is None, reason="no C++ compiler")
+needs_emulator = pytest.mark.skipif(compiler() is None, reason="no C++ compiler")
 needs_compiler = pytest.mark.skipif(not can_compile(), reason="neither NVRTC nor nvcc is here")
 PROGRAMS = """
 def axpy: {n: Nat} -> n.f32 -> n.f32 -> f32 -> n.f32 =

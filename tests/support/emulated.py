@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from codegen.emulation.emulator import Argument, Buffer, Emulation, compiler, emulate
+from codegen.emulation.compiling import compiler
+from codegen.emulation.emulator import Argument, Buffer, Emulation, emulate
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from codegen.emulation.emulator import compiler
+from codegen.emulation.compiling import compiler
 from codegen.ir.tensor_maps import TensorBuffer, map_of
 from codegen.runtime import can_compile
 from codegen.runtime.compiling import compiler_report

@@ -13,7 +13,7 @@ import pytest
 
 import codegen
 from codegen.compiled import Compiled
-from codegen.emulation import emulator
+from codegen.emulation.compiling import compiler
 from codegen.host.program import HostProgram
 from rise.check.program import check_text
 from rise.errors import LaunchError, RiseError
@@ -21,7 +21,7 @@ from strategies.default import default
 from tests.codegen.interop.fake_arrays import DLPack, Interface, cupy_like, pycuda_like, torch_like
 from tests.codegen.interop.fake_gpu import OTHER, OWN, Gpu
 
-pytestmark = pytest.mark.skipif(emulator.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(compiler() is None, reason="no C++ compiler")
 
 PROGRAMS = """
 def axpy: {n: Nat} -> n.f32 -> n.f32 -> f32 -> n.f32 =

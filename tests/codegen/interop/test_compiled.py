@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import codegen
-from codegen.emulation import emulator
+from codegen.emulation.compiling import compiler
 from codegen.host.text import cuda_text, edited
 from rise.check.program import check_text
 from rise.errors import LaunchError, RiseError, StrategyError, UsageError
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
 
-needs_emulator = pytest.mark.skipif(emulator.compiler() is None, reason="no C++ compiler")
+needs_emulator = pytest.mark.skipif(compiler() is None, reason="no C++ compiler")
 
 PROGRAM = check_text("""
 def axpy: {n: Nat} -> n.f32 -> n.f32 -> f32 -> n.f32 =

@@ -14,7 +14,7 @@ import pytest
 
 import codegen
 from codegen.compiled import Compiled
-from codegen.emulation import emulator
+from codegen.emulation.compiling import compiler
 from codegen.host.program import HostProgram
 from codegen.runtime import loading
 from codegen.runtime.libcuda import Driver
@@ -27,7 +27,7 @@ from tests.codegen.interop.fake_arrays import Interface, torch_like
 from tests.codegen.interop.fake_gpu import Gpu
 from tests.support.counting import counting
 
-pytestmark = pytest.mark.skipif(emulator.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(compiler() is None, reason="no C++ compiler")
 
 AXPY = """def axpy: {n: Nat} -> n.f32 -> n.f32 -> f32 -> n.f32 =
   fun((xs, ys, a) => zip(xs)(ys) |> map(fun((x, y) => a * x + y)))"""
