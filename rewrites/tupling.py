@@ -41,8 +41,7 @@ def folds_of(term: Expr, bound: frozenset[str] = frozenset()) -> Iterator[Expr]:
 
 
 def is_fold(term: Expr) -> bool:
-    applied = call(term)
-    return applied is not None and applied[0] == FOLD and len(applied[2]) == 3
+    return isinstance(term, Apply) and term.head == (FOLD, 3)
 
 
 def _zipped(fold: Expr) -> tuple[Expr, Expr] | None:

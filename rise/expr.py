@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from operator import is_
 
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
 from rise.declaration import Declaration
@@ -213,6 +214,7 @@ class Reference:
 
 
 Expr = Identifier | Lambda | Apply | DependentLambda | DependentApply | Literal | Primitive | Reference
+FUNCTIONS = (Lambda, DependentLambda)
 
 
 @dataclass(frozen=True)
@@ -262,38 +264,37 @@ def spine(expr: Expr) -> tuple[Expr, list[Apply]]:
 
 def call(expr: Expr) -> tuple[str, Primitive, list[Expr]] | None:
     """(name, primitive, arguments) where expr applies a primitive, fully or not; None elsewhere."""
-    head, applications = spine(expr)
-    if not isinstance(head, Primitive):
+    if isinstance(expr, Apply) and expr.head is None:
         return None
-    return head.name, head, [a.argument for a in applications]
+    arguments: list[Expr] = []
+    while isinstance(expr, Apply):
+        arguments.append(expr.argument)
+        expr = expr.function
+    return (expr.name, expr, arguments[::-1]) if isinstance(expr, Primitive) else None
 
 
 # --- traversal ------------------------------------------------------------------------------------
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    match expr:
-        case Lambda(_, body) | DependentLambda(_, _, body):
-            return (body,)
-        case Apply(function, argument):
-            return (function, argument)
-        case DependentApply(function, _):
-            return (function,)
-        case _:
-            return ()
+    if isinstance(expr, Apply):
+        return (expr.function, expr.argument)
+    if isinstance(expr, FUNCTIONS):
+        return (expr.body,)
+    return (expr.function,) if isinstance(expr, DependentApply) else ()
 
 
 def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """The same node over other children; the node itself where they are the same objects."""
-    if all(a is b for a, b in zip(children(expr), new, strict=True)):
+    if all(map(is_, children(expr), new)):
         return expr
     match expr:
+        case Apply():
+            return Apply(new[0], new[1], expr.origin)
         case Lambda(parameter, _):
             return Lambda(parameter, new[0], expr.origin)
         case DependentLambda(name, kind, _):
             return DependentLambda(name, kind, new[0], expr.origin)
-        case Apply():
-            return Apply(new[0], new[1], expr.origin)
         case DependentApply(_, argument):
             return DependentApply(new[0], argument, expr.origin)
         case _:
@@ -307,16 +308,17 @@ def map_children(expr: Expr, function: Callable[[Expr], Expr]) -> Expr:
         if first is expr.function and second is expr.argument:
             return expr
         return Apply(first, second, expr.origin)
-    if isinstance(expr, Lambda | DependentLambda | DependentApply):
-        return with_children(expr, tuple(map(function, children(expr))))
-    return expr
+    below = children(expr)
+    return with_children(expr, tuple(map(function, below))) if below else expr
 
 
 def subterms(expr: Expr) -> Iterator[Expr]:
-    """Every node, outermost first."""
-    yield expr
-    for child in children(expr):
-        yield from subterms(child)
+    """Every node, outermost first, from left to right."""
+    rest = [expr]
+    while rest:
+        expr = rest.pop()
+        yield expr
+        rest += reversed(children(expr))
 
 
 def size(expr: Expr) -> int:
@@ -439,8 +441,12 @@ def alpha_equal(left: Expr, right: Expr, names: Mapping[str, str] | None = None)
     """Equality up to the names of bound variables, types included."""
     if left is right and not names:
         return True
+    if type(left) is not type(right):
+        return False
     bound = names or {}
     match left, right:
+        case Apply(f, x), Apply(g, y):
+            return alpha_equal(f, g, bound) and alpha_equal(x, y, bound)
         case Identifier(a), Identifier(b):
             return bound.get(a, a) == b and (a in bound or b not in bound.values())
         case Lambda(p, e), Lambda(q, f):
@@ -456,8 +462,6 @@ def alpha_equal(left: Expr, right: Expr, names: Mapping[str, str] | None = None)
             return n == m and k == j and alpha_equal(e, f, bound)
         case DependentApply(e, a), DependentApply(f, b):
             return a == b and alpha_equal(e, f, bound)
-        case Apply(f, x), Apply(g, y):
-            return alpha_equal(f, g, bound) and alpha_equal(x, y, bound)
         case _:
             return False
 

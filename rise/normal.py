@@ -109,13 +109,14 @@ def _project(term: Apply) -> Expr | None:
 
 def simplify(term: Expr) -> Expr:
     """Bottom up, until nothing changes: gentle β, `fst((a, b))` is a, `snd((a, b))` is b."""
-    if isinstance(term, Identifier | Literal | Primitive) or SIMPLE in term.__dict__:
+    if isinstance(term, ATOMS) or SIMPLE in term.__dict__:
         return term
     new = _simplified(term)
     new.__dict__[SIMPLE] = True
     return new
 
 
+ATOMS = (Identifier, Literal, Primitive)
 # marks the terms that are simplified: most parts of what a rule makes were before
 SIMPLE = "_simple"
 

@@ -75,11 +75,13 @@ Monomial = tuple[tuple[Atom, int], ...]
 
 
 def _bits(number: Coefficient) -> int:
+    if type(number) is int:
+        return number.bit_length()
     return max(number.numerator.bit_length(), number.denominator.bit_length())
 
 
 def _simple(number: Coefficient) -> Coefficient:
-    return number.numerator if isinstance(number, Fraction) and number.denominator == 1 else number
+    return number if type(number) is int or number.denominator != 1 else number.numerator
 
 
 def _atom_key(atom: Atom) -> tuple[int, str]:
@@ -107,7 +109,7 @@ class Nat:
 
     @staticmethod
     def build(terms: Mapping[Monomial, Coefficient]) -> Nat:
-        kept = [(m, _simple(c)) for m, c in terms.items() if c != 0]
+        kept = [(m, c if type(c) is int else _simple(c)) for m, c in terms.items() if c]
         check_terms(len(kept))
         if len(kept) < 2:
             return Nat(tuple(kept))
@@ -183,7 +185,9 @@ class Nat:
             return self
         if factor == 0:
             return Nat(())
-        check_bits(max((_bits(c) for _, c in self.terms), default=0) + _bits(factor))
+        bits = _bits(factor)
+        for _, coefficient in self.terms:
+            check_bits(_bits(coefficient) + bits)
         return Nat(tuple((m, _simple(c * factor)) for m, c in self.terms))
 
     def __sub__(self, other: NatLike) -> Nat:

@@ -11,6 +11,7 @@ from rewrites.registers import (
 )
 from rewrites.result import Failure, Result, Success
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
+from rewrites.tupling import is_fold
 from rewrites.views import MAP_SPLIT
 from rise.expr import Expr
 from strategies.core import (
@@ -27,7 +28,7 @@ from strategies.core import (
     top_down,
 )
 from strategies.matmul.epilogue import kept_shared
-from strategies.matmul.products import at_products, is_fold
+from strategies.matmul.products import at_products
 from strategies.matmul.tiling import at_folds, at_step, flatten, fragment_tiles, in_blocks, in_tile, parts
 from strategies.normal_forms import form_outward, view_inward
 from strategies.places import arguments, mapped

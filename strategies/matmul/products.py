@@ -59,11 +59,6 @@ def is_product(term: Expr) -> bool:
     return isinstance(function, Lambda) and a.is_map_of_reductions(function.body)
 
 
-def is_fold(term: Expr) -> bool:
-    applied = call(term)
-    return applied is not None and applied[0] == "reduceSeq" and len(applied[2]) == 3
-
-
 def contains(predicate: Callable[[Expr], bool]) -> Callable[[Expr], bool]:
     return lambda term: outermost_part(term, predicate) is not None
 

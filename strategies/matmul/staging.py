@@ -9,6 +9,7 @@ from math import prod
 from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.rule import Rule
+from rewrites.tupling import is_fold
 from rise.expr import Expr, call
 from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.contiguity import Context, Contiguity, Known, contiguity_of, element, in_context
@@ -26,7 +27,6 @@ from strategies.core import (
     top_down,
 )
 from strategies.matmul.constraints import PATTERNS, pattern
-from strategies.matmul.products import is_fold
 from strategies.places import mapped
 
 NOT_ALONG_K = (

@@ -7,7 +7,7 @@ from rewrites import movement as m
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
 from rewrites.result import Failure, Result
-from rewrites.tupling import SHARE_FIRST, SHARE_SECOND, TUPLING
+from rewrites.tupling import SHARE_FIRST, SHARE_SECOND, TUPLING, is_fold
 from rewrites.zips import ZIP_SAME
 from rise.expr import Expr, Lambda, Primitive, call, subterms
 from rise.nat import Nat, divides, nat
@@ -31,7 +31,7 @@ from strategies.core import (
     top_down,
     try_,
 )
-from strategies.matmul.products import at_parts, at_products, is_fold, rank
+from strategies.matmul.products import at_parts, at_products, rank
 from strategies.normal_forms import fuse_once, view_inward
 from strategies.places import arguments, computes, mapped
 
