@@ -56,7 +56,7 @@ def reshapes(term: Expr) -> bool:
     """Whether a term only changes the form of data: a view, or a tile as a fragment and back."""
     if isinstance(term, Primitive):
         return term.name in RESHAPING or is_view(term)
-    return isinstance(term, Identifier | Literal) or all(reshapes(c) for c in children(term))
+    return isinstance(term, (Identifier, Literal)) or all(map(reshapes, children(term)))
 
 
 def only_reshapes(match: Match, name: str) -> bool:
