@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rise.errors import RiseError
-from rise.expr import Expr, Identifier, Lambda, children, substitute, with_children
+from rise.expr import Expr, Identifier, Lambda, children, substitute, subterms, with_children
 from rise.nat import constant
 from rise.normal import data_flow, simplify
 from rise.pretty import show
@@ -50,7 +50,7 @@ class Instance:
 def instance(rule: RuleLike, choose: Choose, hint: Hint) -> Instance:
     made = sample(rule, choose, hint)
     values = dict(hint.values(choose, made.types))
-    scope = _surroundings(choose, made.types)
+    scope = _surroundings(choose, made.types, made.rhs)
     for name, type_ in made.types.items():
         if name not in values and not is_data(type_):
             names = views() if name in hint.views else exact()
@@ -81,16 +81,20 @@ def _hiding(term: Expr, choose: Choose, names: tuple[str, ...]) -> Expr:
     return Lambda(renamed, substitute(body, {parameter.name: renamed}), term.origin)
 
 
-def _surroundings(choose: Choose, taken: Mapping[str, Type]) -> Scope:
+def _surroundings(choose: Choose, taken: Mapping[str, Type], right: Expr) -> Scope:
     """Names from around the rule: none, or some that a careless rule would capture.
 
-    Half of them have the type of a parameter or result of the rule's functions, which thus use them.
+    Half of them are names of the right side's binders, if it has any. Half have the type of a parameter or
+    result of the rule's functions, which thus use them.
     """
-    names = [n for n in NAMES if n not in taken]
+    names = [n for n in NAMES if n not in taken][:4]
+    bound = [t.parameter.name for t in subterms(right) if isinstance(t, Lambda)] or names
     used = [t for f in taken.values() if isinstance(f, Function) for t in _data_types(f)]
     types: tuple[Type, ...] = (I32, F32, Array(constant(2), I32), Pair(I32, F32))
     return {
-        choose.pick(names[:4]): choose.pick(used if used and choose.one_in(2) else types)
+        choose.pick(bound if choose.one_in(2) else names): choose.pick(
+            used if used and choose.one_in(2) else types
+        )
         for _ in range(choose.below(3))
     }
 

@@ -8,10 +8,11 @@ for GEMM.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 
 from rise.errors import StrategyError
 from rise.instructions import Family, family, shapes
-from strategies.core import FunctionStrategy, Strategy, id_
+from strategies.core import FunctionStrategy, Rewrite, Strategy, id_
 from strategies.matmul import constraints
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.instructions import load_each, load_first, load_once, prefetch_fragments
@@ -81,13 +82,17 @@ def tensor_core(p: Parameters) -> Strategy:
                         its epilogue
     """
     validate(p)
+    composed = cache(lambda: _composed(p))  # a search makes a thousand strategies, and applies a few
+    return FunctionStrategy("tensor_core", lambda term: composed()(term))
+
+
+def _composed(p: Parameters) -> Rewrite:
     whole = _by_warpgroups(p) if p.uses_wgmma else _by_warps(p)
     if p.split_k > 1:
         legal = fulfils(p, p.copies if p.stages else None, PROGRAMS)
         whole = over_blocks(p.split_k, p.block[2], legal, whole, in_tiles)
     m, n, k = p.block
-    made = to_kernels(whole, (m, n, k * p.split_k) if p.uses_wgmma else None)
-    return FunctionStrategy("tensor_core", made)
+    return to_kernels(whole, (m, n, k * p.split_k) if p.uses_wgmma else None)
 
 
 def _by_warps(p: Parameters) -> Strategy:

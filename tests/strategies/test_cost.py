@@ -13,7 +13,11 @@ from statistics import median
 
 import pytest
 
+from rewrites.result import Failure
+from rise.expr import Identifier
+from rise.types import F32
 from strategies.matmul.constraints import Schedule
+from strategies.registry import find
 from strategies.search import cost as c
 from strategies.search.hardware import A100, H200, T4, Gpu
 from strategies.search.problem import Problem
@@ -209,6 +213,15 @@ def test_every_point_that_is_ranked_is_legal_and_the_cheapest_is_first(gpu: Gpu)
     assert len(found) < len(list(points("tensor_core", p, gpu)))
     families = {each.point.schedule.uses_wgmma for each in found}
     assert families == ({True, False} if gpu is H200 else {False})
+
+
+@pytest.mark.parametrize("gpu", [H200, A100, T4])
+def test_what_is_ranked_becomes_a_strategy(gpu: Gpu) -> None:
+    """A strategy is composed when it is applied, and nothing is refused as late as that."""
+    term = Identifier("x", F32)
+    for each in ranked("tensor_core", Problem(1024, 768, 512), gpu)[::5]:
+        result = find("tensor_core").factory(**dict(each.point.parameters))(term)
+        assert isinstance(result, Failure), "a number is no product"
 
 
 def test_operands_that_are_computed_are_not_copied_in_bulk() -> None:
