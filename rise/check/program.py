@@ -96,6 +96,10 @@ def _real(path: Path) -> Path:
         return path.absolute()
 
 
+# files of the library that have no mistakes, by path and text
+OF_LIBRARY: dict[tuple[str, str], Checked] = {}
+
+
 class Loader:
     """Checks each file once, however often it is imported, and tells each mistake once.
 
@@ -117,10 +121,19 @@ class Loader:
         if key not in self._checked:
             self._loading[key] = path
             try:
-                self._checked[key] = self.check(read(path), path.parent)
+                self._checked[key] = self._load(read(path), path)
             finally:
                 del self._loading[key]
         return self._checked[key]
+
+    def _load(self, source: Source, path: Path) -> Checked:
+        """A file of the library is checked once in a process: it imports from the library alone."""
+        if path.parent != LIBRARY:
+            return self.check(source, path.parent)
+        known = OF_LIBRARY.get((source.name, source.text)) or self.check(source, LIBRARY)
+        if not known.mistakes:  # they are told where they are imported, by a loader
+            OF_LIBRARY[source.name, source.text] = known
+        return known
 
     def check(self, source: Source, folder: Path) -> Checked:
         """A program text; its imports are relative to the folder."""

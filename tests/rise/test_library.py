@@ -13,9 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rise.check.program import LIBRARY, check_expression, load
+from rise.check import program
+from rise.check.program import LIBRARY, check_expression, check_text, load
 from rise.interpret import call, evaluate
 from rise.library.reference import comments_of, examples_page, library_page
+from rise.source import Source
+from rise.syntax.recover import Recovered, recover
 
 ROOT = Path(__file__).parent.parent.parent
 PRELUDE = load(LIBRARY / "prelude.rise").definitions
@@ -392,3 +395,23 @@ def test_the_transpose_of_a_product(m: int, n: int, k: int) -> None:
 def test_repeating_adds_up(n: int, k: int) -> None:
     xs = integers(n)
     same(run(f"fun(xs: {n}.i32 => xs |> repeat({k})(map(fun(x => 2 * x))))", xs), xs * 2**k)
+
+
+def test_a_text_of_the_library_is_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever imports it; another text in its place is checked anew."""
+    checked: list[str] = []
+
+    def counted(source: Source) -> Recovered:
+        checked.append(source.name)
+        return recover(source)
+
+    monkeypatch.setattr(program, "recover", counted)
+    monkeypatch.setattr(program, "OF_LIBRARY", {})
+    monkeypatch.setattr(program, "LIBRARY", tmp_path)
+    library = tmp_path / "prelude.rise"
+    for text, count in (("def f = fun(x: f32 => x)", 1), ("def f = fun(x: i32 => x)", 2)):
+        library.write_text(text)
+        for _ in range(3):
+            made = check_text('import "prelude.rise"\ndef g = f')
+            assert made["g"].scheme == made["f"].scheme
+        assert checked.count(str(library)) == count
