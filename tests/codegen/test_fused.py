@@ -66,8 +66,8 @@ def assert_exact(name: str, sizes: tuple[int, int, int], kernel: Kernel | HostPr
         np.testing.assert_array_equal(one, other)
 
 
-# each program by warps and by warpgroups, on fragments or through shared memory; `test_random_epilogues` draws
-# from all pairs
+# each program by warps and by warpgroups, on fragments or through shared memory: `test_random_epilogues`
+# draws from all pairs
 PAIRS = [(name, s) for i, name in enumerate(NAMES) for j, s in enumerate(SCHEDULES) if (i + j) % 2 == 0]
 
 
