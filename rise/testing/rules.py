@@ -50,7 +50,7 @@ class Instance:
 def instance(rule: RuleLike, choose: Choose, hint: Hint) -> Instance:
     made = sample(rule, choose, hint)
     values = dict(hint.values(choose, made.types))
-    scope = _surroundings(choose, made.types, made.rhs)
+    scope = _surroundings(choose, made.types, rule.rhs)
     for name, type_ in made.types.items():
         if name not in values and not is_data(type_):
             names = views() if name in hint.views else exact()
