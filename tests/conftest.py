@@ -29,11 +29,24 @@ settings.register_profile("nightly", max_examples=2000, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+YOUNG = 300_000  # objects that were made since the last collection of garbage
+
+
 def pytest_collection_finish() -> None:
-    """Modules, rules and the tests themselves stay: without this each collection of garbage visits them."""
+    """Modules, rules and the tests themselves stay."""
+    gc.disable()
+    _collect()
+
+
+def pytest_runtest_teardown() -> None:
+    if gc.get_count()[0] > YOUNG:
+        _collect()
+
+
+def _collect() -> None:
+    """What survives is mostly what caches keep: no later collection visits it."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000)
 
 
 @pytest.hookimpl(tryfirst=True)
