@@ -244,7 +244,7 @@ def test_a_product_that_nothing_is_tried_for(capsys: pytest.CaptureFixture[str])
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
 def test_what_does_not_build_is_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows of 3 elements cannot be copied in parts of 16 bytes: what does so is no candidate on sm_80."""
+    """Rows of 3 elements cannot be copied 16 bytes at a time, so no candidate for sm_80 does that."""
     command = [*COMMAND[:4], "m=7,n=5,k=3", "--top", "2", "--dry-run", "--json", "--target", "sm_80"]
     assert main(command) == 0
     shown = capsys.readouterr()

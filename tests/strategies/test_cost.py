@@ -221,7 +221,7 @@ def test_what_is_ranked_becomes_a_strategy(gpu: Gpu) -> None:
     term = Identifier("x", F32)
     for each in ranked("tensor_core", Problem(1024, 768, 512), gpu)[::5]:
         result = find("tensor_core").factory(**dict(each.point.parameters))(term)
-        assert isinstance(result, Failure), "a number is no product"
+        assert isinstance(result, Failure), "a number is not a product of matrices"
 
 
 def test_operands_that_are_computed_are_not_copied_in_bulk() -> None:
