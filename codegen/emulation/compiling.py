@@ -1,7 +1,7 @@
 """Compiles printed CUDA text for the host, against the emulator's headers, into a library per kernel.
 
-A kernel takes a quarter of a second, a third of which is for the headers: GCC reads them from a precompiled
-header, which is in the cache like the kernels.
+A kernel compiles in a quarter of a second. The headers take a third of that, so GCC reads them precompiled,
+from the cache that also has the kernels.
 
 A `CompilationError` is R0801 if this machine has no compiler, and R0802 if the text is not C++.
 """
@@ -86,7 +86,7 @@ def _runtime(command: Path, source: str) -> Path:
     options = [*COMPILE, FAST, "-DRISE_RUNTIME"]
 
     def build(path: Path) -> None:
-        text = f'{emulated()}#include "{header}"\n'
+        text = _including(header)
         _run([str(command), *options, *INCLUDE, "-o", str(path)], text, text, header)
 
     return cached(["runtime", header, *_environment(command), *options], ".o", build)
@@ -124,16 +124,18 @@ def _compile(command: list[str], source: str, kernel: str, obj: Path) -> None:
     """Compiles the text, under its own line numbers, and the entry point for the kernel."""
     text = f"{_with_counted_loops(source, kernel)}\nRISE_EMULATE({kernel})\n"
     headers = precompiled(tuple(command), _header(source))
-    if headers is not None and _succeeds([*command, "-include", headers, *INCLUDE, "-o", str(obj)], text):
-        return
+    if headers is not None:
+        made = _finished([*command, "-include", headers, *INCLUDE, "-o", str(obj)], text)
+        if made.returncode == 0:
+            return
     _run([*command, *INCLUDE, "-o", str(obj)], emulated() + text, source, kernel)
 
 
 @cache
 def precompiled(command: tuple[str, ...], header: str) -> str | None:
-    """What GCC includes for all that texts have in common: the name of a precompiled header without `.gch`.
+    """The precompiled header that GCC includes before a text: its name, without `.gch`.
 
-    None for other compilers. Where GCC refuses it, texts are compiled without.
+    None for other compilers. Where GCC refuses the header, texts are compiled without it.
     """
     version = compiler_version(Path(command[0]))
     if "Free Software Foundation" not in version:
@@ -143,9 +145,9 @@ def precompiled(command: tuple[str, ...], header: str) -> str | None:
     def build(path: Path) -> None:
         text = path.with_suffix("")
         try:
-            write(text, f'{emulated()}#include "{header}"\n', durable=False)
+            write(text, _including(header), durable=False)
             made = ["-isystem", str(HEADERS), "-x", "c++-header", str(text), "-o", str(path)]
-            _succeeds([*options, *made], "")
+            _finished([*options, *made], "")
         finally:
             text.unlink(missing_ok=True)
 
@@ -161,8 +163,13 @@ def _header(source: str) -> str:
     return "hopper.cuh" if '"hopper.cuh"' in source else "rise.cuh"
 
 
-def _succeeds(command: list[str], text: str) -> bool:
-    return subprocess.run(command, check=False, input=text, capture_output=True, text=True).returncode == 0
+def _including(header: str) -> str:
+    """What all texts that include a header have in common."""
+    return f'{emulated()}#include "{header}"\n'
+
+
+def _finished(command: list[str], text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, check=False, input=text, capture_output=True, text=True)
 
 
 def _with_counted_loops(source: str, kernel: str) -> str:
@@ -178,7 +185,7 @@ def _with_counted_loops(source: str, kernel: str) -> str:
 
 def _run(command: list[str], text: str, source: str, kernel: str) -> None:
     """Runs a step of compilation. Shows its first error that has a line in the text."""
-    finished = subprocess.run(command, check=False, input=text, capture_output=True, text=True)
+    finished = _finished(command, text)
     if finished.returncode == 0:
         return
     place = rf"^{re.escape(kernel)}\.cu:(\d+):"

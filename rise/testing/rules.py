@@ -20,7 +20,7 @@ from rise.testing.shrink import Counterexample
 from rise.testing.terms import NAMES, Generator, Scope
 from rise.testing.unsolved import RuleLike
 from rise.testing.vocabulary import exact, views
-from rise.types import F32, I32, Array, Function, Pair, Type, is_data
+from rise.types import F32, I32, Array, Function, Pair, Type, arguments, is_data
 from rise.verify import verify
 
 
@@ -89,7 +89,8 @@ def _surroundings(choose: Choose, taken: Mapping[str, Type], right: Expr) -> Sco
     """
     names = [n for n in NAMES if n not in taken][:4]
     bound = [t.parameter.name for t in subterms(right) if isinstance(t, Lambda)] or names
-    used = [t for f in taken.values() if isinstance(f, Function) for t in _data_types(f)]
+    functions = [arguments(t) for t in taken.values() if isinstance(t, Function)]
+    used = [t for parameters, result in functions for t in (*parameters, result)]
     types: tuple[Type, ...] = (I32, F32, Array(constant(2), I32), Pair(I32, F32))
     return {
         choose.pick(bound if choose.one_in(2) else names): choose.pick(
@@ -97,13 +98,6 @@ def _surroundings(choose: Choose, taken: Mapping[str, Type], right: Expr) -> Sco
         )
         for _ in range(choose.below(3))
     }
-
-
-def _data_types(type_: Type) -> list[Type]:
-    """The types of the parameters of a function, and of its result."""
-    if isinstance(type_, Function):
-        return [*_data_types(type_.parameter), *_data_types(type_.result)]
-    return [type_]
 
 
 @dataclass
