@@ -127,6 +127,7 @@ class FragmentKind(Enum):
     A = "AMatrix"
     B = "BMatrix"
     ACCUMULATOR = "Accum"
+    COLUMN = "Column"
 
     def __str__(self) -> str:
         return self.value
@@ -136,7 +137,8 @@ class FragmentKind(Enum):
 class Fragment(Composite):
     """A rows × columns tile held by the threads of a warp together; `other` is the third size of the product.
 
-    A is Fragment[m, k, n], B is Fragment[k, n, m], the accumulator Fragment[m, n, k] (Listing 2).
+    A is Fragment[m, k, n], B is Fragment[k, n, m], the accumulator Fragment[m, n, k] (Listing 2). A column
+    Fragment[m, 1, k] has one element for each row of an accumulator, held by the threads that hold the row.
     """
 
     rows: Nat

@@ -295,9 +295,9 @@ class Printer:
             case i.MmaFragment(target, a, b, c):
                 operands = ", ".join(self.expression(_read(x)) for x in (target, a, b, c))
                 self.line(f"{self._library_of(target)}::mma_sync({operands});")
-            case i.ForFragment(_, index, body):
+            case i.ForFragment():
                 with self.inside(command):
-                    self._elements(index, body)
+                    self._elements(command)
 
     def _barrier(self, scope: i.Scope) -> str:
         if scope is i.Scope.CONSUMERS:
@@ -400,6 +400,8 @@ class Printer:
 
     def _fragment(self, name: str, type_: Fragment, memory: Layout) -> str:
         m, n, k = known_shape(type_)
+        if type_.kind is FragmentKind.COLUMN:
+            return f"mma::column<{_registers_of(type_)}, {base(type_.element)}>"
         kind = KINDS[type_.kind]  # type: ignore[index]  # kinds are known by now
         if family_of(type_) is Family.WGMMA:
             width = k if type_.kind is FragmentKind.A else n
@@ -465,16 +467,18 @@ class Printer:
         fragment = inner_element(self.types[_read(target).buffer])
         return _library(fragment) if isinstance(fragment, Fragment) else "wmma"
 
-    def _elements(self, index: str, body: i.Command) -> None:
-        for command in i.commands(body):
+    def _elements(self, loop: i.ForFragment) -> None:
+        """The number of elements is that of a fragment whose last index is the loop's, or is known."""
+        count = str(_registers_of(loop.fragment))
+        for command in i.commands(loop.body):
             target = i.target_of(command)
-            if isinstance(target, i.Access) and any(NatVariable(index) in n.atoms for n in target.indices):
+            if isinstance(target, i.Access) and target.indices[-1:] == (variable(loop.index),):
                 fragment = self._access(i.Access(target.buffer, target.indices[:-1], target.type))
-                self.line("#pragma unroll")
-                self.line(f"for (int {index} = 0; {index} < {fragment}.num_elements; {index} += 1) {{")
-                self.block(body)
-                self.line("}")
-                return
+                count = f"{fragment}.num_elements"
+        self.line("#pragma unroll")
+        self.line(f"for (int {loop.index} = 0; {loop.index} < {count}; {loop.index} += 1) {{")
+        self.block(loop.body)
+        self.line("}")
 
     # --- expressions ----------------------------------------------------------------------------------
 
@@ -547,8 +551,14 @@ def _bytes(type_: Data) -> int:
 def _library(fragment: Fragment) -> str:
     """The namespace of the functions on a fragment."""
     names = {Family.MMA: "mma", Family.VOLTA: "volta", Family.WGMMA: "group"}
-    found = family_of(fragment)
+    found = family_of(fragment) if fragment.kind is not FragmentKind.COLUMN else Family.MMA
     return names.get(found, "wmma") if found is not None else "wmma"
+
+
+def _registers_of(fragment: Fragment) -> int:
+    """The number of elements that a thread holds; 0 if it is not known."""
+    places = distribution(fragment)
+    return (places.registers.value or 0) if places is not None else 0
 
 
 def innermost(type_: Data) -> Data:

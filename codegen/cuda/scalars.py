@@ -27,7 +27,7 @@ INFIX = {
 }  # fmt: skip
 # operations on floats: the name in the C library, without the suffix
 FLOATING = {
-    **{name: name for name in "exp log sqrt rsqrt tanh floor ceil sin cos pow fma".split()},
+    **{name: name for name in "exp exp2 log sqrt rsqrt tanh floor ceil sin cos pow fma".split()},
     "abs": "fabs", "min": "fmin", "max": "fmax", "mod": "fmod", "round": "rint",
 }  # fmt: skip
 # the unsigned type in which integers of a type are computed: C++ promotes narrow types to int, whose overflow
@@ -65,6 +65,8 @@ def operation(expr: i.Operator, operands: list[str]) -> str:
         case "select", [c, a, b]:
             a, b = (_chosen(expr, side, text) for side, text in ((1, a), (2, b)))
             return f"({c} ? {a} : {b})"
+        case "shuffleXor", [a, bits]:
+            return f"shuffle_xor<{base(expr.type)}>({a}, {bits})"
         case "not", [a]:
             return f"(!{a})"
         case _ if _is_float(expr.type):
@@ -99,8 +101,13 @@ def _through_float(name: str, operands: list[str], type_: Data) -> str:
     """A function of the C library; for 16-bit types it computes in float and rounds the result."""
     if type_ in NARROW_FLOATS:
         wide = [converted(o, type_, F32) for o in operands]
-        return converted(f"{name}f({', '.join(wide)})", F32, type_)
-    return f"{name}{'' if type_ == F64 else 'f'}({', '.join(operands)})"
+        return converted(_of_single(name, wide), F32, type_)
+    return f"{name}({', '.join(operands)})" if type_ == F64 else _of_single(name, operands)
+
+
+def _of_single(name: str, operands: list[str]) -> str:
+    """A function of floats. Powers of two are those of the GPU's instruction, which the C library adjusts."""
+    return f"{'power_of_two' if name == 'exp2' else name + 'f'}({', '.join(operands)})"
 
 
 def _of_integers(expr: i.Operator, operands: list[str]) -> str:

@@ -85,6 +85,38 @@ static inline Swizzled<T, bytes> swizzled_memory(int64_t offset, int line = __bu
   return {shared_memory<T>(offset, line)};
 }
 
+// The arguments of a lane to shuffle_xor, and its result.
+template <class T>
+struct Exchange {
+  T number;
+  int bits;
+};
+
+template <class T>
+static void perform_exchange(void** operands, int line) {
+  T numbers[lanes_per_warp];
+  for (int lane = 0; lane < lanes_per_warp; lane++) {
+    const Exchange<T>& own = *static_cast<const Exchange<T>*>(operands[lane]);
+    const Exchange<T>& first = *static_cast<const Exchange<T>*>(operands[0]);
+    if (own.bits != first.bits)
+      RISE_FAULT(DivergentCollective, line, "divergent collective: lanes pass different bits to shuffle_xor");
+    numbers[lane] = own.number;
+  }
+  for (int lane = 0; lane < lanes_per_warp; lane++) {
+    Exchange<T>& own = *static_cast<Exchange<T>*>(operands[lane]);
+    own.number = numbers[lane ^ own.bits];
+  }
+}
+
+// The number of the lane whose number differs in these bits.
+template <class T>
+static inline T shuffle_xor(T number, int bits, int line = __builtin_LINE()) {
+  check_whole_warp("shuffle_xor", line);
+  Exchange<T> own{number, bits};
+  meet("shuffle_xor", line, perform_exchange<T>, &own);
+  return own.number;
+}
+
 }  // namespace rise_emulation
 
 namespace mma {
@@ -93,6 +125,14 @@ using nvcuda::wmma::accumulator;
 using nvcuda::wmma::matrix_a;
 using nvcuda::wmma::matrix_b;
 using rise_emulation::fill_fragment;
+
+// The elements of a lane for the rows of an accumulator that it holds.
+template <int n, class T>
+struct column {
+  using element_type = T;
+  enum { num_elements = n };
+  rise_emulation::LocalArray<T, n, rise_emulation::UninitialisedFragment> x;
+};
 
 template <class Use, int m, int n, int k>
 using Extent = nvcuda::wmma::Extent<Use, m, n, k>;

@@ -38,6 +38,7 @@ using rise_emulation::Local;
 using rise_emulation::Shared;
 using rise_emulation::load_matrices;
 using rise_emulation::load_matrices_transposed;
+using rise_emulation::shuffle_xor;
 using rise_emulation::shared_memory;
 using rise_emulation::Swizzled;
 using rise_emulation::swizzled_memory;

@@ -21,6 +21,12 @@ static inline T narrowed(unsigned number) {
   return static_cast<T>(number);
 }
 
+// A power of two; 0 below the smallest normal number.
+static inline float power_of_two(float number) {
+  float power = __builtin_exp2f(number);
+  return power < 0x1p-126f ? 0 : power;
+}
+
 // Truncates a number; saturates beyond the range of T, and maps NaN to 0.
 template <class T, class A>
 static inline T truncated(A operand) {

@@ -153,6 +153,12 @@ def _group_operand(run: int, depth: int) -> Distribution:
     return replace(places, row=row, column=places.column.substitute(lane))
 
 
+def _column(tiles: Nat, holder: Nat) -> Distribution:
+    """One element for each row of an accumulator that a thread holds, two of each 16."""
+    row = 16 * holder + 16 * _div(REGISTER, 2) + 8 * _mod(REGISTER, 2) + _div(_mod(LANE, LANES), 4)
+    return Distribution(2 * tiles, row, constant(0), 1, along_row=False)
+
+
 TABLE: dict[Key, Distribution] = {
     **{
         Key(Family.MMA, kind, size, k): _operand(4 // size, k, kind is FragmentKind.A)
@@ -160,7 +166,9 @@ TABLE: dict[Key, Distribution] = {
         for size, k in ((2, 8), (2, 16), (1, 32), (4, 8))
     },
     Key(Family.MMA, FragmentKind.ACCUMULATOR): _accumulator(),
+    Key(Family.MMA, FragmentKind.COLUMN): _column(ROWS, constant(0)),
     Key(Family.WGMMA, FragmentKind.ACCUMULATOR): _group_accumulator(),
+    Key(Family.WGMMA, FragmentKind.COLUMN): _column(constant(1), _div(LANE, LANES)),
     **{
         Key(Family.WGMMA, FragmentKind.A, size, k): _group_operand(4 // size, k)
         for size, k in ((2, 16), (1, 32), (4, 8))
@@ -176,6 +184,10 @@ TABLE: dict[Key, Distribution] = {
 TILES = {Family.MMA: (16, 8), Family.VOLTA: (16, 16), Family.WGMMA: (64, 8)}
 # the number of threads that hold a fragment together
 HOLDERS = {Family.WGMMA: 128}
+# a width of accumulators that only families with a known layout have: columns stand beside any of theirs
+BESIDE_COLUMNS = 24
+# the lanes that hold a row are those whose numbers differ in these bits only
+SAME_ROW = (1, 2)
 
 
 def shape_of(fragment: Fragment) -> tuple[Nat, Nat, Nat]:
@@ -185,6 +197,8 @@ def shape_of(fragment: Fragment) -> tuple[Nat, Nat, Nat]:
             return fragment.rows, fragment.other, fragment.columns
         case FragmentKind.B:
             return fragment.other, fragment.columns, fragment.rows
+        case FragmentKind.COLUMN:
+            return fragment.rows, constant(BESIDE_COLUMNS), fragment.other
         case _:
             return fragment.rows, fragment.columns, fragment.other
 
@@ -209,7 +223,7 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
         return None
     size = fragment.element.bytes if isinstance(fragment.element, Scalar) else 0
     kind, (m, n, k) = fragment.kind, shape
-    if kind is not FragmentKind.ACCUMULATOR and not takes(shape, str(fragment.element)):
+    if kind in (FragmentKind.A, FragmentKind.B) and not takes(shape, str(fragment.element)):
         raise TranslationError("R0715", f"the hardware does not have the fragment `{fragment}`")
     for key, general in TABLE.items():
         sizes = key.size in (0, size) and key.k in (0, k)
@@ -219,6 +233,31 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
     if found is Family.WGMMA:
         return None  # B stays in shared memory
     raise TranslationError("R0715", f"the hardware does not have the fragment `{fragment}`")
+
+
+def row_register(accumulator: Fragment, register: Nat) -> Nat:
+    """The register of a column that holds the row of an accumulator's register."""
+    tile = quotient(register, constant(4 * (known_shape(accumulator)[1] // 8)))
+    of_group = family_of(accumulator) is Family.WGMMA
+    return _mod(_div(register, 2), 2) + (constant(0) if of_group else 2 * tile)
+
+
+@lru_cache(maxsize=1 << 6)
+def same_holders(accumulator: Fragment, operand: Fragment) -> bool:
+    """Whether a thread's registers of the operands, one after the other, are those of the accumulator."""
+    sums, tile = distribution(accumulator), distribution(operand)
+    width = operand.columns.value
+    if sums is None or tile is None or not width:
+        return False
+    count, own = sums.registers.value or 0, tile.registers.value or 1
+    lanes = HOLDERS.get(family_of(accumulator) or Family.MMA, LANES)
+
+    def same(lane: int, register: int) -> bool:
+        number = constant(lane)
+        row, column = tile.at(number, constant(register % own))
+        return sums.at(number, constant(register)) == (row, column + width * (register // own))
+
+    return all(same(lane, register) for lane in range(lanes) for register in range(count))
 
 
 def extents(type_: Data) -> tuple[Nat, ...]:

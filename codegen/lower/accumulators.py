@@ -46,9 +46,13 @@ def _elementwise(command: i.Command, name: str) -> None:
 
 def _parts(command: i.Command) -> tuple[i.Command, ...]:
     """The commands of a step, in order."""
-    if isinstance(command, i.New | i.ParallelFor):
-        return _parts(command.body)
-    return command.commands if isinstance(command, i.Sequence) else (command,)
+    match command:
+        case i.New(body=body) | i.ParallelFor(body=body):
+            return _parts(body)
+        case i.Sequence(commands):
+            return tuple(part for inner in commands for part in _parts(inner))
+        case _:
+            return (command,)
 
 
 def _reads(command: i.Command, name: str) -> list[tuple[Nat, ...]]:

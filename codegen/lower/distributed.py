@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen.ir import imperative as i
-from codegen.ir.fragments import HOLDERS, LANES, Distribution, distribution, family_of
+from codegen.ir.fragments import HOLDERS, LANES, SAME_ROW, Distribution, distribution, family_of
 from codegen.ir.identifiers import shown
 from codegen.lower.paths import Resolver
 from codegen.lower.views import Path
@@ -31,6 +31,8 @@ def load(r: Resolver, command: i.LoadFragment, facts: Facts) -> i.Command:
     places = distribution(command.fragment, row_major)
     if places is None:
         raise TranslationError("R0799", "internal: the layout of a fragment is not known", command.origin)
+    if command.fragment.kind is FragmentKind.COLUMN:
+        return _load_elements(r, command, places, facts)
     matrices = _matrices(r, command, places, facts)
     return matrices if matrices is not None else _load_elements(r, command, places, facts)
 
@@ -59,6 +61,8 @@ def _load_elements(r: Resolver, command: i.LoadFragment, places: Distribution, f
 
 
 def store(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts) -> i.Command:
+    if command.fragment.kind is FragmentKind.COLUMN:
+        return _store_elements(r, command, places, facts)
     matrices = _matrices_out(r, command, places, facts)
     return matrices if matrices is not None else _store_elements(r, command, places, facts)
 
@@ -66,7 +70,12 @@ def store(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Fa
 def _store_elements(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts) -> i.Command:
     def element(register: Nat, row: Nat, column: Nat, inside: Facts) -> i.Command:
         target = r.write(command.tile, (row, column), inside)
-        return i.Assign(target, r.read(command.value, (register,), inside), command.origin)
+        stored = i.Assign(target, r.read(command.value, (register,), inside), command.origin)
+        if command.fragment.kind is not FragmentKind.COLUMN:
+            return stored
+        # all lanes of a row hold its element, and the first of them stores it
+        first = remainder(variable(_holders(command.fragment)[0]), constant(1 + sum(SAME_ROW)))
+        return i.When(first, constant(1), stored)
 
     return _each_element(r, places, element, facts, "asMatrix", command.fragment)
 

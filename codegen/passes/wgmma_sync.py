@@ -387,7 +387,7 @@ class _Inserter:
         """Releases that are owed at the end of an iteration take place in the next one, or after the loop."""
         k = NatVariable(loop.index)
         first = at_least(loop.count, 1)
-        bare, late = self.go(loop.body, [], fenced)
+        bare, late = self._ended(loop, *self.go(loop.body, [], fenced))
         before = [
             _Owed(
                 i.When(constant(0), variable(loop.index), _at(each.release, {k: variable(loop.index) - 1})),
@@ -400,7 +400,8 @@ class _Inserter:
         entering = [
             replace(each, release=i.When(variable(loop.index), constant(1), each.release)) for each in owed
         ]
-        body, after = self.go(loop.body, [*(entering if first else []), *before], fenced)
+        owed_before = [*(entering if first else []), *before]
+        body, after = self._ended(loop, *self.go(loop.body, owed_before, fenced))
         passed = {each.key for each in (*entering, *before)}
         if any(each.key in passed for each in after) or (owed and not first):
             # no product of an iteration follows which would make them due

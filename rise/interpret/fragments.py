@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from rise.interpret.folds import fold
 from rise.interpret.inputs import dtype_of
 from rise.interpret.instance import Call
 from rise.interpret.lazily import np
@@ -24,6 +27,33 @@ def map_fragment(call: Call, function: Function, fragment: Data) -> Tree:
     inside = opened(opened(fragment, depth), depth + 1)
     result = function(call.scope.inside(rows, columns), inside)
     return closed(closed(result, depth + 1, columns), depth, rows)
+
+
+def reduce_rows(call: Call, operator: Function, initial: Data, fragment: Data) -> Tree:
+    """map(reduce(op)(z)), as a matrix of one column."""
+    rows = call.size("m")
+    inside = replace(call, scope=call.scope.inside(rows))
+    column = closed(fold(inside, operator, initial, opened(fragment, call.scope.depth)), call.scope.depth, rows)
+    return each(lambda leaf: Leaf(np.expand_dims(leaf.array, leaf.depth + 1), leaf.depth), column)
+
+
+def repeat_column(call: Call, column: Data) -> Tree:
+    def on_leaf(leaf: Leaf) -> Leaf:
+        return Leaf(np.repeat(leaf.array, call.size("n"), axis=leaf.depth + 1), leaf.depth)
+
+    return each(on_leaf, column)
+
+
+def as_operands(call: Call, fragment: Data) -> Tree:
+    """transpose ∘ map(split(k))"""
+    rows, tiles, width = call.size("m"), call.size("c"), call.size("k")
+
+    def on_leaf(leaf: Leaf) -> Leaf:
+        outer = leaf.array.shape[: leaf.depth]
+        tiled = leaf.array.reshape((*outer, rows, tiles, width))
+        return Leaf(np.swapaxes(tiled, leaf.depth, leaf.depth + 1), leaf.depth)
+
+    return each(on_leaf, fragment)
 
 
 def multiply_add(call: Call, a: Data, b: Data, c: Data) -> Leaf:

@@ -20,7 +20,7 @@ from rise.interpret.value import (
     together,
     trailing,
 )
-from rise.types import Scalar
+from rise.types import F32, Scalar
 
 Operation = Callable[..., Data]
 Thunk = Callable[[Scope], Data]
@@ -118,6 +118,15 @@ def _apply(call: Call, name: str, *operands: Data) -> Leaf:
 def elementary(name: str) -> Operation:
     """A function computed in a wider type and rounded once; of an integer, as C converts."""
     return lambda call, x: _rounded(call, getattr(np, name), x)
+
+
+def power_of_two(call: Call, x: Data) -> Leaf:
+    """2^x; in f32 zero below the smallest normal number, as GPUs compute it."""
+    power = _rounded(call, np.exp2, x)
+    if call.scalar() != F32:
+        return power
+    tiny = np.finfo(np.float32).tiny
+    return pointwise(lambda a: np.where(a < tiny, np.float32(0), a), power)
 
 
 def _rounded(call: Call, function: Callable[[Numbers], Numbers], x: Data) -> Leaf:

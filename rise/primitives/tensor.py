@@ -67,3 +67,47 @@ declare(
         "[[2.0, 3.0], [4.0, 5.0]]",
     ),
 )
+
+# --- rows of accumulators -------------------------------------------------------------------------
+
+declare(
+    "reduceRows",
+    "{m: Nat, n: Nat, k: Nat, t: DataType} -> (t -> t -> t) -> t -> Fragment[m, n, k, t, Accum]"
+    " -> Fragment[m, 1, k, t, Column]",
+    "Combines the elements of each row with an associative, commutative operator and its neutral element.",
+    fragments.reduce_rows,
+    example=(f"asColumn(reduceRows(+, 0)({TILE} : Fragment[2, 2, 2, f32, Accum]))", "[[3.0], [7.0]]"),
+)
+declare(
+    "repeatColumn",
+    "{m: Nat, n: Nat, k: Nat, t: DataType} -> Fragment[m, 1, k, t, Column] -> Fragment[m, n, k, t, Accum]",
+    "An accumulator whose columns are all the same.",
+    fragments.repeat_column,
+    view=True,
+    example=(
+        "asMatrix(mapFragment(x => x)(repeatColumn(generateFragment(0.5)))"
+        " : Fragment[1, 2, 4, f32, Accum])",
+        "[[0.5, 0.5]]",
+    ),
+)
+declare(
+    "asColumn",
+    "{m: Nat, k: Nat, t: DataType} -> Fragment[m, 1, k, t, Column] -> m.1.t",
+    "Stores a column.",
+    patterns.identity,
+    example=("asColumn(generateFragment(0.5) : Fragment[2, 1, 4, f32, Column])", "[[0.5], [0.5]]"),
+)
+declare(
+    "asOperands",
+    "{m: Nat, n: Nat, k: Nat, c: Nat, t: DataType} -> Fragment[m, c*k, k, t, Accum]"
+    " -> c.Fragment[m, k, n, t, AMatrix]",
+    "An accumulator as first operands of other products: its columns in tiles of k. Each thread keeps the"
+    " elements that it holds.",
+    fragments.as_operands,
+    example=(
+        "asOperands(mapFragment(x => x)(generateFragment(7)) : Fragment[1, 4, 2, i32, Accum])"
+        " |> map(tile => asMatrix(tensorMatMulAdd(tile)(generateFragment(1))(generateFragment(0))"
+        " : Fragment[1, 1, 2, i32, Accum]))",
+        "[[[14]], [[14]]]",
+    ),
+)

@@ -134,6 +134,8 @@ def _function(name: str) -> Callable[[Scalar, Number], Number]:
 
         wide = np.float32 if type_.name in ("f16", "bf16") else np.float64
         root = 1 / np.sqrt(wide(x)) if name == "rsqrt" else getattr(np, name)(wide(x))
+        if name == "exp2" and type_.name == "f32" and root < np.finfo(np.float32).tiny:
+            root = np.float64(0)
         return root.astype(dtype_of(type_)) if type_.is_float else converted(Scalar("f64"), type_, root)
 
     return of
@@ -185,6 +187,6 @@ SCALARS: Mapping[str, Callable[..., Number]] = {
     "floor": _whole("floor"),
     "ceil": _whole("ceil"),
     "round": _whole("rint"),
-    **{name: _function(name) for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "sin", "cos")},
+    **{name: _function(name) for name in ("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "sin", "cos")},
     **{name: _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
 }

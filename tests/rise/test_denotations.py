@@ -63,7 +63,7 @@ def scalar_claims() -> list[Claim]:
         "!=": np.not_equal,
     }
     halves = (np.ceil, np.floor, np.rint)
-    elementary = {f: getattr(np, f) for f in ("exp", "log", "sqrt", "tanh", "sin", "cos")}
+    elementary = {f: getattr(np, f) for f in ("exp", "exp2", "log", "sqrt", "tanh", "sin", "cos")}
     return [
         *(is_(f, f"x0 {o} x1", t, t) for o, f in operators.items() for t in (f32, i32)),
         *(is_(in_f64(f), f"{name}(x0)", f32) for name, f in elementary.items()),

@@ -52,6 +52,12 @@ __device__ __forceinline__ void fill_fragment(Fragment& target, T number) {
   for (int i = 0; i < target.num_elements; i += 1) target.x[i] = number;
 }
 
+// The number of the lane whose number differs in these bits.
+template <class T>
+__device__ __forceinline__ T shuffle_xor(T number, int bits) {
+  return __shfl_xor_sync(~0u, number, bits);
+}
+
 namespace mma {
 
 using ::fill_fragment;
@@ -80,6 +86,13 @@ template <class Use, int m, int n, int k, class T>
 struct fragment {
   enum { num_elements = Elements<Use, m, n, k>::number, bytes = num_elements * sizeof(T) };
   alignas(bytes < 16 ? bytes & -bytes : 16) T x[num_elements];
+};
+
+// The elements of a lane for the rows of an accumulator that it holds.
+template <int n, class T>
+struct column {
+  enum { num_elements = n };
+  T x[n];
 };
 
 // One instruction on the registers of a lane: d, a, b, c.

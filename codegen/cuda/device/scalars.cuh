@@ -19,6 +19,13 @@ __device__ __forceinline__ T narrowed(unsigned number) {
   return T(number);
 }
 
+// One instruction: within 2 units in the last place, and 0 for results below the smallest normal number.
+__device__ __forceinline__ float power_of_two(float number) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(number));
+  return power;
+}
+
 // Truncates a number; saturates beyond the range of T, and maps NaN to 0. The instructions do the same,
 // except that some map NaN to the lowest number, and that none has 8- or 16-bit results.
 template <class T>

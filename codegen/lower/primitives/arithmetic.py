@@ -6,7 +6,7 @@ from codegen.ir import imperative as i
 from codegen.lower.translate import Call, Continuation, Translator, continuing
 
 NAMES = (
-    "add sub mul div mod neg lt le gt ge eq ne and or not min max exp log sqrt rsqrt tanh abs "
+    "add sub mul div mod neg lt le gt ge eq ne and or not min max exp exp2 log sqrt rsqrt tanh abs "
     "floor ceil round sin cos fma pow cast select indexToInt"
 ).split()
 

@@ -76,6 +76,28 @@ class Loaded:
     rings: tuple[Ring, ...]
 
 
+@continuing("bulkCopy")
+def copied_in_bulk(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """new(Shared) tile, full. one thread starts tile := e, which signals its bytes to full ; wait ; C(tile)"""
+    (value,) = call.arguments
+    type_, barriers = data(value), Array(constant(1), MBARRIER)
+    name, turn = translator.name(stem(call.type, Space.SHARED), type_), translator.name("turn")
+    full = i.AcceptVariable(translator.name("full"), barriers)
+    slot = accept_at(full, constant(0))
+    tile = i.AcceptVariable(name, type_)
+    start = translator.continue_with(
+        value, lambda v: i.BulkCopy(tile, v, slot, origin=call.origin), call.environment
+    )
+    copied = i.sequence(
+        i.Elected(i.sequence(i.Expect(slot, bytes_of(type_)), start)),
+        i.WaitBarrier(slot, remainder(variable(turn), constant(2))),
+    )
+    ring = i.Ring(i.InitBarriers(full, constant(1)), copied, turn, call.origin)
+    body = i.sequence(ring, then(i.Variable(name, type_)))
+    body = i.New(Space.SHARED, name, type_, body, call.origin, layout_of(call))
+    return i.New(Space.SHARED, full.name, barriers, body, call.origin, BARRIERS)
+
+
 @continuing("reducePipelined", "reduceRoleSplit")
 def pipelined(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """new acc, rings. acc(z)(acc) ; prologue ; for k < n. (wait ; load k+S-1 ; acc(f acc k)(acc)) ; C(acc)"""

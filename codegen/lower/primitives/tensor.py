@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from codegen.ir import imperative as i
+from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
-from codegen.ir.fragments import family_of
+from codegen.ir.fragments import SAME_ROW, distribution, family_of, row_register, same_holders
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
-from codegen.lower.views import Path, Sizes, reading, zip_path
+from codegen.lower.views import Path, Sizes, divided, index_of, reading, writing, zip_path
+from rise.errors import TranslationError
 from rise.instructions import Family
-from rise.types import Data, Fragment, FragmentKind
+from rise.nat import Nat, variable
+from rise.source import Origin
+from rise.types import I32, Data, Fragment, FragmentKind, Space, as_data
 
 
 def fragment_of(type_: Data) -> Fragment:
@@ -92,3 +96,119 @@ def together(translator: Translator, call: Call, then: Continuation) -> i.Comman
 @reading("zipFragment")
 def zip_fragment(sizes: Sizes, path: Path) -> tuple[int, Path]:
     return zip_path(path)
+
+
+# --- rows of accumulators -------------------------------------------------------------------------
+
+
+@accepting("reduceRows")
+def rows(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """new rows. rows[r] := z ; for e. rows[row of e] := op(rows[row of e], x[e]) ; lanes of a row ; A := rows
+
+    The lanes that hold a row exchange their results, so that each of them has the whole row's.
+    """
+    operator, initial, fragment = call.arguments
+    column = fragment_of(call.type)
+    name = translator.name("rows", column)
+    own, place = i.Variable(name, column), i.AcceptVariable(name, column)
+
+    def combined(value: i.Expression, index: str) -> i.Command:
+        """rows[r] := op(rows[r], value), for the row r of a register."""
+        expr, inner = translator.apply(operator, (at(own, index), value), call.environment)
+        return translator.accept(expr, accept_at(place, index), inner)
+
+    def reduced(value: i.Expression) -> i.Command:
+        accumulator = fragment_of(data(fragment))
+        if distribution(accumulator) is None:
+            message = f"which thread holds which row of `{accumulator}` is not specified"
+            hint = "use fragments of `mma.sync` or of a warpgroup"
+            raise TranslationError("R0715", message, call.origin, hint)
+        start, each, exchanged = (translator.name("e") for _ in range(3))
+        row = row_register(accumulator, variable(each))
+        expr, inner = translator.apply(operator, (at(own, row), at(value, each)), call.environment)
+        added = translator.accept(expr, accept_at(place, row), inner)
+        exchanges = (
+            combined(i.Operator("shuffleXor", (at(own, exchanged), i.Number(bit, I32)), column.element), exchanged)
+            for bit in SAME_ROW
+        )
+        filled = translator.accept(initial, accept_at(place, start), call.environment)
+        copied = translator.name("e")
+        return i.sequence(
+            i.ForFragment(column, start, filled),
+            i.ForFragment(accumulator, each, added),
+            *(i.ForFragment(column, exchanged, exchange) for exchange in exchanges),
+            i.ForFragment(column, copied, i.Assign(accept_at(target, copied), at(own, copied), call.origin)),
+        )
+
+    body = translator.continue_with(fragment, reduced, call.environment)
+    return i.New(Space.LOCAL, name, column, body, call.origin)
+
+
+@continuing("repeatColumn", "asOperands")
+def seen_otherwise(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    return translator.all(
+        call.arguments,
+        call.environment,
+        lambda value: then(i.View(call.name, call.primitive.arguments, (value,), call.type, call.origin)),
+    )
+
+
+@reading("repeatColumn")
+def row_of_element(sizes: Sizes, path: Path) -> tuple[int, Path]:
+    register, *rest = path
+    return 0, (row_register(_accumulator(sizes), index_of(register)), *rest)
+
+
+@accepting("asColumn")
+def column_stored(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    column = fragment_of(data(call.arguments[0]))
+    return translator.all(
+        call.arguments, call.environment, lambda value: i.StoreFragment(column, target, value, call.origin)
+    )
+
+
+@accepting("asOperands")
+def operands(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """acc(x)(A'), where an element of A' is the one of A that the same thread holds."""
+    (value,) = call.arguments
+    accumulator = fragment_of(data(value))
+    _check_same_holders(accumulator, call.type, call.origin)
+    return translator.accept(
+        value, i.AcceptView(call.name, call.primitive.arguments, target, accumulator), call.environment
+    )
+
+
+@reading("asOperands")
+def register_of_accumulator(sizes: Sizes, path: Path) -> tuple[int, Path]:
+    tile, register, *rest = path
+    return 0, (_operand_registers(sizes) * index_of(tile) + index_of(register), *rest)
+
+
+@writing("asOperands")
+def register_of_operand(sizes: Sizes, path: Path, _: int) -> Path:
+    return divided(_operand_registers(sizes), path, sizes.facts)
+
+
+def _accumulator(sizes: Sizes) -> Fragment:
+    """The accumulator that a view with these sizes makes."""
+    return Fragment(sizes["m"], sizes["n"], sizes["k"], as_data(sizes.arguments["t"]), FragmentKind.ACCUMULATOR)
+
+
+def _operand_registers(sizes: Sizes) -> Nat:
+    operand = Fragment(sizes["m"], sizes["k"], sizes["n"], as_data(sizes.arguments["t"]), FragmentKind.A)
+    places = distribution(operand)
+    if places is None:
+        raise TranslationError("R0799", f"internal: the layout of `{operand}` is not known")
+    return places.registers
+
+
+def _check_same_holders(accumulator: Fragment, operands_: Data, origin: Origin) -> None:
+    """Each thread holds, in order, the same elements of the accumulator and of the operands."""
+    operand = fragment_of(inner_element(operands_))
+    if not same_holders(accumulator, operand):
+        raise TranslationError(
+            "R0715",
+            f"the threads that hold `{accumulator}` do not hold the same elements of `{operand}`",
+            origin,
+            "use fragments of 16 rows (`mma.sync`) or 64 rows (warpgroups), and operands of 16 bits",
+        )

@@ -248,6 +248,24 @@ class _Analysis:
     def _end(self, command: i.Command, state: State, names: set[str]) -> State:
         """Where a buffer in shared memory ends, others may take its place."""
         found = {g: age for g, age in state.items() if any(u.buffer in names for u in g.operands)}
+        return self._ended(command, state, found)
+
+    def _settled(self, loop: i.For | i.ParallelFor, state: State) -> State:
+        """The sums that an iteration also uses by other commands, such as scaling, are complete at its end.
+
+        The GPU's compiler moves them between registers there, and serialises products that are under way.
+        """
+        if not isinstance(loop, i.For):
+            return state
+        commands = list(i.commands(loop.body))
+        sums = {a.buffer for c in commands if isinstance(c, i.Wgmma) for a in i.accesses(c.target)}
+        others = (c for c in commands if not isinstance(c, i.Wgmma))
+        scaled = sums & {a.buffer for c in others for a in i.accesses(c)} - _declared(loop)
+        found = {g: age for g, age in state.items() if any(u.buffer in scaled for u in g.registers)}
+        return self._ended(loop, state, found)
+
+    def _ended(self, command: i.Command, state: State, found: State) -> State:
+        """The state once the groups found are complete, at the end of a command."""
         if not found:
             return state
         need = self.known.ends.setdefault(id(command), Need(OLDEST))
@@ -310,7 +328,7 @@ class _Analysis:
         seen: list[State] = []
         while state not in seen and len(ends) != count:
             seen.append(state)
-            end = self.go(loop.body, state, inside)
+            end = self._settled(loop, self.go(loop.body, state, inside))
             ends.append(end)
             if len(ends) < ITERATIONS and isinstance(loop, i.For):
                 state = _changed(end, lambda use: use.substitute(loop.index, previous))

@@ -29,12 +29,17 @@ Numbers = NDArray[np.int64]
 
 
 def same_location(
-    use: Use, workers: Collection[Workers], uniform: frozenset[str], views: bool
+    use: Use,
+    workers: Collection[Workers],
+    uniform: frozenset[str],
+    views: bool,
+    conditions: Collection[tuple[Nat, Nat]] = (),
 ) -> Workers | None:
     """Workers, among several, that write the same location; None if there are none.
 
     uniform: the indices that are the same in both writes, which therefore do not distinguish them
     views:   the write is through views, which are bijections; if it cannot be enumerated, it is accepted
+    conditions: pairs (value, bound) of loop indices: the write is executed only if each value < bound
     """
     shown = same_workers(use, use, uniform)
     unknown = [w for w in workers if w not in shown]
@@ -47,8 +52,12 @@ def same_location(
         return None  # the write is never executed
     at, size = _as_numbers([_numbers(n, indices) for n in (*use.indices, *_same(uniform, indices))])
     names = use.workers()
+    executed = np.ones((), bool)
+    for value, bound in conditions:
+        executed = executed & (_numbers(value, indices) < _numbers(bound, indices))
     for worker in unknown:
-        number, place = np.broadcast_arrays(indices[names[worker]], at)
+        number, place, runs = np.broadcast_arrays(indices[names[worker]], at, executed)
+        number, place = number[runs], place[runs]
         writer = np.empty(size, np.int64)
         writer[place] = number  # one of the writers of each location
         if np.any(writer[place] != number):

@@ -39,6 +39,7 @@ class Around:
     known:  scalars that are sums of loop indices
     once:   the scalars that are assigned exactly once
     elected: one thread of the block executes it
+    conditions: pairs (value, bound): it is executed only if each value < bound
     """
 
     loops: tuple[Loop, ...] = ()
@@ -47,6 +48,7 @@ class Around:
     known: Mapping[str, Nat] = field(default_factory=dict)
     once: frozenset[str] = frozenset()
     elected: bool = False
+    conditions: tuple[tuple[Nat, Nat], ...] = ()
 
     @property
     def workers(self) -> dict[Workers, str]:
@@ -79,6 +81,10 @@ def _check(command: i.Command, around: Around, launch: Launch) -> Around:
         return around
     if isinstance(command, i.Elected):
         _check_all(command, replace(around, elected=True), launch)
+        return around
+    if isinstance(command, i.When):
+        condition = (command.value, command.bound)
+        _check_all(command, replace(around, conditions=(*around.conditions, condition)), launch)
         return around
     if isinstance(command, i.New):
         local = around.local | ({command.name} if command.space is Space.LOCAL else set())
@@ -127,7 +133,9 @@ def _single_writer(command: i.Command, target: i.Access | i.Tile, around: Around
             raise TranslationError("R0707", message, origin)
     uniform = use.uniform(i.Scope.BLOCK) if target.buffer in around.own else frozenset()
     computed = around.known.keys() & {name for n in target.indices for name in n.variables}
-    same = same_location(use, several, uniform, views=not computed)
+    indices = {loop.index for loop in (*use.around, *use.collective)}
+    conditions = [pair for pair in around.conditions if all(n.variables <= indices for n in pair)]
+    same = same_location(use, several, uniform, not computed, conditions)
     if same is not None:
         raise TranslationError(
             "R0707",
