@@ -208,7 +208,7 @@ def _of(result: Success) -> tuple[Any, ...]:
 
 def _applied(step: SavedStep, part: Expr) -> Result:
     rule = rule_named(step.rule)
-    if isinstance(rule, Rule) and step.parameters:
+    if step.parameters:
         rule = rule.with_sizes(**{name: _size(value) for name, value in step.parameters.items()})
     return rule(part)
 

@@ -78,7 +78,7 @@ def _loaded(term: Expr, like: Fragment) -> Expr:
     return _stored(apply(instance("asFragment", given, term.origin), term), Space.LOCAL)
 
 
-def _zip_fragments(first: Expr, second: Expr) -> Expr:
+def zip_fragments(first: Expr, second: Expr) -> Expr:
     one, other = _type(first), _type(second)
     given = (one.rows, one.columns, one.other, one.element, other.element, one.kind)
     return apply(instance("zipFragment", given, first.origin), first, second)
@@ -162,7 +162,7 @@ def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
             return refused
     except NotPointwise as refusal:
         return refusal.reason
-    together = reduce(lambda ys, x: _zip_fragments(x, ys), reversed(operands.values()))
+    together = reduce(lambda ys, x: zip_fragments(x, ys), reversed(operands.values()))
     x = Identifier(fresh_name("x", names(p.element)), _type(together).element)
     values = dict(zip(operands, members(x, len(operands)), strict=True))
 

@@ -367,19 +367,27 @@ class _Instantiation:
 class Computed(Strategy):
     """A rule whose right side is computed. `rewrite` returns the new term, or why there is none.
 
-    head: the primitive that a term has to apply, and to how many arguments; None where any term will do
+    head:  the primitive that a term has to apply, and to how many arguments; None where any term will do
+    given: values of its parameters, which `rewrite` takes by name
     """
 
     name: str
     equation: str
-    rewrite: Callable[[Expr], Expr | str] = field(repr=False)
+    rewrite: Callable[..., Expr | str] = field(repr=False)
     instances: tuple[str, ...] = ()
     meaning: str = ""
     exact: bool = True
     head: Head = None
+    given: Mapping[str, Nat] = field(default_factory=dict)
+
+    def with_sizes(self, /, **sizes: int | Nat) -> Computed:
+        """The rule with other values for its parameters."""
+        if unknown := sorted(sizes.keys() - self.given.keys()):
+            raise StrategyError("R0603", f"the rule `{self.name}` has no parameter `{unknown[0]}`")
+        return replace(self, given={**self.given, **{n: nat(v) for n, v in sizes.items()}})
 
     def __call__(self, term: Expr) -> Result:
-        after = self.rewrite(term)
+        after = self.rewrite(term, **self.given)
         if isinstance(after, str):
             return Failure(self.name, term, after)
         place = place_of_function(self.rewrite)
@@ -391,10 +399,11 @@ class Computed(Strategy):
                 raise RiseError("R0699", f"internal: `{self.name}` changed the type of a term", term.origin)
             types = f"`{show_type(term.type)}` to `{show_type(after.type)}`"
             raise StrategyError("R0632", f"the rule `{self.name}` changes the type of a term, {types}", place)
-        return Success(after, (Step(self.name, (), term, after),))
+        return Success(after, (Step(self.name, (), term, after, (), self.given),))
 
     def __repr__(self) -> str:
-        return constant_of(self.name)
+        sizes = ", ".join(f"{name}={value}" for name, value in self.given.items())
+        return constant_of(self.name) + (f".with_sizes({sizes})" if sizes else "")
 
 
 COMPUTED: dict[str, Computed] = {}
@@ -407,11 +416,16 @@ def computed(
     meaning: str = "",
     exact: bool = True,
     head: Head = None,
-) -> Callable[[Callable[[Expr], Expr | str]], Computed]:
-    """Declares a computed rule; `instances` are programs to which it applies, for the property test."""
+    sizes: Mapping[str, int] | None = None,
+) -> Callable[[Callable[..., Expr | str]], Computed]:
+    """Declares a computed rule; `instances` are programs to which it applies, for the property test.
 
-    def declare(rewrite: Callable[[Expr], Expr | str]) -> Computed:
-        made = Computed(name, equation, rewrite, instances, meaning, exact, head)
+    sizes: its parameters, with the values that they have there
+    """
+
+    def declare(rewrite: Callable[..., Expr | str]) -> Computed:
+        given = {n: nat(v) for n, v in (sizes or {}).items()}
+        made = Computed(name, equation, rewrite, instances, meaning, exact, head, given)
         _new(name)
         COMPUTED[name] = made
         return made

@@ -102,6 +102,14 @@ def is_matrix(match: Match) -> str | None:
     return None if len(shape(match.terms["x"].type)[0]) == 2 else "it is not a matrix"
 
 
+IN_BULK = rule(
+    "in bulk",
+    "x",
+    "x |> bulkCopy(swizzled(b))",
+    sizes=("b",),
+    conditions=(is_matrix,),
+    meaning="A matrix is copied to shared memory by the copying unit, and read from there on.",
+)
 PANELS = (
     rule(
         "bulkCopy, in panels of columns",

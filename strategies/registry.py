@@ -26,6 +26,7 @@ MODULES: Mapping[str, str] = {
     "auto": "strategies.auto",
     "default": "strategies.default",
     "tensor_core": "strategies.matmul.tensor_core",
+    "one_pass": "strategies.matmul.one_pass",
     "elementwise": "strategies.memory_bound.elementwise",
     "reduction": "strategies.memory_bound.reduction",
     "rows": "strategies.memory_bound.rows",

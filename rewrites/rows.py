@@ -1,0 +1,421 @@
+"""Rows of a tile on fragments: maxima and sums of rows, what is done with them, and products of all that.
+
+    reduce of each row   →  reduceRows, a column in the registers of the threads that hold the rows
+    map over the rows    →  mapFragment, with columns repeated
+    product of matrices  →  a fold of tensorMatMulAdd; a first operand that is on fragments stays there
+
+A fold whose state are matrices and numbers by rows keeps them in registers from the first step to the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rewrites.build import build
+from rewrites.elements import NotPointwise, generated, leaves, matrix, members, names, put, selects, tuple_type
+from rewrites.epilogue import zip_fragments
+from rewrites.rolling import Fold, System, factors, of_rows, written
+from rewrites.rule import computed
+from rewrites.typed import array_type, instance
+from rise.expr import Apply, Expr, Identifier, Lambda, Literal, apply, call, fresh_name, substitute
+from rise.instructions import Family, family
+from rise.nat import Nat, constant
+from rise.normal import is_view, simplify
+from rise.types import ROW_MAJOR, Array, Data, Fragment, FragmentKind, Index, Pair, Scalar, Space, as_data
+
+LOOPS = ("reduceSeq", "reducePipelined", "reduceRoleSplit")
+
+
+def _stored(term: Expr) -> Expr:
+    return apply(instance("toMem", (Space.LOCAL, ROW_MAJOR, term.type), term.origin), term)
+
+
+def _fragment(term: Expr) -> Fragment:
+    if not isinstance(term.type, Fragment):
+        raise NotPointwise("expected a fragment", term)
+    return term.type
+
+
+def _strip(term: Expr) -> Expr:
+    """An operand of a product without the conversion to the type of sums."""
+    found = call(term)
+    return found[2][0] if found is not None and found[0] == "cast" else term
+
+
+@dataclass
+class _Rows:
+    """The translation of a tile of so many rows.
+
+    depth: of the products' operands
+    known: the arrays that are on fragments, by name
+    taken: names that are in use
+    """
+
+    rows: Nat
+    depth: Nat
+    taken: set[str]
+    known: dict[str, Expr] = field(default_factory=dict)
+
+    def fresh(self, name: str, type_: Data) -> Identifier:
+        found = fresh_name(name, self.taken)
+        self.taken.add(found)
+        return Identifier(found, type_)
+
+    # --- types
+
+    def type(self, type_: Data) -> Data:
+        """Columns and accumulators in the place of numbers and rows of numbers by rows."""
+        match type_:
+            case Pair(first, second):
+                return Pair(self.type(first), self.type(second))
+            case Array(_, Array(columns, Scalar() as element)):
+                return Fragment(self.rows, columns, self.depth, element, FragmentKind.ACCUMULATOR)
+            case Array(_, Scalar() as element):
+                return Fragment(self.rows, constant(1), self.depth, element, FragmentKind.COLUMN)
+            case _:
+                raise NotPointwise(f"`{type_}` is not a matrix or a column", Identifier("state", type_))
+
+    def size(self, columns: Nat) -> dict[str, object]:
+        return {"m": self.rows, "n": columns, "k": self.depth}
+
+    # --- folds and names
+
+    def whole(self, term: Expr) -> Expr:
+        """let s = fold in e: the fold's state on fragments, and e, a matrix, of these."""
+        match term:
+            case Apply(Lambda(state, body), fold) if _is_loop(fold):
+                pass
+            case _:
+                raise NotPointwise("expected what is done with the result of a fold", term)
+        made = self.fold(fold)
+        result = self.fresh("sums", as_data(made.type))
+        body = self.opened(state, result, body)
+        fragment = self.matrix(body)
+        out = build("asMatrix(e)", e=_stored(fragment) if not _is_stored(fragment) else fragment)
+        return Apply(Lambda(result, out), made)
+
+    def fold(self, fold: Expr) -> Expr:
+        name, head, given = call(fold)  # type: ignore[misc]  # it is a loop
+        step, start, xs = given
+        match step:
+            case Lambda(state, Lambda(block, body)):
+                pass
+            case _:
+                raise NotPointwise("expected a function of a state and an element", step)
+        new = self.fresh("state", self.type(as_data(state.type)))
+        starts = self.tuple(start)
+        body = self.lets(self.opened(state, new, body))
+        known = array_type(xs)
+        made = instance(name, (Space.LOCAL, known.size, known.element, new.type), fold.origin)
+        return apply(made, Lambda(new, Lambda(block, body)), starts, xs)
+
+    def opened(self, state: Identifier, new: Identifier, body: Expr) -> Expr:
+        """The body, in which names that are on fragments stand for the members of a state."""
+        types = _members_of(as_data(state.type))
+        parts = [self.fresh("part", type_) for type_ in types]
+        self.known |= {part.name: member for part, member in zip(parts, members(new, len(parts)), strict=True)}
+        return simplify(substitute(body, {state.name: _tupled(parts)}))
+
+    def lets(self, body: Expr) -> Expr:
+        match body:
+            case Apply(Lambda(x, inner), value):
+                made = self.value(value)
+                name = self.fresh(x.name, as_data(made.type))
+                self.known[x.name] = name
+                return Apply(Lambda(name, self.lets(inner)), made)
+            case _:
+                return self.tuple(body, stored=False)
+
+    def tuple(self, term: Expr, stored: bool = False) -> Expr:
+        match call(term):
+            case "pair", _, [first, second]:
+                return _tupled([self.tuple(first), self.tuple(second)])
+            case _:
+                return self.value(term, stored)
+
+    def value(self, term: Expr, stored: bool = True) -> Expr:
+        """A matrix or a column as a fragment, in registers of its own if `stored`."""
+        is_matrix = isinstance(array_type(term).element, Array)
+        made = self.matrix(term) if is_matrix else self.column(term)
+        if isinstance(term, Identifier) and not stored:
+            return self.mapped(made, lambda x: x)  # a state is not a view of what it was made of
+        return _stored(made) if stored and not _is_stored(made) else made
+
+    # --- matrices
+
+    def matrix(self, term: Expr) -> Expr:
+        if isinstance(term, Identifier) and term.name in self.known:
+            return self.known[term.name]
+        found = of_rows(term)
+        if found.column is None:
+            raise NotPointwise("expected a matrix", term)
+        products = {fold.name: fold for fold in found.folds if found.column.name in fold.body.free}
+        kept, last = _accumulated(found.element, products)
+        if last is not None and (kept is None or not _uses(kept, products)):
+            start = self.constant(0.0, found, last) if kept is None else self.pointwise(found, kept, products)
+            return self.product(found, products[last], start)
+        return self.pointwise(found, found.element, products)
+
+    def constant(self, value: float, found: System, name: Identifier) -> Expr:
+        return build(
+            "generateFragment(x) : Fragment[$m, $n, $k, $t, Accum]",
+            {**self.size(_columns(found)), "t": name.type}, x=Literal(value, name.type),
+        )  # fmt: skip
+
+    def pointwise(self, found: System, element: Expr, products: dict[Identifier, Fold]) -> Expr:
+        """mapFragment over everything that an element is a function of."""
+        columns = _columns(found)
+        values: dict[Expr, Expr] = {}
+        for fold in found.folds:
+            if fold.name.name in element.free:
+                if fold.name in products:
+                    values[fold.name] = self.product(found, fold, self.constant(0.0, found, fold.name))
+                else:
+                    values[fold.name] = self.repeated(_stored(self.reduced(found.row, fold)), columns)
+        indices = [found.row] if found.column is None else [found.row, found.column]
+        for leaf in leaves(element, indices):
+            values[leaf] = self.leaf(found, leaf, columns)
+        return self.over(element, values, found)
+
+    def leaf(self, found: System, leaf: Expr, columns: Nat | None) -> Expr:
+        """The fragment whose elements a leaf selects: one that is known, or one that is loaded."""
+        match call(leaf):
+            case "idx", _, [_, Identifier(name)] if name in self.known and selects(leaf, found.row.name):
+                column = self.known[name]
+                return column if columns is None else self.repeated(column, columns)
+            case "idx", _, [_, inner] if found.column is not None and selects(leaf, found.column.name):
+                match call(inner):
+                    case "idx", _, [_, Identifier(name)] if name in self.known:
+                        if selects(inner, found.row.name):
+                            return self.known[name]
+                        raise NotPointwise("a fragment is used at another place than the result's", leaf)
+        if not leaf.free.isdisjoint(self.known):
+            raise NotPointwise("a fragment is used at another place than the result's", leaf)
+        if columns is None or found.column is None:
+            one = Identifier(fresh_name("one", names(leaf)), Index(constant(1)))
+            loaded = build("asFragment(xs) : Fragment[$m, 1, $k, $t, Column]",
+                           {**self.size(constant(1)), "t": leaf.type}, xs=matrix(found.row, one, leaf))  # fmt: skip
+        else:
+            loaded = build("asFragment(xs) : Fragment[$m, $n, $k, $t, Accum]",
+                           {**self.size(columns), "t": leaf.type}, xs=matrix(found.row, found.column, leaf))  # fmt: skip
+        return _stored(loaded)
+
+    def repeated(self, column: Expr, columns: Nat) -> Expr:
+        type_ = _fragment(column).element
+        return build("repeatColumn(x) : Fragment[$m, $n, $k, $t, Accum]", {**self.size(columns), "t": type_}, x=column)
+
+    def over(self, element: Expr, values: dict[Expr, Expr], found: System) -> Expr:
+        if not values:
+            columns = constant(1) if found.column is None else _columns(found)
+            kind = "Column" if found.column is None else "Accum"
+            return build(
+                f"generateFragment(x) : Fragment[$m, $n, $k, $t, {kind}]",
+                {**self.size(columns), "t": element.type}, x=element,
+            )  # fmt: skip
+        *front, together = values.values()
+        for fragment in reversed(front):
+            together = zip_fragments(fragment, together)
+        x = Identifier(fresh_name("x", names(element)), _fragment(together).element)
+        body = put(element, dict(zip(values, members(x, len(values)), strict=True)))
+        return build("mapFragment(f)(xs)", f=Lambda(x, body), xs=together)
+
+    def mapped(self, fragment: Expr, function: object) -> Expr:
+        x = Identifier("x", _fragment(fragment).element)
+        return build("mapFragment(f)(xs)", f=Lambda(x, function(x)), xs=fragment)  # type: ignore[operator]
+
+    # --- columns
+
+    def column(self, term: Expr) -> Expr:
+        if isinstance(term, Identifier) and term.name in self.known:
+            return self.known[term.name]
+        found = of_rows(term)
+        values: dict[Expr, Expr] = {}
+        for fold in found.folds:
+            values[fold.name] = _stored(self.reduced(found.row, fold))
+        if list(values) == [found.element]:
+            return values[found.element]
+        for leaf in leaves(found.element, [found.row]):
+            values[leaf] = self.leaf(found, leaf, None)
+        return self.over(found.element, values, found)
+
+    def reduced(self, row: Identifier, fold: Fold) -> Expr:
+        """The reductions of all rows, as a column."""
+        elements = matrix(row, fold.index, fold.body)
+        fragment = self.value(elements)
+        return build("reduceRows(op, z)(xs)", op=fold.operator, z=fold.start, xs=fragment)
+
+    # --- products
+
+    def product(self, found: System, fold: Fold, start: Expr) -> Expr:
+        """A fold over tiles of the operands' common dimension."""
+        row, column = found.row, found.column
+        parts = [_strip(part) for part, inverse in factors(fold.body) if not inverse]
+        if column is None or len(parts) != 2 or len(list(factors(fold.body))) != 2:
+            raise NotPointwise("expected a product of two matrices", fold.body)
+        first, second = sorted(parts, key=lambda part: column.name in part.free)
+        if row.name in second.free or column.name in first.free or row.name not in first.free:
+            raise NotPointwise("expected a product of rows and columns", fold.body)
+        right = matrix(fold.index, column, second)
+        sizes = {**self.size(_columns(found)), "t": second.type}
+        of_warps = family((self.rows.value or 0, _columns(found).value or 0, self.depth.value or 0))
+        load = "" if of_warps is Family.WGMMA else " |> toMem(Local)"
+        b = f"asFragment(b){load}"
+        match call(first):
+            case "idx", _, [_, inner] if (known := self._first_operand(inner, row)) is not None:
+                converted = known
+                if _fragment(known).element != second.type:
+                    cast = _cast(_fragment(known).element, as_data(second.type))
+                    converted = build("mapFragment(f)(xs)", xs=known, f=cast)
+                return build(
+                    "zip((asOperands(xs) : $c.Fragment[$m, $k, $n, $t, AMatrix]) |> toMem(Local))(ys |> split($k))"
+                    f" |> reduceSeqUnroll(Local)((sum, (a, b)) => tensorMatMulAdd(a, {b}, sum), z)",
+                    {**sizes, "c": array_type(right).size.exact_quotient(self.depth)}, xs=converted, ys=right, z=start,
+                )  # fmt: skip
+        left = matrix(row, fold.index, first)
+        return build(
+            f"zip(xs |> map(x => x |> split($k)) |> transpose)(ys |> split($k)) |> reduceSeqUnroll(Local)((sum, (a, b)) =>"
+            f" tensorMatMulAdd(asFragment(a){load}, {b}, sum), z)",
+            sizes, xs=left, ys=right, z=start,
+        )  # fmt: skip
+
+    def _first_operand(self, inner: Expr, row: Identifier) -> Expr | None:
+        match call(inner):
+            case "idx", _, [_, Identifier(name)] if name in self.known and selects(inner, row.name):
+                return self.known[name]
+            case _:
+                return None
+
+
+def _cast(source: Data, target: Data) -> Lambda:
+    x = Identifier("x", source)
+    return Lambda(x, apply(instance("cast", (source, target), None), x))
+
+
+def _columns(found: System) -> Nat:
+    if found.column is None or not isinstance(found.column.type, Index):
+        raise NotPointwise("expected a matrix", found.element)
+    return found.column.type.size
+
+
+def _accumulated(
+    element: Expr, products: dict[Identifier, Fold]
+) -> tuple[Expr | None, Identifier | None]:
+    """(x, p) of x + p, and (None, p) of p, for a product p."""
+    if isinstance(element, Identifier) and element in products:
+        return None, element
+    match call(element):
+        case "add", _, [kept, Identifier() as name] if name in products:
+            return kept, name
+        case "add", _, [Identifier() as name, kept] if name in products:
+            return kept, name
+        case _:
+            return element, None
+
+
+def _uses(term: Expr, products: dict[Identifier, Fold]) -> bool:
+    return not term.free.isdisjoint({name.name for name in products})
+
+
+def _is_stored(term: Expr) -> bool:
+    found = call(term)
+    return isinstance(term, Identifier) or (found is not None and found[0] in ("toMem", "reduceSeqUnroll", "fst", "snd"))
+
+
+def _is_loop(term: Expr) -> bool:
+    found = call(term)
+    return found is not None and found[0] in LOOPS and len(found[2]) == 3
+
+
+def _members_of(type_: Data) -> list[Data]:
+    found: list[Data] = []
+    while isinstance(type_, Pair):
+        found.append(type_.first)
+        type_ = type_.second
+    return [*found, type_]
+
+
+def _tupled(parts: list[Expr]) -> Expr:
+    *front, result = parts
+    for part in reversed(front):
+        result = apply(instance("pair", (as_data(part.type), as_data(result.type)), None), part, result)
+    return result
+
+
+@computed(
+    "rows on fragments",
+    "blocks |> reduceSeq(f, z) |> e → blocks |> reduceSeq(f', z') |> e' |> asMatrix,"
+    " where f', z' and e' are f, z and e on fragments, a column for a number by rows",
+    (
+        "fun((a: 16.16.f16, b: 48.16.f16, v: 48.8.f16) => zip(b |> split(16))(v |> split(16))"
+        " |> reduceSeq(Local)(fun((s, (k, w)) => generate(fun(i => generate(fun(l => generate(fun(j =>"
+        " f32(a |> idx(i) |> idx(j)) * f32(k |> idx(l) |> idx(j)))) |> reduce(+, 0)))))"
+        " |> fun((p: 16.16.f32) => (generate(fun(i => (fst(s) |> idx(i)) + (p |> idx(i) |> reduce(+, 0)))),"
+        " generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) * 2 + (generate(fun(l =>"
+        " (p |> idx(i) |> idx(l)) * f32(w |> idx(l) |> idx(j)))) |> reduce(+, 0)))))))),"
+        " (generate(fun(i => 0.0)), generate(fun(i => generate(fun(j => 0.0))))))"
+        " |> fun(s => generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) - (fst(s) |> idx(i)))))))",
+    ),
+    "A fold over rows of a tile keeps its state in registers, and computes with fragments.",
+    exact=False,
+    sizes={"k": 16},
+)
+def ROWS_ON_FRAGMENTS(term: Expr, k: Nat) -> Expr | str:  # noqa: N802  # rules are constants
+    rows = array_type(term).size if isinstance(term.type, Array) else constant(0)
+    try:
+        return _Rows(rows, k, names(term)).whole(term)
+    except NotPointwise as refused:
+        return refused.reason
+
+
+def _computed(xs: Expr) -> Expr | None:
+    """What an array is a view of, if that has to be computed."""
+    if is_view(xs):
+        return None
+    found = call(xs)
+    if found is not None and found[1].declaration.view or (found and found[0] == "map" and is_view(found[2][0])):
+        return _computed(found[2][-1])
+    return xs
+
+
+@computed(
+    "fold of maps",
+    "xs |> map(x => ys |> reduceSeq(f(x), z(x)) |> g(x)) →"
+    " ys |> reduceSeq((acc, y) => zip(acc)(xs) |> map((a, x) => f(x)(a, y)), xs |> map(z)) |> zip(xs) |> map(g)",
+    (
+        "fun((xs: 3.i32, ys: 4.i32) => xs |> map(fun(x => ys |> reduceSeq(Local)(fun((a, y) => a * x + y), x)"
+        " |> fun(s => s * s + x))))",
+    ),
+    "A map of folds over one array is a fold of maps, and what is done with each result a map.",
+)
+def FOLD_OF_MAPS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    match call(term):
+        case "map", _, [Lambda(x, Apply(Lambda(result, body), fold)), xs] if _is_loop(fold):
+            pass
+        case _:
+            return "expected a map over what is done with a fold"
+    name, head, (step, start, ys) = call(fold)  # type: ignore[misc]  # it is a loop
+    if name != "reduceSeq" or x.name in ys.free:
+        return "the folds are not over the same array"
+    match step:
+        case Lambda(acc, Lambda(y, inner)):
+            pass
+        case _:
+            return "expected a function of a state and an element"
+    known = array_type(xs)
+    base = _computed(xs)
+    if base is not None:
+        kept = Identifier(fresh_name("kept", names(term)), as_data(base.type))
+        views = put(xs, {base: kept})
+        inside = FOLD_OF_MAPS.rewrite(apply(call(term)[1], call(term)[2][0], views))  # type: ignore[index]
+        return Apply(Lambda(kept, inside), base) if not isinstance(inside, str) else inside
+    states = Identifier(fresh_name("states", names(term)), Array(known.size, as_data(acc.type)))
+    of_each = build("zip(acc)(xs) |> map((a, x) => f(a, x))", acc=states, xs=xs, f=Lambda(acc, Lambda(x, inner)))
+    first = Identifier("w", Index(known.size))
+    starts = build("xs |> map(z)", xs=xs, z=Lambda(x, start)) if x.name in start.free else generated(first, start)
+    primitive = instance(name, (Space.LOCAL, *head.arguments[1:3], states.type), term.origin)
+    whole = apply(primitive, Lambda(states, Lambda(y, of_each)), starts, ys, origin=term.origin)
+    if x.name in body.free:
+        done = build("zip(s)(xs) |> map((a, x) => g(a, x))", s=whole, xs=xs, g=Lambda(result, Lambda(x, body)))
+    else:
+        done = build("s |> map(g)", s=whole, g=Lambda(result, body))
+    return done

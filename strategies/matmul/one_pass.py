@@ -1,0 +1,103 @@
+"""Products, and reductions of their rows, in one pass over the second operand: attention, chains, norms."""
+
+from __future__ import annotations
+
+from rewrites import algorithmic as a
+from rewrites import lowering as low
+from rewrites import staging as s
+from rewrites.rolling import FACTORS, ROLLING
+from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS
+from rise.expr import Expr
+from rise.types import Scalar, shape
+from strategies.complete import complete
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    argument,
+    check,
+    depending,
+    everywhere,
+    id_,
+    prints_as_call,
+    seq,
+    try_,
+)
+from strategies.matmul.constraints import pattern
+from strategies.matmul.grid import computing
+from strategies.matmul.products import rank
+from strategies.matmul.staging import TileCopy, specialise, stage
+from strategies.places import arguments, in_inputs, mapped
+
+WARPGROUP_ROWS = 64  # of an accumulator of wgmma
+DEPTH = 16  # of an operand of 16-bit elements
+NO_ROWS = "expected a matrix, or an array of matrices, by rows: `xs |> map(f)`"
+
+
+@prints_as_call
+def in_one_pass(columns: int) -> Strategy:
+    """A map over rows as a fold over blocks of the columns of what it computes first, on fragments.
+
+    before: q |> map(row => softmax(K·row)·V)
+    after:  zip(K |> split(columns))(V |> split(columns)) |> reduceSeq(…) |> …
+    """
+    return seq(try_(FACTORS), ROLLING.with_sizes(n=columns), ROWS_ON_FRAGMENTS.with_sizes(k=DEPTH))
+
+
+def _resident(term: Expr) -> Strategy:
+    """The rows of a block in shared memory, in panels as wide as a swizzling pattern."""
+    sizes, element = shape(term.type)
+    if len(sizes) != 2 or not isinstance(element, Scalar) or element.bytes != 2:
+        return id_
+    width = pattern((sizes[1].value or 0) * element.bytes)
+    if not width:
+        return id_
+    panels = s.PANELS[0].with_sizes(w=width // element.bytes)
+    whole = (sizes[1].value or 0) * element.bytes == width
+    return seq(s.IN_BULK.with_sizes(b=width), id_ if whole else panels)
+
+
+resident: Strategy = depending(_resident)
+
+
+@prints_as_call
+def each_matrix(s: Rewrite) -> Strategy:
+    """s for a matrix, or for each of an array of matrices, or of an array of such arrays.
+
+    before: zip(A)(B) |> map(fun((a, b) => e))
+    after:  zip(A)(B) |> mapBlock(1)(fun((a, b) => s(e)))
+    """
+
+    def make(term: Expr) -> Strategy:
+        match rank(term):
+            case 2:
+                return seq(s)
+            case 3 | 4 as dimensions:
+                return seq(mapped(each_matrix(s)), low.MAP_BLOCK.with_sizes(d=dimensions - 2))
+            case _:
+                return check(lambda _: False, "each_matrix", NO_ROWS)
+
+    return depending(make)
+
+
+@prints_as_call
+def one_pass(
+    rows: int = 128, columns: int = 128, stages: int = 2, warp_specialised: bool = True
+) -> Strategy:
+    """Products and reductions of their rows in one kernel, by warpgroups: attention, chains, norms.
+
+    rows:    of a block, 64 for each warpgroup
+    columns: of a block of what is reduced
+    stages:  how many blocks of the operands are in shared memory
+    """
+    groups = rows // WARPGROUP_ROWS
+    of_tile = seq(
+        a.SPLIT_JOIN.with_sizes(n=WARPGROUP_ROWS),
+        argument(seq(mapped(in_one_pass(columns)), arguments(2, resident), FOLD_OF_MAPS, everywhere(computing(low.MAP_WARP_GROUP)))),
+    )
+    of_matrix = seq(
+        a.SPLIT_JOIN.with_sizes(n=rows),
+        argument(seq(mapped(of_tile), low.MAP_BLOCK.with_sizes(d=0))),
+    )
+    copies = TileCopy(128 * groups, 8, 0, bulk=True)
+    staged = seq(stage(copies, stages), specialise(stages, groups) if warp_specialised else id_)
+    return complete(in_inputs(seq(each_matrix(of_matrix), staged)))
