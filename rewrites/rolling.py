@@ -50,7 +50,7 @@ from rise.expr import (
     subterms,
 )
 from rise.nat import Nat
-from rise.normal import simplify
+from rise.normal import is_view, simplify
 from rise.types import Array, Data, Index, Scalar, Space, as_data
 
 EXPONENTIALS = ("exp", "exp2")
@@ -77,6 +77,25 @@ def factors(term: Expr, inverse: bool = False) -> Iterator[tuple[Expr, bool]]:
             yield from factors(right, not inverse)
         case _:
             yield term, inverse
+
+
+def unrounded(term: Expr) -> Expr:
+    """x of wide(narrow(x)): what a number was before it was rounded to a narrower type and converted back."""
+    match call(term):
+        case "cast", _, [inner] if _is_float(term) and (rounding := call(inner)) is not None:
+            before = rounding[2][0] if rounding[0] == "cast" else term
+            return before if before.type == term.type else term
+        case _:
+            return term
+
+
+def _rounded_like(term: Expr, by: Expr) -> Expr:
+    """wide(narrow(by)) for a term wide(narrow(x)); by for other terms."""
+    if unrounded(term) is term:
+        return by
+    (_, wide, [inner]) = call(term)  # type: ignore[misc]  # a conversion
+    (_, narrow, _) = call(inner)  # type: ignore[misc]  # a rounding
+    return apply(wide, apply(narrow, by))
 
 
 def _product(factors: Sequence[tuple[Expr, bool]], type_: Data) -> Expr:
@@ -233,7 +252,7 @@ class _Hoisting:
     def go(self, term: Expr, bound: frozenset[str]) -> Expr:
         if isinstance(term, Lambda):
             return Lambda(term.parameter, self.go(term.body, bound | {term.parameter.name}), term.origin)
-        inner = map_children(term, lambda child: self.go(child, bound))
+        inner = map_children(_from_lowest(term), lambda child: self.go(child, bound))
         if not is_reduction(inner) or not inner.free.isdisjoint(bound):
             return inner
         for fold in self.folds:
@@ -241,6 +260,18 @@ class _Hoisting:
                 return fold.name
         self.folds.append(_as_fold(self.elements.fresh("v", as_data(inner.type)), inner))
         return self.folds[-1].name
+
+
+def _from_lowest(term: Expr) -> Expr:
+    """The maximum of an array from -∞ on where it was from one of the elements on; other terms as they are."""
+    match call(term):
+        case "reduce", head, [operator, start, summands] if _operation(operator) == "max" and _is_float(start):
+            match call(summands):
+                case "generate", _, [Lambda(index, body)]:
+                    places = [p.argument for p in subterms(start) if isinstance(p, Apply) and p.head == ("idx", 1)]
+                    if any(alpha_equal(substitute(body, {index.name: place}), start) for place in places):
+                        return apply(head, operator, Literal(float("-inf"), start.type), summands)
+    return term
 
 
 def _as_fold(name: Identifier, reduction: Expr) -> Fold:
@@ -286,18 +317,35 @@ def FACTORS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     before: dict[Expr, Expr] = {}
     for fold in found.folds:
         fold = replace(fold, body=put(fold.body, before), start=put(fold.start, before))
-        parts = list(factors(fold.body))
-        fixed = [part for part in parts if fold.index.name not in part[0].free]
+        parts, fixed = _before_sum(fold)
         if _operation(fold.operator) == "add" and _is_zero(fold.start) and fixed and _is_float(fold.name):
-            rest = [part for part in parts if part not in fixed]
             inner = Identifier(f"{fold.name.name}_", fold.name.type)
             type_ = as_data(fold.name.type)
             before[fold.name] = _product([(inner, False), *fixed], type_)
-            fold = replace(fold, name=inner, body=_product(rest, type_))
+            fold = replace(fold, name=inner, body=_product(parts, type_))
         folds.append(fold)
     if not before:
         return "no sum has a factor that all of its terms have"
     return written(replace(found, folds=tuple(folds), element=put(found.element, before)))
+
+
+def _before_sum(fold: Fold) -> tuple[list[tuple[Expr, bool]], list[tuple[Expr, bool]]]:
+    """The factors of a sum's terms that differ, and those that all terms have, also inside of a rounding."""
+    differ: list[tuple[Expr, bool]] = []
+    fixed: list[tuple[Expr, bool]] = []
+    for factor, inverse in factors(fold.body):
+        if fold.index.name not in factor.free:
+            fixed.append((factor, inverse))
+            continue
+        parts = list(factors(unrounded(factor), inverse))
+        same = [part for part in parts if fold.index.name not in part[0].free]
+        if unrounded(factor) is factor or not same:
+            differ.append((factor, inverse))
+            continue
+        rest = [(part, other != inverse) for part, other in parts if (part, other) not in same]
+        differ.append((_rounded_like(factor, _product(rest, as_data(factor.type))), inverse))
+        fixed += same
+    return differ, fixed
 
 
 def _is_zero(term: Expr) -> bool:
@@ -343,15 +391,19 @@ class _Pass:
 
     # --- arrays over the index, in blocks
 
-    def opened(self, bodies: Iterable[Expr], index: Identifier) -> dict[Expr, Expr]:
-        """For each part of the bodies that selects by the index: the array over it."""
-        found: dict[Expr, Expr] = {}
+    def opened(self, bodies: Iterable[Expr], index: Identifier) -> dict[Expr, Expr | None]:
+        """For each part of the bodies that selects by the index: the array over it.
+
+        None for an array of the row: which block of it is meant says the number of the block.
+        """
+        found: dict[Expr, Expr | None] = {}
 
         def go(part: Expr) -> None:
             if index.name not in part.free:
                 return
             if selects(part, index.name):
-                found.setdefault(part, self._over(call(part)[2][1]))  # type: ignore[index]  # it selects
+                xs = call(part)[2][1]  # type: ignore[index]  # it selects
+                found.setdefault(part, None if self.found.row.name in xs.free else self._over(xs))
                 return
             if (name := call(part)) is not None and name[0] == "indexToInt" and name[2] == [index]:
                 found.setdefault(part, generated(index, part))
@@ -365,19 +417,18 @@ class _Pass:
         return found
 
     def _over(self, xs: Expr) -> Expr:
-        """An array over the index; one that depends on the row or the column, with that inside."""
-        for outer in (self.found.row, self.found.column):
-            if outer.name in xs.free:
-                return transposed(over(outer, xs))
-        return xs
+        """An array over the index; one that depends on the column, with that inside."""
+        column = self.found.column
+        return transposed(over(column, xs)) if column is not None and column.name in xs.free else xs
 
-    def within(self, part: Expr, block: Expr, index: Identifier) -> Expr:
+    def within(self, part: Expr, block: Expr | None, number: Expr, index: Identifier) -> Expr:
         """What stands for a part that selects by the index: the element of a block."""
         _, _, given = call(part)  # type: ignore[misc]  # it selects
-        element = at(index, block)
-        for outer in (self.found.row, self.found.column):
-            if outer.name in given[-1].free:
-                return at(outer, element)
+        if block is None:
+            return at(index, at(number, _split(given[1], self.size)))
+        element, column = at(index, block), self.found.column
+        if column is not None and column.name in given[-1].free:
+            return at(column, element)
         return element
 
 
@@ -421,7 +472,7 @@ def _as_sum(found: System, fold: Fold, reference: Fold | None) -> Sum:
         return made
     name = reference.name.name
     uses = [part for part in parts if name in part[0].free]
-    match [(call(factor), inverse) for factor, inverse in uses]:
+    match [(call(unrounded(factor)), inverse) for factor, inverse in uses]:
         case [((("exp" | "exp2") as exponential, _, [power]), False)]:
             slope = _slope(power, name)
             if slope is not None and fold.index.name not in slope.free:
@@ -435,11 +486,17 @@ def _emitted(p: _Pass, index: Identifier) -> Expr:
     if p.reference is not None:
         bodies.append(p.reference.body)
     arrays = p.opened(bodies, index)
-    blocks = [_split(xs, p.size) for xs in arrays.values()]
+    blocks = [_split(xs, p.size) for xs in dict.fromkeys(xs for xs in arrays.values() if xs is not None)]
+    if None in arrays.values() or not blocks:
+        count = (index.type.size if isinstance(index.type, Index) else p.size).exact_quotient(p.size)
+        number = Identifier("number", Index(count))  # type: ignore[arg-type]  # the blocks divide the elements
+        blocks.append(generated(number, number))
     block = p.fresh("block", tuple_type([array_type(xs).element for xs in blocks]))
     inner = p.fresh("l", Index(p.size))
+    parts = members(block, len(blocks))
+    of_array = dict(zip(dict.fromkeys(xs for xs in arrays.values() if xs is not None), parts, strict=False))
     within = {
-        part: p.within(part, x, inner) for part, x in zip(arrays, members(block, len(blocks)), strict=True)
+        part: p.within(part, None if xs is None else of_array[xs], parts[-1], inner) for part, xs in arrays.items()
     }
     lets: list[tuple[Identifier, Expr]] = []
 
@@ -480,14 +537,23 @@ def _emitted(p: _Pass, index: Identifier) -> Expr:
         reference = {p.reference.name: at(row, top)}
         new.append(top)
     weights: list[tuple[Expr, Identifier]] = []
-    for s, before in zip(p.sums, old[len(new) :], strict=True):
-        weight = put(here(s.weight), reference)
+
+    def weighted(weight: Expr) -> Expr:
+        """The element of a matrix of weights, rounded ones by a matrix of the narrower type."""
+        if is_view(unconverted(weight)):
+            return weight
+        if (exact := unrounded(weight)) is not weight:
+            (_, wide, [narrow]) = call(weight)  # type: ignore[misc]  # a conversion
+            return apply(wide, weighted(apply(call(narrow)[1], weighted(exact))))  # type: ignore[index]
         known = next((name for other, name in weights if alpha_equal(other, weight)), None)
         if known is None:
             known = named("weights", rows(generated(inner, weight)))
             weights.append((weight, known))
+        return at(inner, at(row, known))
+
+    for s, before in zip(p.sums, old[len(new) :], strict=True):
         kept = at(row, before)
-        terms = at(inner, at(row, known))
+        terms = weighted(put(here(s.weight), reference))
         if s.value is not None:
             kept, terms = at(column, kept), _of("mul", terms, here(s.value))
         if s.slope is not None and p.reference is not None:
@@ -535,8 +601,19 @@ def _replaced(term: Expr, values: Mapping[Expr, Expr]) -> Expr:
     return map_children(term, lambda child: _replaced(child, values))
 
 
+def unconverted(term: Expr) -> Expr:
+    """A number without the conversion to a wider type."""
+    match call(term):
+        case "cast", _, [inner] if isinstance(inner.type, Scalar) and isinstance(term.type, Scalar):
+            return inner if inner.type.bytes < term.type.bytes else term
+        case _:
+            return term
+
+
 def _lowest(start: Expr) -> Expr:
-    if isinstance(start, Literal) and start.value == float("-inf"):
+    found = call(start)
+    negated = found is not None and found[0] == "neg" and found[2][0] == Literal(float("inf"), start.type)
+    if negated or (isinstance(start, Literal) and start.value == float("-inf")):
         return Literal(LOWEST[str(start.type)], start.type)
     return start
 

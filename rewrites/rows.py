@@ -9,12 +9,13 @@ A fold whose state are matrices and numbers by rows keeps them in registers from
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rewrites.build import build
 from rewrites.elements import NotPointwise, generated, leaves, matrix, members, names, put, selects, tuple_type
 from rewrites.epilogue import zip_fragments
-from rewrites.rolling import Fold, System, factors, of_rows, written
+from rewrites.rolling import Fold, System, factors, of_rows, unconverted
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, apply, call, fresh_name, substitute
@@ -34,12 +35,6 @@ def _fragment(term: Expr) -> Fragment:
     if not isinstance(term.type, Fragment):
         raise NotPointwise("expected a fragment", term)
     return term.type
-
-
-def _strip(term: Expr) -> Expr:
-    """An operand of a product without the conversion to the type of sums."""
-    found = call(term)
-    return found[2][0] if found is not None and found[0] == "cast" else term
 
 
 @dataclass
@@ -249,7 +244,7 @@ class _Rows:
     def product(self, found: System, fold: Fold, start: Expr) -> Expr:
         """A fold over tiles of the operands' common dimension."""
         row, column = found.row, found.column
-        parts = [_strip(part) for part, inverse in factors(fold.body) if not inverse]
+        parts = [unconverted(part) for part, inverse in factors(fold.body) if not inverse]
         if column is None or len(parts) != 2 or len(list(factors(fold.body))) != 2:
             raise NotPointwise("expected a product of two matrices", fold.body)
         first, second = sorted(parts, key=lambda part: column.name in part.free)
@@ -262,14 +257,13 @@ class _Rows:
         b = f"asFragment(b){load}"
         match call(first):
             case "idx", _, [_, inner] if (known := self._first_operand(inner, row)) is not None:
-                converted = known
                 if _fragment(known).element != second.type:
-                    cast = _cast(_fragment(known).element, as_data(second.type))
-                    converted = build("mapFragment(f)(xs)", xs=known, f=cast)
+                    wide, narrow = _fragment(known).element, second.type
+                    raise NotPointwise(f"a factor is `{wide}`, and the other `{narrow}`: round it there", fold.body)
                 return build(
                     "zip((asOperands(xs) : $c.Fragment[$m, $k, $n, $t, AMatrix]) |> toMem(Local))(ys |> split($k))"
                     f" |> reduceSeqUnroll(Local)((sum, (a, b)) => tensorMatMulAdd(a, {b}, sum), z)",
-                    {**sizes, "c": array_type(right).size.exact_quotient(self.depth)}, xs=converted, ys=right, z=start,
+                    {**sizes, "c": array_type(right).size.exact_quotient(self.depth)}, xs=self.mapped(known, lambda x: x), ys=right, z=start,
                 )  # fmt: skip
         left = matrix(row, fold.index, first)
         return build(
@@ -284,11 +278,6 @@ class _Rows:
                 return self.known[name]
             case _:
                 return None
-
-
-def _cast(source: Data, target: Data) -> Lambda:
-    x = Identifier("x", source)
-    return Lambda(x, apply(instance("cast", (source, target), None), x))
 
 
 def _columns(found: System) -> Nat:
@@ -349,9 +338,9 @@ def _tupled(parts: list[Expr]) -> Expr:
         "fun((a: 16.16.f16, b: 48.16.f16, v: 48.8.f16) => zip(b |> split(16))(v |> split(16))"
         " |> reduceSeq(Local)(fun((s, (k, w)) => generate(fun(i => generate(fun(l => generate(fun(j =>"
         " f32(a |> idx(i) |> idx(j)) * f32(k |> idx(l) |> idx(j)))) |> reduce(+, 0)))))"
-        " |> fun((p: 16.16.f32) => (generate(fun(i => (fst(s) |> idx(i)) + (p |> idx(i) |> reduce(+, 0)))),"
+        " |> fun((p: 16.16.f32) => p |> map(map(fun(x => f16(x)))) |> fun((r: 16.16.f16) => (generate(fun(i => (fst(s) |> idx(i)) + (p |> idx(i) |> reduce(+, 0)))),"
         " generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) * 2 + (generate(fun(l =>"
-        " (p |> idx(i) |> idx(l)) * f32(w |> idx(l) |> idx(j)))) |> reduce(+, 0)))))))),"
+        " f32(r |> idx(i) |> idx(l)) * f32(w |> idx(l) |> idx(j)))) |> reduce(+, 0)))))))))),"
         " (generate(fun(i => 0.0)), generate(fun(i => generate(fun(j => 0.0))))))"
         " |> fun(s => generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) - (fst(s) |> idx(i)))))))",
     ),
@@ -367,14 +356,18 @@ def ROWS_ON_FRAGMENTS(term: Expr, k: Nat) -> Expr | str:  # noqa: N802  # rules 
         return refused.reason
 
 
-def _computed(xs: Expr) -> Expr | None:
-    """What an array is a view of, if that has to be computed."""
-    if is_view(xs):
-        return None
-    found = call(xs)
-    if found is not None and found[1].declaration.view or (found and found[0] == "map" and is_view(found[2][0])):
-        return _computed(found[2][-1])
-    return xs
+def _computed(xs: Expr) -> Iterator[Expr]:
+    """The parts that have to be computed of what an array is a view of."""
+    match call(xs):
+        case _ if is_view(xs):
+            return
+        case "map", _, [function, inner] if is_view(function):
+            yield from _computed(inner)
+        case _, head, operands if head.declaration.view:
+            for operand in operands:
+                yield from _computed(operand)
+        case _:
+            yield xs
 
 
 @computed(
@@ -402,12 +395,10 @@ def FOLD_OF_MAPS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         case _:
             return "expected a function of a state and an element"
     known = array_type(xs)
-    base = _computed(xs)
-    if base is not None:
-        kept = Identifier(fresh_name("kept", names(term)), as_data(base.type))
-        views = put(xs, {base: kept})
-        inside = FOLD_OF_MAPS.rewrite(apply(call(term)[1], call(term)[2][0], views))  # type: ignore[index]
-        return Apply(Lambda(kept, inside), base) if not isinstance(inside, str) else inside
+    for part in _computed(xs):
+        kept = Identifier(fresh_name("kept", names(term)), as_data(part.type))
+        inside = FOLD_OF_MAPS.rewrite(put(term, {part: kept}))
+        return inside if isinstance(inside, str) else Apply(Lambda(kept, inside), part)
     states = Identifier(fresh_name("states", names(term)), Array(known.size, as_data(acc.type)))
     of_each = build("zip(acc)(xs) |> map((a, x) => f(a, x))", acc=states, xs=xs, f=Lambda(acc, Lambda(x, inner)))
     first = Identifier("w", Index(known.size))

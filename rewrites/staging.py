@@ -49,6 +49,16 @@ THROUGH_REGISTERS = rule(
     layouts=("l",),
     meaning="What is computed on the way goes through the registers of threads.",
 )
+NOT_COPIED = {
+    copy: rule(
+        f"{copy}, removed",
+        f"x |> {copy}(l)",
+        "x",
+        layouts=("l",),
+        meaning="What is not a matrix is read where it is.",
+    )
+    for copy in PRIMITIVES
+}
 PIPELINE = rule(
     "pipeline",
     "xs |> map(f) |> reduceSeq(Local)(g, z)",
@@ -109,6 +119,13 @@ IN_BULK = rule(
     sizes=("b",),
     conditions=(is_matrix,),
     meaning="A matrix is copied to shared memory by the copying unit, and read from there on.",
+)
+FIRST_IN_BULK = rule(
+    "first in bulk",
+    "xs",
+    "zip(xs |> map(fun(x => fst(x))) |> bulkCopy(swizzled(b)))(xs |> map(fun(x => snd(x))))",
+    sizes=("b",),
+    meaning="Of pairs, the first members.",
 )
 PANELS = (
     rule(

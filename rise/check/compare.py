@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rise.expr import Expr, Primitive, subterms
+from rise.expr import Apply, Expr, Lambda, Primitive, call, subterms
 from rise.nat import Nat
 from rise.primitives.declare import plain_pattern
 from rise.types import Array, Fragment, Scalar, Vector, arguments
@@ -66,7 +67,8 @@ def tolerance(program: Expr) -> Tolerance:
     """The bound for two ways of computing a program that differ in the order of sums.
 
     One element may be rounded differently a few times; a sum of k terms k times. A derivation may
-    round in another order, never in a narrower type, so the coarsest type computed with decides.
+    round in another order, never in a narrower type, so the coarsest type computed with decides. What is rounded
+    before it is computed with may end up in a sum of which little is left.
     """
     rounding, adding, terms = 0.0, 0.0, 1
     for part in subterms(program):
@@ -77,7 +79,46 @@ def tolerance(program: Expr) -> Tolerance:
             adding, terms = max(adding, epsilon), max(terms, _longest(part))
         elif not part.declaration.view:
             rounding = max(rounding, epsilon)
-    return Tolerance(4 * max(rounding, adding), terms * adding)
+    inside = max((_epsilon(part) for part in _roundings_inside(program)), default=0.0)
+    return Tolerance(4 * max(rounding, adding), max(terms * adding, 4 * inside))
+
+
+def _roundings_inside(program: Expr) -> Iterator[Primitive]:
+    """The conversions to other types that a program computes with: all but those of its results."""
+    match program:
+        case Lambda(_, body):
+            yield from _roundings_inside(body)
+        case Apply(Lambda(_, body), argument):
+            yield from _conversions(argument)
+            yield from _roundings_inside(body)
+        case _:
+            match call(program):
+                case "cast", _, [operand]:
+                    yield from _conversions(operand)
+                case "pair" | "zip", _, operands:
+                    for operand in operands:
+                        yield from _roundings_inside(operand)
+                case "let", _, [value, function]:
+                    yield from _conversions(value)
+                    yield from _roundings_inside(function)
+                case ("generate", _, [function]):
+                    yield from _roundings_inside(function)
+                case (_, head, [*functions, xs]) if plain_pattern(head.declaration) == "map":
+                    yield from _roundings_inside(functions[-1])
+                    yield from _conversions(xs)
+                case (_, head, [inner]) if head.declaration.view:
+                    yield from _roundings_inside(inner)
+                case _:
+                    yield from _conversions(program)
+
+
+def _conversions(term: Expr) -> Iterator[Primitive]:
+    """The conversions in a term from wider types."""
+    for part in subterms(term):
+        if isinstance(part, Primitive) and part.name == "cast":
+            source, target = part.arguments
+            if str(source) in EPSILON and EPSILON[str(source)] < EPSILON.get(str(target), 0.0):
+                yield part
 
 
 def _epsilon(primitive: Primitive) -> float:

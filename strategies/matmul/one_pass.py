@@ -8,7 +8,7 @@ from rewrites import staging as s
 from rewrites.rolling import FACTORS, ROLLING
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS
 from rise.expr import Expr
-from rise.types import Scalar, shape
+from rise.types import Array, Pair, Scalar, shape
 from strategies.complete import complete
 from strategies.core import (
     Rewrite,
@@ -20,6 +20,7 @@ from strategies.core import (
     id_,
     prints_as_call,
     seq,
+    top_down,
     try_,
 )
 from strategies.matmul.constraints import pattern
@@ -45,15 +46,18 @@ def in_one_pass(columns: int) -> Strategy:
 
 def _resident(term: Expr) -> Strategy:
     """The rows of a block in shared memory, in panels as wide as a swizzling pattern."""
-    sizes, element = shape(term.type)
+    type_, copy = term.type, s.IN_BULK
+    if isinstance(type_, Array) and isinstance(type_.element, Pair):
+        type_, copy = Array(type_.size, type_.element.first), s.FIRST_IN_BULK
+    sizes, element = shape(type_)
     if len(sizes) != 2 or not isinstance(element, Scalar) or element.bytes != 2:
         return id_
-    width = pattern((sizes[1].value or 0) * element.bytes)
+    length = (sizes[1].value or 0) * element.bytes
+    width = pattern(length)
     if not width:
         return id_
-    panels = s.PANELS[0].with_sizes(w=width // element.bytes)
-    whole = (sizes[1].value or 0) * element.bytes == width
-    return seq(s.IN_BULK.with_sizes(b=width), id_ if whole else panels)
+    panels = id_ if length == width else top_down(s.PANELS[0].with_sizes(w=width // element.bytes))
+    return seq(copy.with_sizes(b=width), panels)
 
 
 resident: Strategy = depending(_resident)

@@ -90,7 +90,8 @@ def _by_columns(tile: Known) -> bool:
 def tiles_of(term: Expr) -> Pair | None:
     """The type of the pairs of matrices that a reduction is over, as the loop over k of a product is.
 
-    For products that share operands, one of the pair, or both, may be pairs of matrices themselves.
+    For products that share operands, one of the pair, or both, may be pairs of matrices themselves. Beside
+    matrices there may be other arrays and numbers.
     """
     applied = call(term)
     if applied is None or not is_fold(term):
@@ -104,7 +105,11 @@ def tiles_of(term: Expr) -> Pair | None:
 
 def _of_matrices(type_: Type) -> bool:
     if isinstance(type_, Pair):
-        return _of_matrices(type_.first) and _of_matrices(type_.second)
+        return _of_matrices(type_.first) or _of_matrices(type_.second)
+    return _is_matrix(type_)
+
+
+def _is_matrix(type_: Type) -> bool:
     return len(shape(type_)[0]) == 2
 
 
@@ -149,6 +154,8 @@ def specialise(slots: int, consumers: int, producers: int = 1) -> Strategy:
 @prints_as_call
 def _members(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strategy:
     """Of the copy of a pair, the copies of its members; of a matrix, how it is copied."""
+    if not isinstance(type_, Pair) and not _is_matrix(type_):
+        return seq(s.NOT_COPIED[copy])
     if not isinstance(type_, Pair):
         return _in_bulk(copies, tile, type_) if copies.bulk else _by_threads(copies, copy, tile, type_)
     first, second = _both(tile)
