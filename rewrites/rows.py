@@ -10,15 +10,15 @@ A fold whose state are matrices and numbers by rows keeps them in registers from
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rewrites.build import build
 from rewrites.elements import NotPointwise, generated, leaves, matrix, members, names, put, selects, tuple_type
 from rewrites.epilogue import zip_fragments
-from rewrites.rolling import Fold, System, factors, of_rows, unconverted
+from rewrites.folds import Fold, System, factors, of_rows, unconverted
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
-from rise.expr import Apply, Expr, Identifier, Lambda, Literal, apply, call, fresh_name, substitute
+from rise.expr import Apply, Expr, Identifier, Lambda, Literal, apply, call, children, fresh_name, substitute
 from rise.instructions import Family, family
 from rise.nat import Nat, constant
 from rise.normal import is_view, simplify
@@ -161,14 +161,17 @@ class _Rows:
         """mapFragment over everything that an element is a function of."""
         columns = _columns(found)
         values: dict[Expr, Expr] = {}
+        for part in _of_row(found, element, products):
+            values[part] = self.repeated(_stored(self.of_column(replace(found, element=part))), columns)
+        element_ = put(element, {part: Literal(0.0, part.type) for part in values})
         for fold in found.folds:
-            if fold.name.name in element.free:
+            if fold.name.name in element_.free:
                 if fold.name in products:
                     values[fold.name] = self.product(found, fold, self.constant(0.0, found, fold.name))
                 else:
                     values[fold.name] = self.repeated(_stored(self.reduced(found.row, fold)), columns)
         indices = [found.row] if found.column is None else [found.row, found.column]
-        for leaf in leaves(element, indices):
+        for leaf in leaves(element_, indices):
             values[leaf] = self.leaf(found, leaf, columns)
         return self.over(element, values, found)
 
@@ -223,10 +226,15 @@ class _Rows:
     def column(self, term: Expr) -> Expr:
         if isinstance(term, Identifier) and term.name in self.known:
             return self.known[term.name]
-        found = of_rows(term)
+        return self.of_column(of_rows(term))
+
+    def of_column(self, found: System) -> Expr:
+        """A column of elements that are functions of the row."""
+        found = replace(found, column=None)
         values: dict[Expr, Expr] = {}
         for fold in found.folds:
-            values[fold.name] = _stored(self.reduced(found.row, fold))
+            if fold.name.name in found.element.free:
+                values[fold.name] = _stored(self.reduced(found.row, fold))
         if list(values) == [found.element]:
             return values[found.element]
         for leaf in leaves(found.element, [found.row]):
@@ -286,6 +294,19 @@ def _columns(found: System) -> Nat:
     return found.column.type.size
 
 
+def _of_row(found: System, element: Expr, products: dict[Identifier, Fold]) -> Iterator[Expr]:
+    """The largest parts of an element that are computed from the row alone: once for each row is enough."""
+    columns = {x.name for x in products} | ({found.column.name} if found.column is not None else set())
+    rows = {found.row.name} | {fold.name.name for fold in found.folds if fold.name not in products}
+    if element.free.isdisjoint(rows):
+        return
+    if element.free.isdisjoint(columns) and not is_view(element) and isinstance(element.type, Scalar):
+        yield element
+        return
+    for child in children(element):
+        yield from _of_row(found, child, products)
+
+
 def _accumulated(
     element: Expr, products: dict[Identifier, Fold]
 ) -> tuple[Expr | None, Identifier | None]:
@@ -342,7 +363,7 @@ def _tupled(parts: list[Expr]) -> Expr:
         " generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) * 2 + (generate(fun(l =>"
         " f32(r |> idx(i) |> idx(l)) * f32(w |> idx(l) |> idx(j)))) |> reduce(+, 0)))))))))),"
         " (generate(fun(i => 0.0)), generate(fun(i => generate(fun(j => 0.0))))))"
-        " |> fun(s => generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) - (fst(s) |> idx(i)))))))",
+        " |> fun(s => generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) - (fst(s) |> idx(i))))))))",
     ),
     "A fold over rows of a tile keeps its state in registers, and computes with fragments.",
     exact=False,

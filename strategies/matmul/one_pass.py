@@ -5,7 +5,10 @@ from __future__ import annotations
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import staging as s
-from rewrites.rolling import FACTORS, ROLLING
+from rewrites.folds import FACTORS
+from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP_AS_EXP2
+from rewrites.rolling import ROLLING
+from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS
 from rise.expr import Expr
 from rise.types import Array, Pair, Scalar, shape
@@ -18,6 +21,7 @@ from strategies.core import (
     depending,
     everywhere,
     id_,
+    normalize,
     prints_as_call,
     seq,
     top_down,
@@ -26,6 +30,7 @@ from strategies.core import (
 from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
 from strategies.matmul.products import rank
+from strategies.matmul.rounding import longer_inward, missing
 from strategies.matmul.staging import TileCopy, specialise, stage
 from strategies.places import arguments, in_inputs, mapped
 
@@ -41,7 +46,10 @@ def in_one_pass(columns: int) -> Strategy:
     before: q |> map(row => softmax(K·row)·V)
     after:  zip(K |> split(columns))(V |> split(columns)) |> reduceSeq(…) |> …
     """
-    return seq(try_(FACTORS), ROLLING.with_sizes(n=columns), ROWS_ON_FRAGMENTS.with_sizes(k=DEPTH))
+    powers = seq(everywhere(EXP_AS_EXP2), everywhere(EXP2_OF_DIFFERENCE))
+    return seq(
+        try_(FACTORS), ROLLING.with_sizes(n=columns), powers, ROWS_ON_FRAGMENTS.with_sizes(k=DEPTH)
+    )
 
 
 def _resident(term: Expr) -> Strategy:
@@ -61,6 +69,23 @@ def _resident(term: Expr) -> Strategy:
 
 
 resident: Strategy = depending(_resident)
+
+
+@prints_as_call
+def whole_rows(rows: int, s: Rewrite) -> Strategy:
+    """s for a map over rows whose number is a multiple of `rows`; behind the last rows are zeros.
+
+    before: xs |> map(f)
+    after:  (s (xs with zeros behind its end |> map(f))) |> take(n)
+    """
+
+    def make(term: Expr) -> Strategy:
+        more = missing(shape(term.type)[0][0], rows)
+        if not more:
+            return seq(s)
+        return seq(ROUND_UP.with_sizes(p=more), argument(seq(longer_inward, normalize(EMPTY_AS_ZEROS), s)))
+
+    return depending(make)
 
 
 @prints_as_call
@@ -98,9 +123,12 @@ def one_pass(
         a.SPLIT_JOIN.with_sizes(n=WARPGROUP_ROWS),
         argument(seq(mapped(in_one_pass(columns)), arguments(2, resident), FOLD_OF_MAPS, everywhere(computing(low.MAP_WARP_GROUP)))),
     )
-    of_matrix = seq(
-        a.SPLIT_JOIN.with_sizes(n=rows),
-        argument(seq(mapped(of_tile), low.MAP_BLOCK.with_sizes(d=0))),
+    of_matrix = whole_rows(
+        rows,
+        seq(
+            a.SPLIT_JOIN.with_sizes(n=rows),
+            argument(seq(mapped(of_tile), low.MAP_BLOCK.with_sizes(d=0))),
+        ),
     )
     copies = TileCopy(128 * groups, 8, 0, bulk=True)
     staged = seq(stage(copies, stages), specialise(stages, groups) if warp_specialised else id_)

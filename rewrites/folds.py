@@ -1,0 +1,277 @@
+"""Elements of matrices as functions of reductions, and what moves out of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rewrites.algorithmic import is_reduction
+from rewrites.elements import Elements, NotPointwise, at, generated, names, put
+from rewrites.pointwise import sizes_of
+from rewrites.rule import computed
+from rewrites.typed import array_type, instance
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    Literal,
+    Primitive,
+    alpha_equal,
+    apply,
+    call,
+    map_children,
+    substitute,
+    subterms,
+)
+from rise.nat import Nat
+from rise.normal import simplify
+from rise.types import Array, Data, Index, Scalar, as_data
+
+# --- numbers ----------------------------------------------------------------------------------------------
+
+
+def operation(name: str, *operands: Expr) -> Expr:
+    """An operation on numbers of one type."""
+    return apply(instance(name, (operands[0].type,), operands[0].origin), *operands)
+
+
+def factors(term: Expr, inverse: bool = False) -> Iterator[tuple[Expr, bool]]:
+    """The factors of a product of floats, each with whether it is a divisor."""
+    match call(term):
+        case "mul", _, [left, right] if _is_float(term):
+            yield from factors(left, inverse)
+            yield from factors(right, inverse)
+        case "div", _, [left, right] if _is_float(term):
+            yield from factors(left, inverse)
+            yield from factors(right, not inverse)
+        case _:
+            yield term, inverse
+
+
+def unconverted(term: Expr) -> Expr:
+    """A number without the conversion to a wider type."""
+    match call(term):
+        case "cast", _, [inner] if isinstance(inner.type, Scalar) and isinstance(term.type, Scalar):
+            return inner if inner.type.bytes < term.type.bytes else term
+        case _:
+            return term
+
+
+def unrounded(term: Expr) -> Expr:
+    """x of wide(narrow(x)): what a number was before it was rounded to a narrower type and converted back."""
+    match call(term):
+        case "cast", _, [inner] if _is_float(term) and (rounding := call(inner)) is not None:
+            before = rounding[2][0] if rounding[0] == "cast" else term
+            return before if before.type == term.type else term
+        case _:
+            return term
+
+
+def _rounded_like(term: Expr, by: Expr) -> Expr:
+    """wide(narrow(by)) for a term wide(narrow(x)); by for other terms."""
+    if unrounded(term) is term:
+        return by
+    (_, wide, [inner]) = call(term)  # type: ignore[misc]  # a conversion
+    (_, narrow, _) = call(inner)  # type: ignore[misc]  # a rounding
+    return apply(wide, apply(narrow, by))
+
+
+def product_of(factors: Sequence[tuple[Expr, bool]], type_: Data) -> Expr:
+    """The product of factors; 1 of none."""
+    above = [factor for factor, inverse in factors if not inverse]
+    result: Expr = above[0] if above else Literal(1.0, type_)
+    for factor in above[1:]:
+        result = operation("mul", result, factor)
+    for factor in (factor for factor, inverse in factors if inverse):
+        result = operation("div", result, factor)
+    return result
+
+
+def _is_float(term: Expr) -> bool:
+    return isinstance(term.type, Scalar) and term.type.is_float
+
+
+def operator_name(operator: Expr) -> str:
+    """The name of a primitive operator, or of `fun((a, b) => op(a, b))`."""
+    match operator:
+        case Primitive():
+            return operator.name
+        case Lambda(a, Lambda(b, body)):
+            found = call(body)
+            return found[0] if found is not None and found[2] in ([a, b], [b, a]) else ""
+        case _:
+            return ""
+
+
+# --- reductions of elements -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A reduction by its elements: reduce(operator, start)(generate(fun(index => body)))."""
+
+    name: Identifier
+    operator: Expr
+    start: Expr
+    index: Identifier
+    body: Expr
+
+    @property
+    def size(self) -> Nat | None:
+        return self.index.type.size if isinstance(self.index.type, Index) else None
+
+
+@dataclass(frozen=True)
+class System:
+    """An element of a matrix as a function of reductions, in the order in which they use each other.
+
+    column: None for a number for each row
+    """
+
+    row: Identifier
+    column: Identifier | None
+    folds: tuple[Fold, ...]
+    element: Expr
+
+
+def _unfolded(term: Expr) -> Expr:
+    """A term with the values of all names that it binds in their places."""
+    term = map_children(term, _unfolded)
+    match term:
+        case Apply(Lambda(x, body), argument):
+            return _unfolded(substitute(body, {x.name: argument}))
+        case _:
+            return term
+
+
+def system(term: Expr) -> System:
+    """The reductions of which an element of a matrix is a function. Raises NotPointwise."""
+    if sizes_of(term) is None:
+        raise NotPointwise("expected a matrix of numbers", term)
+    return of_rows(term)
+
+
+def of_rows(term: Expr) -> System:
+    """The same, also of a column: a number for each row. Raises NotPointwise."""
+    elements = Elements(names(term))
+    rows = array_type(term)
+    row = elements.index("i", rows.size)
+    place, column = at(row, term), None
+    if isinstance(rows.element, Array):
+        column = elements.index("j", rows.element.size)
+        place = at(column, place)
+    result = elements.value(place)
+    hoisting = _Hoisting(elements, [])
+    element = hoisting.go(_unfolded(elements.closed(result)), frozenset())
+    return System(row, column, tuple(hoisting.folds), element)
+
+
+@dataclass(frozen=True)
+class _Hoisting:
+    """Gives names to the reductions in a term that use no variable bound inside of it, equal ones the same."""
+
+    elements: Elements
+    folds: list[Fold]
+
+    def go(self, term: Expr, bound: frozenset[str]) -> Expr:
+        if isinstance(term, Lambda):
+            return Lambda(term.parameter, self.go(term.body, bound | {term.parameter.name}), term.origin)
+        inner = map_children(_from_lowest(term), lambda child: self.go(child, bound))
+        if not is_reduction(inner) or not inner.free.isdisjoint(bound):
+            return inner
+        for fold in self.folds:
+            if alpha_equal(_reduced(fold), inner):
+                return fold.name
+        self.folds.append(_as_fold(self.elements.fresh("v", as_data(inner.type)), inner))
+        return self.folds[-1].name
+
+
+def _from_lowest(term: Expr) -> Expr:
+    """The maximum of an array from -∞ on where it was from one of the elements on; other terms as they are."""
+    match call(term):
+        case "reduce", head, [operator, start, summands] if operator_name(operator) == "max" and _is_float(start):
+            match call(summands):
+                case "generate", _, [Lambda(index, body)]:
+                    places = [p.argument for p in subterms(start) if isinstance(p, Apply) and p.head == ("idx", 1)]
+                    if any(alpha_equal(substitute(body, {index.name: place}), start) for place in places):
+                        return apply(head, operator, Literal(float("-inf"), start.type), summands)
+    return term
+
+
+def _as_fold(name: Identifier, reduction: Expr) -> Fold:
+    _, _, (operator, start, summands) = call(reduction)  # type: ignore[misc]  # it is a reduction
+    match call(summands):
+        case "generate", _, [Lambda(index, body)]:
+            return Fold(name, operator, start, index, body)
+        case _:
+            raise NotPointwise("expected a reduction of elements", reduction)
+
+
+def _reduced(fold: Fold) -> Expr:
+    """The reduction that a fold describes."""
+    known = instance("reduce", (fold.size, fold.name.type), fold.name.origin)
+    return apply(known, fold.operator, fold.start, generated(fold.index, fold.body))
+
+
+def written(found: System) -> Expr:
+    """The matrix of the elements, each reduction computed once."""
+    result = found.element
+    for fold in reversed(found.folds):
+        if fold.name.name in result.free:
+            result = Apply(Lambda(fold.name, result, result.origin), _reduced(fold), result.origin)
+    return simplify(generated(found.row, generated(found.column, result)))
+
+
+@computed(
+    "factors of sums",
+    "e → generate(fun(i => generate(fun(j => f(c·Σ x)))), where e[i][j] = f(Σ c·x)",
+    (
+        "fun((a: 3.4.f32, b: 5.4.f32) => a |> map(fun(r => r |> reduce(+, 1) |> fun(s => b |> map(fun(c =>"
+        " zip(r)(c) |> map(fun((x, y) => x * (s * s + 1) * y)) |> reduce(+, 0)))))))",
+    ),
+    "A factor that all terms of a sum have stands before the sum.",
+    exact=False,
+)
+def FACTORS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    try:
+        found = system(term)
+    except NotPointwise as refused:
+        return refused.reason
+    folds: list[Fold] = []
+    before: dict[Expr, Expr] = {}
+    for fold in found.folds:
+        fold = replace(fold, body=put(fold.body, before), start=put(fold.start, before))
+        parts, fixed = _before_sum(fold)
+        if operator_name(fold.operator) == "add" and is_zero(fold.start) and fixed and _is_float(fold.name):
+            inner = Identifier(f"{fold.name.name}_", fold.name.type)
+            type_ = as_data(fold.name.type)
+            before[fold.name] = product_of([(inner, False), *fixed], type_)
+            fold = replace(fold, name=inner, body=product_of(parts, type_))
+        folds.append(fold)
+    if not before:
+        return "no sum has a factor that all of its terms have"
+    return written(replace(found, folds=tuple(folds), element=put(found.element, before)))
+
+
+def _before_sum(fold: Fold) -> tuple[list[tuple[Expr, bool]], list[tuple[Expr, bool]]]:
+    """The factors of a sum's terms that differ, and those that all terms have, also inside of a rounding."""
+    differ: list[tuple[Expr, bool]] = []
+    fixed: list[tuple[Expr, bool]] = []
+    for factor, inverse in factors(fold.body):
+        if fold.index.name not in factor.free:
+            fixed.append((factor, inverse))
+            continue
+        parts = list(factors(unrounded(factor), inverse))
+        same = [part for part in parts if fold.index.name not in part[0].free]
+        if unrounded(factor) is factor or not same:
+            differ.append((factor, inverse))
+            continue
+        rest = [(part, other != inverse) for part, other in parts if (part, other) not in same]
+        differ.append((_rounded_like(factor, product_of(rest, as_data(factor.type))), inverse))
+        fixed += same
+    return differ, fixed
+
+
+def is_zero(term: Expr) -> bool:
+    return isinstance(term, Literal) and term.value == 0
