@@ -1,8 +1,11 @@
-"""Exponentials as GPUs compute them: one instruction gives a power of two."""
+"""Exponentials and quotients as GPUs compute them: one instruction gives a power of two, several a quotient."""
 
 from __future__ import annotations
 
+from rewrites.conditions import SideCondition
+from rewrites.match import Match
 from rewrites.rule import library_rule as rule
+from rise.expr import Literal
 
 EXP_AS_EXP2 = rule(
     "exp → exp2",
@@ -17,4 +20,26 @@ EXP2_OF_DIFFERENCE = rule(
     "exp2(x * z - y * z)",
     exact=False,
     meaning="The factor of a difference is multiplied with both terms, one of which may be the same for many.",
+)
+EXP2_OF_PRODUCT = rule(
+    "exp2 of a product",
+    "exp2(x * y * z - w)",
+    "exp2(x * (y * z) - w)",
+    exact=False,
+    meaning="Two factors are multiplied first, which may be the same for many.",
+)
+
+
+def _is_one(match: Match) -> str | None:
+    found = match.terms["x"]
+    return "it is a reciprocal" if isinstance(found, Literal) and found.value == 1 else None
+
+
+RECIPROCAL = rule(
+    "x / y → x * (1 / y)",
+    "x / y",
+    "x * (1.0 / y)",
+    exact=False,
+    conditions=(SideCondition("x is not 1", "A reciprocal stays one.", _is_one),),
+    meaning="One division serves all numbers that are divided by the same one.",
 )

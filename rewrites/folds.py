@@ -224,13 +224,13 @@ def written(found: System) -> Expr:
 
 
 @computed(
-    "factors of sums",
-    "e → generate(fun(i => generate(fun(j => f(c·Σ x)))), where e[i][j] = f(Σ c·x)",
+    "factors of reductions",
+    "e → generate(fun(i => generate(fun(j => f(c·Σ x, d·max y)))), where e[i][j] = f(Σ c·x, max d·y) for d > 0",
     (
         "fun((a: 3.4.f32, b: 5.4.f32) => a |> map(fun(r => r |> reduce(+, 1) |> fun(s => b |> map(fun(c =>"
         " zip(r)(c) |> map(fun((x, y) => x * (s * s + 1) * y)) |> reduce(+, 0)))))))",
     ),
-    "A factor that all terms of a sum have stands before the sum.",
+    "A factor that all terms of a sum have stands before the sum, a positive one also before a maximum.",
     exact=False,
 )
 def FACTORS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
@@ -243,14 +243,17 @@ def FACTORS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     for fold in found.folds:
         fold = replace(fold, body=put(fold.body, before), start=put(fold.start, before))
         parts, fixed = _before_sum(fold)
-        if operator_name(fold.operator) == "add" and is_zero(fold.start) and fixed and _is_float(fold.name):
+        moves = operator_name(fold.operator) == "add" and is_zero(fold.start)
+        if operator_name(fold.operator) == "max" and _is_lowest(fold.start):
+            moves = all(_is_positive(factor) for factor, _ in fixed)
+        if moves and fixed and _is_float(fold.name):
             inner = Identifier(f"{fold.name.name}_", fold.name.type)
             type_ = as_data(fold.name.type)
             before[fold.name] = product_of([(inner, False), *fixed], type_)
             fold = replace(fold, name=inner, body=product_of(parts, type_))
         folds.append(fold)
     if not before:
-        return "no sum has a factor that all of its terms have"
+        return "no sum or maximum has a factor that all of its terms have"
     return written(replace(found, folds=tuple(folds), element=put(found.element, before)))
 
 
@@ -271,6 +274,30 @@ def _before_sum(fold: Fold) -> tuple[list[tuple[Expr, bool]], list[tuple[Expr, b
         differ.append((_rounded_like(factor, product_of(rest, as_data(factor.type))), inverse))
         fixed += same
     return differ, fixed
+
+
+def _is_lowest(term: Expr) -> bool:
+    """-∞"""
+    match term, call(term):
+        case Literal(value), _:
+            return value == float("-inf")
+        case _, ("neg", _, [Literal(value)]):
+            return value == float("inf")
+        case _:
+            return False
+
+
+def _is_positive(term: Expr) -> bool:
+    """Whether a number is positive whatever its variables are, so far as its form tells."""
+    match term, call(term):
+        case Literal(value), _:
+            return value > 0
+        case _, (("exp" | "exp2" | "rsqrt"), _, [_]):
+            return True
+        case _, (("mul" | "div" | "add"), _, [left, right]):
+            return _is_positive(left) and _is_positive(right)
+        case _:
+            return False
 
 
 def is_zero(term: Expr) -> bool:

@@ -65,8 +65,9 @@ from rise.normal import is_view, simplify
 from rise.primitives.declare import primitive
 from rise.types import BOOL, I32, Array, Data, Index, Space, as_data
 
-# the lowest finite numbers: a maximum from here on differs from one from -∞ where all elements are -∞ only
-LOWEST = {"f16": -65504.0, "bf16": -3.3895313892515355e38, "f32": -3.4028234663852886e38, "f64": -1.7976931348623157e308}  # fmt: skip
+# what a maximum starts from in place of -∞, which minus itself is not a number: it is far below all scores, and
+# stays finite when it is scaled
+LOWEST = {"f16": -2.0**14, "bf16": -2.0**100, "f32": -2.0**100, "f64": -2.0**1000}
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _as_sum(found: System, column: Identifier, fold: Fold, reference: Fold | Non
         raise NotPointwise("expected a maximum and sums", fold.body)
     others = {other.name.name for other in found.folds if reference is None or other.name != reference.name}
     if not fold.body.free.isdisjoint(others):
-        raise NotPointwise("a sum uses a reduction that is not a maximum: see `factors of sums`", fold.body)
+        raise NotPointwise("a sum uses a reduction that is not a maximum: see `factors of reductions`", fold.body)
     parts = list(factors(fold.body))
     values = [part for part in parts if column.name in part[0].free]
     type_ = as_data(fold.name.type)
@@ -446,6 +447,8 @@ def _rolled(found: System, size: Nat) -> Expr:
         raise NotPointwise("there is more than one maximum", found.element)
     reference = references[0] if references else None
     sums = [_as_sum(found, column, fold, reference) for fold in folds if fold is not reference]
+    # products last: nothing should stand between those that a GPU starts
+    sums.sort(key=lambda s: s.value is not None)
     if not sums:
         raise NotPointwise("there are no sums", found.element)
     bodies = [s.weight for s in sums] + [s.value for s in sums if s.value is not None]

@@ -6,7 +6,7 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.folds import FACTORS
-from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP_AS_EXP2
+from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS
@@ -17,9 +17,11 @@ from strategies.core import (
     Rewrite,
     Strategy,
     argument,
+    body,
     check,
     depending,
     everywhere,
+    function,
     id_,
     normalize,
     prints_as_call,
@@ -46,9 +48,14 @@ def in_one_pass(columns: int) -> Strategy:
     before: q |> map(row => softmax(K·row)·V)
     after:  zip(K |> split(columns))(V |> split(columns)) |> reduceSeq(…) |> …
     """
-    powers = seq(everywhere(EXP_AS_EXP2), everywhere(EXP2_OF_DIFFERENCE))
+    powers = seq(everywhere(EXP_AS_EXP2), everywhere(EXP2_OF_DIFFERENCE), everywhere(EXP2_OF_PRODUCT))
+    quotients = function(body(everywhere(RECIPROCAL)))
     return seq(
-        try_(FACTORS), ROLLING.with_sizes(n=columns), powers, ROWS_ON_FRAGMENTS.with_sizes(k=DEPTH)
+        try_(FACTORS),
+        ROLLING.with_sizes(n=columns),
+        powers,
+        quotients,
+        ROWS_ON_FRAGMENTS.with_sizes(k=DEPTH),
     )
 
 
