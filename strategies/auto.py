@@ -28,6 +28,7 @@ from strategies.search.choice import Builds, Choice, Search, chosen, separate_op
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
+from strategies.search.passes import in_one_pass
 from strategies.search.space import Point
 
 DEFAULT = Point.of("default", {})
@@ -119,7 +120,15 @@ class _Kernels:
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
         parts = choice(self._parts(separate_kernels), self._parts(value_stored), self._one)
-        return seq(normalize(INLINE), parts)(term)
+        return choice(self._one_pass, seq(normalize(INLINE), parts))(term)
+
+    def _one_pass(self, term: Expr) -> Result:
+        closed, bound = closed_over(term, self.inputs)
+        found = in_one_pass(self.search, closed)
+        if found is None:
+            return Failure("one_pass", term, "it is not one pass over products and rows")
+        self.made.append(found[0])
+        return below(found[1], bound)
 
     def _parts(self, cut: Strategy) -> Strategy:
         """The kernels of what a cut gives."""

@@ -1,0 +1,122 @@
+"""Programs whose products and reductions of rows are one pass: which are, and the parameters tried for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from rewrites.algorithmic import is_reduction
+from rewrites.elements import NotPointwise
+from rewrites.folds import FACTORS, System, operator_name, system
+from rewrites.result import Success
+from rise.expr import Expr, Lambda, call, subterms
+from rise.instructions import Family, instruction
+from rise.nat import Nat
+from rise.types import Index, Scalar, shape
+from strategies.matmul.products import rank
+from strategies.search.choice import Choice, Search, reason
+from strategies.search.hardware import Gpu
+from strategies.search.space import Point
+
+TRIED = 6
+ROWS, COLUMNS, STAGES = (192, 128, 64), (128, 112, 96, 80, 64, 48, 32, 16), (3, 2)
+DEEP = 128  # columns of a block from which on products keep tensor cores as busy as longer ones
+RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
+OTHER_REGISTERS = 40  # of a thread: addresses, and what is kept for each row
+WHY = "its products and the reductions of their rows are one pass"
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The sizes of a program that is one pass: batch × (rows × depth) · (depth × length) · (length × columns)."""
+
+    batch: int
+    rows: int
+    length: int
+    depth: int
+    columns: int
+
+    @classmethod
+    def of(cls, program: Expr) -> Pass | None:
+        """Of a closed program; None where there is nothing to gain: a product, or reductions, alone."""
+        body = program
+        while isinstance(body, Lambda):
+            body = body.body
+        batch = 1
+        while rank(body) > 2:
+            match call(body):
+                case "map", head, [Lambda(_, inner), _] if (count := _known(head.arguments[0])) is not None:
+                    batch, body = batch * count, inner
+                case _:
+                    return None
+        if rank(body) != 2:
+            return None
+        factored = FACTORS(body)
+        try:
+            found = system(factored.term if isinstance(factored, Success) else body)
+        except NotPointwise:
+            return None
+        return _sizes(found, batch)
+
+    def candidates(self, gpu: Gpu) -> list[dict[str, int]]:
+        """Parameters of `one_pass`, those first that are expected to be faster."""
+        found = [
+            {"rows": rows, "columns": columns, "stages": stages}
+            for rows, columns, stages in product(ROWS, COLUMNS, STAGES)
+            if self._fits(rows, columns, stages, gpu)
+        ]
+        found.sort(key=lambda point: (self._cost(point, gpu), point["stages"]))
+        return found
+
+    def _fits(self, rows: int, columns: int, stages: int, gpu: Gpu) -> bool:
+        shared = 2 * (rows * self.depth + stages * columns * (self.depth + self.columns))
+        own = columns // 2 + self.columns // 2 + columns // 8 + OTHER_REGISTERS
+        limit = {1: 240, 2: 232, 3: 152}[rows // 64]
+        return shared + RESERVED <= gpu.limits.shared_bytes and own <= limit
+
+    def _cost(self, point: dict[str, int], gpu: Gpu) -> float:
+        """Rounds of blocks, each as long as it has rows; a warpgroup alone waits for its own products."""
+        rows, columns = point["rows"], point["columns"]
+        blocks = self.batch * -(-self.rows // rows)
+        busy = min(1.0, columns / DEEP) ** 0.5 * (1.0 if rows > 64 else 0.6)
+        whole = -(-self.length // columns) * columns / self.length
+        return -(-blocks // gpu.multiprocessors) * rows * whole / busy
+
+
+def _sizes(found: System, batch: int) -> Pass | None:
+    reductions = [part for fold in found.folds for part in subterms(fold.body) if is_reduction(part)]
+    depths = {_length(part) for part in reductions}
+    rows, columns = _extent(found.row.type), _extent(found.column.type if found.column is not None else None)
+    length = found.folds[0].size if found.folds else None
+    if len(depths) != 1 or None in depths or rows is None or columns is None or _known(length) is None:
+        return None
+    return Pass(batch, rows, _known(length) or 0, depths.pop() or 0, columns)
+
+
+def _length(reduction: Expr) -> int | None:
+    found = call(reduction)
+    return _known(found[1].arguments[0]) if found is not None else None
+
+
+def _extent(type_: object) -> int | None:
+    return _known(type_.size) if isinstance(type_, Index) else None
+
+
+def _known(size: object) -> int | None:
+    return size.value if isinstance(size, Nat) else None
+
+
+def in_one_pass(search: Search, program: Expr) -> tuple[Choice, Success] | None:
+    """The first candidate that is a kernel, for a program that is one pass."""
+    if not search.target.startswith("sm_90"):
+        return None
+    found = Pass.of(program)
+    if found is None:
+        return None
+    for number, parameters in enumerate(found.candidates(search.gpu)[:TRIED], 1):
+        point = Point.of("one_pass", parameters)
+        result = search.attempt(point, program)
+        if isinstance(result, Success):
+            return Choice(point, f"{WHY}; candidate {number} of {TRIED}"), result
+    return None
