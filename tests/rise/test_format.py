@@ -21,7 +21,7 @@ from rise.syntax.format import format_text
 from rise.syntax.highlight import RiseLexer
 from rise.syntax.parser import parse_expression, parse_file, parse_type
 from rise.syntax.printer import print_expression, print_file, print_type
-from rise.syntax.surface import without_places
+from rise.syntax.surface import FileSyntax, without_places
 from tests.rise.surface_programs import (
     EXPRESSIONS,
     FILES,
@@ -103,7 +103,7 @@ def test_every_type_inside_of_every_other_parses_back() -> None:
 
 
 @given(FILES, WIDTHS)
-def test_a_file_parses_back_and_formatting_it_again_changes_nothing(file: str, width: int) -> None:
+def test_a_file_parses_back_and_formatting_it_again_changes_nothing(file: FileSyntax, width: int) -> None:
     text = print_file(file, width=width)
     assert without_places(parse_file(Source("t", text))) == without_places(file)
     once = formatted(text)
