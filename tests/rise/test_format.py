@@ -255,6 +255,37 @@ def test_chains_are_broken_a_step_a_line() -> None:
     assert len(formatted(f"def a = {names}").splitlines()) == 7
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zip2D({0}) |> map2D((x, (r, s)) => x * r + s)",
+        "{0} >> map2D((x, (r, s)) => x * r + s)",
+        "f({0}, (x, (r, s)) => x * r + s)",
+        "{0}(1)(y, (x, (r, s)) => x * r + s)",
+        "let y = f({0})((x, (r, s)) => x * r + s) in y",
+        "f(a => {0} => (x, (r, s)) => x * r + s)",
+    ],
+)
+def test_a_pattern_stays_on_one_line_with_its_arrow(text: str) -> None:
+    """Around every column at which a line may be too long for it."""
+    broken = 0
+    for length in range(50, 90):
+        lines = formatted(f"def f = {text.format('a' * length)}").splitlines()
+        assert [line for line in lines if "(x, (r, s)) =>" in line], lines
+        assert max(map(len, lines)) <= 100, lines
+        broken += not any(f"{'a' * length}" in line and "(x" in line for line in lines)
+    assert broken, "the pattern always followed the long name"
+
+
+def test_a_chain_is_broken_before_the_pattern_of_its_last_step() -> None:
+    name = "a" * 80
+    assert formatted(f"def f = zip2D({name}) |> map2D((x, r) => f16(g(x) + f32(r)))").splitlines() == [
+        "def f =",
+        f"  zip2D({name})",
+        "  |> map2D((x, r) => f16(g(x) + f32(r)))",
+    ]
+
+
 # --- the command --------------------------------------------------------------------------------
 
 
