@@ -8,27 +8,31 @@ from rewrites.rule import library_rule as rule
 SPACES = ("Global", "Shared", "Local")
 
 
-def _stored(space: str) -> tuple[Rule, ...]:
-    """A value stored, a generated array computed, an array copied."""
-    to = f"toMem({space})"
-    return (
-        rule(f"toMem({space})", "x", f"x |> {to}", meaning="A value is stored, and read from there on."),
-        rule(
-            f"materialise generate in {space}",
-            "generate(f)",
-            f"generate(fun(i => i)) |> mapSeq(f) |> {to}",
-            meaning="A generated array is computed once, instead of wherever it is read.",
-        ),
-        rule(
-            f"copy into {space}",
-            "xs",
-            f"xs |> mapSeq(fun(x => x)) |> {to}",
-            meaning="An array is copied by a loop.",
-        ),
+def _stored(space: str) -> Rule:
+    return rule(
+        f"toMem({space})", "x", f"x |> toMem({space})", meaning="A value is stored, and read from there on."
     )
 
 
-STORED = tuple(made for space in SPACES for made in _stored(space))
+IN_GLOBAL, IN_SHARED, IN_LOCAL = map(_stored, SPACES)
+MATERIALISED = tuple(
+    rule(
+        f"materialise generate in {space}",
+        "generate(f)",
+        f"generate(fun(i => i)) |> mapSeq(f) |> toMem({space})",
+        meaning="A generated array is computed once, instead of wherever it is read.",
+    )
+    for space in SPACES
+)
+COPIED = tuple(
+    rule(
+        f"copy into {space}",
+        "xs",
+        f"xs |> mapSeq(fun(x => x)) |> toMem({space})",
+        meaning="An array is copied by a loop.",
+    )
+    for space in SPACES
+)
 
 # --- stored values and views of them --------------------------------------------------------------------
 

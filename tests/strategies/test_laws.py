@@ -13,7 +13,7 @@ from rewrites import algorithmic, lowering, maps, movement
 from rewrites.algorithmic import MAP_FUSION, MAP_IDENTITY, REDUCE_MAP, SPLIT_JOIN
 from rewrites.lowering import MAP_SEQ, REDUCE_SEQ
 from rewrites.maps import BETA, ETA, MAP_LAST_FISSION
-from rewrites.memory import STORED
+from rewrites.memory import COPIED
 from rewrites.movement import SPLIT_MAP, TRANSPOSE_MAP, TRANSPOSE_TWICE
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, children
@@ -256,7 +256,7 @@ def test_expressions_are_as_one_writes_them() -> None:
         "(MAP_FUSION | id_) >> MAP_IDENTITY": (MAP_FUSION | id_) >> MAP_IDENTITY,
         "top_down(SPLIT_MAP)": top_down(SPLIT_MAP),
         "SPLIT_JOIN.with_sizes(n=32)": SPLIT_JOIN.with_sizes(n=32),
-        "STORED[0]": STORED[0],
+        "COPIED[0]": COPIED[0],
         "strategy(by_hand) >> MAP_FUSION": by_hand >> MAP_FUSION,
         "MAP_FUSION | strategy(by_hand)": MAP_FUSION | by_hand,
         "tensor_core(block=(128, 128, 64))": tensor_core(block=(128, 128, 64)),
