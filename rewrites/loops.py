@@ -144,6 +144,7 @@ FOLD_OF_MAP = (
         "reduceSeq of map, beside others only",
         "xs |> reduceSeq(Local)(fun(acc, x => zip(ws)(acc) |> map(fun((w, a) => f(w, x, a)))), z)",
         "zip(ws)(z) |> map(fun((w, s) => xs |> reduceSeq(Local)(fun(a, x => f(w, x, a)), s)))",
+        meaning="A fold whose accumulator is an array is a fold for each of its elements.",
     ),
 )
 

@@ -66,6 +66,7 @@ ZIP_MAP_OUT_SECOND = rule(
     "zip(, *f) → *(, f)",
     "zip(xs)(ys |> map(f))",
     "zip(xs)(ys) |> map(fun((x, y) => (x, f(y))))",
+    meaning="A map in the second component of a zip is brought out of it.",
 )
 BLOCK_FUSION = rule(
     "*f >> mapBlock",

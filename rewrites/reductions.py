@@ -39,6 +39,7 @@ REDUCE_FLAT = rule(
     "xs |> map(fun(b => b |> reduce(op, z))) |> reduce(op, z)",
     "xs |> join |> reduce(op, z)",
     exact=False,
+    meaning="The reductions of the parts, reduced, are the reduction of the whole.",
 )
 REDUCE_OF_SUMS = rule(
     "reduce + reduce",
@@ -59,6 +60,7 @@ REDUCE_CONCAT = rule(
     "concat(xs)(ys) |> reduce(op, z)",
     "op(xs |> reduce(op, z), ys |> reduce(op, z))",
     exact=False,
+    meaning="A reduction of two concatenated arrays combines the reductions of both.",
 )
 REDUCE_REORDER = rule(
     "reduce, backwards",
@@ -90,6 +92,7 @@ FOLD_JOIN = rule(
     "J >> reduceSeq",
     f"xs |> join |> {FOLD}",
     "xs |> reduceSeq(Local)(fun(acc, b => b |> reduceSeq(Local)(fun(a, x => f(a, x)), acc)), z)",
+    meaning="A fold over joined rows continues in each row with the result of the one before.",
 )
 FOLD_FLAT = rule(
     "reduceSeq of reduceSeq",
@@ -101,6 +104,7 @@ FOLD_CONCAT = rule(
     "concat >> reduceSeq",
     f"concat(xs)(ys) |> {FOLD}",
     f"xs |> {FOLD} |> fun(s => ys |> reduceSeq(Local)(fun(acc, x => f(acc, x)), s))",
+    meaning="A fold over two concatenated arrays continues in the second with the result of the first.",
 )
 FOLD_PEEL = rule(
     "reduceSeq, peeled",
@@ -200,6 +204,7 @@ SCAN_SEQ_MAP = rule(
     "*f >> scanSeq",
     "xs |> map(f) |> scanSeq(fun(y, acc => g(y, acc)), z)",
     "xs |> scanSeq(fun(x, acc => g(f(x), acc)), z)",
+    meaning="A scan applies a mapped function to each element as it reads it.",
 )
 SCAN_TAKE = rule(
     "scanSeq >> take",
