@@ -126,8 +126,8 @@ LIFT_REDUCTION = rule(
 
 @computed(
     "reduceMapFission",
-    "xs |> reduceSeq(Local)(fun(acc, x => op(acc, f(x))), z)"
-    " → xs |> map(f) |> reduceSeq(Local)(fun(acc, y => op(acc, y)), z)",
+    "xs |> reduceSeq(Local)(acc => x => op(acc, f(x)), z)"
+    " → xs |> map(f) |> reduceSeq(Local)(acc => y => op(acc, y), z)",
     (
         "fun(xs: 5.i32 => xs |> reduceSeq(Local)(fun(acc, x => acc - x * x), 7))",
         "fun((xs: 4.(f32, f32), c: f32) =>"
@@ -158,7 +158,7 @@ def REDUCE_MAP_FISSION(term: Expr) -> Expr | str:  # noqa: N802  # rules are con
 
 
 def _operator_and_operand(step: Expr) -> tuple[Expr, Identifier, Identifier, Expr] | str:
-    """op, acc, x and e of a step fun(acc, x => op(acc, e)) where op uses neither, and e not acc."""
+    """op, acc, x and e of a step (acc => x => op(acc, e)) where op uses neither, and e not acc."""
     if not (isinstance(step, Lambda) and isinstance(step.body, Lambda)):
         return "expected a step of two parameters"
     accumulator, x, body = step.parameter, step.body.parameter, step.body.body

@@ -199,7 +199,7 @@ def _same_map(parts: list[Expr]) -> tuple[list[Lambda], Expr, Nat] | str:
 @computed(
     "mapOutsideMakeArray",
     "makeArray(n)(xs |> map(f1), …, xs |> map(fn))"
-    " → xs |> map(fun(x => makeArray(n)(f1(x), …, fn(x)))) |> transpose",
+    " → xs |> map(x => makeArray(n)(f1(x), …, fn(x))) |> transpose",
     (
         "fun(xs: 5.i32 => makeArray(3)(xs |> map(fun(x => x + 1)), xs |> map(fun(x => x * x)),"
         " xs |> map(fun(y => 2 - y))))",

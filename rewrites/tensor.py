@@ -148,7 +148,7 @@ def accumulator_family(fragment: Fragment) -> Family | None:
 
 
 def _mapped(function: str, depth: int) -> str:
-    """`map(fun(r1 => r1 |> map(… function …)))`, function under depth maps, as a pipe step."""
+    """`map(r1 => r1 |> map(… function …))`, function under depth maps, as a pipe step."""
     if depth == 0:
         return function
     return f"map(fun(r{depth} => r{depth} |> {_mapped(function, depth - 1)}))"

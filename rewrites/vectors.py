@@ -192,8 +192,8 @@ JOIN_AS_VECTOR = rule(
 
 @computed(
     "zip >> *f >> asVector",
-    "zip(xs)(ys) |> map(fun((x, y) => e)) |> asVector(n)"
-    " → zip(xs |> asVector(n))(ys |> asVector(n)) |> map(fun((x, y) => e)), e in arithmetic of vectors",
+    "zip(xs)(ys) |> map((x, y) => e) |> asVector(n)"
+    " → zip(xs |> asVector(n))(ys |> asVector(n)) |> map((x, y) => e), e in arithmetic of vectors",
     (
         "fun((xs: 6.i32, ys: 6.i32) => zip(xs)(ys) |> map(fun((x, y) => x * y - 2)) |> asVector(3))",
         "fun((xs: 4.f32, ys: 4.f32, zs: 4.f32, c: f32) =>"
