@@ -7,13 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from bench.build import Order
-from codegen.compiled import resources_of
+from codegen.compiled import built, resources_of
 from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import assemble
 from rise.check.program import Program, load
 from rise.check.specialise import specialise
-from rise.expr import Expr
 from strategies.auto import Auto
 from strategies.derive import derived
 from strategies.registry import find
@@ -30,15 +29,8 @@ def derive(order: Order) -> Kernel | HostProgram:
     term = specialise(program(order.file)[order.definition], dict(order.sizes))
     strategy = find(order.candidate.strategy).make(dict(order.candidate.settings))
     if isinstance(strategy, Auto):
-        strategy = strategy.first_that(_builds)
+        strategy = strategy.first_that(lambda low, target: built(assemble(low, "candidate"), target))
     made = assemble(derived(term, strategy).term, f"{order.definition}_kernel")
     resources_of(made, order.target, "allow" if isinstance(strategy, Auto) else "refuse")
     kernels = tuple(replace(kernel, stages=()) for kernel in made.kernels)
     return kernels[0] if len(kernels) == 1 else replace(made, kernels=kernels)
-
-
-def _builds(low: Expr, target: str) -> int:
-    """The bytes of shared memory that a candidate of a strategy takes."""
-    made = assemble(low, "candidate")
-    resources_of(made, target)
-    return made.shared_bytes

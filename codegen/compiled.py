@@ -21,7 +21,7 @@ from rise.data import shown
 from rise.depth import deep
 from rise.errors import LaunchError, StrategyError, UsageError
 from rise.expr import Definition, Expr
-from rise.generator import default_strategy
+from rise.generator import Builds, default_strategy
 from rise.normal import data_flow
 from rise.pretty import show_type
 from rise.targets import check_target
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 # a rule or a strategy: its result has the `term`, or is a failure that has the `error`
 Strategy = Callable[[Expr], Any]
 Program = Definition | Expr | Kernel | HostProgram
-# for a low-level program and a target: the bytes of shared memory per block; raises a RiseError if the
-# program is not a kernel that should run
-Builds = Callable[[Expr, str], int]
 
 
 @runtime_checkable
@@ -90,15 +87,9 @@ def compile(
         """
         nonlocal spills
 
-        def builds(low: Expr, _: str) -> int:
-            made = assembled(low)
-            if target:
-                resources_of(made, target)
-            return made.shared_bytes
-
         if not isinstance(lowering, CandidateStrategy):
             return assembled(_lowered(term, lowering))
-        low = _lowered(term, lowering.first_that(builds))
+        low = _lowered(term, lowering.first_that(lambda low, _: built(assembled(low), target)))
         spills = "allow" if low != data_flow(term) else spills
         return assembled(low)
 
@@ -142,6 +133,16 @@ def _lowered(program: Expr, strategy: Strategy) -> Expr:
         raise result.error(getattr(strategy, "name", "strategy"))
     lowered: Expr = result.term
     return lowered
+
+
+def built(candidate: HostProgram, target: str | None) -> int:
+    """The bytes of shared memory that a block of a candidate takes; compiles it, where a target is given.
+
+    Raises CompilationError as `resources_of` does.
+    """
+    if target:
+        resources_of(candidate, target)
+    return candidate.shared_bytes
 
 
 def resources_of(program: HostProgram, target: str, spills: str = "refuse") -> tuple[Resources, ...]:

@@ -119,11 +119,10 @@ def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str
     kernel, launch = launching.kernel, launching.launch
     arguments = [argument(variable.name) for variable in launching.arguments]
     arguments += [TensorBuffer(m.name, memory[m.buffer], m.map) for m in kernel.function.maps]
-    x, y, z = (int(extent) for extent in launch.grid)  # type: ignore[arg-type]  # numbers, at given sizes
     emulator.emulate(
         kernel.source,
         kernel.name,
-        (x, y, z),
+        launch.grid_at({}),
         launch.block,
         arguments,
         launch.shared_bytes,

@@ -28,7 +28,6 @@ from codegen.passes.order import INDICES, STRUCTURE, Pass
 from codegen.ir.show import show_program  # noqa: E402
 from rewrites.library import rules as all_rules  # noqa: E402
 from rewrites.result import Failure, Success  # noqa: E402
-from rewrites.rule import Computed, Rule  # noqa: E402
 from rise import files  # noqa: E402
 from rise.check.program import Program, load  # noqa: E402
 from rise.check.specialise import specialise  # noqa: E402
@@ -39,7 +38,6 @@ from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
 from strategies.matmul.tensor_core import tensor_core  # noqa: E402
-from rise.syntax.format import format_expression  # noqa: E402
 from strategy_reference import page as strategies  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
@@ -230,14 +228,8 @@ def _meanings(result: Success, other: Success) -> str:
     """The meanings of the rules of one derivation that the other lacks, in the order of first application."""
     known = {step.rule for step in other.steps}
     names = dict.fromkeys(step.rule for step in result.steps if step.rule not in known)
-    rows = (f"| `{name}` | {_meaning(all_rules()[name])} |" for name in names)
+    rows = (f"| `{name}` | {all_rules()[name].meaning} |" for name in names)
     return "\n".join(["| rule | meaning |", "| --- | --- |", *rows])
-
-
-def _meaning(rule: Rule | Computed) -> str:
-    if rule.meaning or isinstance(rule, Computed):
-        return rule.meaning
-    return f"`{format_expression(rule.left)}` is `{format_expression(rule.right)}`.".replace("|", "\\|")
 
 
 # of an instruction with very many registers: those between the first and the last

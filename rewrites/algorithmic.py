@@ -131,14 +131,14 @@ FLATTEN_INNER = rule(
 
 
 def separate(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ...]) -> Computed:
-    """xs |> map(fun(x => g(h(x), x))) → zip(xs |> map(h))(xs) |> map(fun((p, x) => g(p, x))).
+    """xs |> map(x => g(h(x), x)) → zip(xs |> map(h))(xs) |> map((p, x) => g(p, x)).
 
     h(x) is the outermost part of the function's body that is `wanted`; it must not be the whole body.
     """
 
     @computed(
         name,
-        "xs |> map(fun(x => g(h(x), x))) → zip(xs |> map(h))(xs) |> map(fun((p, x) => g(p, x)))",
+        "xs |> map(x => g(h(x), x)) → zip(xs |> map(h))(xs) |> map((p, x) => g(p, x))",
         instances,
         "A part of a map's body becomes a map of its own.",
         head=("map", 2),

@@ -92,7 +92,7 @@ def zipped(xs: Expr, ys: Expr) -> Expr:
 
 
 def generated(index: Identifier, body: Expr) -> Expr:
-    """generate(fun(index => body))"""
+    """generate(index => body)"""
     size = index.type.size if isinstance(index.type, Index) else None
     return apply(instance("generate", (size, body.type), body.origin), Lambda(index, body, body.origin))
 
@@ -304,7 +304,7 @@ def selects(term: Expr, name: str) -> bool:
 
 
 def _rows(xs: Expr) -> Expr:
-    """xs |> map(fun(x => x)) is xs"""
+    """xs |> map(x => x) is xs"""
     match call(xs):
         case "map", _, [Lambda(x, Identifier(name)), ys] if name == x.name:
             return ys

@@ -89,7 +89,7 @@ def _names(term: Expr) -> str:
 
 
 def contracted(term: Expr) -> Expr:
-    """fun(x => f(x)) as f, everywhere."""
+    """(x => f(x)) as f, everywhere."""
     new = with_children(term, tuple(contracted(c) for c in children(term)))
     result = ETA(new)
     return new if isinstance(result, Failure) else result.term

@@ -80,7 +80,7 @@ def _inverse_steps(x: Identifier, body: Expr, view: Expr) -> Expr | None:
 @computed(
     "view into reduceSeq",
     "xs |> reduceSeq(Local)(f, z) |> v"
-    " → xs |> reduceSeq(Local)(fun(acc, x => f(acc |> v⁻¹, x) |> v), z |> v), v with an inverse",
+    " → xs |> reduceSeq(Local)(acc => x => f(acc |> v⁻¹, x) |> v, z |> v), v with an inverse",
     (
         "fun((xs: 3.2.5.i32, z: 2.5.i32) => xs |> reduceSeq(Local)(fun(acc, x =>"
         " zip(acc)(x) |> map(fun((r, s) => zip(r)(s) |> map(fun((a, b) => a - b))))), z) |> transpose)",
@@ -144,6 +144,7 @@ FOLD_OF_MAP = (
         "reduceSeq of map, beside others only",
         "xs |> reduceSeq(Local)(fun(acc, x => zip(ws)(acc) |> map(fun((w, a) => f(w, x, a)))), z)",
         "zip(ws)(z) |> map(fun((w, s) => xs |> reduceSeq(Local)(fun(a, x => f(w, x, a)), s)))",
+        meaning="A fold whose accumulator is an array is a fold for each of its elements.",
     ),
 )
 
@@ -166,7 +167,7 @@ FOLD_OF_FOLD = tuple(
 
 @computed(
     "*reduce, of one element",
-    "xs |> map(fun(x => h(x) |> reduce(op, z))) → xs |> map(h) |> join, h(x) of one element",
+    "xs |> map(x => h(x) |> reduce(op, z)) → xs |> map(h) |> join, h(x) of one element",
     (
         "fun(xs: 5.1.i32 => xs |> map(fun(x => x |> reduce(+, 0))))",
         "fun(xs: 3.4.1.f32 => xs |> map(fun(x => x |> join |> split(4) |> map(fun(r => r |> reduce(+, 0)))"

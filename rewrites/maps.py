@@ -26,7 +26,7 @@ from rise.expr import (
 from rise.normal import is_view
 from rise.types import Array, Function, is_data
 
-COMPOSED = "xs |> map(fun(x => x |> f |> … |> g))"
+COMPOSED = "xs |> map(x => x |> f |> … |> g)"
 TWO_STEPS = "fun(xs: 5.i32 => xs |> map(fun(x => neg(abs(x)))))"
 THREE_STEPS = (
     "fun((xss: 3.4.i32, ys: 4.i32) => xss |> map(fun(xs => zip(xs)(ys) |> map(fun((x, y) => x * y))"
@@ -77,7 +77,7 @@ def _fission(
 
 
 def _mapped(steps: list[Expr], xs: Expr, name: str) -> Expr:
-    """xs |> map(fun(x => x |> g1 |> … |> gn))"""
+    """xs |> map(x => x |> g1 |> … |> gn)"""
     if not isinstance(xs.type, Array):
         raise TypeError(str(xs.type))
     free = frozenset().union(*(step.free for step in steps))
@@ -97,13 +97,13 @@ def _applied(argument: Expr, function: Expr) -> Expr:
 
 MAP_LAST_FISSION = _fission(
     "mapLastFission",
-    f"{COMPOSED} → xs |> map(fun(x => x |> f |> …)) |> map(g)",
+    f"{COMPOSED} → xs |> map(x => x |> f |> …) |> map(g)",
     lambda steps: [steps[:-1], steps[-1:]],
     "The last step of a map's function is a map of its own.",
 )
 MAP_FIRST_FISSION = _fission(
     "mapFirstFission",
-    f"{COMPOSED} → xs |> map(f) |> map(fun(x => x |> … |> g))",
+    f"{COMPOSED} → xs |> map(f) |> map(x => x |> … |> g)",
     lambda steps: [steps[:1], steps[1:]],
     "The first step of a map's function is a map of its own.",
 )
@@ -186,7 +186,7 @@ SHARE_REPEATED = share(
 
 @computed(
     "betaReduction",
-    "(fun(x => e))(a) → e with a for x",
+    "(x => e)(a) → e with a for x",
     (
         "fun((xs: 4.i32, c: i32) => (fun(y: i32 => xs |> map(fun(x => x * y))))(c * c + 1))",
         "fun(x: f32 => (fun(y: f32 => y * y))(x + 1))",
@@ -201,7 +201,7 @@ def BETA(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
 
 @computed(
     "etaReduction",
-    "fun(x => f(x)) → f",
+    "(x => f(x)) → f",
     (
         "fun(xs: 4.i32 => xs |> map(fun(x => neg(x))))",
         "fun(xs: 2.3.f32 => xs |> map(fun(r => r |> split(3))))",
@@ -218,7 +218,7 @@ def ETA(term: Expr) -> Expr | str:  # noqa: N802
 
 @computed(
     "etaAbstraction",
-    "f → fun(x => f(x))",
+    "f → (x => f(x))",
     ("fun(xs: 4.i32 => xs |> map(neg))", "fun(xs: 4.i32 => xs |> reduce(+, 0))"),
     "A function is one that applies it.",
 )

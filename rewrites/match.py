@@ -3,7 +3,7 @@
 A free identifier of a pattern matches any term of its type in which no variable bound by the pattern
 occurs. Applied to variables that the pattern binds, or to projections from them, it matches any term
 and is bound to the function that gives the term (Miller's patterns, extended to projections): so
-`xs |> map(fun((x, y) => g(y)))` says by itself that the first component is not used. Sizes are matched
+`xs |> map((x, y) => g(y))` says by itself that the first component is not used. Sizes are matched
 by solving: `m*n` against 96 with n = 32 gives m = 3; that 32 divides is checked, or recorded where the
 size is not known.
 
@@ -341,7 +341,7 @@ def _form_of_call(head: tuple[str, int], arguments: list[Test | None]) -> Test:
 
 
 def _expand(term: Expr) -> Lambda:
-    """η-expansion: f as fun(x => f(x))."""
+    """η-expansion: f as (x => f(x))."""
     type_ = term.type
     if not isinstance(type_, Function):
         raise Mismatch(f"expected a function, found {describe(term)}")
@@ -372,7 +372,7 @@ def project(name: str, whole: Expr) -> Expr:
 
 
 def abstract(term: Expr, parameters: tuple[Expr, ...], bound: dict[str, Identifier]) -> Expr:
-    """fun(p1 => … => term with each parameter replaced): the function that gives the term."""
+    """(p1 => … => term with each parameter replaced): the function that gives the term."""
     names: list[Identifier] = []
     actuals = [_actual(parameter, bound) for parameter in parameters]
     # one after the other is replaced, so a new name must be none that is still to be replaced

@@ -8,42 +8,68 @@ from rewrites.rule import library_rule as rule
 SPACES = ("Global", "Shared", "Local")
 
 
-def _stored(space: str) -> tuple[Rule, ...]:
-    """A value stored, a generated array computed, an array copied."""
-    to = f"toMem({space})"
-    return (
-        rule(f"toMem({space})", "x", f"x |> {to}", meaning="A value is stored, and read from there on."),
-        rule(
-            f"materialise generate in {space}",
-            "generate(f)",
-            f"generate(fun(i => i)) |> mapSeq(f) |> {to}",
-            meaning="A generated array is computed once, instead of wherever it is read.",
-        ),
-        rule(
-            f"copy into {space}",
-            "xs",
-            f"xs |> mapSeq(fun(x => x)) |> {to}",
-            meaning="An array is copied by a loop.",
-        ),
+def _stored(space: str) -> Rule:
+    return rule(
+        f"toMem({space})", "x", f"x |> toMem({space})", meaning="A value is stored, and read from there on."
     )
 
 
-STORED = tuple(made for space in SPACES for made in _stored(space))
+IN_GLOBAL, IN_SHARED, IN_LOCAL = map(_stored, SPACES)
+MATERIALISED = tuple(
+    rule(
+        f"materialise generate in {space}",
+        "generate(f)",
+        f"generate(fun(i => i)) |> mapSeq(f) |> toMem({space})",
+        meaning="A generated array is computed once, instead of wherever it is read.",
+    )
+    for space in SPACES
+)
+COPIED = tuple(
+    rule(
+        f"copy into {space}",
+        "xs",
+        f"xs |> mapSeq(fun(x => x)) |> toMem({space})",
+        meaning="An array is copied by a loop.",
+    )
+    for space in SPACES
+)
 
 # --- stored values and views of them --------------------------------------------------------------------
 
 STORED_TWICE = rule(
-    "toMem >> toMem", "x |> toMem(a, l) |> toMem(b, k)", "x |> toMem(b, k)", layouts=("l", "k")
+    "toMem >> toMem",
+    "x |> toMem(a, l) |> toMem(b, k)",
+    "x |> toMem(b, k)",
+    layouts=("l", "k"),
+    meaning="Of two stores in a row the last one is enough.",
 )
-NOT_STORED = rule("toMem, removed", "x |> toMem(a, l)", "x", layouts=("l",))
+NOT_STORED = rule(
+    "toMem, removed",
+    "x |> toMem(a, l)",
+    "x",
+    layouts=("l",),
+    meaning="A value that is not stored is computed where it is read.",
+)
 STORED_PAIR = rule(
-    "pair >> toMem", "(x, y) |> toMem(a, l)", "(x |> toMem(a, l), y |> toMem(a, l))", layouts=("l",)
+    "pair >> toMem",
+    "(x, y) |> toMem(a, l)",
+    "(x |> toMem(a, l), y |> toMem(a, l))",
+    layouts=("l",),
+    meaning="A pair is stored member by member.",
 )
 PAIR_STORED = rule(
-    "pair of toMem", "(x |> toMem(a, l), y |> toMem(a, l))", "(x, y) |> toMem(a, l)", layouts=("l",)
+    "pair of toMem",
+    "(x |> toMem(a, l), y |> toMem(a, l))",
+    "(x, y) |> toMem(a, l)",
+    layouts=("l",),
+    meaning="Two values stored alike are a stored pair.",
 )
 STORED_ZIP = rule(
-    "zip >> toMem", "zip(xs)(ys) |> toMem(a, l)", "zip(xs |> toMem(a, l))(ys |> toMem(a, l))", layouts=("l",)
+    "zip >> toMem",
+    "zip(xs)(ys) |> toMem(a, l)",
+    "zip(xs |> toMem(a, l))(ys |> toMem(a, l))",
+    layouts=("l",),
+    meaning="A zip is stored component by component.",
 )
 LAYOUT_CHANGED = tuple(
     rule(
@@ -59,12 +85,21 @@ LAYOUT_CHANGED = tuple(
 
 def _view_of_stored(name: str, view: str) -> tuple[Rule, Rule]:
     """A view of what is stored, and what is stored as the view gives it."""
+    primitive = view.split("(", maxsplit=1)[0]
     return (
         rule(
-            f"toMem >> {name}", f"xs |> toMem(a, l) |> {view}", f"xs |> {view} |> toMem(a, l)", layouts=("l",)
+            f"toMem >> {name}",
+            f"xs |> toMem(a, l) |> {view}",
+            f"xs |> {view} |> toMem(a, l)",
+            layouts=("l",),
+            meaning=f"`{primitive}` of a stored array may precede the store.",
         ),
         rule(
-            f"{name} >> toMem", f"xs |> {view} |> toMem(a, l)", f"xs |> toMem(a, l) |> {view}", layouts=("l",)
+            f"{name} >> toMem",
+            f"xs |> {view} |> toMem(a, l)",
+            f"xs |> toMem(a, l) |> {view}",
+            layouts=("l",),
+            meaning=f"`{primitive}` before a store may be a view of the stored array.",
         ),
     )
 

@@ -12,24 +12,41 @@ from rewrites.rule import library_rule as rule
 
 DROP_UNUSED = unused.DROP_UNUSED
 
-SPLIT_MAP = rule("*f >> S", "xs |> map(f) |> split(n)", "xs |> split(n) |> map(fun(b => b |> map(f)))")
+SPLIT_MAP = rule(
+    "*f >> S",
+    "xs |> map(f) |> split(n)",
+    "xs |> split(n) |> map(fun(b => b |> map(f)))",
+    meaning="A map before a split is a map of each part.",
+)
 SLIDE_MAP = rule(
     "*f >> slide",
     "xs |> map(f) |> slide(n, m)",
     "xs |> slide(n, m) |> map(fun(w => w |> map(f)))",
     meaning="A map before windows is a map of each window.",
 )
-TAKE_MAP = rule("*f >> take", "xs |> map(f) |> take(n)", "xs |> take(n) |> map(f)")
-DROP_MAP = rule("*f >> drop", "xs |> map(f) |> drop(n)", "xs |> drop(n) |> map(f)")
+TAKE_MAP = rule(
+    "*f >> take",
+    "xs |> map(f) |> take(n)",
+    "xs |> take(n) |> map(f)",
+    meaning="The first elements of a mapped array are the first elements, mapped.",
+)
+DROP_MAP = rule(
+    "*f >> drop",
+    "xs |> map(f) |> drop(n)",
+    "xs |> drop(n) |> map(f)",
+    meaning="The last elements of a mapped array are the last elements, mapped.",
+)
 SPLIT_ZIP = rule(
     "zip >> S",
     "zip(xs)(ys) |> split(n)",
     "zip(xs |> split(n))(ys |> split(n)) |> map(fun((a, b) => zip(a)(b)))",
+    meaning="The parts of a zip are zips of the parts.",
 )
 SPLIT_CONSTANT = rule(
     "constant >> S",
     "generate(fun(i => z)) |> split(n)",
     "generate(fun(i => generate(fun(j => z))))",
+    meaning="The parts of a constant array are constant.",
 )
 TRANSPOSE_MAP = rule(
     "**f >> T",
@@ -41,27 +58,43 @@ TRANSPOSE_ZIP = rule(
     "zip2D >> T",
     "xs |> map(fun(x => zip(u(x))(v(x)))) |> transpose",
     "zip(xs |> map(u) |> transpose)(xs |> map(v) |> transpose) |> map(fun((a, b) => zip(a)(b)))",
+    meaning="A transposed matrix of pairs is the zip of two transposed matrices.",
 )
 TRANSPOSE_ROWS = rule(
     "constant rows >> T",
     "xs |> map(fun(x => ys)) |> transpose",
     "ys |> map(fun(y => xs |> map(fun(x => y))))",
+    meaning="If all rows are equal, each column is constant.",
 )
 TRANSPOSE_CONSTANT_ROWS = rule(
     "constant row >> T",
     "generate(fun(i => ys)) |> transpose",
     "ys |> map(fun(y => generate(fun(i => y))))",
+    meaning="Generated rows that are all equal have constant columns.",
 )
 TRANSPOSE_CONSTANT = rule(
     "constant >> T",
     "generate(fun(i => generate(fun(j => z)))) |> transpose",
     "generate(fun(i => generate(fun(j => z))))",
+    meaning="A constant matrix, transposed, is constant.",
 )
-SPLIT_OF_JOIN = rule("J >> S", "xs |> join |> split(n)", "xs")
-JOIN_OF_SPLIT = rule("S >> J", "xs |> split(n) |> join", "xs")
-TRANSPOSE_TWICE = rule("T >> T", "xs |> transpose |> transpose", "xs")
+SPLIT_OF_JOIN = rule(
+    "J >> S",
+    "xs |> join |> split(n)",
+    "xs",
+    meaning="A split into the rows that were joined gives the rows back.",
+)
+JOIN_OF_SPLIT = rule(
+    "S >> J", "xs |> split(n) |> join", "xs", meaning="Joined parts are the array that was split."
+)
+TRANSPOSE_TWICE = rule(
+    "T >> T", "xs |> transpose |> transpose", "xs", meaning="A transposition undoes a transposition."
+)
 JOIN_CONSTANT = rule(
-    "constant >> J", "generate(fun(i => generate(fun(j => z)))) |> join", "generate(fun(i => z))"
+    "constant >> J",
+    "generate(fun(i => generate(fun(j => z)))) |> join",
+    "generate(fun(i => z))",
+    meaning="The rows of a constant matrix, joined, are a constant array.",
 )
 
 
@@ -75,6 +108,7 @@ ZIP_MAP_SECOND = rule(
     "zip(, *f) >> *g",
     "zip(xs)(ys |> map(f)) |> map(fun((x, y) => g(x, y)))",
     "zip(xs)(ys) |> map(fun((x, y) => g(x, f(y))))",
+    meaning="A map in the second component of a zip is fused with the map over it.",
 )
 ZIP_VIEW_FIRST = rule(
     "zip(*f, )",
@@ -88,9 +122,20 @@ ZIP_VIEW_SECOND = rule(
     "zip(xs)(ys |> map(f))",
     "zip(xs)(ys) |> map(fun((x, y) => (x, f(y))))",
     conditions=(reshaping("f"),),
+    meaning="A map that only changes the form of elements is brought out of the second component of a zip.",
 )
-ZIP_CONSTANT_FIRST = rule("zip(constant, )", "zip(generate(fun(i => z)))(ys)", "ys |> map(fun(y => (z, y)))")
-ZIP_CONSTANT_SECOND = rule("zip(, constant)", "zip(xs)(generate(fun(i => z)))", "xs |> map(fun(x => (x, z)))")
+ZIP_CONSTANT_FIRST = rule(
+    "zip(constant, )",
+    "zip(generate(fun(i => z)))(ys)",
+    "ys |> map(fun(y => (z, y)))",
+    meaning="A zip with a constant first component pairs each element with that constant.",
+)
+ZIP_CONSTANT_SECOND = rule(
+    "zip(, constant)",
+    "zip(xs)(generate(fun(i => z)))",
+    "xs |> map(fun(x => (x, z)))",
+    meaning="A zip with a constant second component pairs each element with that constant.",
+)
 TILE = rule(
     "tile",
     "e",

@@ -15,10 +15,31 @@ from rise.types import NatFunction
 
 # --- reorder ------------------------------------------------------------------------------------------
 
-REORDER_MAP = rule("reorder >> *f", "xs |> reorder(n, f, g) |> map(h)", "xs |> map(h) |> reorder(n, f, g)")
-MAP_REORDER = rule("*f >> reorder", "xs |> map(h) |> reorder(n, f, g)", "xs |> reorder(n, f, g) |> map(h)")
-REORDER_BACK = rule("reorder >> reorder⁻¹", "xs |> reorder(n, f, g) |> reorder(n, g, f)", "xs")
-REORDER_NOTHING = rule("reorder(id)", "xs |> reorder(n, natFun(i => i), natFun(i => i))", "xs", sizes=("n",))
+REORDER_MAP = rule(
+    "reorder >> *f",
+    "xs |> reorder(n, f, g) |> map(h)",
+    "xs |> map(h) |> reorder(n, f, g)",
+    meaning="A map of reordered elements may precede the reordering.",
+)
+MAP_REORDER = rule(
+    "*f >> reorder",
+    "xs |> map(h) |> reorder(n, f, g)",
+    "xs |> reorder(n, f, g) |> map(h)",
+    meaning="Mapped elements, reordered, are reordered elements, mapped.",
+)
+REORDER_BACK = rule(
+    "reorder >> reorder⁻¹",
+    "xs |> reorder(n, f, g) |> reorder(n, g, f)",
+    "xs",
+    meaning="A reordering and its inverse undo each other.",
+)
+REORDER_NOTHING = rule(
+    "reorder(id)",
+    "xs |> reorder(n, natFun(i => i), natFun(i => i))",
+    "xs",
+    sizes=("n",),
+    meaning="A reordering that leaves every element in its place changes nothing.",
+)
 REDUCE_ANY_ORDER = rule(
     "reorder >> reduce",
     "xs |> reorder(n, f, g) |> reduce(op, z)",
@@ -30,11 +51,13 @@ REORDER_TRANSPOSE = rule(
     "T >> reorder",
     "xs |> transpose |> reorder(n, f, g)",
     "xs |> map(fun(r => r |> reorder(n, f, g))) |> transpose",
+    meaning="Reordering the columns reorders every row.",
 )
 REORDER_COLUMNS = rule(
     "*reorder >> T",
     "xs |> map(fun(r => r |> reorder(n, f, g))) |> transpose",
     "xs |> transpose |> reorder(n, f, g)",
+    meaning="Reordering every row reorders the columns.",
 )
 GENERATE_IN_ORDER = rule(
     "reorder as gather",
@@ -110,23 +133,66 @@ def _after(second: NatFunction, first: NatFunction) -> NatFunction:
 
 # --- gather and scatter -------------------------------------------------------------------------------
 
-GATHER_MAP = rule("*f >> gather", "xs |> map(f) |> gather(is)", "xs |> gather(is) |> map(f)")
+GATHER_MAP = rule(
+    "*f >> gather",
+    "xs |> map(f) |> gather(is)",
+    "xs |> gather(is) |> map(f)",
+    meaning="Gathering from a mapped array maps what is gathered.",
+)
 MAP_GATHER = rule(
     "gather >> *f",
     "xs |> gather(is) |> map(f)",
     "xs |> map(f) |> gather(is)",
     meaning="This computes each element once, however often it is read.",
 )
-GATHER_GATHER = rule("gather >> gather", "xs |> gather(is) |> gather(js)", "xs |> gather(is |> gather(js))")
-GATHER_UNFUSED = rule(
-    "gather of gathered", "xs |> gather(is |> gather(js))", "xs |> gather(is) |> gather(js)"
+GATHER_GATHER = rule(
+    "gather >> gather",
+    "xs |> gather(is) |> gather(js)",
+    "xs |> gather(is |> gather(js))",
+    meaning="Gathering twice is gathering once, by gathered indices.",
 )
-GATHER_GENERATED = rule("generate >> gather", "generate(f) |> gather(is)", "is |> map(f)")
-GATHER_IN_PLACE = rule("gather(id)", "xs |> gather(generate(fun(i => i)))", "xs")
-GATHER_AS_MAP = rule("gather as *idx", "xs |> gather(is)", "is |> map(fun(i => idx(i)(xs)))")
-MAP_IDX = rule("*idx as gather", "is |> map(fun(i => idx(i)(xs)))", "xs |> gather(is)")
-GATHER_TAKE = rule("gather >> take", "xs |> gather(is) |> take(n)", "xs |> gather(is |> take(n))")
-GATHER_DROP = rule("gather >> drop", "xs |> gather(is) |> drop(n)", "xs |> gather(is |> drop(n))")
+GATHER_UNFUSED = rule(
+    "gather of gathered",
+    "xs |> gather(is |> gather(js))",
+    "xs |> gather(is) |> gather(js)",
+    meaning="Gathering by gathered indices is gathering twice.",
+)
+GATHER_GENERATED = rule(
+    "generate >> gather",
+    "generate(f) |> gather(is)",
+    "is |> map(f)",
+    meaning="Gathering from a generated array generates at the indices.",
+)
+GATHER_IN_PLACE = rule(
+    "gather(id)",
+    "xs |> gather(generate(fun(i => i)))",
+    "xs",
+    meaning="Gathering every element from its own place changes nothing.",
+)
+GATHER_AS_MAP = rule(
+    "gather as *idx",
+    "xs |> gather(is)",
+    "is |> map(fun(i => idx(i)(xs)))",
+    meaning="Gathering accesses the array at each index.",
+)
+MAP_IDX = rule(
+    "*idx as gather",
+    "is |> map(fun(i => idx(i)(xs)))",
+    "xs |> gather(is)",
+    meaning="A map that accesses an array at each index gathers from it.",
+)
+GATHER_TAKE = rule(
+    "gather >> take",
+    "xs |> gather(is) |> take(n)",
+    "xs |> gather(is |> take(n))",
+    meaning="The first gathered elements are those at the first indices.",
+)
+GATHER_DROP = rule(
+    "gather >> drop",
+    "xs |> gather(is) |> drop(n)",
+    "xs |> gather(is |> drop(n))",
+    meaning="The last gathered elements are those at the last indices.",
+)
 SCATTER_MAP = rule(
     "*f >> scatter",
     "xs |> map(h) |> scatter(is)",
@@ -135,6 +201,14 @@ SCATTER_MAP = rule(
     meaning="The function may be applied to elements that `scatter` does not write.",
 )
 SCATTER_ZIP = rule(
-    "zip >> scatter", "zip(xs)(ys) |> scatter(is)", "zip(xs |> scatter(is))(ys |> scatter(is))"
+    "zip >> scatter",
+    "zip(xs)(ys) |> scatter(is)",
+    "zip(xs |> scatter(is))(ys |> scatter(is))",
+    meaning="A scattered zip is a zip of arrays that are scattered alike.",
 )
-SCATTER_GATHER = rule("scatter >> gather", "xs |> scatter(is) |> gather(is)", "xs")
+SCATTER_GATHER = rule(
+    "scatter >> gather",
+    "xs |> scatter(is) |> gather(is)",
+    "xs",
+    meaning="Gathering from where elements were scattered gives them back.",
+)

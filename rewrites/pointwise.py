@@ -85,7 +85,7 @@ def _has_arrays(type_: object) -> bool:
 
 
 def product(row: Identifier, column: Identifier, sum_: Expr) -> Expr:
-    """All sums `reduce(op, z)(generate(fun(l => f(a[i][l], b[j][l]))))` as a map of maps of reductions."""
+    """All sums `reduce(op, z)(generate(l => f(a[i][l], b[j][l])))` as a map of maps of reductions."""
     _, head, (operator, start, summands) = call(sum_)  # type: ignore[misc]  # it is a reduction
     _, _, (function,) = call(summands)  # type: ignore[misc]  # it is generated
     index, body = function.parameter, function.body  # type: ignore[union-attr]
@@ -194,7 +194,7 @@ def mapped_over(function: Lambda, arrays: list[Expr]) -> Expr:
 
 @computed(
     "pointwise",
-    "e → zip(a)(zip(b)(u)) |> map(fun(x => zip(a_x)(zip(b_x)(v)) |> map(g))),"
+    "e → zip(a)(zip(b)(u)) |> map(x => zip(a_x)(zip(b_x)(v)) |> map(g)),"
     " where e[i][j] = g(a[i][j], b[i][j], u[i], v[j])",
     (
         "fun((a: 3.4.i32, b: 3.4.i32, u: 3.i32, v: 4.i32) => zip(a)(zip(b)(u)) |> map(fun((r, (s, x)) =>"
@@ -219,7 +219,7 @@ def POINTWISE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
 
 @computed(
     "pointwise, of each matrix",
-    "e → zip(a)(b) |> map(fun(x => f(a_x, b_x))), where e[k] = f(a[k], b[k]) has the form of `pointwise`",
+    "e → zip(a)(b) |> map(x => f(a_x, b_x)), where e[k] = f(a[k], b[k]) has the form of `pointwise`",
     (
         "fun((a: 2.3.4.i32, b: 2.3.4.i32, u: 3.i32) => a |> map(map(map(fun(x => x + 1)))) |> fun(c =>"
         " zip(c)(b) |> map(fun((p, q) => zip(p)(zip(q)(u)) |> map(fun((r, (s, y)) => zip(r)(s)"

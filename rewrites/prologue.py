@@ -66,6 +66,7 @@ ZIP_MAP_OUT_SECOND = rule(
     "zip(, *f) → *(, f)",
     "zip(xs)(ys |> map(f))",
     "zip(xs)(ys) |> map(fun((x, y) => (x, f(y))))",
+    meaning="A map in the second component of a zip is brought out of it.",
 )
 BLOCK_FUSION = rule(
     "*f >> mapBlock",
@@ -94,7 +95,7 @@ def is_pointwise(term: Expr) -> bool:
 
 @computed(
     "inline",
-    "(fun(x => e))(a) → e[a/x], where a is point-wise",
+    "(x => e)(a) → e[a/x], where a is point-wise",
     ("fun((xs: 3.4.i32) => xs |> map(fun(r => r |> map(fun(x => x + 1))))"
      " |> fun(ys => zip(ys)(ys) |> map(fun((a, b) => zip(a)(b)))))",),
     "A value that is cheap to compute is computed where it is used.",

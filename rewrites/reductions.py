@@ -39,6 +39,7 @@ REDUCE_FLAT = rule(
     "xs |> map(fun(b => b |> reduce(op, z))) |> reduce(op, z)",
     "xs |> join |> reduce(op, z)",
     exact=False,
+    meaning="The reductions of the parts, reduced, are the reduction of the whole.",
 )
 REDUCE_OF_SUMS = rule(
     "reduce + reduce",
@@ -59,6 +60,7 @@ REDUCE_CONCAT = rule(
     "concat(xs)(ys) |> reduce(op, z)",
     "op(xs |> reduce(op, z), ys |> reduce(op, z))",
     exact=False,
+    meaning="A reduction of two concatenated arrays combines the reductions of both.",
 )
 REDUCE_REORDER = rule(
     "reduce, backwards",
@@ -90,6 +92,7 @@ FOLD_JOIN = rule(
     "J >> reduceSeq",
     f"xs |> join |> {FOLD}",
     "xs |> reduceSeq(Local)(fun(acc, b => b |> reduceSeq(Local)(fun(a, x => f(a, x)), acc)), z)",
+    meaning="A fold over joined rows continues in each row with the result of the one before.",
 )
 FOLD_FLAT = rule(
     "reduceSeq of reduceSeq",
@@ -101,6 +104,7 @@ FOLD_CONCAT = rule(
     "concat >> reduceSeq",
     f"concat(xs)(ys) |> {FOLD}",
     f"xs |> {FOLD} |> fun(s => ys |> reduceSeq(Local)(fun(acc, x => f(acc, x)), s))",
+    meaning="A fold over two concatenated arrays continues in the second with the result of the first.",
 )
 FOLD_PEEL = rule(
     "reduceSeq, peeled",
@@ -122,8 +126,8 @@ LIFT_REDUCTION = rule(
 
 @computed(
     "reduceMapFission",
-    "xs |> reduceSeq(Local)(fun(acc, x => op(acc, f(x))), z)"
-    " → xs |> map(f) |> reduceSeq(Local)(fun(acc, y => op(acc, y)), z)",
+    "xs |> reduceSeq(Local)(acc => x => op(acc, f(x)), z)"
+    " → xs |> map(f) |> reduceSeq(Local)(acc => y => op(acc, y), z)",
     (
         "fun(xs: 5.i32 => xs |> reduceSeq(Local)(fun(acc, x => acc - x * x), 7))",
         "fun((xs: 4.(f32, f32), c: f32) =>"
@@ -154,7 +158,7 @@ def REDUCE_MAP_FISSION(term: Expr) -> Expr | str:  # noqa: N802  # rules are con
 
 
 def _operator_and_operand(step: Expr) -> tuple[Expr, Identifier, Identifier, Expr] | str:
-    """op, acc, x and e of a step fun(acc, x => op(acc, e)) where op uses neither, and e not acc."""
+    """op, acc, x and e of a step (acc => x => op(acc, e)) where op uses neither, and e not acc."""
     if not (isinstance(step, Lambda) and isinstance(step.body, Lambda)):
         return "expected a step of two parameters"
     accumulator, x, body = step.parameter, step.body.parameter, step.body.body
@@ -200,6 +204,7 @@ SCAN_SEQ_MAP = rule(
     "*f >> scanSeq",
     "xs |> map(f) |> scanSeq(fun(y, acc => g(y, acc)), z)",
     "xs |> scanSeq(fun(x, acc => g(f(x), acc)), z)",
+    meaning="A scan applies a mapped function to each element as it reads it.",
 )
 SCAN_TAKE = rule(
     "scanSeq >> take",

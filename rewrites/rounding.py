@@ -154,8 +154,7 @@ def zero_of(type_: Data, like: Expr) -> Expr | str:
 
 @computed(
     "padEmpty out of *f",
-    "xs |> map(fun(x => g(x |> padEmpty(p), x)))"
-    " → zip(xs |> map(padEmpty(p)))(xs) |> map(fun((y, x) => g(y, x)))",
+    "xs |> map(x => g(x |> padEmpty(p), x)) → zip(xs |> map(padEmpty(p)))(xs) |> map((y, x) => g(y, x))",
     (
         "fun((xss: 3.4.i32) => xss |> map(fun(xs => xs |> padEmpty(2) |> map(fun(x => x + 1)) |> take(4))))",
         "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) =>"

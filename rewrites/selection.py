@@ -24,22 +24,53 @@ from rise.types import Array, Data, is_data
 
 # --- select -------------------------------------------------------------------------------------------
 
-SELECT_SAME = rule("select(same)", "select(c)(x)(x)", "x")
-SELECT_TRUE = rule("select(true)", "select(true)(x)(y)", "x")
-SELECT_FALSE = rule("select(false)", "select(false)(x)(y)", "y")
-SELECT_MAP = rule("select of *f", "select(c)(xs |> map(f))(ys |> map(f))", "select(c)(xs)(ys) |> map(f)")
+SELECT_SAME = rule(
+    "select(same)", "select(c)(x)(x)", "x", meaning="A selection between two equal terms is that term."
+)
+SELECT_TRUE = rule(
+    "select(true)", "select(true)(x)(y)", "x", meaning="A selection whose condition holds is the first term."
+)
+SELECT_FALSE = rule(
+    "select(false)",
+    "select(false)(x)(y)",
+    "y",
+    meaning="A selection whose condition fails is the second term.",
+)
+SELECT_MAP = rule(
+    "select of *f",
+    "select(c)(xs |> map(f))(ys |> map(f))",
+    "select(c)(xs)(ys) |> map(f)",
+    meaning="A selection between two maps of one function is a map of the selected array.",
+)
 SELECT_TAKE = rule(
-    "select >> take", "select(c)(xs)(ys) |> take(n)", "select(c)(xs |> take(n))(ys |> take(n))"
+    "select >> take",
+    "select(c)(xs)(ys) |> take(n)",
+    "select(c)(xs |> take(n))(ys |> take(n))",
+    meaning="The beginning of a selected array is selected between beginnings.",
 )
 SELECT_DROP = rule(
-    "select >> drop", "select(c)(xs)(ys) |> drop(n)", "select(c)(xs |> drop(n))(ys |> drop(n))"
+    "select >> drop",
+    "select(c)(xs)(ys) |> drop(n)",
+    "select(c)(xs |> drop(n))(ys |> drop(n))",
+    meaning="The rest of a selected array is selected between rests.",
 )
 SELECT_SPLIT = rule(
-    "select >> S", "select(c)(xs)(ys) |> split(n)", "select(c)(xs |> split(n))(ys |> split(n))"
+    "select >> S",
+    "select(c)(xs)(ys) |> split(n)",
+    "select(c)(xs |> split(n))(ys |> split(n))",
+    meaning="The parts of a selected array are selected between the parts of both.",
 )
-SELECT_PAIR = rule("select of pairs", "select(c)((x, y))((u, v))", "(select(c)(x)(u), select(c)(y)(v))")
+SELECT_PAIR = rule(
+    "select of pairs",
+    "select(c)((x, y))((u, v))",
+    "(select(c)(x)(u), select(c)(y)(v))",
+    meaning="A selection between pairs selects each member.",
+)
 SELECT_ZIP = rule(
-    "select of zips", "select(c)(zip(xs)(ys))(zip(us)(vs))", "zip(select(c)(xs)(us))(select(c)(ys)(vs))"
+    "select of zips",
+    "select(c)(zip(xs)(ys))(zip(us)(vs))",
+    "zip(select(c)(xs)(us))(select(c)(ys)(vs))",
+    meaning="A selection between zips selects each component.",
 )
 MAP_OUTSIDE_GENERATE_SELECT = rule(
     "mapOutsideGenerateSelect",
@@ -51,12 +82,42 @@ MAP_OUTSIDE_GENERATE_SELECT = rule(
 # --- generate and idx ---------------------------------------------------------------------------------
 
 IDX_MAP = rule("*f >> idx", "idx(i)(xs |> map(f))", "f(idx(i)(xs))", meaning="Only one element is needed.")
-IDX_GENERATE = rule("generate >> idx", "idx(i)(generate(f))", "f(i)")
-IDX_ZIP = rule("zip >> idx", "idx(i)(zip(xs)(ys))", "(idx(i)(xs), idx(i)(ys))")
-IDX_TRANSPOSE = rule("T >> idx", "idx(i)(xs |> transpose)", "xs |> map(fun(r => idx(i)(r)))")
-IDX_GATHER = rule("gather >> idx", "idx(i)(xs |> gather(is))", "idx(idx(i)(is))(xs)")
-IDX_SELECT = rule("select >> idx", "idx(i)(select(c)(xs)(ys))", "select(c)(idx(i)(xs))(idx(i)(ys))")
-GENERATE_IDX = rule("generate(idx)", "generate(fun(i => idx(i)(xs)))", "xs")
+IDX_GENERATE = rule(
+    "generate >> idx",
+    "idx(i)(generate(f))",
+    "f(i)",
+    meaning="An element of a generated array is the function at its index.",
+)
+IDX_ZIP = rule(
+    "zip >> idx",
+    "idx(i)(zip(xs)(ys))",
+    "(idx(i)(xs), idx(i)(ys))",
+    meaning="An element of a zip is the pair of the elements.",
+)
+IDX_TRANSPOSE = rule(
+    "T >> idx",
+    "idx(i)(xs |> transpose)",
+    "xs |> map(fun(r => idx(i)(r)))",
+    meaning="A row of a transposed matrix is a column of the matrix.",
+)
+IDX_GATHER = rule(
+    "gather >> idx",
+    "idx(i)(xs |> gather(is))",
+    "idx(idx(i)(is))(xs)",
+    meaning="An element that was gathered is the one at its index.",
+)
+IDX_SELECT = rule(
+    "select >> idx",
+    "idx(i)(select(c)(xs)(ys))",
+    "select(c)(idx(i)(xs))(idx(i)(ys))",
+    meaning="An element of a selected array is selected between the elements.",
+)
+GENERATE_IDX = rule(
+    "generate(idx)",
+    "generate(fun(i => idx(i)(xs)))",
+    "xs",
+    meaning="An array generated from all elements of another one is that array.",
+)
 ARRAY_AS_GENERATE = rule(
     "generate(idx), introduced", "xs", "generate(fun(i => idx(i)(xs)))", meaning="An array by its indices."
 )
@@ -64,8 +125,14 @@ GENERATE_TRANSPOSE = rule(
     "**generate >> T",
     "generate(fun(i => generate(fun(j => h(i, j))))) |> transpose",
     "generate(fun(j => generate(fun(i => h(i, j)))))",
+    meaning="Generating a matrix transposed exchanges the indices.",
 )
-GENERATE_ZIP = rule("zip of generate", "zip(generate(f))(generate(g))", "generate(fun(i => (f(i), g(i))))")
+GENERATE_ZIP = rule(
+    "zip of generate",
+    "zip(generate(f))(generate(g))",
+    "generate(fun(i => (f(i), g(i))))",
+    meaning="A zip of generated arrays generates the pairs.",
+)
 GENERATE_REDUCE = rule(
     "generate >> reduceSeq",
     "generate(h) |> reduceSeq(Local)(fun(acc, y => g(acc, y)), z)",
@@ -132,7 +199,7 @@ def _same_map(parts: list[Expr]) -> tuple[list[Lambda], Expr, Nat] | str:
 @computed(
     "mapOutsideMakeArray",
     "makeArray(n)(xs |> map(f1), …, xs |> map(fn))"
-    " → xs |> map(fun(x => makeArray(n)(f1(x), …, fn(x)))) |> transpose",
+    " → xs |> map(x => makeArray(n)(f1(x), …, fn(x))) |> transpose",
     (
         "fun(xs: 5.i32 => makeArray(3)(xs |> map(fun(x => x + 1)), xs |> map(fun(x => x * x)),"
         " xs |> map(fun(y => 2 - y))))",

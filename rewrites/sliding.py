@@ -20,6 +20,7 @@ UNTILE_SLIDE = rule(
     "slideOverlap, undone",
     "xs |> slide(m*w + n - m, m*w) |> map(fun(tile => tile |> slide(n, m))) |> join",
     "xs |> slide(n, m)",
+    meaning="Windows in overlapping tiles, joined, are the windows of the array.",
 )
 SLIDE_BEFORE_SPLIT = rule(
     "slide >> S",
@@ -31,6 +32,7 @@ SLIDE_BEFORE_SLIDE = rule(
     "slide >> slide",
     "xs |> slide(n, m) |> slide(k, l)",
     "xs |> slide(m*k + n - m, m*l) |> map(fun(w => w |> slide(n, m)))",
+    meaning="Windows of windows are windows in larger windows.",
 )
 SLIDE_TAKE = rule(
     "slide >> take",
@@ -38,7 +40,12 @@ SLIDE_TAKE = rule(
     "xs |> take(m*t + n) |> slide(n, m)",
     meaning="The first windows see the first elements.",
 )
-SLIDE_DROP = rule("slide >> drop", "xs |> slide(n, m) |> drop(d)", "xs |> drop(d*m) |> slide(n, m)")
+SLIDE_DROP = rule(
+    "slide >> drop",
+    "xs |> slide(n, m) |> drop(d)",
+    "xs |> drop(d*m) |> slide(n, m)",
+    meaning="The last windows see the last elements.",
+)
 TAKE_IN_SLIDE = rule(
     "takeInSlide",
     "xs |> slide(n, m) |> take(t)",
@@ -49,6 +56,7 @@ DROP_IN_SLIDE = rule(
     "dropInSlide",
     "xs |> slide(n, m) |> drop(l)",
     "xs |> slide(n + l*m, m) |> map(fun(w => w |> drop(l*m)))",
+    meaning="The last windows are the ends of larger windows.",
 )
 
 # --- windows and other views --------------------------------------------------------------------------
@@ -56,8 +64,15 @@ DROP_IN_SLIDE = rule(
 SLIDE_AS_SPLIT = rule(
     "slide as S", "xs |> slide(n, n)", "xs |> split(n)", meaning="Windows that do not overlap are blocks."
 )
-SPLIT_AS_SLIDE = rule("S as slide", "xs |> split(n)", "xs |> slide(n, n)")
-SLIDE_INTRODUCED = rule("slide >> J, introduced", "xs", "xs |> slide(1, 1) |> join")
+SPLIT_AS_SLIDE = rule(
+    "S as slide", "xs |> split(n)", "xs |> slide(n, n)", meaning="Parts are windows that do not overlap."
+)
+SLIDE_INTRODUCED = rule(
+    "slide >> J, introduced",
+    "xs",
+    "xs |> slide(1, 1) |> join",
+    meaning="An array is its windows of one element, joined.",
+)
 SLIDE_ONE = rule(
     "slide(1, 1), introduced",
     "xs",
@@ -80,6 +95,7 @@ SLIDE_ROWS = rule(
     "slide >> **slide",
     "xs |> slide(k, l) |> map(fun(w => w |> map(fun(r => r |> slide(n, m)))))",
     "xs |> map(fun(r => r |> slide(n, m))) |> slide(k, l)",
+    meaning="Windows in every row, seen in windows of rows, may be made before these.",
 )
 
 # --- separable stencils: two passes in one dimension for one in two -------------------------------------

@@ -46,7 +46,7 @@ IDX_LET = rule(
 
 @computed(
     "appliedAsLet",
-    "(fun(x => e))(a) → let x = a in e",
+    "(x => e)(a) → let x = a in e",
     (
         "fun((xs: 4.i32, c: i32) => (fun(y: i32 => xs |> map(fun(x => x * y))))(c * c + 1))",
         "fun(x: f32 => (fun(y: f32 => y * y))(x + 1))",

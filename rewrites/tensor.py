@@ -118,7 +118,12 @@ FETCH = rule(
     "tensorMatMulAdd(snd(r))(snd(p))(fst(p))))))), z)",
     meaning="Fragments are loaded once; those of a step are prefetched while the step before it computes.",
 )
-FRAGMENT_OF_MATRIX = rule("asMatrix >> asFragment", "f |> asMatrix |> asFragment", "f")
+FRAGMENT_OF_MATRIX = rule(
+    "asMatrix >> asFragment",
+    "f |> asMatrix |> asFragment",
+    "f",
+    meaning="A fragment stored as a matrix and loaded again is the same fragment.",
+)
 STORED_FRAGMENT = rule(
     "asMatrix >> asFragment >> toMem",
     "f |> asMatrix |> asFragment |> toMem(Local)",
@@ -129,6 +134,7 @@ FRAGMENT_OF_CONSTANT = rule(
     "constant >> asFragment",
     "generate(fun(i => generate(fun(j => z)))) |> asFragment",
     "generateFragment(z)",
+    meaning="A fragment of a constant matrix is filled with that constant.",
 )
 
 
@@ -142,7 +148,7 @@ def accumulator_family(fragment: Fragment) -> Family | None:
 
 
 def _mapped(function: str, depth: int) -> str:
-    """`map(fun(r1 => r1 |> map(… function …)))`, function under depth maps, as a pipe step."""
+    """`map(r1 => r1 |> map(… function …))`, function under depth maps, as a pipe step."""
     if depth == 0:
         return function
     return f"map(fun(r{depth} => r{depth} |> {_mapped(function, depth - 1)}))"

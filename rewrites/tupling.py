@@ -68,8 +68,8 @@ def _size(fold: Expr) -> object:
 @computed(
     "tupling",
     "e(xs |> reduceSeq(f, y), zs |> reduceSeq(g, w)) →"
-    " zip(xs)(zs) |> reduceSeq(fun(acc, (x, z) => (f(fst(acc), x), g(snd(acc), z))), (y, w))"
-    " |> fun(p => e(fst(p), snd(p)))",
+    " zip(xs)(zs) |> reduceSeq(acc => (x, z) => (f(fst(acc), x), g(snd(acc), z)), (y, w))"
+    " |> (p => e(fst(p), snd(p)))",
     (
         "fun((xs: 5.i32, ys: 5.i32, zs: 5.i32) =>"
         " (zip(xs)(ys) |> reduceSeq(Local)(fun(a, p => a + fst(p) * snd(p)), 0))"

@@ -23,7 +23,7 @@ from rise.normal import simplify
 
 @computed(
     "dropUnused",
-    "zip(a)(b) |> map(fun((x, y) => f(x))) → a |> map(f), for any nest of zips",
+    "zip(a)(b) |> map((x, y) => f(x)) → a |> map(f), for any nest of zips",
     (
         "fun((xs: 5.i32, ys: 5.f32) => zip(xs)(ys) |> map(fun((x, y) => x + 1)))",
         "fun((xs: 3.i32, ys: 3.f32, zs: 3.i32) => zip(xs)(zip(ys)(zs)) |> map(fun((x, (y, z)) => x * z)))",

@@ -17,10 +17,24 @@ ARRAY, GIVES = numbers("xs"), numbers("f")
 # --- vectors made, and taken apart ----------------------------------------------------------------------
 
 AS_VECTOR_AFTER = rule(
-    "asVector >> asScalar, introduced", "xs", "xs |> asVector(n) |> asScalar", conditions=(ARRAY,)
+    "asVector >> asScalar, introduced",
+    "xs",
+    "xs |> asVector(n) |> asScalar",
+    conditions=(ARRAY,),
+    meaning="An array is its vectors, taken apart into elements.",
 )
-AS_SCALAR_AS_VECTOR = rule("asScalar >> asVector", "xs |> asScalar |> asVector(n)", "xs")
-AS_VECTOR_AS_SCALAR = rule("asVector >> asScalar", "xs |> asVector(n) |> asScalar", "xs")
+AS_SCALAR_AS_VECTOR = rule(
+    "asScalar >> asVector",
+    "xs |> asScalar |> asVector(n)",
+    "xs",
+    meaning="Vectors taken apart and put together are the same vectors.",
+)
+AS_VECTOR_AS_SCALAR = rule(
+    "asVector >> asScalar",
+    "xs |> asVector(n) |> asScalar",
+    "xs",
+    meaning="Elements put into vectors and taken apart are the same elements.",
+)
 ROUND_UP_AFTER = rule(
     "roundUp asVector",
     "xs",
@@ -61,17 +75,20 @@ BEFORE_MAP = rule(
     "xs |> map(f) |> asVector(n)",
     "xs |> asVector(n) |> map(fun(v => mapVec(f)(v)))",
     conditions=(ARRAY,),
+    meaning="A map before vectors are made is a map of every vector.",
 )
 AFTER_MAP = rule(
     "asVector >> *mapVec",
     "xs |> asVector(n) |> map(fun(v => mapVec(f)(v)))",
     "xs |> map(f) |> asVector(n)",
+    meaning="A map of every vector is a map of the elements before.",
 )
 MAP_AFTER_AS_SCALAR = rule(
     "asScalar >> *f",
     "xs |> asScalar |> map(f)",
     "xs |> map(fun(v => mapVec(f)(v))) |> asScalar",
     conditions=(GIVES,),
+    meaning="A map of the elements of vectors is a map of every vector.",
 )
 BEFORE_MAP_REDUCE = rule(
     "*reduce >> asVector",
@@ -89,15 +106,29 @@ BEFORE_MAP_DOT = rule(
     " |> reduceSeq(Local)(fun(acc, (w, v) => acc + vectorFromScalar(w) * v), vectorFromScalar(z))))",
     meaning="Dot products of n rows with one list of weights, as of a stencil.",
 )
-MAP_VECTOR_FUSION = rule("mapVec fusion", "v |> mapVec(f) |> mapVec(g)", "v |> mapVec(fun(x => g(f(x))))")
+MAP_VECTOR_FUSION = rule(
+    "mapVec fusion",
+    "v |> mapVec(f) |> mapVec(g)",
+    "v |> mapVec(fun(x => g(f(x))))",
+    meaning="Two functions of a vector's elements are one.",
+)
 MAP_VECTOR_CONSTANT = rule(
-    "vectorFromScalar >> mapVec", "vectorFromScalar(x) |> mapVec(f)", "vectorFromScalar(f(x))"
+    "vectorFromScalar >> mapVec",
+    "vectorFromScalar(x) |> mapVec(f)",
+    "vectorFromScalar(f(x))",
+    meaning="A function of a vector of equal elements is computed once.",
 )
 VECTOR_OF_CONSTANT = rule(
-    "constant >> asVector", "generate(fun(i => z)) |> asVector(n)", "generate(fun(i => vectorFromScalar(z)))"
+    "constant >> asVector",
+    "generate(fun(i => z)) |> asVector(n)",
+    "generate(fun(i => vectorFromScalar(z)))",
+    meaning="The vectors of a constant array are constant.",
 )
 CONSTANT_AS_SCALAR = rule(
-    "constant >> asScalar", "generate(fun(i => vectorFromScalar(z))) |> asScalar", "generate(fun(i => z))"
+    "constant >> asScalar",
+    "generate(fun(i => vectorFromScalar(z))) |> asScalar",
+    "generate(fun(i => z))",
+    meaning="The elements of constant vectors are a constant array.",
 )
 
 # --- past other views -----------------------------------------------------------------------------------
@@ -106,14 +137,25 @@ AS_SCALAR_PAIR = rule(
     "(asScalar, asScalar)",
     "(xs |> asScalar, ys |> asScalar)",
     "(xs, ys) |> mapFst(fun(x => x |> asScalar)) |> mapSnd(fun(y => y |> asScalar))",
+    meaning="A pair of arrays of elements takes the vectors in the members of a pair apart.",
 )
 
 
 def _past(name: str, scalars: str, vectors: str) -> tuple[Rule, Rule]:
     """A view of whole vectors: before they are made, and after."""
     return (
-        rule(f"asVector >> {name}", f"xs |> asVector(n) |> {vectors}", f"xs |> {scalars} |> asVector(n)"),
-        rule(f"asScalar >> {name}", f"xs |> asScalar |> {scalars}", f"xs |> {vectors} |> asScalar"),
+        rule(
+            f"asVector >> {name}",
+            f"xs |> asVector(n) |> {vectors}",
+            f"xs |> {scalars} |> asVector(n)",
+            meaning=f"`{name}` of vectors applies to the elements before.",
+        ),
+        rule(
+            f"asScalar >> {name}",
+            f"xs |> asScalar |> {scalars}",
+            f"xs |> {vectors} |> asScalar",
+            meaning=f"`{name}` of the elements of whole vectors applies to the vectors before.",
+        ),
     )
 
 
@@ -124,17 +166,25 @@ AS_VECTOR_SPLIT = rule(
     "asVector >> S",
     "xs |> asVector(n) |> split(k)",
     "xs |> split(k*n) |> map(fun(b => b |> asVector(n)))",
+    meaning="Groups of vectors are the vectors of larger parts.",
 )
 SPLIT_AS_VECTOR = rule(
     "S >> *asVector",
     "xs |> split(k*n) |> map(fun(b => b |> asVector(n)))",
     "xs |> asVector(n) |> split(k)",
+    meaning="The vectors of every part are the vectors of the array, in groups.",
 )
 AS_VECTOR_JOIN = rule(
-    "J >> asVector", "xs |> join |> asVector(n)", "xs |> map(fun(r => r |> asVector(n))) |> join"
+    "J >> asVector",
+    "xs |> join |> asVector(n)",
+    "xs |> map(fun(r => r |> asVector(n))) |> join",
+    meaning="The vectors of joined rows are the vectors of every row, joined.",
 )
 JOIN_AS_VECTOR = rule(
-    "*asVector >> J", "xs |> map(fun(r => r |> asVector(n))) |> join", "xs |> join |> asVector(n)"
+    "*asVector >> J",
+    "xs |> map(fun(r => r |> asVector(n))) |> join",
+    "xs |> join |> asVector(n)",
+    meaning="The vectors of every row, joined, are the vectors of the joined rows.",
 )
 
 # --- arithmetic on several arrays ------------------------------------------------------------------------
@@ -142,8 +192,8 @@ JOIN_AS_VECTOR = rule(
 
 @computed(
     "zip >> *f >> asVector",
-    "zip(xs)(ys) |> map(fun((x, y) => e)) |> asVector(n)"
-    " → zip(xs |> asVector(n))(ys |> asVector(n)) |> map(fun((x, y) => e)), e in arithmetic of vectors",
+    "zip(xs)(ys) |> map((x, y) => e) |> asVector(n)"
+    " → zip(xs |> asVector(n))(ys |> asVector(n)) |> map((x, y) => e), e in arithmetic of vectors",
     (
         "fun((xs: 6.i32, ys: 6.i32) => zip(xs)(ys) |> map(fun((x, y) => x * y - 2)) |> asVector(3))",
         "fun((xs: 4.f32, ys: 4.f32, zs: 4.f32, c: f32) =>"

@@ -7,27 +7,78 @@ from rewrites.rule import library_rule as rule
 
 # --- order --------------------------------------------------------------------------------------------
 
-ZIP_SWAP = rule("zipSwap", "zip(xs)(ys)", "zip(ys)(xs) |> map(fun((y, x) => (x, y)))")
-ZIP_SAME = rule("zipSame", "zip(xs)(xs)", "xs |> map(fun(x => (x, x)))")
-SAME_ZIP = rule("zipSame, introduced", "xs |> map(fun(x => (x, x)))", "zip(xs)(xs)")
+ZIP_SWAP = rule(
+    "zipSwap",
+    "zip(xs)(ys)",
+    "zip(ys)(xs) |> map(fun((y, x) => (x, y)))",
+    meaning="The components of a zip may be exchanged and each pair swapped back.",
+)
+ZIP_SAME = rule(
+    "zipSame",
+    "zip(xs)(xs)",
+    "xs |> map(fun(x => (x, x)))",
+    meaning="A zip of an array with itself pairs each element with itself.",
+)
+SAME_ZIP = rule(
+    "zipSame, introduced",
+    "xs |> map(fun(x => (x, x)))",
+    "zip(xs)(xs)",
+    meaning="An array of pairs of equal elements is a zip of an array with itself.",
+)
 ZIP_ROTATE_LEFT = rule(
-    "zipRotateLeft", "zip(xs)(zip(ys)(zs))", "zip(zip(xs)(ys))(zs) |> map(fun(((x, y), z) => (x, (y, z))))"
+    "zipRotateLeft",
+    "zip(xs)(zip(ys)(zs))",
+    "zip(zip(xs)(ys))(zs) |> map(fun(((x, y), z) => (x, (y, z))))",
+    meaning="A nest of zips is bracketed to the left, and each element to the right again.",
 )
 ZIP_ROTATE_RIGHT = rule(
-    "zipRotateRight", "zip(zip(xs)(ys))(zs)", "zip(xs)(zip(ys)(zs)) |> map(fun((x, (y, z)) => ((x, y), z)))"
+    "zipRotateRight",
+    "zip(zip(xs)(ys))(zs)",
+    "zip(xs)(zip(ys)(zs)) |> map(fun((x, (y, z)) => ((x, y), z)))",
+    meaning="A nest of zips is bracketed to the right, and each element to the left again.",
 )
 
 # --- zip and unzip ------------------------------------------------------------------------------------
 
-UNZIP_ZIP = rule("unzip(zip)", "zip(xs)(ys) |> unzip", "(xs, ys)")
-ZIP_UNZIP = rule("zip(unzip)", "zip(fst(unzip(xs)))(snd(unzip(xs)))", "xs")
-FIRST_OF_UNZIP = rule("unzip >> fst", "xs |> unzip |> fst", "xs |> map(fun((x, y) => x))")
-SECOND_OF_UNZIP = rule("unzip >> snd", "xs |> unzip |> snd", "xs |> map(fun((x, y) => y))")
-UNZIP_MAP = rule(
-    "*pair >> unzip", "xs |> map(fun(x => (f(x), g(x)))) |> unzip", "(xs |> map(f), xs |> map(g))"
+UNZIP_ZIP = rule(
+    "unzip(zip)", "zip(xs)(ys) |> unzip", "(xs, ys)", meaning="Unzipping a zip gives its components back."
 )
-FIRST_OF_ZIP = rule("zip >> *fst", "zip(xs)(ys) |> map(fun((x, y) => x))", "xs")
-SECOND_OF_ZIP = rule("zip >> *snd", "zip(xs)(ys) |> map(fun((x, y) => y))", "ys")
+ZIP_UNZIP = rule(
+    "zip(unzip)",
+    "zip(fst(unzip(xs)))(snd(unzip(xs)))",
+    "xs",
+    meaning="Zipping both components of an array of pairs gives the array back.",
+)
+FIRST_OF_UNZIP = rule(
+    "unzip >> fst",
+    "xs |> unzip |> fst",
+    "xs |> map(fun((x, y) => x))",
+    meaning="The first component of an unzipped array is the first of each pair.",
+)
+SECOND_OF_UNZIP = rule(
+    "unzip >> snd",
+    "xs |> unzip |> snd",
+    "xs |> map(fun((x, y) => y))",
+    meaning="The second component of an unzipped array is the second of each pair.",
+)
+UNZIP_MAP = rule(
+    "*pair >> unzip",
+    "xs |> map(fun(x => (f(x), g(x)))) |> unzip",
+    "(xs |> map(f), xs |> map(g))",
+    meaning="An unzipped map to pairs is two maps.",
+)
+FIRST_OF_ZIP = rule(
+    "zip >> *fst",
+    "zip(xs)(ys) |> map(fun((x, y) => x))",
+    "xs",
+    meaning="The first elements of the pairs of a zip are its first component.",
+)
+SECOND_OF_ZIP = rule(
+    "zip >> *snd",
+    "zip(xs)(ys) |> map(fun((x, y) => y))",
+    "ys",
+    meaning="The second elements of the pairs of a zip are its second component.",
+)
 
 # --- maps out of pairs and zips -----------------------------------------------------------------------
 
@@ -35,6 +86,7 @@ MAP_OUTSIDE_ZIP = rule(
     "mapOutsideZip",
     "zip(xs |> map(f))(ys |> map(g))",
     "zip(xs)(ys) |> map(fun((x, y) => (f(x), g(y))))",
+    meaning="Maps in both components of a zip are one map over the pairs.",
 )
 MAP_OUTSIDE_PAIR = rule(
     "mapOutsidePair",
@@ -46,17 +98,53 @@ MAP_INSIDE_ZIP = rule(
     "mapInsideZip",
     "zip(xs)(ys) |> map(fun((x, y) => (f(x), g(y))))",
     "zip(xs |> map(f))(ys |> map(g))",
+    meaning="A map that treats both elements of a pair separately is a map in each component of the zip.",
 )
-MAP_PAIR_AS_ZIP = rule("*pair", "xs |> map(fun(x => (f(x), g(x))))", "zip(xs |> map(f))(xs |> map(g))")
+MAP_PAIR_AS_ZIP = rule(
+    "*pair",
+    "xs |> map(fun(x => (f(x), g(x))))",
+    "zip(xs |> map(f))(xs |> map(g))",
+    meaning="A map to pairs is a zip of two maps.",
+)
 
 # --- mapFst and mapSnd --------------------------------------------------------------------------------
 
-MAP_FIRST_FUSION = rule("mapFstFusion", "p |> mapFst(f) |> mapFst(g)", "p |> mapFst(fun(x => g(f(x))))")
-MAP_SECOND_FUSION = rule("mapSndFusion", "p |> mapSnd(f) |> mapSnd(g)", "p |> mapSnd(fun(x => g(f(x))))")
-MAP_SECOND_FIRST = rule("mapSnd >> mapFst", "p |> mapSnd(f) |> mapFst(g)", "p |> mapFst(g) |> mapSnd(f)")
-MAP_FIRST_SECOND = rule("mapFst >> mapSnd", "p |> mapFst(f) |> mapSnd(g)", "p |> mapSnd(g) |> mapFst(f)")
-MAP_FIRST_OF_PAIR = rule("mapFst", "p |> mapFst(f)", "(f(fst(p)), snd(p))")
-MAP_SECOND_OF_PAIR = rule("mapSnd", "p |> mapSnd(f)", "(fst(p), f(snd(p)))")
+MAP_FIRST_FUSION = rule(
+    "mapFstFusion",
+    "p |> mapFst(f) |> mapFst(g)",
+    "p |> mapFst(fun(x => g(f(x))))",
+    meaning="Two functions of the first member of a pair are one.",
+)
+MAP_SECOND_FUSION = rule(
+    "mapSndFusion",
+    "p |> mapSnd(f) |> mapSnd(g)",
+    "p |> mapSnd(fun(x => g(f(x))))",
+    meaning="Two functions of the second member of a pair are one.",
+)
+MAP_SECOND_FIRST = rule(
+    "mapSnd >> mapFst",
+    "p |> mapSnd(f) |> mapFst(g)",
+    "p |> mapFst(g) |> mapSnd(f)",
+    meaning="A function of the first member may precede one of the second.",
+)
+MAP_FIRST_SECOND = rule(
+    "mapFst >> mapSnd",
+    "p |> mapFst(f) |> mapSnd(g)",
+    "p |> mapSnd(g) |> mapFst(f)",
+    meaning="A function of the second member may precede one of the first.",
+)
+MAP_FIRST_OF_PAIR = rule(
+    "mapFst",
+    "p |> mapFst(f)",
+    "(f(fst(p)), snd(p))",
+    meaning="A function of the first member leaves the second one as it is.",
+)
+MAP_SECOND_OF_PAIR = rule(
+    "mapSnd",
+    "p |> mapSnd(f)",
+    "(fst(p), f(snd(p)))",
+    meaning="A function of the second member leaves the first one as it is.",
+)
 
 # --- views of both components -------------------------------------------------------------------------
 
@@ -64,8 +152,18 @@ MAP_SECOND_OF_PAIR = rule("mapSnd", "p |> mapSnd(f)", "(fst(p), f(snd(p)))")
 def _with_zip(name: str, view: str) -> tuple[Rule, Rule]:
     """A view of a zip, where it keeps the elements: v(zip a b) = zip (v a) (v b), both ways."""
     return (
-        rule(f"zip >> {name}", f"zip(xs)(ys) |> {view}", f"zip(xs |> {view})(ys |> {view})"),
-        rule(f"zip of {name}", f"zip(xs |> {view})(ys |> {view})", f"zip(xs)(ys) |> {view}"),
+        rule(
+            f"zip >> {name}",
+            f"zip(xs)(ys) |> {view}",
+            f"zip(xs |> {view})(ys |> {view})",
+            meaning=f"`{name}` of a zip applies to each component.",
+        ),
+        rule(
+            f"zip of {name}",
+            f"zip(xs |> {view})(ys |> {view})",
+            f"zip(xs)(ys) |> {view}",
+            meaning=f"`{name}` of each component applies to the zip.",
+        ),
     )
 
 
@@ -95,6 +193,7 @@ def _with_zip_nested(name: str, view: str) -> tuple[Rule, Rule]:
             f"zip of {name}",
             f"zip(xs |> {view})(ys |> {view}) |> map(fun((a, b) => zip(a)(b)))",
             f"zip(xs)(ys) |> {view}",
+            meaning="Zipped parts are parts of the zipped arrays.",
         ),
     )
 
@@ -104,11 +203,13 @@ SLIDE_OUTSIDE_ZIP = rule(
     "slideOutsideZip",
     "zip(xs |> slide(n, m))(ys |> slide(n, m))",
     "zip(xs)(ys) |> slide(n, m) |> map(fun(w => w |> unzip))",
+    meaning="Zipped windows are the windows of the zip, each unzipped.",
 )
 SPLIT_OUTSIDE_ZIP = rule(
     "splitOutsideZip",
     "zip(xs |> split(n))(ys |> split(n))",
     "zip(xs)(ys) |> split(n) |> map(fun(b => b |> unzip))",
+    meaning="Zipped parts are the parts of the zip, each unzipped.",
 )
 JOIN_OUTSIDE_ZIP = rule(
     "zip of J",
@@ -120,11 +221,13 @@ JOIN_INSIDE_ZIP = rule(
     "zip2D >> J",
     "zip(xs)(ys) |> map(fun((a, b) => zip(a)(b))) |> join",
     "zip(xs |> join)(ys |> join)",
+    meaning="Matrices zipped row by row, then joined, are zipped after joining.",
 )
 TRANSPOSE_OUTSIDE_ZIP = rule(
     "zip2D of T",
     "zip(xs |> transpose)(ys |> transpose) |> map(fun((a, b) => zip(a)(b)))",
     "zip(xs)(ys) |> map(fun((a, b) => zip(a)(b))) |> transpose",
+    meaning="Transposed matrices, zipped in both dimensions, are the transposition of their zip.",
 )
 TRANSPOSE_BEFORE_MAP_ZIP = rule(
     "*zip >> T",
@@ -136,11 +239,13 @@ TAKE_PAIR = rule(
     "(take, take)",
     "(xs |> take(n), ys |> take(m))",
     "(xs, ys) |> mapFst(fun(x => x |> take(n))) |> mapSnd(fun(y => y |> take(m)))",
+    meaning="The beginnings of two arrays are taken from the members of a pair.",
 )
 DROP_PAIR = rule(
     "(drop, drop)",
     "(xs |> drop(n), ys |> drop(m))",
     "(xs, ys) |> mapFst(fun(x => x |> drop(n))) |> mapSnd(fun(y => y |> drop(m)))",
+    meaning="The rests of two arrays are taken from the members of a pair.",
 )
 CONCAT_ZIP = rule(
     "zip of concat",
@@ -152,4 +257,5 @@ ZIP_CONCAT = rule(
     "concat of zip",
     "concat(zip(xs)(ys))(zip(us)(vs))",
     "zip(concat(xs)(us))(concat(ys)(vs))",
+    meaning="Two concatenated zips are a zip of concatenated arrays.",
 )

@@ -1,7 +1,8 @@
 """Texts with places where a line may break (Wadler, "A prettier printer").
 
 A group is set on one line if it fits there, otherwise all its own breaks become line ends. What
-contains a forced line end, or a suffix, is never set on one line.
+contains a forced line end, or a suffix, is never set on one line. Of two layouts the second is taken
+where the first line of the first one is too long.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ class Align:
 
 @dataclass(frozen=True)
 class Group:
+    """solid: a line on which it begins has room only if all of it fits there."""
+
     inside: Document
+    solid: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,15 @@ class Concat:
     parts: tuple[Document, ...]
 
 
-Document = str | Break | Suffix | Nest | Align | Group | Concat
+@dataclass(frozen=True)
+class Either:
+    """`first` where its first line has room, else `otherwise`, whose first line ends sooner."""
+
+    first: Document
+    otherwise: Document
+
+
+Document = str | Break | Suffix | Nest | Align | Group | Concat | Either
 
 SPACE, NOTHING, LINE_END = Break(), Break(""), Break(None)
 
@@ -82,6 +94,10 @@ def group(*parts: Document) -> Document:
     return Group(Concat(parts))
 
 
+def solid(*parts: Document) -> Document:
+    return Group(Concat(parts), solid=True)
+
+
 def render(document: Document, width: int) -> str:
     """The text, with lines of at most `width` characters where the breaks allow it."""
     page = _Page()
@@ -102,6 +118,9 @@ def render(document: Document, width: int) -> str:
             case Group(inside):
                 fits = flat or _fits(rest, (indent, True, inside), width - page.column)
                 rest.append((indent, fits, inside))
+            case Either(first, otherwise):
+                fits = flat or _fits(rest, (indent, False, first), width - page.column)
+                rest.append((indent, flat, first if fits else otherwise))
             case _:
                 rest += _opened(indent, flat, item)
     return page.text()
@@ -151,7 +170,7 @@ def _opened(indent: int, flat: bool, item: Nest | Align | Concat) -> list[_Item]
 
 
 def _fits(rest: list[_Item], first: _Item, room: int) -> bool:
-    """Whether everything up to the next line end has room, with `first` set on one line."""
+    """Whether everything up to the next line end has room: all of `first`, if that is flat."""
     stack, behind = [first], len(rest)
     while room >= 0:
         if not stack:
@@ -174,8 +193,10 @@ def _fits(rest: list[_Item], first: _Item, room: int) -> bool:
                 room -= len(space)
             case Break():
                 return True
-            case Group(inside):
-                stack.append((indent, flat, inside))
+            case Group(inside, solid):
+                stack.append((indent, flat or solid, inside))
+            case Either(preferred, _):
+                stack.append((indent, flat, preferred))
             case _:
                 stack += _opened(indent, flat, item)
     return False

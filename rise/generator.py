@@ -15,6 +15,9 @@ from rise.errors import RiseError
 from rise.expr import Expr
 
 Refusal = Callable[[Expr], RiseError | None]
+# of a low-level program, for a target: the bytes of shared memory that a block of its kernels takes. Raises
+# a RiseError where the program does not become kernels that should run
+Builds = Callable[[Expr, str], int]
 _REFUSALS: list[Refusal] = []
 
 

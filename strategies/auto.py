@@ -10,21 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
-from rise.generator import refusal
+from rise.generator import Builds, refusal
 from strategies.complete import first_incomplete
 from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq
 from strategies.default import default, lowered
 from strategies.evaluation import has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
 from strategies.matmul.kernels import has_product
-from strategies.matmul.separate import IN_GLOBAL, operands_stored, product_stored, separate_kernels
+from strategies.matmul.separate import operands_stored, product_stored, separate_kernels
 from strategies.memory_bound.family import fitting
 from strategies.operands import each_operand, nth_operand
 from strategies.places import in_inputs
-from strategies.search.choice import Builds, Choice, Search, chosen, separate_operands
+from strategies.search.choice import Choice, Search, chosen, separate_operands
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
@@ -132,7 +133,12 @@ class _Kernels:
 
     def _parts(self, cut: Strategy) -> Strategy:
         """The kernels of what a cut gives."""
-        return seq(cut, FunctionStrategy("kernels", lambda term: self.all(term)))
+        return seq(cut, self._again)
+
+    @property
+    def _again(self) -> Strategy:
+        """Every kernel of a part, which is looked at only when the strategy runs."""
+        return FunctionStrategy("kernels", lambda part: self.all(part))
 
     def _one(self, term: Expr) -> Result:
         closed, bound = closed_over(term, self.inputs)
@@ -150,7 +156,7 @@ class _Kernels:
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
         if is_pair_of_arrays(term):
-            return each_operand(FunctionStrategy("kernels", lambda part: self.all(part)))(term)
+            return each_operand(self._again)(term)
         fits = fitting(closed)
         if fits is None:
             return self._default(term, GENERAL)

@@ -19,7 +19,7 @@ from rewrites import lowering as low
 from rewrites import movement as m
 from rewrites import selection as choose
 from rewrites import storing
-from rewrites.memory import STORED
+from rewrites.memory import IN_LOCAL
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
 from rise.expr import Expr, Lambda, call
@@ -53,8 +53,6 @@ from strategies.evaluation import (
 from strategies.kernels import each_kernel
 from strategies.operands import each_operand, in_function, nth_operand, operand
 from strategies.places import computes, in_inputs, mapped
-
-IN_LOCAL = next(rule for rule in STORED if rule.name == "toMem(Local)")
 
 # functions applied to data as lets; reductions as folds, with the maps before them inside, also those
 # before views of what they map; of what an element is taken, only that element

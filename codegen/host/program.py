@@ -114,8 +114,7 @@ class Launching:
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        x, y, z = map(int, self.launch.grid)  # type: ignore[arg-type]  # `at` made numbers of them
-        return x, y, z
+        return self.launch.grid_at({})
 
     @property
     def is_empty(self) -> bool:

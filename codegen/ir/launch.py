@@ -67,8 +67,12 @@ class Launch:
 
     def at(self, sizes: Mapping[str, int]) -> Launch:
         """The launch at these sizes, with numbers for the grid."""
+        return replace(self, grid=self.grid_at(sizes))
+
+    def grid_at(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        """The blocks in each dimension at these sizes."""
         x, y, z = (e if isinstance(e, int) else int(evaluate(e, sizes)) for e in self.grid)
-        return replace(self, grid=(x, y, z))
+        return x, y, z
 
     def workers(self, level: i.Level, dimension: int) -> Extent:
         """The number of workers over which the iterations of a loop are distributed."""

@@ -134,8 +134,7 @@ class Loaded:
         buffer = ctypes.create_string_buffer(layout.size)
         early = any(isinstance(c, i.GridDependency) for c in i.commands(launching.kernel.function.body))
         go = self.driver.launcher(function, shape.shared_bytes, buffer, early=early)
-        x, y, z = (int(extent) for extent in shape.grid)  # type: ignore[arg-type]  # numbers, by now
-        grid, block, pack, lock = (x, y, z), shape.block, layout.pack_into, Lock()
+        grid, block, pack, lock = shape.grid_at({}), shape.block, layout.pack_into, Lock()
         picked = [names.index(variable.name) for variable in launching.arguments]
         everything = picked == list(range(len(names))) and not maps
         encoded: dict[tuple[int, int], bytes] = {}

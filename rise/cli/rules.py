@@ -127,10 +127,9 @@ def _about(rule: Rule | Computed, item: Item) -> Iterator[str]:
 
 
 def _entry(item: Item) -> str:
-    """A rule on one line: its equation where it is short, else its meaning, and where it is used."""
-    short = len(item["equation"]) <= SHORT or not item["meaning"]
-    what = [f"`{item['equation']}`"] if short else []
-    what += [item["meaning"]] if item["meaning"] else []
+    """A rule on one line: its equation where that is short, its meaning, and where it is used."""
+    what = [f"`{item['equation']}`"] if len(item["equation"]) <= SHORT else []
+    what.append(item["meaning"])
     used = [f"*{place}*" for place in uses().get(item["name"], ())]
     more = f" and {len(used) - SHOWN} more" if len(used) > SHOWN else ""
     what += [f"Used in {', '.join(used[:SHOWN])}{more}."] if used else []

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from codegen import execute
-from codegen.compiled import resources_of
+from codegen.compiled import built
 from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
 from codegen.passes.verify import is_on as passes_are_verified
@@ -20,12 +20,12 @@ from rise.check.symbolic import OpenProgram, opened
 from rise.cli.arguments import pairs, sizes, units
 from rise.cli.terminal import note
 from rise.expr import Definition, Expr
+from rise.generator import Builds
 from rise.normal import data_flow
 from strategies import derive
 from strategies.auto import Auto
 from strategies.core import Strategy
 from strategies.registry import find
-from strategies.search.choice import Builds
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,10 @@ def program_of(chosen: Subject, success: Success) -> HostProgram:
 def building(chosen: Subject) -> Builds:
     """Kernels of a derived program, compiled where there is a compiler: whether a candidate is one to run."""
 
-    def builds(term: Expr, target: str) -> int:
-        from codegen import runtime
+    from codegen import runtime
 
-        made = program_of(chosen, Success(term))
-        if runtime.can_compile():
-            resources_of(made, target)
-        return made.shared_bytes
+    def builds(term: Expr, target: str) -> int:
+        return built(program_of(chosen, Success(term)), target if runtime.can_compile() else None)
 
     return builds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rise.document import NOTHING, SPACE, Align, Document, concat, fill, group, indented, join
+from rise.document import NOTHING, SPACE, Align, Document, Either, concat, fill, group, indented, join, solid
 
 # how tightly a form binds; one that binds less tightly than its place asks for is parenthesised
 LOOSEST, PIPE, ANNOTATED, COMPOSE, OR, AND, EQUALITY, COMPARISON = range(8)
@@ -50,21 +50,21 @@ def inferred(documents: Sequence[Document]) -> Document:
     return concat("{", Align(fill(",", documents)), "}")
 
 
-def call_arguments(documents: Sequence[Document], in_place: bool) -> Document:
-    """A function written in place stays behind its parenthesis: `map(x =>`."""
-    if in_place:
-        return concat("(", join(", ", documents), ")")
-    return group("(", indented(NOTHING, join(concat(",", SPACE), documents)), ")")
+def call(function: Document, arguments: Sequence[Document], in_place: bool) -> Document:
+    """A function written in place stays behind its parenthesis, where there is room for `map(x =>`."""
+    broken = concat(function, group("(", indented(NOTHING, join(concat(",", SPACE), arguments)), ")"))
+    return Either(concat(solid(function), "(", join(", ", arguments), ")"), broken) if in_place else broken
 
 
 def chain(start: Document, stages: Sequence[Document], hugged: bool) -> Document:
     """`x |> f |> g`, on one line or a line each.
 
-    A short chain that ends in a function written in place may be broken inside that one only: `hugged`.
+    A short chain that ends in a function written in place is broken inside that one only, where there is
+    room for what precedes its body: `hugged`.
     """
-    if hugged:
-        return concat(join(" ", [start, *stages]))
-    return group(join(SPACE, [start, *stages]))
+    broken = group(join(SPACE, [start, *stages]))
+    *others, last = stages
+    return Either(concat(solid(join(" ", [start, *others])), " ", last), broken) if hugged else broken
 
 
 def infix(before: Document, operator: str, after: Document) -> Document:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import isinf
 
-from rise.document import LINE_END, SPACE, Document, concat, group, indented, join, render
+from rise.document import LINE_END, SPACE, Document, concat, group, indented, render, solid
 from rise.source import Source
 from rise.syntax import layout
 from rise.syntax import surface as s
@@ -162,8 +162,9 @@ class Printer(TypePrinter):
         return self.expression(node, UNARY)
 
     def _function(self, node: s.Surface) -> Document:
-        """`x => (y, z) => …`: all parameters on the first line."""
+        """`x => (y, z) => …`: parameters stand on one line with their arrows, where that has room."""
         heads: list[Document] = []
+        remark: Document = ""
         while isinstance(node, FUNCTIONS) and not (heads and self.comments.any_before(start_of(node.span))):
             shown = self._names(node.parameters)
             match node.parameters:
@@ -171,9 +172,12 @@ class Printer(TypePrinter):
                     head = shown[0]
                 case _:
                     head = layout.parameters(shown)
-            heads.append(concat(head, " =>", self.remark("=>")))
+            head = concat(head, " =>")
+            heads.append(concat(remark, group(SPACE, head)) if heads else head)
+            remark = self.remark("=>")
             node = node.body
-        return layout.abstraction(join(" ", heads), self.expression(node))
+        parameters = concat(solid(indented(*heads, by=4)), remark)
+        return layout.abstraction(parameters, self.expression(node))
 
     def _names(self, names: Iterable[s.KindedName | s.Pattern]) -> list[Document]:
         return [self.with_comments(name, ATOM) for name in names]
@@ -201,7 +205,7 @@ class Printer(TypePrinter):
             start_of(node.arguments[0].span)
         )
         arguments = [self._argument(a) for a in node.arguments]
-        return concat(document, layout.call_arguments(arguments, in_place))
+        return layout.call(document, arguments, in_place)
 
     def _argument(self, node: s.Surface) -> Document:
         if not isinstance(node, s.Operator):

@@ -24,7 +24,6 @@ from strategies.loops.vectorise import aligned, vectorize
 from strategies.places import in_inputs, mapped
 
 GLOBAL = low.MAP_GLOBAL.with_sizes(d=0)
-STORE = {made.name: made for made in memory.STORED}
 
 
 # --- the schedules ----------------------------------------------------------------------------------------
@@ -103,7 +102,7 @@ def in_form(s: Rewrite, *pairs: Rewrite) -> Strategy:
 @prints_as_call
 def store(level: Rewrite) -> Strategy:
     """A copy, its outermost loop at a level, into global memory."""
-    return seq(copy(level, low.MAP_SEQ, low.MAP_SEQ), STORE["toMem(Global)"])
+    return seq(copy(level, low.MAP_SEQ, low.MAP_SEQ), memory.IN_GLOBAL)
 
 
 @prints_as_call

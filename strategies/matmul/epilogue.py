@@ -69,7 +69,7 @@ def direct_epilogue(
 ) -> Strategy:
     """A block's tile: what is done with the product is done on its fragments, and stored from there.
 
-    before: zip(P)(C) |> map(fun((p, c) => zip(p)(c) |> map(g))), P a product
+    before: zip(P)(C) |> map((p, c) => zip(p)(c) |> map(g)), P a product
     after:  P by warps and fragments f |> map(zipFragment(f)(c) |> mapFragment(g) |> asMatrix)
 
     product:  a product's sums as fragments
@@ -93,7 +93,7 @@ def epilogue_tiles(warp: tuple[int, int], fragment: tuple[int, int, int]) -> Str
     """The tile of a block by warps and by fragments; products are left as they are.
 
     before: zip(P)(C) |> map(f), P a product
-    after:  … P … |> map(fun((p, c) => zip(p |> …)(c |> …) |> map(…))) |> …
+    after:  … P … |> map((p, c) => zip(p |> …)(c |> …) |> map(…)) |> …
     """
     tiled = seq(parts(*warp), arguments(4, mapped(fragment_tiles(*fragment[:2]))))
     return with_parts_abstracted(is_product, lambda _: tiled)
@@ -137,7 +137,7 @@ def _along_rows(p: Pointwise, leaf: Expr) -> bool:
 def shared_epilogue(product: Rewrite, copies: TileCopy, result: Stored) -> Strategy:
     """A block's tile: products go through shared memory, from where all threads finish whole rows.
 
-    before: zip(P)(C) |> map(fun((p, c) => zip(p)(c) |> map(g))), P a product
+    before: zip(P)(C) |> map((p, c) => zip(p)(c) |> map(g)), P a product
     after:  zip(P |> toMem(Shared))(C) |> map(…) |> join |> … mapThreads … |> split(n)
 
     product: a product's sums, in shared memory

@@ -51,7 +51,7 @@ def clusters(size: int) -> Strategy:
     """Neighbouring blocks of a list in clusters of so many, which load what they share by multicast.
 
     before: e |> mapBlock(0)(f)
-    after:  e |> split(size) |> mapCluster(0)(fun(xs => xs |> mapBlock(0)(f))) |> join
+    after:  e |> split(size) |> mapCluster(0)(xs => xs |> mapBlock(0)(f)) |> join
     """
     if size == 1:
         return id_
@@ -79,7 +79,7 @@ def in_turn(groups: int) -> Strategy:
     """So many warpgroups of a block compute its tiles in turn: one multiplies, another runs its epilogue.
 
     before: e |> mapBlock(0)(f)
-    after:  e |> mapBlock(0)(fun(x => pingPong(groups)(f(x))))
+    after:  e |> mapBlock(0)(x => pingPong(groups)(f(x)))
     """
     if groups == 1:
         return id_
@@ -103,8 +103,8 @@ in_warp: Strategy = seq(everywhere(computing(low.MAP_SEQ_UNROLL)), everywhere(lo
 def to_level(name: str, rule: Rule) -> Strategy:
     """The outermost maps that compute become maps over a level, and those in what they are applied to.
 
-    before: e |> map(fun(x => g(x) |> map(f)))
-    after:  e |> mapWarp(fun(x => g(x) |> mapSeqUnroll(f)))
+    before: e |> map(x => g(x) |> map(f))
+    after:  e |> mapWarp(x => g(x) |> mapSeqUnroll(f))
     """
     return recursive(
         name,

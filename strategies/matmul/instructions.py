@@ -43,8 +43,8 @@ INSTRUCTIONS = (
 def warp_tiles(rows: int, columns: int) -> Strategy:
     """The step of every fold by parts of rows × columns: what a warp adds up, or a warpgroup.
 
-    before: … |> reduceSeq(fun((acc, (a, b)) => acc + a·b), 0)
-    after:  … |> reduceSeq(fun((acc, (a, b)) => zip(acc |> …)(…) |> map(fun((c, (a, b)) => c + a·b)) |> …), 0)
+    before: … |> reduceSeq((acc, (a, b)) => acc + a·b, 0)
+    after:  … |> reduceSeq((acc, (a, b)) => zip(acc |> …)(…) |> map((c, (a, b)) => c + a·b) |> …, 0)
     """
     return at_folds(at_step(parts(rows, columns)))
 
@@ -53,8 +53,8 @@ def warp_tiles(rows: int, columns: int) -> Strategy:
 def by_instructions(fragment: tuple[int, int, int]) -> Strategy:
     """A part of a step by instructions of the shape m × n × k, in a loop over k.
 
-    before: zip(c)(a) |> map(fun((cs, row) => zip(cs)(b) |> map(fun((x, column) => x + dot(row, column)))))
-    after:  … |> reduceSeq(fun((c, (a, b)) => … tensorMatMulAdd(asFragment(a), asFragment(b), c) …), c)
+    before: zip(c)(a) |> map((cs, row) => zip(cs)(b) |> map((x, column) => x + dot(row, column)))
+    after:  … |> reduceSeq((c, (a, b)) => … tensorMatMulAdd(asFragment(a), asFragment(b), c) …, c)
     """
     m, n, k = fragment
     return seq(in_blocks(k), at_step(fragment_tiles(m, n)), at_step(top_down(choice(*INSTRUCTIONS))))
@@ -64,8 +64,8 @@ def by_instructions(fragment: tuple[int, int, int]) -> Strategy:
 def tensorise(fragment: tuple[int, int, int]) -> Strategy:
     """Every part of every fold's step by instructions; the shape and the types select their family.
 
-    before: … |> reduceSeq(fun((acc, (a, b)) => … |> map(fun((c, (a, b)) => c + a·b)) |> …), 0)
-    after:  … |> reduceSeq(fun((acc, (a, b)) => … |> map(fun((c, (a, b)) => … tensorMatMulAdd …)) |> …), 0)
+    before: … |> reduceSeq((acc, (a, b)) => … |> map((c, (a, b)) => c + a·b) |> …, 0)
+    after:  … |> reduceSeq((acc, (a, b)) => … |> map((c, (a, b)) => … tensorMatMulAdd …) |> …, 0)
     """
     return at_folds(at_step(in_tile(by_instructions(fragment))))
 
@@ -104,8 +104,8 @@ def sliced(
 ) -> Strategy:
     """Products with each step of k shared by `slices` times as many warps, whose sums are added at the end.
 
-    before: a |> map(fun(row => b |> map(fun(column => dot(row, column)))))
-    after:  … |> reduceSeq(…) |> mapWarp(…) |> … |> toMem(Shared) |> … |> map(map(fun(xs => xs[0] + xs[1])))
+    before: a |> map(row => b |> map(column => dot(row, column)))
+    after:  … |> reduceSeq(…) |> mapWarp(…) |> … |> toMem(Shared) |> … |> map(map(xs => xs[0] + xs[1]))
 
     depth:   of a step
     warp:    the part of the sums that a warp adds up

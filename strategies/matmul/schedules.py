@@ -89,8 +89,8 @@ def operands_named(s: Rewrite) -> Strategy:
 def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
     """s for the matrix that a program computes, for each of an array of matrices, or of a pair of them.
 
-    before: zip(As)(Bs) |> map(fun((A, B) => A·B))
-    after:  zip(As)(Bs) |> mapBlock(2)(fun((A, B) => s(A·B)))
+    before: zip(As)(Bs) |> map((A, B) => A·B)
+    after:  zip(As)(Bs) |> mapBlock(2)((A, B) => s(A·B))
     """
     batch = seq(
         check(lambda term: rank(term) == 3, "of_matrices", NO_MATRIX),
@@ -108,8 +108,8 @@ def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
 def to_kernels(s: Rewrite, align: Block | None = None, otherwise: Rewrite = lowered) -> Strategy:
     """s for each kernel of a program that computes products; nothing high-level may be left of any kernel.
 
-    before: fun((A, B, C) => (A·B |> toMem(Global))·C)
-    after:  fun((A, B, C) => let stored = s(A·B) in s(stored·C))
+    before: (A, B, C) => (A·B |> toMem(Global))·C
+    after:  (A, B, C) => let stored = s(A·B) in s(stored·C)
 
     align:     operands whose rows the copying unit does not take are copied before, to tiles of m × n × k
     otherwise: for the other kernels, what `default` does unless another schedule is given

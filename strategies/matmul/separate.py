@@ -6,7 +6,7 @@ product) reads the product from global memory, so a kernel ends there.
 
 from __future__ import annotations
 
-from rewrites.memory import STORED
+from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Primitive, call, children, subterms
 from rise.normal import is_view
@@ -35,7 +35,6 @@ from strategies.normal_forms import view_inward
 from strategies.places import outermost_part
 
 NAME = "separate_kernels"
-IN_GLOBAL = next(rule for rule in STORED if rule.name == "toMem(Global)")
 
 
 @prints_as_call

@@ -7,6 +7,7 @@ the result is the same at every run, which it is not where blocks add atomically
 from __future__ import annotations
 
 from rewrites import lowering as low
+from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure
 from rewrites.split_k import PRODUCT_IN_SLICES
 from rise.expr import Expr, call
@@ -16,7 +17,6 @@ from strategies.core import Rewrite, Strategy, argument, check, choice, dependin
 from strategies.default import GRID, LOOP, folds, written
 from strategies.matmul.products import Product, at_parts, at_products, outline
 from strategies.matmul.rounding import longer_operands
-from strategies.matmul.separate import IN_GLOBAL
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, mapped
 

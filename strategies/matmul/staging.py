@@ -117,8 +117,8 @@ def _is_matrix(type_: Type) -> bool:
 def stage(copies: TileCopy, slots: int) -> Strategy:
     """The tiles of every product through shared memory, in a ring of so many slots; with none as they are.
 
-    before: xs |> reduceSeq(fun((acc, (a, b)) => …), 0)
-    after:  xs |> reducePipelined(slots)(fun((a, b) => (copy(a), copy(b))), fun((acc, (a, b)) => …), 0)
+    before: xs |> reduceSeq((acc, (a, b)) => …, 0)
+    after:  xs |> reducePipelined(slots)((a, b) => (copy(a), copy(b)), (acc, (a, b)) => …, 0)
 
     They are copied along their contiguous dimension; operands that are computed go through registers, the
     others by asynchronous copies.

@@ -63,7 +63,7 @@ def in_tile(s: Rewrite) -> Strategy:
     """s at a tile of a matrix: in the body of the maps that compute its tiles.
 
     before: e |> map(f) |> join, where f(x) is a matrix
-    after:  e |> map(fun(x => s(f(x)))) |> join
+    after:  e |> map(x => s(f(x))) |> join
     """
 
     def run(term: Expr) -> Result:
@@ -85,8 +85,8 @@ def at_folds(s: Rewrite) -> Strategy:
 def at_step(s: Rewrite) -> Strategy:
     """s in the body of the step function of a fold.
 
-    before: xs |> reduceSeq(fun((acc, x) => e), y)
-    after:  xs |> reduceSeq(fun((acc, x) => s(e)), y)
+    before: xs |> reduceSeq((acc, x) => e, y)
+    after:  xs |> reduceSeq((acc, x) => s(e), y)
     """
 
     def run(term: Expr) -> Result:
@@ -114,9 +114,9 @@ in_tiles: Strategy = seq(view_inward, fuse_tiles, try_(mapped(seq(view_inward, f
 def tile_output(rows: int, columns: int, in_list: bool = False) -> Strategy:
     """A matrix by tiles of rows × columns.
 
-    before: A |> map(fun(row => B |> map(fun(column => f(row)(column)))))
-    after:  A |> split(rows) |> map(fun(a => B |> split(columns) |> map(fun(b =>
-              a |> map(fun(row => b |> map(fun(column => f(row)(column))))))))) |> …
+    before: A |> map(row => B |> map(column => f(row)(column)))
+    after:  A |> split(rows) |> map(a => B |> split(columns) |> map(b =>
+              a |> map(row => b |> map(column => f(row)(column))))) |> …
 
     in_list: one map over all tiles, row by row, whose order can be changed. Where a row of the matrix is not
              known to be whole tiles, there are two maps all the same.
@@ -137,8 +137,8 @@ def tile_output(rows: int, columns: int, in_list: bool = False) -> Strategy:
 def parts(rows: int, columns: int) -> Strategy:
     """A matrix by tiles in one list, with views next to what they rearrange: a block's tile by warps.
 
-    before: zip(C)(A) |> map(fun((cs, row) => …))
-    after:  … |> map(fun((c, (a, b)) => zip(c)(a) |> map(…))) |> split(n / columns) |> …
+    before: zip(C)(A) |> map((cs, row) => …)
+    after:  … |> map((c, (a, b)) => zip(c)(a) |> map(…)) |> split(n / columns) |> …
     """
 
     def make(term: Expr) -> Strategy:
@@ -157,8 +157,8 @@ def parts(rows: int, columns: int) -> Strategy:
 def fragment_tiles(rows: int, columns: int) -> Strategy:
     """A matrix by tiles of the size of an instruction's result.
 
-    before: zip(C)(A) |> map(fun((cs, row) => …))
-    after:  zip(C |> split(rows))(A |> split(rows)) |> map(fun((c, a) => … |> map(fun((c, b) => …)))) |> …
+    before: zip(C)(A) |> map((cs, row) => …)
+    after:  zip(C |> split(rows))(A |> split(rows)) |> map((c, a) => … |> map((c, b) => …)) |> …
     """
     return seq(m.TILE.with_sizes(bm=rows, bn=columns), arguments(3, view_inward))
 
@@ -170,9 +170,9 @@ def fragment_tiles(rows: int, columns: int) -> Strategy:
 def in_blocks(size: int) -> Strategy:
     """The sums of a matrix in blocks of `size`, and the loop over blocks outside of the maps over elements.
 
-    before: A |> map(fun(row => B |> map(fun(column => zip(row)(column) |> map(×) |> reduce(+, 0)))))
-    after:  zip(A |> map(split(size)) |> transpose)(B |> …) |> reduceSeq(fun((acc, (a, b)) =>
-              zip(acc)(a) |> map(fun((cs, row) => zip(cs)(b) |> map(fun((c, column) => c + …))))), 0)
+    before: A |> map(row => B |> map(column => zip(row)(column) |> map(×) |> reduce(+, 0)))
+    after:  zip(A |> map(split(size)) |> transpose)(B |> …) |> reduceSeq((acc, (a, b)) =>
+              zip(acc)(a) |> map((cs, row) => zip(cs)(b) |> map((c, column) => c + …)), 0)
     """
     return seq(
         top_down(a.BLOCK_REDUCE.with_sizes(n=size)),
@@ -189,8 +189,8 @@ def in_blocks(size: int) -> Strategy:
 def tile_reduction(size: int) -> Strategy:
     """Every product of matrices as a fold over tiles with `size` of k, whose step multiplies two tiles.
 
-    before: a |> map(fun(row => b |> map(fun(column => dot(row, column)))))
-    after:  zip(a |> …)(b |> …) |> reduceSeq(fun((acc, (a, b)) => acc + a·b), 0)
+    before: a |> map(row => b |> map(column => dot(row, column)))
+    after:  zip(a |> …)(b |> …) |> reduceSeq((acc, (a, b)) => acc + a·b, 0)
     """
     return at_products(in_blocks(size))
 

@@ -16,8 +16,9 @@ from math import gcd
 from rewrites import algorithmic as a
 from rewrites import blocks as b
 from rewrites import lowering as low
-from rewrites import memory, views
 from rewrites import reductions as r
+from rewrites import views
+from rewrites.memory import IN_SHARED
 from rewrites.padding import ROUND_UP_REDUCE
 from rewrites.result import Failure, Result
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
@@ -40,8 +41,6 @@ from strategies.core import (
     try_,
 )
 from strategies.places import mapped
-
-SHARED = next(made for made in memory.STORED if made.name == "toMem(Shared)")
 
 # folds with the maps before them inside, in what each thread does
 sequential: Strategy = normalize(choice(a.REDUCE_MAP, low.REDUCE_SEQ, a.REDUCE_SEQ_MAP))
@@ -178,7 +177,7 @@ class Block:
 
     # --- reductions ---------------------------------------------------------------------------------------
 
-    def reduce(self, last: Rewrite = SHARED) -> Strategy:
+    def reduce(self, last: Rewrite = IN_SHARED) -> Strategy:
         """A reduction as a part for each thread and a tree; where its one result is, `last` says."""
 
         def chosen(term: Expr) -> Rewrite:
@@ -197,12 +196,12 @@ class Block:
         row = seq(b.REDUCE_AS_ROW, argument(seq(mapped(sequential), level, last)))
         if self.step == 1:
             return row
-        parts = seq(self._parts, argument(seq(mapped(self._part), level, SHARED)))
+        parts = seq(self._parts, argument(seq(mapped(self._part), level, IN_SHARED)))
         levels = [
             seq(
                 with_neutral(given, results),
                 r.REDUCE_TREE_STRIDED.with_sizes(n=results),
-                argument(seq(mapped(sequential), level, SHARED)),
+                argument(seq(mapped(sequential), level, IN_SHARED)),
             )
             for given, results in pairwise(self.stages()[:-1])
         ]

@@ -12,9 +12,9 @@ from math import gcd
 
 from rewrites import blocks as b
 from rewrites import lowering as low
-from rewrites import memory
 from rewrites import reductions as r
 from rewrites.maps import MAP_LAST_FISSION
+from rewrites.memory import IN_GLOBAL
 from rewrites.result import Result, Success
 from rewrites.storing import GLOBAL_FIRST
 from rise.expr import Expr, Lambda, call, subterms
@@ -56,7 +56,6 @@ from strategies.normal_forms import fuse_components, view_inward
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
 
-GLOBAL = next(made for made in memory.STORED if made.name == "toMem(Global)")
 PARTS = 4096  # of a reduction to one number, where each has enough elements
 PART_THREADS, PART_LOADS = 256, 4
 FEW = 256  # rows, which are too few blocks
@@ -120,7 +119,7 @@ def _rows_in_parts(rows: int, size: int, width: int, given: Mapping[str, int]) -
     turn = block.step * block.loads
     part = turn * -(-size // (turn * -(-PARTS // rows)))
     split = seq(with_neutral(size, part), r.REDUCE_TREE.with_sizes(n=part))
-    parts = seq(MAP_LAST_FISSION, flattened, argument(_by_blocks(block)), GLOBAL)
+    parts = seq(MAP_LAST_FISSION, flattened, argument(_by_blocks(block)), IN_GLOBAL)
     rest = nth_operand(1, in_function(depending(lambda term: _rows(term, given))))
     return seq(mapped(split), MAP_LAST_FISSION, argument(parts), GLOBAL_FIRST, rest)
 
@@ -151,7 +150,7 @@ def in_kernels(parts: Rewrite, rest: Rewrite) -> Strategy:
     def run(term: Expr) -> Result:
         applied = call(term)
         if applied is not None and applied[0] == "let" and not is_expression(applied[2][0]):
-            return seq(nth_operand(0, seq(run, GLOBAL)), nth_operand(1, in_function(run)))(term)
+            return seq(nth_operand(0, seq(run, IN_GLOBAL)), nth_operand(1, in_function(run)))(term)
         return seq(parts, after_stored)(term)
 
     def after_stored(term: Expr) -> Result:
@@ -171,7 +170,7 @@ def _in_parts(part: int, block: Block) -> Strategy:
         size = reduced_length(term)
         if size is None or size.value is None:
             return refuse("reduction", "expected a reduction of elements whose number is known")
-        parts = argument(seq(_by_blocks(block), GLOBAL))
+        parts = argument(seq(_by_blocks(block), IN_GLOBAL))
         return seq(with_neutral(size.value, part), r.REDUCE_TREE.with_sizes(n=part), parts)
 
     return depending(chosen)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rewrites.result import Failure, Success
 from rise.errors import RiseError, StrategyError
 from rise.expr import Expr
+from rise.generator import Builds
 from strategies.registry import find
 from strategies.search.cost import SECOND_KERNEL
 from strategies.search.hardware import Gpu
@@ -20,9 +21,6 @@ from strategies.search.trials import SHARED, Trials, summary
 FIRST = 16  # of what the model ranks first, tiles that differ
 TRIED = 24  # until one is a kernel
 NO_PRODUCT = "it is not a product of matrices of known sizes, which the cost model could rank"
-# of a low-level program, for a target: the bytes of shared memory that a block of its kernels takes. Raises
-# a RiseError where the program does not become a kernel
-Builds = Callable[[Expr, str], int]
 
 
 @dataclass(frozen=True)

@@ -116,8 +116,12 @@ def whole(kind: Kind) -> bytes:
         case Kind.ENTRY:
             return bytes(range(256)) * 40
         case Kind.CHECKSUM:
+
+            def entry(path: Path) -> None:
+                path.write_bytes(whole(Kind.ENTRY))
+
             with folder() as place:
-                cached(["a"], ".so", lambda path: path.write_bytes(whole(Kind.ENTRY)))
+                cached(["a"], ".so", entry)
                 return (place / "cache" / f"{digest(['a'])}.so.sha256").read_bytes()
         case Kind.GRAMMAR:
             made = io.BytesIO()

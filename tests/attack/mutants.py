@@ -72,14 +72,14 @@ def _outcome(source: Source) -> Outcome:
     checked = _loader().check(source, LIBRARY)
     for name in checked.own:
         full_type(checked.definitions[name])
-    found = [together(checked.mistakes)] if checked.mistakes else []
+    found: list[RiseError] = [together(checked.mistakes)] if checked.mistakes else []
     try:
         format_text(source)
     except RiseError as error:
         found.append(error)
-    each = [m for error in found for m in (error.mistakes if isinstance(error, Mistakes) else (error,))]
-    for error in found:
-        error.render()
+    each = [m for told in found for m in (told.mistakes if isinstance(told, Mistakes) else (told,))]
+    for told in found:
+        told.render()
     outcomes = [refused(mistake) for mistake in each]
     return next((o for o in outcomes if o.verdict.is_defect), (*outcomes, Outcome(Verdict.RIGHT))[0])
 

@@ -178,7 +178,7 @@ def likely(made: dict[str, Any]) -> dict[str, Any]:
 
 def _size(name: str, parameters: Mapping[str, Any], choose: random.Random) -> int:
     """A few tiles; a little more or less; small and odd ones."""
-    tile = dict(zip("mnk", parameters.get("block", (64, 64, 32)), strict=True)).get(name, 2)
+    tile: int = dict(zip("mnk", parameters.get("block", (64, 64, 32)), strict=True)).get(name, 2)
     short, odd = (-8, 8, -16), (1, 7, 17, 31, 40, 56)
     whole = tile * choose.choice((1, 1, 2, 2, 3, 4) if name == "k" else (1, 1, 2, 3))
     if name not in "mnk":

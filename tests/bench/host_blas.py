@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-TYPES = {0: np.dtype(np.float32), 2: np.dtype(np.float16)}
+TYPES: dict[int, np.dtype[Any]] = {0: np.dtype(np.float32), 2: np.dtype(np.float16)}
 
 
 def pointed(reference: Any) -> Any:
@@ -30,7 +30,7 @@ def matrix(pointer: Any, kind: int, rows: int, columns: int, leading: int) -> np
     dtype = TYPES[kind]
     size = (leading * (columns - 1) + rows) * dtype.itemsize
     memory = (ctypes.c_char * size).from_address(address(pointer))
-    flat = np.frombuffer(memory, dtype)
+    flat = np.frombuffer(memoryview(memory), dtype)
     return np.lib.stride_tricks.as_strided(
         flat, (rows, columns), (dtype.itemsize, leading * dtype.itemsize), writeable=True
     )

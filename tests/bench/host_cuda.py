@@ -64,7 +64,7 @@ class HostCuda:
             def synchronize(self) -> None:
                 cuda.check()
 
-            def time_till(self, other: Any) -> float:
+            def time_till(self, other: Event) -> float:
                 return (other.at - self.at) / 1000
 
         class Context:

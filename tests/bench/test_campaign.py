@@ -165,7 +165,10 @@ def test_another_compiler_or_device_is_measured_anew(tmp_path: Path) -> None:
 
 def test_the_report_takes_the_last_measurement_of_each_case() -> None:
     def row(case: str, date: str) -> Row:
-        return Row(date, "d", "c", case, "rise", "n", *[1.0] * 4, 1, 1.0, 1.0, "copy", *[0.0] * 4, "", 0, 0.0)
+        return Row(
+            date, "d", "c", case, "rise", "n", 1.0, 1.0, 1.0, 1.0, 1, 1.0, 1.0, "copy", 0.0, 0.0, 0.0, 0.0,
+            "", 0, 0.0,
+        )  # fmt: skip
 
     rows = [row("a", "1"), row("b", "1"), row("a", "2")]
     assert latest(rows) == [row("b", "1"), row("a", "2")]

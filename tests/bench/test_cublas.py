@@ -67,7 +67,8 @@ def checked_by_ctypes(library: object, signatures: dict[str, list[type]]) -> obj
 
     class Checked:
         def __getattr__(self, name: str) -> Callable[..., int]:
-            inner, parameters = getattr(library, name), signatures[name]
+            inner: Callable[..., int] = getattr(library, name)
+            parameters = signatures[name]
 
             def call(*arguments: object) -> int:
                 assert len(arguments) == len(parameters), name

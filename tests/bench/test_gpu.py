@@ -37,7 +37,7 @@ FILES = {
     "copy": ROOT / "benchmarks" / "tables" / "memory.rise",
 }
 SIZES = {"m": 16, "n": 8, "k": 24}
-Run = Callable[..., np.ndarray]
+Run = Callable[..., np.ndarray | None]
 
 
 @dataclass
@@ -59,7 +59,8 @@ class HostKernel:
     @staticmethod
     def array(x: Any) -> np.ndarray:
         interface = x.__cuda_array_interface__
-        return view(interface["data"][0], x.size, interface["typestr"]).reshape(interface["shape"])
+        found: np.ndarray = view(interface["data"][0], x.size, interface["typestr"])
+        return found.reshape(interface["shape"])
 
 
 @pytest.fixture
@@ -203,7 +204,7 @@ def test_everything_is_freed(gpu: Gpu, cuda: HostCuda) -> None:
     operands = [o for s in runner.sets for o in (*s.inputs, s.output)]
     graphs = runner.graphs
     runner.close()
-    assert graphs and all(graph.closed for graph in graphs)
+    assert graphs and all(isinstance(graph, HostGraph) and graph.closed for graph in graphs)
     assert operands and all(array.allocation.freed for array in operands)
     assert len(cuda.allocations) > before
 
@@ -331,11 +332,11 @@ def test_launches_are_timed_by_the_host(gpu: Gpu) -> None:
 def test_the_time_of_a_launch_is_a_median_over_graphs(cuda: HostCuda) -> None:
     launched: list[Any] = []
     kernel: Any = SimpleNamespace(run=lambda *inputs: launched.append(inputs))
-    inputs = [np.ones(3, np.float16), np.float32(2)]
-    assert median_time(kernel, inputs, np.zeros(3, np.float32)) == pytest.approx(10.0)
+    ones = np.ones(3, np.float16)
+    assert median_time(kernel, [ones, np.float32(2)], np.zeros(3, np.float32)) == pytest.approx(10.0)
     assert len(launched) >= LAUNCHED * REPLAYS
     array, number = launched[0]
-    assert np.array_equal(array, inputs[0]) and number == 2
+    assert np.array_equal(array, ones) and number == 2
 
 
 def test_the_demo_says_how_long_a_launch_takes(

@@ -47,7 +47,8 @@ def test_those_within_a_third_of_the_best_go_on() -> None:
 
 
 def test_they_take_turns_each_round_in_another_order() -> None:
-    clock, log = FakeClock(), []
+    clock = FakeClock()
+    log: list[str] = []
     finalists = [FakeTimed(name, 10.0, clock, log=log) for name in "abc"]
     found = in_rotation(finalists, clock)
     assert [s.samples for s in found] == [ROUNDS] * 3

@@ -268,7 +268,7 @@ def fake_torch() -> Any:
         assert (widths, mode, x.ndim) == ((1, 1, 1, 1), "replicate", 4)
         return tensor(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="edge"))
 
-    graphs = []
+    graphs: list[str] = []
 
     class Graph:
         def replay(self) -> None:
@@ -276,7 +276,12 @@ def fake_torch() -> Any:
 
     @contextmanager
     def graph(made: Any, stream: Any) -> Any:
-        yield graphs.append("capture")
+        graphs.append("capture")
+        yield
+
+    def compiled(f: Any, mode: str, dynamic: bool) -> Any:
+        graphs.append(mode)
+        return f
 
     @contextmanager
     def stream(given: Any) -> Any:
@@ -293,7 +298,7 @@ def fake_torch() -> Any:
         cuda=SimpleNamespace(
             ExternalStream=lambda handle: ("stream", handle), stream=stream, graph=graph, CUDAGraph=Graph
         ),
-        compile=lambda f, mode, dynamic: graphs.append(mode) or f,
+        compile=compiled,
         _dynamo=SimpleNamespace(reset=lambda: graphs.append("reset")),
     )  # fmt: skip
     return torch

@@ -19,6 +19,7 @@ from codegen.execute import execute
 from codegen.ir import imperative as i
 from codegen.ir.kernel import Kernel
 from codegen.ir.launch import Launch
+from codegen.lower import views
 from codegen.lower.paths import READING, WRITING, Resolver
 from codegen.lower.primitives import levels
 from codegen.lower.translate import ACCEPTING, CONTINUING
@@ -186,8 +187,9 @@ def without_offset_of_the_warp(command: i.Command) -> i.Command:
 
 
 def at_the_start(command: i.Command) -> i.Command:
-    placed = isinstance(command, i.New) and command.offset is not None
-    return replace(command, offset=constant(0)) if placed else command
+    if not isinstance(command, i.New) or command.offset is None:
+        return command
+    return replace(command, offset=constant(0))
 
 
 def starting_again_in_each_step(patch: pytest.MonkeyPatch) -> None:
@@ -367,19 +369,17 @@ FAULTS = [
 ]  # fmt: skip
 
 
-def _exchanged(sizes: Any, path: Any) -> Any:
-    (_, (quotient, remainder, *rest)) = ORIGINAL_JOIN(sizes, path)
+def _exchanged(sizes: views.Sizes, path: views.Path) -> views.Path:
+    reading = ORIGINAL_JOIN(sizes, path)
+    assert isinstance(reading, tuple)
+    _, (quotient, remainder, *rest) = reading
     return (remainder, quotient, *rest)
 
 
-def _divided(sizes: Any, path: Any, name: str) -> Any:
-    class Wrong:
-        facts = sizes.facts
-
-        def __getitem__(self, _: str) -> Any:
-            return sizes[name]
-
-    return ORIGINAL_SPLIT(Wrong(), path, 0)
+def _divided(sizes: views.Sizes, path: views.Path, name: str) -> views.Path:
+    """All sizes of the view are the one of that name."""
+    wrong = replace(sizes, arguments=dict.fromkeys(sizes.arguments, sizes[name]))
+    return ORIGINAL_SPLIT(wrong, path, 0)
 
 
 ORIGINAL_JOIN, ORIGINAL_SPLIT = READING["join"], WRITING["split"]

@@ -15,8 +15,9 @@ import pytest
 
 from codegen import runtime
 from codegen.execute import execute
+from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
-from codegen.pipeline import HostProgram, assemble, generate
+from codegen.pipeline import assemble, generate
 from rewrites.result import Failure
 from rise.check.specialise import inputs_of
 from rise.errors import TranslationError
@@ -31,9 +32,14 @@ from tests.support.programs import program, succeeded
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 OTHER = "zip(r2)(c2) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 LOADED = DOT.replace("f32(x)", "f32(x + 1.0)")
-WMMA = {"block": (32, 32, 32), "warp": (16, 32)}
+WMMA: dict[str, Any] = {"block": (32, 32, 32), "warp": (16, 32)}
 MMA = {**WMMA, "fragment": (16, 8, 16), "epilogue": "direct"}
-GROUPS = {"block": (64, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "epilogue": "direct"}
+GROUPS: dict[str, Any] = {
+    "block": (64, 64, 64),
+    "warp": (64, 64),
+    "fragment": (64, 64, 16),
+    "epilogue": "direct",
+}
 SLOW = {"vector": 1, "cp_async": False}
 
 
@@ -114,7 +120,7 @@ def test_operands_with_misaligned_rows_are_copied_to_longer_ones(a: str, b: str)
 def test_a_copy_that_leaves_out_the_zeros_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The denotation of what is copied is part of the derivation: rows that are too short do not derive."""
     monkeypatch.setattr(alignment, "missing", lambda size, tile: 8)
-    result = tensor_core(**GROUPS)(program(product("A·B", 64, 43, 64, "A", "transpose(B)")))  # type: ignore[arg-type]
+    result = tensor_core(**GROUPS)(program(product("A·B", 64, 43, 64, "A", "transpose(B)")))
     assert isinstance(result, Failure)
 
 
@@ -140,7 +146,7 @@ def test_slices_of_sums_are_rounded_up() -> None:
 
 
 def test_sizes_that_tiles_divide_are_left_as_they_are() -> None:
-    result = succeeded(tensor_core(**WMMA)(program(product("A·B", 64, 32, 96))))  # type: ignore[arg-type]
+    result = succeeded(tensor_core(**WMMA)(program(product("A·B", 64, 32, 96))))
     assert not [step for step in result.steps if "roundUp" in step.rule or "pad" in step.rule]
 
 

@@ -115,7 +115,7 @@ def test_a_second_operand_is_read_directly() -> None:
 def test_partial_sums_are_stored_so_for_another_kernel() -> None:
     """Of several kernels each has the maps that it uses."""
     text = product(128, m=64, n=64)
-    schedule = tensor_core(**{**SMALL, "block": (64, 64, 64), "stages": 2, "epilogue": "bulk", "split_k": 2})  # type: ignore[arg-type]
+    schedule = tensor_core(**{**SMALL, "block": (64, 64, 64), "stages": 2, "epilogue": "bulk", "split_k": 2})
     result = succeeded(schedule(data_flow(check_expression(text))))
     made = assemble(result.term, "product")
     inputs = random_inputs(inputs_of(check_expression(text)), seed=7, exact=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,8 +31,8 @@ Element = tuple[int, int]
 
 
 def fragment(kind: FragmentKind, m: int, n: int, k: int, element: str) -> Fragment:
-    sizes = {A: (m, k, n), B: (k, n, m), C: (m, n, k)}[kind]
-    return Fragment(*map(constant, sizes), Scalar(element), kind)
+    rows, columns, other = {A: (m, k, n), B: (k, n, m), C: (m, n, k)}[kind]
+    return Fragment(constant(rows), constant(columns), constant(other), Scalar(element), kind)
 
 
 def known(of: Fragment) -> Distribution:
@@ -160,7 +161,7 @@ def agrees(text: str, made: Kernel) -> bool:
     return np.array_equal(execute(made, inputs, "emulate"), call(term, *inputs))
 
 
-KINDS = {
+KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "f16 → f32": ("f16", "f32", {"fragment": (16, 8, 16)}),
     "f16 → f16": ("f16", "f16", {"fragment": (16, 24, 16)}),
     "bf16 → f32, k = 8": ("bf16", "f32", {"fragment": (32, 8, 8)}),
@@ -226,9 +227,13 @@ def test_matrices_are_loaded_without_bank_conflicts(parameters: dict[str, object
     made = derived(text, fragment=(16, 8, 16), block=(32, 48, 64), epilogue="direct", **parameters)
     inputs = random_inputs(inputs_of(check_expression(text)), seed=5, exact=True)
     out = Buffer("output", np.full((64, 48), np.nan, np.float32), initialised=False)
-    x, y, z = made.launch.at({}).grid
     found = emulate(
-        made.source, made.name, (x, y, z), made.launch.block, [out, *inputs], made.launch.shared_bytes
+        made.source,
+        made.name,
+        made.launch.grid_at({}),
+        made.launch.block,
+        [out, *inputs],
+        made.launch.shared_bytes,
     )
     lines = made.source.splitlines()
     loads = [c for line, c in found.conflicts.items() if "load_matrices" in lines[line - 1]]

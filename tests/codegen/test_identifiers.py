@@ -159,7 +159,7 @@ def test_names_that_come_to_one_identifier_stay_apart() -> None:
 @pytest.mark.parametrize("name", ["remainder", "malloc", "launch", "__LINE__", "hypot", "printf"])
 def test_kernels_may_have_any_name(name: str) -> None:
     text = f"def {name} = fun((xs: 4.f32, ys: 4.f32) => zip(xs)(ys) |> map(fun((x, y) => x % y)))"
-    result = default(text, name)(np.float32([1, 2, 3, 4]), np.float32([5, 3, 3, 3]))
+    result = default(text, name)(np.array([1, 2, 3, 4], np.float32), np.array([5, 3, 3, 3], np.float32))
     assert list(result) == [1, 2, 0, 1]
 
 

@@ -73,7 +73,7 @@ def shared(body: i.Command) -> i.New:
     return i.New(Space.SHARED, "tile", XS.type, body)
 
 
-RIGHT = {
+RIGHT: dict[str, i.Command] = {
     "an assignment": loop(i.Assign(at("ys", "k"), at("xs", "k"))),
     "a copy": shared(loop(i.CopyAsync(at("tile", "k"), at("xs", "k")))),
     "threads": threads(i.Assign(at("ys", "t"), at("xs", "t")), "t"),

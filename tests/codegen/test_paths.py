@@ -16,7 +16,7 @@ from codegen.lower.paths import Resolver
 from codegen.pipeline import generate, translate
 from rise.expr import Expr
 from rise.nat import Facts, Nat, NatVariable, constant, variable
-from rise.types import Array, Data, Pair
+from rise.types import I32, Array, Data, Pair
 from tests.support.programs import at_sizes as program
 
 Numbers = NDArray[np.int64]
@@ -197,9 +197,6 @@ def test_members_of_pairs_select_arrays() -> None:
     assert first == i.Access("xs_fst", (index, constant(1)), I32)
     assert resolver.read(xs, (index, "snd"), facts) == i.Access("xs_snd", (index,), I32)
     assert resolver.write(i.AcceptVariable("xs", pairs), (index, "snd"), facts).buffer == "xs_snd"
-
-
-I32 = program("fun((x: i32) => x)").body.type
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,9 @@ def derived(name: str, sizes: Sizes, block: Sizes, warp: tuple[int, int]) -> Ker
 def same(left: object, right: object) -> bool:
     """Bit for bit, types included."""
     if isinstance(left, tuple) or isinstance(right, tuple):
-        both = isinstance(left, tuple) and isinstance(right, tuple)
-        return both and all(same(a, b) for a, b in zip(left, right, strict=True))
+        if not (isinstance(left, tuple) and isinstance(right, tuple)):
+            return False
+        return all(same(a, b) for a, b in zip(left, right, strict=True))
     a, b = np.asarray(left), np.asarray(right)
     return a.dtype == b.dtype and a.shape == b.shape and bool((a == b).all())
 

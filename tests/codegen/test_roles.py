@@ -168,7 +168,7 @@ def test_registers_are_no_more_than_the_block_has(producers: int, consumers: int
     assert producers * low + consumers * high <= pool
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "roles of warps": ({"warp_specialised": True, "fragment": (16, 16, 16)}, "R0609"),
     "turns of parts of a tile": ({**ROLES, "ping_pong": 2, "persistent_blocks": 2}, "R0609"),
     "turns at a single tile": ({**ROLES, "ping_pong": 2, "block": (64, 64, 64)}, "R0609"),

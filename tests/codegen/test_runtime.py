@@ -245,7 +245,11 @@ def test_the_compiler_reports_what_a_kernel_takes() -> None:
 def test_a_report_is_read_again_without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     first = resources(COPY, "sm_80")
     used = compiling.compiler()
-    monkeypatch.setattr(compiling, "compiler", lambda: compiling.Compiler(used.version, lambda *_: 1 / 0))
+
+    def broken(text: str, target: str, form: str) -> tuple[bytes, str]:
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(compiling, "compiler", lambda: compiling.Compiler(used.version, broken))
     assert resources(COPY, "sm_80") == first
 
 

@@ -84,9 +84,9 @@ def pick(made: HostProgram, sizes: Mapping[str, int]) -> dict[str, int]:
     return {size.name: sizes[size.name] for size in made.sizes}
 
 
-ONE = [(n,) for n in (0, 1, 2, 3, 7, 31, 32, 33, 127, 128, 129, 1009)]
-TWO = [(1, 1), (1, 7), (7, 1), (5, 3), (31, 33), (127, 2), (129, 5), (0, 4), (3, 0)]
-CASES = {
+ONE: list[tuple[int, ...]] = [(n,) for n in (0, 1, 2, 3, 7, 31, 32, 33, 127, 128, 129, 1009)]
+TWO: list[tuple[int, ...]] = [(1, 1), (1, 7), (7, 1), (5, 3), (31, 33), (127, 2), (129, 5), (0, 4), (3, 0)]
+CASES: dict[str, list[tuple[int, ...]]] = {
     "sum": ONE,
     "saxpy": ONE,
     "transpose": TWO,

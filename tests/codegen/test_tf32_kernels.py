@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ PRODUCT = (
     "fun((A: 64.96.f32, B: 96.48.f32) => A |> map(fun(r => transpose(B) |> map(fun(c => "
     "zip(r)(c) |> map(fun((x, y) => f32(tf32(x)) * f32(tf32(y)))) |> reduce(+, 0))))))"
 )
-SCHEDULES = {
+SCHEDULES: dict[str, dict[str, Any]] = {
     "prefetched": {},
     "synchronous": {"cp_async": False, "stages": 1},
     "swizzled": {"swizzled": True, "fragment": (16, 24, 8)},
@@ -125,8 +126,13 @@ SCHEDULES = {
 
 @cache
 def derived(schedule: str) -> Kernel:
-    given = {"block": (32, 48, 32), "warp": (32, 24), "fragment": (16, 8, 8), **SCHEDULES[schedule]}
-    return generate(succeeded(tensor_core(**given)(data_flow(check_expression(PRODUCT)))).term, "product")  # type: ignore[arg-type]
+    given: dict[str, Any] = {
+        "block": (32, 48, 32),
+        "warp": (32, 24),
+        "fragment": (16, 8, 8),
+        **SCHEDULES[schedule],
+    }
+    return generate(succeeded(tensor_core(**given)(data_flow(check_expression(PRODUCT)))).term, "product")
 
 
 @emulated

@@ -14,6 +14,7 @@ from codegen.cuda import scalars
 from codegen.execute import available_backend
 from codegen.ir import imperative as i
 from codegen.ir import scalar_temporaries
+from codegen.ir.launch import number
 from codegen.lower import paths
 from codegen.lower.primitives import arrays, levels
 from codegen.lower.translate import ACCEPTING, CONTINUING
@@ -88,12 +89,13 @@ def without_guards(patch: pytest.MonkeyPatch) -> None:
 
 def always_less(patch: pytest.MonkeyPatch) -> None:
     """What holds where a comparison holds is assumed where it fails."""
-    patch.setattr(paths, "assuming_not_less", paths.assuming_less)
+    patch.setattr(paths, "assuming_not_less", scalar_temporaries.assuming_less)
 
 
 def one_for_all(patch: pytest.MonkeyPatch) -> None:
     """All indices in one variable: that of the first of them."""
-    original, first = scalar_temporaries.ScalarTemporaries.scalar, {}
+    original = scalar_temporaries.ScalarTemporaries.scalar
+    first: dict[str, Any] = {}
 
     def scalar(self: Any, stem: str, value: Any) -> Any:
         return first.setdefault(stem, original(self, stem, value))
@@ -118,8 +120,7 @@ def accumulated_before(patch: pytest.MonkeyPatch) -> None:
 
 def turns(change: Callable[[int], int]) -> Patch:
     """Another number of turns."""
-    original = arrays.number
-    return lambda patch: patch.setattr(arrays, "number", lambda *given: change(original(*given)))
+    return lambda patch: patch.setattr(arrays, "number", lambda *given: change(number(*given)))
 
 
 def same_size(patch: pytest.MonkeyPatch) -> None:

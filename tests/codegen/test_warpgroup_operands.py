@@ -132,10 +132,14 @@ def execute_counting(made: Any, inputs: Any) -> Any:
     memory = {name: np.ascontiguousarray(array) for (name, _), array in zip(made.inputs, inputs, strict=True)}
     out = Buffer("output", np.full((128, 128), np.nan, np.float32), initialised=False)
     maps = [TensorBuffer(m.name, memory[m.buffer], m.map) for m in made.function.maps]
-    x, y, z = made.launch.at({}).grid
-    arguments = [out, *memory.values(), *maps]
+    arguments: list[Buffer | np.ndarray | TensorBuffer] = [out, *memory.values(), *maps]
     return emulate(
-        made.source, made.name, (x, y, z), made.launch.block, arguments, made.launch.shared_bytes
+        made.source,
+        made.name,
+        made.launch.grid_at({}),
+        made.launch.block,
+        arguments,
+        made.launch.shared_bytes,
     ).conflicts
 
 

@@ -102,8 +102,8 @@ def test_the_first_product_replaces_what_is_in_the_registers() -> None:
 
 def test_accumulators_are_where_the_instruction_has_them() -> None:
     """The formula of the PTX manual for wgmma's D, over the threads of a warpgroup."""
-    sizes = map(constant, (64, 24, 16))
-    places = distribution(Fragment(*sizes, Scalar("f32"), FragmentKind.ACCUMULATOR))
+    rows, columns, k = map(constant, (64, 24, 16))
+    places = distribution(Fragment(rows, columns, k, Scalar("f32"), FragmentKind.ACCUMULATOR))
     assert places is not None and places.registers == constant(12)
     held = Counter[tuple[int, int]]()
     for thread in range(128):
@@ -170,7 +170,7 @@ def test_a_fault_of_the_text_is_noticed(name: str) -> None:
 
 def test_what_is_computed_on_the_way_is_refused() -> None:
     """By a program that says it: a schedule leaves a function of the first operand to its fragments."""
-    made = succeeded(tensor_core(**SMALL)(data_flow(check_expression(product(128)))))  # type: ignore[arg-type]
+    made = succeeded(tensor_core(**SMALL)(data_flow(check_expression(product(128)))))
     right, wrong = "fst(acc) |> bulkCopy(", "fst(acc) |> map(map(fun(x => max(x, 0.0)))) |> bulkCopy("
     text = show(made.term, annotate=True)
     assert right in text
@@ -196,5 +196,5 @@ def test_rows_along_k_are_as_long_as_a_pattern(k: int) -> None:
 def test_rows_that_no_pattern_divides_are_refused() -> None:
     text = product(128, n=144).replace("=> B |>", "=> transpose(B) |>").replace("B: 144.128", "B: 128.144")
     shape = {"block": (64, 72, 64), "warp": (64, 72), "fragment": (64, 72, 16), "stages": 2}
-    result = tensor_core(**{**SMALL, **shape})(data_flow(check_expression(text)))  # type: ignore[arg-type]
+    result = tensor_core(**{**SMALL, **shape})(data_flow(check_expression(text)))
     assert isinstance(result, Failure) and "16 does not divide 72" in result.story()

@@ -89,7 +89,7 @@ def test_large_arrays_are_indexed_exactly(name: str, strategy: str, sizes: dict[
             for v in (*function.outputs, *function.inputs)
             if isinstance(v.type, Array)
         }
-        grid = [int(extent) for extent in kernel.launch.grid]
+        grid = kernel.launch.grid_at({})
         found = accesses(kernel.source, grid, kernel.launch.block, arrays)
         writes = [{(a.array, a.index) for a in thread if a.written} for thread in found]
         assert len(set().union(*writes)) == sum(map(len, writes)), "two threads write one element"

@@ -29,6 +29,11 @@ def test_the_document_has_every_rule() -> None:
     assert names == [escaped(name) for name in rules()]
 
 
+def test_every_rule_says_what_it_means() -> None:
+    """In a sentence, beside its equation."""
+    assert not [name for name, rule in rules().items() if not re.fullmatch(r"\S.*\.", rule.meaning)]
+
+
 def test_all_rules_are_listed_with_their_equations_by_file(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys)
     assert text.strip() == listed(items())

@@ -184,5 +184,6 @@ def test_every_condition_gives_a_reason() -> None:
 def test_without_its_condition_each_rule_would_apply() -> None:
     """So it is the condition that refuses, and not the form of the term."""
     for _, made, text, _ in REFUSALS:
+        assert isinstance(made, Rule)
         unguarded = replace(made, conditions=())
         assert isinstance(unguarded(body(program(text))), Success), text

@@ -120,10 +120,11 @@ def test_a_projection_is_replaced_without_capture() -> None:
 
 def test_binders_that_hide_each_other() -> None:
     """fun(x => … fun(x => x)): the inner one is meant."""
-    row, x = Identifier("x", array(3, I32)), Identifier("x", I32)
+    row_type = array(3, I32)
+    row, x = Identifier("x", row_type), Identifier("x", I32)
     xss = Identifier("xss", array(2, 3, I32))
     inner = primitive_call("map", (constant(3), I32, I32), Lambda(x, primitive_call("neg", (I32,), x)), row)
-    term = primitive_call("map", (constant(2), row.type, row.type), Lambda(row, inner), xss)
+    term = primitive_call("map", (constant(2), row_type, row_type), Lambda(row, inner), xss)
     made = rule(
         "r",
         "xs |> map(fun(x => h(x) |> map(fun(y => f(x, y)))))",

@@ -79,11 +79,12 @@ def test_an_attempt_succeeds_where_a_rule_applies(name: str) -> None:
 
 def under_map(term: Expr, like: Expr | None = None) -> Expr:
     """`outer |> map(fun(x => term))`, x a free name of the term (of `like`, where that has others)."""
-    names = [i for i in free_identifiers(like or term) if is_data(i.type)]
-    parameter = names[0] if names else Identifier("unused", term.type)
+    assert is_data(term.type)
+    names = ((i, i.type) for i in free_identifiers(like or term) if is_data(i.type))
+    parameter, type_ = next(names, (Identifier("unused", term.type), term.type))
     two = constant(2)
-    outer = Identifier("outer", Array(two, parameter.type))
-    return primitive_call("map", (two, parameter.type, term.type), Lambda(parameter, term), outer)
+    outer = Identifier("outer", Array(two, type_))
+    return primitive_call("map", (two, type_, term.type), Lambda(parameter, term), outer)
 
 
 # --- computed rules -------------------------------------------------------------------------------------

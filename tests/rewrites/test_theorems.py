@@ -20,7 +20,7 @@ M, N, K = "4.6.i32", "2.3.4.i32", "2.3.4.5.i32"
 
 # --- movement: `**f >> T → T >> **f` and the rest, with their sizes ---------------------------------------
 
-MOVEMENT = (
+MOVEMENT: tuple[tuple[str, str, str, str, dict[str, int]], ...] = (
     ("**f >> T, the same f", "map(map(neg)) |> transpose", "transpose |> map(map(neg))", M, {}),
     ("T >> **f", "transpose |> map(map(neg))", "map(map(neg)) |> transpose", M, {}),
     ("S >> **f", "split(2) |> map(map(map(neg)))", "map(map(neg)) |> split(2)", M, {}),

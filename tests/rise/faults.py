@@ -106,7 +106,9 @@ def substitute_hidden(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 # --- denotations ----------------------------------------------------------------------------------
 
 
-RIGHT = {name: declaration.denotation for name, declaration in declarations().items()}
+RIGHT: dict[str, Callable[..., Data]] = {
+    name: declaration.denotation for name, declaration in declarations().items()
+}
 
 
 def along(data: Data, change: Callable[[Any, int], Any]) -> Any:

@@ -23,7 +23,7 @@ class PaperPrinter(Printer):
         type_ = item.annotation
         if item.implicit and type_ is None:
             start = concat(start, layout.inferred(self._names(item.implicit)))
-        elif item.implicit:
+        elif item.implicit and type_ is not None:
             type_ = s.TypeDependent(item.implicit, True, type_, item.span)
         if type_ is not None:
             start = concat(start, ": ", self.type(type_))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -86,7 +87,7 @@ EXPRESSIONS = st.recursive(
 )
 
 DEFINITIONS = st.builds(
-    lambda *parts: curried(s.DefinitionSyntax(*parts, HERE, HERE)),
+    lambda name, implicit, type_, body: curried(s.DefinitionSyntax(name, implicit, type_, body, HERE, HERE)),
     NAMES,
     st.one_of(st.just(()), KINDED),
     st.one_of(st.none(), TYPES),
@@ -102,7 +103,7 @@ PATTERN = s.NamePattern("p", None, HERE)
 KINDED_NAME = s.KindedName("n", "Nat", HERE)
 
 # expressions with a hole, each a function of what stands there
-PLACES = [
+PLACES: list[Callable[[s.Surface], s.Surface]] = [
     *(lambda e, op=op: s.Binary(op, e, X, HERE) for op in BINARY),
     *(lambda e, op=op: s.Binary(op, X, e, HERE) for op in BINARY),
     *(lambda e, op=op: s.Unary(op, e, HERE) for op in "-!"),
@@ -131,7 +132,7 @@ INSIDE = [
 ]
 
 SIZE_OPERATORS = ["+", "-", "*", "/", "%", "^", "min"]
-TYPE_PLACES = [
+TYPE_PLACES: list[Callable[[s.SurfaceType], s.SurfaceType]] = [
     *(lambda t, op=op: s.TypeOperation(op, t, N, HERE) for op in SIZE_OPERATORS),
     *(lambda t, op=op: s.TypeOperation(op, N, t, HERE) for op in SIZE_OPERATORS),
     lambda t: s.TypeOperation("-", s.TypeNumber(0, HERE), t, HERE),

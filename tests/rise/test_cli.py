@@ -251,7 +251,10 @@ class TestFailure:
         assert f"rise check {programs}" in text
 
     def test_debug_shows_it(self, programs: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("rise.cli.check.load", lambda *_: {}["oops"])
+        def failing(*_: object) -> None:
+            raise KeyError("oops")
+
+        monkeypatch.setattr("rise.cli.check.load", failing)
         with pytest.raises(KeyError):
             main(["check", programs, "--debug"])
 

@@ -20,6 +20,7 @@ from rise.errors import RiseError, TypeMismatch
 from rise.expr import Definition
 from rise.interpret import call
 from rise.nat import Nat, constant, evaluate, minimum, power, quotient, remainder, variable
+from rise.types import Array, Function
 from rise.verify import verify
 
 # --- random programs over symbolic sizes ------------------------------------------------------------
@@ -109,9 +110,12 @@ def evaluated(definition: Definition, n: int, m: int) -> None:
     """The specialised program is well typed, and its result has the shape that its type says."""
     term = specialise(definition, {"n": n, "m": m})
     verify(term)
-    parameter, result = term.type.parameter, term.type.result  # type: ignore[union-attr]  # a function
-    xs = np.arange(parameter.size.value, dtype=np.int32)  # type: ignore[union-attr]
-    assert np.shape(call(term, xs)) == (result.size.value,)  # type: ignore[union-attr]
+    assert isinstance(term.type, Function)
+    parameter, result = term.type.parameter, term.type.result
+    assert isinstance(parameter, Array) and isinstance(result, Array)
+    assert parameter.size.value is not None
+    xs = np.arange(parameter.size.value, dtype=np.int32)
+    assert np.shape(call(term, xs)) == (result.size.value,)
 
 
 def test_a_program_runs_at_the_sizes_for_which_its_constraints_hold_and_at_no_others() -> None:

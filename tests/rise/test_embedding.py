@@ -293,7 +293,7 @@ def test_every_primitive_is_there_by_name() -> None:
 
 def test_operators_of_python_are_those_of_programs() -> None:
     """The table of operators has no gaps: what the notation writes infix, Python can write."""
-    from rise.check.elaborate import INFIX
+    from rise.check.scope import INFIX
     from rise.embed.operators import BINARY
 
     assert set(BINARY.values()) | {"||"} == set(INFIX)

@@ -99,7 +99,8 @@ def test_pipes_and_devices_are_written_to(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     files.write(Path(f"/dev/fd/{writer}"), "piped")
     assert os.read(reader, 100) == b"piped"
-    os.close(reader), os.close(writer)
+    os.close(reader)
+    os.close(writer)
 
 
 # --- appending ------------------------------------------------------------------------------------------

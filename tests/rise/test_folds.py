@@ -15,7 +15,7 @@ from rise.errors import EvaluationError
 from rise.interpret import call, dtype_of, folds
 from rise.types import SCALARS
 
-AWKWARD = {
+AWKWARD: dict[str, list[float]] = {
     "f": [0.0, -0.0, 1.0, -1.5, 3.0, 0.1, 1e-7, 60000.0, np.inf, -np.inf, np.nan, 2049.0],
     "i": [0, 1, -1, 2, 3, 5, 100, 127, -128],
     "u": [0, 1, 2, 3, 5, 100, 127, 255],

@@ -21,7 +21,7 @@ from rise.syntax.format import format_text
 from rise.syntax.highlight import RiseLexer
 from rise.syntax.parser import parse_expression, parse_file, parse_type
 from rise.syntax.printer import print_expression, print_file, print_type
-from rise.syntax.surface import without_places
+from rise.syntax.surface import FileSyntax, without_places
 from tests.rise.surface_programs import (
     EXPRESSIONS,
     FILES,
@@ -103,7 +103,7 @@ def test_every_type_inside_of_every_other_parses_back() -> None:
 
 
 @given(FILES, WIDTHS)
-def test_a_file_parses_back_and_formatting_it_again_changes_nothing(file: str, width: int) -> None:
+def test_a_file_parses_back_and_formatting_it_again_changes_nothing(file: FileSyntax, width: int) -> None:
     text = print_file(file, width=width)
     assert without_places(parse_file(Source("t", text))) == without_places(file)
     once = formatted(text)
@@ -253,6 +253,37 @@ def test_chains_are_broken_a_step_a_line() -> None:
     ]
     names = " >> ".join(["aLongNameOfAFunction"] * 6)
     assert len(formatted(f"def a = {names}").splitlines()) == 7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zip2D({0}) |> map2D((x, (r, s)) => x * r + s)",
+        "{0} >> map2D((x, (r, s)) => x * r + s)",
+        "f({0}, (x, (r, s)) => x * r + s)",
+        "{0}(1)(y, (x, (r, s)) => x * r + s)",
+        "let y = f({0})((x, (r, s)) => x * r + s) in y",
+        "f(a => {0} => (x, (r, s)) => x * r + s)",
+    ],
+)
+def test_a_pattern_stays_on_one_line_with_its_arrow(text: str) -> None:
+    """Around every column at which a line may be too long for it."""
+    broken = 0
+    for length in range(50, 90):
+        lines = formatted(f"def f = {text.format('a' * length)}").splitlines()
+        assert [line for line in lines if "(x, (r, s)) =>" in line], lines
+        assert max(map(len, lines)) <= 100, lines
+        broken += not any(f"{'a' * length}" in line and "(x" in line for line in lines)
+    assert broken, "the pattern always followed the long name"
+
+
+def test_a_chain_is_broken_before_the_pattern_of_its_last_step() -> None:
+    name = "a" * 80
+    assert formatted(f"def f = zip2D({name}) |> map2D((x, r) => f16(g(x) + f32(r)))").splitlines() == [
+        "def f =",
+        f"  zip2D({name})",
+        "  |> map2D((x, r) => f16(g(x) + f32(r)))",
+    ]
 
 
 # --- the command --------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from rise.syntax.highlight import RiseLexer
 from rise.syntax.mistakes import KEYWORDS
 from rise.syntax.parser import GRAMMAR
 from rise.syntax.printer import print_file
+from rise.syntax.surface import FileSyntax
 from rise.syntax.textmate import grammar
 from tests.rise.surface_programs import FILES
 
@@ -43,7 +44,7 @@ def test_an_example_has_no_unknown_word(path: Path) -> None:
 
 
 @given(FILES)
-def test_a_program_has_no_unknown_word(file: str) -> None:
+def test_a_program_has_no_unknown_word(file: FileSyntax) -> None:
     check(print_file(file))
 
 
@@ -85,7 +86,9 @@ def test_a_definition_shows_its_name() -> None:
 def test_the_lists_of_words_are_those_of_the_grammar() -> None:
     text = GRAMMAR.read_text()
     reserved = {*word_lists.DECLARATIONS, *word_lists.KEYWORDS, *word_lists.VALUES}
-    assert reserved == KEYWORDS == set(re.search(r"NAME: /\(\?!\(\?:([^)]*)\)", text)[1].split("|"))
+    excluded = re.search(r"NAME: /\(\?!\(\?:([^)]*)\)", text)
+    assert excluded is not None
+    assert reserved == KEYWORDS == set(excluded[1].split("|"))
     quoted = set(re.findall(r'^_?[A-Z_]+: "([^"]+)"$', text, re.MULTILINE))
     signs = {*word_lists.OPERATORS, *word_lists.PUNCTUATION}
     assert quoted <= signs

@@ -288,7 +288,7 @@ def test_errors_of_evaluation(text: str) -> None:
 def test_an_element_that_is_not_wanted_may_have_no_place() -> None:
     """Under a select, only the turns that it takes count."""
     text = f"map(fun(i => select(i < 2)(idx(natAsIndex(2)(i))({TWO}))(-1)))(makeArray(3)(0, 1, 2))"
-    assert list(evaluate(check_expression(text))) == [5, 6, -1]
+    assert np.asarray(evaluate(check_expression(text))).tolist() == [5, 6, -1]
 
 
 def test_an_index_beyond_i32_is_no_i32() -> None:

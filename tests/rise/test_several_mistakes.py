@@ -10,18 +10,25 @@ import pytest
 from rise.check.program import Loader, check_text, load
 from rise.cli import main
 from rise.errors import Mistakes, ParseError, RiseError
-from rise.source import Source, place
+from rise.source import Source, Span, place
 from rise.syntax.recover import parts, recover
+from rise.syntax.surface import Function
 
 
-def mistakes(text: str) -> Any:
+def where(error: RiseError) -> Span:
+    found = place(error.origin)
+    assert found is not None
+    return found
+
+
+def mistakes(text: str) -> list[tuple[str, int]]:
     """Code and line of each mistake, in the order told."""
     try:
         check_text(text)
     except Mistakes as error:
-        return [(m.code, place(m.origin).line) for m in error.mistakes]
+        return [(m.code, where(m).line) for m in error.mistakes]
     except RiseError as error:
-        return [(error.code, place(error.origin).line)]
+        return [(error.code, where(error).line)]
     return []
 
 
@@ -67,9 +74,11 @@ def test_a_hint_about_brackets_looks_at_its_own_definition() -> None:
 def test_places_are_those_of_the_whole_text() -> None:
     source = Source("t", "def a = )\n\n\ndef b = fun(x =>\n  x)")
     found = recover(source)
-    assert str(found.file.definitions[0].body.body.span) == "t:5:3"
+    function = found.file.definitions[0].body
+    assert isinstance(function, Function)
+    assert str(function.body.span) == "t:5:3"
     assert found.file.definitions[0].span.source is source
-    assert found.mistakes[0].origin.source is source
+    assert where(found.mistakes[0]).source is source
     assert found.failed == {"a"}
 
 
@@ -230,10 +239,13 @@ def test_mistakes_are_in_the_order_of_the_text(files: Any) -> None:
 
 def test_a_loader_reads_a_file_once(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = files(a='import "c.rise"', b='import "c.rise"', c="def x = 1.0")
-    read = []
-    monkeypatch.setattr(
-        "rise.check.program.read", lambda path: read.append(path.name) or Source(str(path), path.read_text())
-    )
+    read: list[str] = []
+
+    def noted(path: Path) -> Source:
+        read.append(path.name)
+        return Source(str(path), path.read_text())
+
+    monkeypatch.setattr("rise.check.program.read", noted)
     loader = Loader()
     definitions = [loader.load(folder / name).definitions["x"] for name in ("a.rise", "b.rise", "c.rise")]
     assert read == ["a.rise", "c.rise", "b.rise"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def test_a_stencil(total: str) -> None:
     np.testing.assert_array_equal(found, (windows * cross).sum((2, 3)))
 
 
-REDUCTIONS = {
+REDUCTIONS: dict[str, Callable[[np.ndarray], Any]] = {
     "reduce(+, 0)": lambda xs: xs.sum(),
     "map(fun(x => x * x)) |> reduce(+, 0)": lambda xs: (xs * xs).sum(),
     "reduceSeq(fun((a, x) => a + x * x), 0)": lambda xs: (xs * xs).sum(),

@@ -17,6 +17,7 @@ from rise.types import (
     Function,
     Index,
     Kind,
+    OnLeaf,
     Pair,
     Parameter,
     Type,
@@ -70,18 +71,30 @@ def nameless(type_: Type, known: Mapping[Key, Argument], depth: int = 0) -> Type
     """
     if isinstance(type_, Dependent):
         old, new = (Parameter(n, type_.kind, False) for n in (type_.name, f"#{depth}"))
+        assert isinstance(old.key, Key)
         inner = nameless(type_.result, {**known, old.key: new.leaf}, depth + 1)
         return Dependent(f"#{depth}", type_.kind, inner, type_.implicit)
     if isinstance(type_, Function):
         return Function(*(nameless(part, known, depth) for part in (type_.parameter, type_.result)))
-    sizes = {name: value for name, value in known.items() if isinstance(value, Nat)}
-    return map_type(type_, lambda n: n.substitute(sizes), lambda leaf: known.get(leaf, leaf))
+    return map_type(type_, lambda n: n.substitute(sizes(known)), by_name(known))
+
+
+def sizes(known: Mapping[Key, Argument]) -> dict[NatVariable, Nat]:
+    return {
+        name: value
+        for name, value in known.items()
+        if isinstance(name, NatVariable) and isinstance(value, Nat)
+    }
+
+
+def by_name(known: Mapping[Key, Argument]) -> OnLeaf:
+    """What is known of a variable in its place."""
+    return lambda leaf: known.get(leaf, leaf) if isinstance(leaf, Variable) else leaf
 
 
 def would_capture(type_: Type, solution: Mapping[Key, Argument]) -> bool:
     """Whether replacing names without a look at the binders gives another type."""
-    sizes = {name: value for name, value in solution.items() if isinstance(value, Nat)}
-    plain = map_type(type_, lambda n: n.substitute(sizes), lambda leaf: solution.get(leaf, leaf))
+    plain = map_type(type_, lambda n: n.substitute(sizes(solution)), by_name(solution))
     return nameless(plain, {}) != nameless(type_, solution)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -98,10 +99,10 @@ def test_the_fewest_registers_are_those_of_a_product_alone(columns: int) -> None
     if not runtime.can_compile():
         pytest.skip("nothing counts registers")
     term = program("matmul_bt", "f32")
-    schedule = {"block": (64, columns, 64), "warp": (64, columns), "fragment": (64, columns, 16)}
-    made = kernel(term, {**schedule, "stages": 3, "epilogue": "direct"})
+    schedule = Schedule((64, columns, 64), (64, columns), (64, columns, 16), stages=3, epilogue="direct")
+    made = kernel(term, asdict(schedule))
     (found,) = runtime.resources(made.source, "sm_90a").values()
-    needed = resources(Schedule(**schedule, stages=3, epilogue="direct"), result_bytes=4)
+    needed = resources(schedule, result_bytes=4)
     assert (found.registers, found.spill_stores) == (needed.registers, 0)
 
 

@@ -19,8 +19,13 @@ from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
 
-ROLES = {"warp_specialised": True, "raster_group": 1}
-SMALL = {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "epilogue": "direct"}
+ROLES: dict[str, Any] = {"warp_specialised": True, "raster_group": 1}
+SMALL: dict[str, Any] = {
+    "block": (128, 64, 64),
+    "warp": (64, 64),
+    "fragment": (64, 64, 16),
+    "epilogue": "direct",
+}
 
 
 def product(k: int, m: int = 128, n: int = 128, operand: str = "f16", dot: str = DOT) -> str:

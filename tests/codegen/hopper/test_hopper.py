@@ -127,24 +127,24 @@ def check(problem: Problem, faults: list[Fault], number: int) -> None:
         assert re.search(fault.message, message), message
 
 
-def names(faults: list[Fault]) -> dict[str, object]:
-    return {"argvalues": range(1, len(faults) + 1), "ids": [fault.name for fault in faults]}
+def each(faults: list[Fault]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("number", range(1, len(faults) + 1), ids=[fault.name for fault in faults])
 
 
 @emulating
-@pytest.mark.parametrize("number", **names(hopper_faults.RING))
+@each(hopper_faults.RING)
 def test_a_fault_of_a_ring_is_found(number: int) -> None:
     check(faulty_ring(), hopper_faults.RING, number)
 
 
 @emulating
-@pytest.mark.parametrize("number", **names(hopper_faults.CLUSTER))
+@each(hopper_faults.CLUSTER)
 def test_a_fault_of_a_cluster_is_found(number: int) -> None:
     check(faulty_cluster(), hopper_faults.CLUSTER, number)
 
 
 @emulating
-@pytest.mark.parametrize("number", **names(hopper_faults.REGISTERS))
+@each(hopper_faults.REGISTERS)
 def test_a_fault_of_a_product_is_found(number: int) -> None:
     check(faulty_registers(), hopper_faults.REGISTERS, number)
 

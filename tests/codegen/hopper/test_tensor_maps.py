@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,7 @@ from codegen.cuda.wgmma import Wgmma, instruction, print_wgmma
 from codegen.ir.tensor_maps import TensorBuffer, TensorMap, encode, map_of
 from rise.errors import LaunchError
 
-GOOD = {
-    "element": "float16",
-    "sizes": (100, 30),
-    "strides": (208,),
-    "box": (64, 30),
-    "swizzle": 128,
-}
+GOOD = TensorMap(element="float16", sizes=(100, 30), strides=(208,), box=(64, 30), swizzle=128)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +36,8 @@ GOOD = {
     ],
 )
 def test_an_illegal_map_cannot_be_made(change: dict[str, Any], code: str, message: str) -> None:
-    TensorMap(**GOOD)
     with pytest.raises(LaunchError) as refused:
-        TensorMap(**{**GOOD, **change})
+        replace(GOOD, **change)
     assert refused.value.code == code and message in refused.value.message
 
 
@@ -70,7 +64,7 @@ class Recorded:
 
 def test_the_driver_is_given_what_the_map_says() -> None:
     driver = Recorded()
-    encoded = encode(TensorMap(**GOOD), 4096, driver)
+    encoded = encode(GOOD, 4096, driver)
     float16, rank, none, swizzle_128, promote_128, zeros = 6, 2, 0, 3, 2, 0
     assert driver.given == [
         *(float16, rank, 4096, [100, 30], [208], [64, 30], [1, 1]),
@@ -88,13 +82,13 @@ def test_bytes_stand_for_types_of_one_byte() -> None:
 
 def test_refusals_have_a_reason() -> None:
     with pytest.raises(LaunchError, match="multiple of 16 bytes, not at 0x8"):
-        encode(TensorMap(**GOOD), 8, Recorded())
+        encode(GOOD, 8, Recorded())
     with pytest.raises(LaunchError, match="error 1"):
-        encode(TensorMap(**GOOD), 16, Recorded(status=1))
+        encode(GOOD, 16, Recorded(status=1))
     with pytest.raises(LaunchError, match="1000 bytes, its map describes 6232"):
-        TensorBuffer("A", np.zeros(500, "float16"), TensorMap(**GOOD))
+        TensorBuffer("A", np.zeros(500, "float16"), GOOD)
     with pytest.raises(LaunchError, match="elements of float32, its map of float16"):
-        TensorBuffer("A", np.zeros(5000, "float32"), TensorMap(**GOOD))
+        TensorBuffer("A", np.zeros(5000, "float32"), GOOD)
 
 
 @pytest.mark.parametrize(

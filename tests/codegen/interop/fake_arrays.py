@@ -62,9 +62,11 @@ _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_
 EXPORTS: dict[int, tuple[Any, ...]] = {}
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _give_back(capsule: int) -> None:
+def _drop(capsule: int) -> None:
     del EXPORTS[_pointer_of(capsule, _name_of(capsule))]
+
+
+_give_back = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_drop)
 
 
 class DLPack:

@@ -27,7 +27,7 @@ class Function:
     argtypes: Any = None
     restype: Any = None
 
-    def __init__(self, does: Callable[..., int]) -> None:
+    def __init__(self, does: Callable[..., int | None]) -> None:
         self.does = does
 
     def __call__(self, *arguments: Any) -> int:
@@ -65,7 +65,8 @@ class Gpu:
         values = np.asarray(values)
         raw = np.zeros(values.nbytes + 512, np.uint8)
         start = -raw.ctypes.data % 256 + shift
-        made = raw[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+        made: np.ndarray[Any, Any] = raw[start : start + values.nbytes].view(values.dtype)
+        made = made.reshape(values.shape)
         made[...] = values
         self.memory[made.ctypes.data], self.devices[made.ctypes.data] = made, device
         return made

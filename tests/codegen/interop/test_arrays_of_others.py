@@ -283,11 +283,12 @@ def test_what_was_fine_once_is_checked_again_where_it_differs(monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "torch", torch)
     f = on_gpu(gpu.program, gpu)
     memory = [nine(gpu) for _ in range(3)]
-    for place, changes in (
+    families: tuple[tuple[Callable[..., Any], list[dict[str, Any]]], ...] = (
         (torch.on, [{"requires_grad": True}, {"device": 1}, {"device": -1}, {"stride": (2,)}]),
         (Interface, [{"strides": (8,)}, {"typestr": "<i4"}, {"shape": (3, 3)}, {"mask": 1}, {"stream": 0}]),
         (DLPack, [{"device": (2, 1)}, {"device": (1, 0)}, {"strides": (2,)}, {"read_only": True}]),
-    ):
+    )
+    for place, changes in families:
         f(place(memory[0]), place(memory[1]), 1.0, out=place(memory[2]))
         for change in changes:
             with pytest.raises(LaunchError):

@@ -17,6 +17,7 @@ from codegen.compiled import Compiled
 from codegen.emulation.compiling import compiler
 from codegen.host.program import HostProgram
 from codegen.runtime import loading
+from codegen.runtime.arguments import Plan, plan
 from codegen.runtime.libcuda import Driver
 from codegen.runtime.loading import Loaded
 from codegen.runtime.packing import POINTER, Field, natural_offsets, packer
@@ -88,8 +89,12 @@ def test_values_lie_where_the_driver_says(offsets: list[int] | None) -> None:
 
 def test_arguments_are_checked_once_for_each_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[int] = []
-    plan = loading.plan
-    monkeypatch.setattr(loading, "plan", lambda *given: checked.append(1) or plan(*given))
+
+    def noted(*given: Any) -> Plan:
+        checked.append(1)
+        return plan(*given)
+
+    monkeypatch.setattr(loading, "plan", noted)
     gpu = Gpu(axpy())
     loaded = gpu.load()
     for n in (9, 9, 10, 9, 10):
@@ -133,9 +138,12 @@ def test_threads_do_not_mix_their_parameters() -> None:
     gpu = Gpu(axpy(129))
     loaded = gpu.load()
     given = [on_gpu(gpu, 129) for _ in range(4)]
-    threads = [
-        Thread(target=lambda a=a, i=i: [loaded(*a, float(i)) for _ in range(5)]) for i, a in enumerate(given)
-    ]
+
+    def five_times(arrays: list[Interface], factor: float) -> None:
+        for _ in range(5):
+            loaded(*arrays, factor)
+
+    threads = [Thread(target=five_times, args=(a, float(i))) for i, a in enumerate(given)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -243,7 +251,12 @@ def test_the_first_call_may_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(loading, "driver", lambda: memory)
     load = gpu.cuModuleLoadData.does  # type: ignore[attr-defined]  # as `Gpu` makes it
     loads: list[bool] = []
-    gpu.cuModuleLoadData.does = lambda *given: loads.append(gpu.allocates) or load(*given)  # type: ignore[attr-defined]
+
+    def noted(*given: Any) -> Any:
+        loads.append(gpu.allocates)
+        return load(*given)
+
+    gpu.cuModuleLoadData.does = noted  # type: ignore[attr-defined]
     gpu.recordings = {3: 1}
     xs, out = np.arange(9, dtype=np.float32), Interface(gpu.array(np.zeros(9, np.float32)))
     gpu.load()(out, Interface(gpu.array(xs)), stream=3)
