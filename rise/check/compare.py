@@ -103,9 +103,10 @@ def _roundings_inside(program: Expr) -> Iterator[Primitive]:
                     yield from _roundings_inside(function)
                 case ("generate", _, [function]):
                     yield from _roundings_inside(function)
-                case (_, head, [*functions, xs]) if plain_pattern(head.declaration) == "map":
-                    yield from _roundings_inside(functions[-1])
-                    yield from _conversions(xs)
+                case (_, head, [function, *arrays]) if plain_pattern(head.declaration) == "map":
+                    yield from _roundings_inside(function)
+                    for xs in arrays:
+                        yield from _conversions(xs)
                 case (_, head, [inner]) if head.declaration.view:
                     yield from _roundings_inside(inner)
                 case _:

@@ -25,6 +25,7 @@ from strategies.core import (
     id_,
     normalize,
     prints_as_call,
+    repeat,
     seq,
     top_down,
     try_,
@@ -139,4 +140,5 @@ def one_pass(
     )
     copies = TileCopy(128 * groups, 8, 0, bulk=True)
     staged = seq(stage(copies, stages), specialise(stages, groups) if warp_specialised else id_)
-    return complete(in_inputs(seq(each_matrix(of_matrix), staged)))
+    by_rows = seq(repeat(a.MAP_FUSION), of_matrix)
+    return complete(in_inputs(seq(each_matrix(by_rows), staged)))
