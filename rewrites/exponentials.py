@@ -1,4 +1,4 @@
-"""Exponentials and quotients as GPUs compute them: one instruction gives a power of two, several a quotient."""
+"""Exponentials and quotients as GPUs compute them: a power of two is one instruction, a quotient many."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXP2_OF_DIFFERENCE = rule(
     "exp2((x - y) * z)",
     "exp2(x * z - y * z)",
     exact=False,
-    meaning="The factor of a difference is multiplied with both terms, one of which may be the same for many.",
+    meaning="A factor is multiplied with both terms of a difference, one of which may be the same for many.",
 )
 EXP2_OF_PRODUCT = rule(
     "exp2 of a product",

@@ -169,7 +169,7 @@ def of_rows(term: Expr) -> System:
 
 @dataclass(frozen=True)
 class _Hoisting:
-    """Gives names to the reductions in a term that use no variable bound inside of it, equal ones the same."""
+    """Names the reductions in a term that use no variable bound inside of it; equal ones have one name."""
 
     elements: Elements
     folds: list[Fold]
@@ -188,12 +188,16 @@ class _Hoisting:
 
 
 def _from_lowest(term: Expr) -> Expr:
-    """The maximum of an array from -∞ on where it was from one of the elements on; other terms as they are."""
+    """A maximum that starts from one of the elements as one that starts from -∞; other terms as they are."""
     match call(term):
-        case "reduce", head, [operator, start, summands] if operator_name(operator) == "max" and _is_float(start):
+        case "reduce", head, [operator, start, summands] if operator_name(operator) == "max" and _is_float(
+            start
+        ):
             match call(summands):
                 case "generate", _, [Lambda(index, body)]:
-                    places = [p.argument for p in subterms(start) if isinstance(p, Apply) and p.head == ("idx", 1)]
+                    places = [
+                        p.argument for p in subterms(start) if isinstance(p, Apply) and p.head == ("idx", 1)
+                    ]
                     if any(alpha_equal(substitute(body, {index.name: place}), start) for place in places):
                         return apply(head, operator, Literal(float("-inf"), start.type), summands)
     return term
@@ -215,17 +219,19 @@ def _reduced(fold: Fold) -> Expr:
 
 
 def written(found: System) -> Expr:
-    """The matrix of the elements, each reduction computed once."""
+    """The matrix of the elements, or the column, each reduction computed once."""
     result = found.element
     for fold in reversed(found.folds):
         if fold.name.name in result.free:
             result = Apply(Lambda(fold.name, result, result.origin), _reduced(fold), result.origin)
-    return simplify(generated(found.row, generated(found.column, result)))
+    if found.column is not None:
+        result = generated(found.column, result)
+    return simplify(generated(found.row, result))
 
 
 @computed(
     "factors of reductions",
-    "e → generate(fun(i => generate(fun(j => f(c·Σ x, d·max y)))), where e[i][j] = f(Σ c·x, max d·y) for d > 0",
+    "e → generate(i => generate(j => f(c·Σ x, d·max y))), where e[i][j] = f(Σ c·x, max d·y) for d > 0",
     (
         "fun((a: 3.4.f32, b: 5.4.f32) => a |> map(fun(r => r |> reduce(+, 1) |> fun(s => b |> map(fun(c =>"
         " zip(r)(c) |> map(fun((x, y) => x * (s * s + 1) * y)) |> reduce(+, 0)))))))",

@@ -1,17 +1,19 @@
-"""Rolling update: sums that use the result of another reduction of the same elements, in one pass over blocks.
+"""Rolling update: sums that use another reduction of the same elements, in one pass over blocks of them.
 
     r = ⊗ b(c), t = ⊕ g(r, c)   →   fold over blocks of c of ((r, t), c) => (r', h(t, r, r') ⊕ ⊕ g(r', c))
                                     where r' = r ⊗ ⊗ b(c)
 
 The repair h makes what was summed with the old r what it would be with the new one. It has to satisfy
 h(g(r, c), r, r') = g(r', c) and to distribute over ⊕. For g(r, c) = exp(x(c) + y·r)·v(c) it is
-h(t, r, r') = t·exp(y·(r' - r)), whatever x and v are: the softmax of attention. Sums that use no other reduction
-need no repair: a product beside the squares of its rows is one pass, too, and so is a product of a product.
+h(t, r, r') = t·exp(y·(r' - r)), whatever x and v are: the softmax of attention. Sums that use no other
+reduction need no repair: the product of a product is one pass, too, and so is a product beside the squares
+of its rows. (The online softmax of FlashAttention, Dao et al., 2022; the condition on h is that of Neptune,
+PLDI 2026.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rewrites.algorithmic import is_reduction
@@ -55,6 +57,7 @@ from rise.expr import (
     alpha_equal,
     apply,
     call,
+    children,
     fresh_name,
     map_children,
     substitute,
@@ -65,9 +68,9 @@ from rise.normal import is_view, simplify
 from rise.primitives.declare import primitive
 from rise.types import BOOL, I32, Array, Data, Index, Space, as_data
 
-# what a maximum starts from in place of -∞, which minus itself is not a number: it is far below all scores, and
-# stays finite when it is scaled
-LOWEST = {"f16": -2.0**14, "bf16": -2.0**100, "f32": -2.0**100, "f64": -2.0**1000}
+# what a maximum starts from in place of -∞, which minus itself is not a number: far below all scores, and
+# finite also when it is scaled
+LOWEST = {"f16": -(2.0**14), "bf16": -(2.0**100), "f32": -(2.0**100), "f64": -(2.0**1000)}
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Sum:
 
 
 def _slope(term: Expr, name: str) -> Expr | None:
-    """y of x + y·r for the variable r of that name, where x and y do not use r; None if there is no such form."""
+    """y of x + y·r, for the variable r of that name, which x and y do not use; None for other terms."""
     one = Literal(1.0, term.type)
     if name not in term.free:
         return Literal(0.0, term.type)
@@ -100,13 +103,13 @@ def _slope(term: Expr, name: str) -> Expr | None:
         case _, ("neg", _, [inner]):
             slope = _slope(inner, name)
             return None if slope is None else _negative(slope)
-        case _, (("add" | "sub") as operation, _, [left, right]):
+        case _, (("add" | "sub") as sign, _, [left, right]):
             a, b = _slope(left, name), _slope(right, name)
             if a is None or b is None:
                 return None
             if name not in right.free:
                 return a
-            signed = b if operation == "add" else _negative(b)
+            signed = b if sign == "add" else _negative(b)
             return signed if name not in left.free else operation("add", a, signed)
         case _, ("mul", _, [left, right]):
             used, other = (left, right) if name in left.free else (right, left)
@@ -148,7 +151,9 @@ def _as_sum(found: System, column: Identifier, fold: Fold, reference: Fold | Non
         raise NotPointwise("expected a maximum and sums", fold.body)
     others = {other.name.name for other in found.folds if reference is None or other.name != reference.name}
     if not fold.body.free.isdisjoint(others):
-        raise NotPointwise("a sum uses a reduction that is not a maximum: see `factors of reductions`", fold.body)
+        raise NotPointwise(
+            "a sum uses a reduction that is not a maximum: see `factors of reductions`", fold.body
+        )
     parts = list(factors(fold.body))
     values = [part for part in parts if column.name in part[0].free]
     type_ = as_data(fold.name.type)
@@ -210,7 +215,8 @@ class _Blocks:
         elif term == self.index:
             raise NotPointwise("the number of an element is used in another way than as a number", term)
         else:
-            map_children(term, lambda child: (self.find(child), child)[1])
+            for child in children(term):
+                self.find(child)
 
     def _by_index(self, xs: Expr) -> Expr:
         """An array over the index; one that depends on the column, with that inside."""
@@ -244,7 +250,9 @@ class _Blocks:
     def opened(self, block: Expr, inner: Identifier) -> tuple[dict[Expr, Expr], Expr | None]:
         """What stands for each part in a block, and whether an element of it is there, if some are not."""
         members_ = members(block, len(self.arrays))
-        of_array = dict(zip(dict.fromkeys(xs for xs in self.parts.values() if xs is not None), members_, strict=False))
+        of_array = dict(
+            zip(dict.fromkeys(xs for xs in self.parts.values() if xs is not None), members_, strict=False)
+        )
         values: dict[Expr, Expr] = {}
         for part, xs in self.parts.items():
             given = call(part)[2]  # type: ignore[index]  # it selects, or is a number

@@ -9,11 +9,20 @@ A fold whose state are matrices and numbers by rows keeps them in registers from
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewrites.build import build
-from rewrites.elements import NotPointwise, generated, leaves, matrix, members, names, put, selects, tuple_type
+from rewrites.elements import (
+    NotPointwise,
+    generated,
+    leaves,
+    matrix,
+    members,
+    names,
+    put,
+    selects,
+)
 from rewrites.epilogue import zip_fragments
 from rewrites.folds import Fold, System, factors, of_rows, unconverted
 from rewrites.rule import computed
@@ -24,6 +33,9 @@ from rise.nat import Nat, constant
 from rise.normal import is_view, simplify
 from rise.types import ROW_MAJOR, Array, Data, Fragment, FragmentKind, Index, Pair, Scalar, Space, as_data
 
+# the first operands of a product: of an accumulator, and of a matrix in memory
+OPERANDS = "(asOperands(xs) : $c.Fragment[$m, $k, $n, $t, AMatrix])"
+TILES = "xs |> map(x => x |> split($k)) |> transpose"
 LOOPS = ("reduceSeq", "reducePipelined", "reduceRoleSplit")
 
 
@@ -108,7 +120,9 @@ class _Rows:
         """The body, in which names that are on fragments stand for the members of a state."""
         types = _members_of(as_data(state.type))
         parts = [self.fresh("part", type_) for type_ in types]
-        self.known |= {part.name: member for part, member in zip(parts, members(new, len(parts)), strict=True)}
+        self.known |= {
+            part.name: member for part, member in zip(parts, members(new, len(parts)), strict=True)
+        }
         return simplify(substitute(body, {state.name: _tupled(parts)}))
 
     def lets(self, body: Expr) -> Expr:
@@ -189,18 +203,19 @@ class _Rows:
                         raise NotPointwise("a fragment is used at another place than the result's", leaf)
         if not leaf.free.isdisjoint(self.known):
             raise NotPointwise("a fragment is used at another place than the result's", leaf)
-        if columns is None or found.column is None:
-            one = Identifier(fresh_name("one", names(leaf)), Index(constant(1)))
-            loaded = build("asFragment(xs) : Fragment[$m, 1, $k, $t, Column]",
-                           {**self.size(constant(1)), "t": leaf.type}, xs=matrix(found.row, one, leaf))  # fmt: skip
-        else:
-            loaded = build("asFragment(xs) : Fragment[$m, $n, $k, $t, Accum]",
-                           {**self.size(columns), "t": leaf.type}, xs=matrix(found.row, found.column, leaf))  # fmt: skip
-        return _stored(loaded)
+        place, kind = found.column, "Accum"
+        if columns is None or place is None:
+            columns, kind = constant(1), "Column"
+            place = Identifier(fresh_name("one", names(leaf)), Index(columns))
+        xs = matrix(found.row, place, leaf)
+        sizes = {**self.size(columns), "t": leaf.type}
+        return _stored(build(f"asFragment(xs) : Fragment[$m, $n, $k, $t, {kind}]", sizes, xs=xs))
 
     def repeated(self, column: Expr, columns: Nat) -> Expr:
         type_ = _fragment(column).element
-        return build("repeatColumn(x) : Fragment[$m, $n, $k, $t, Accum]", {**self.size(columns), "t": type_}, x=column)
+        return build(
+            "repeatColumn(x) : Fragment[$m, $n, $k, $t, Accum]", {**self.size(columns), "t": type_}, x=column
+        )
 
     def over(self, element: Expr, values: dict[Expr, Expr], found: System) -> Expr:
         if not values:
@@ -267,15 +282,18 @@ class _Rows:
             case "idx", _, [_, inner] if (known := self._first_operand(inner, row)) is not None:
                 if _fragment(known).element != second.type:
                     wide, narrow = _fragment(known).element, second.type
-                    raise NotPointwise(f"a factor is `{wide}`, and the other `{narrow}`: round it there", fold.body)
+                    raise NotPointwise(
+                        f"a factor is `{wide}`, and the other `{narrow}`: round it there", fold.body
+                    )
+                count = array_type(right).size.exact_quotient(self.depth)
                 return build(
-                    "zip((asOperands(xs) : $c.Fragment[$m, $k, $n, $t, AMatrix]) |> toMem(Local))(ys |> split($k))"
-                    f" |> reduceSeqUnroll(Local)((sum, (a, b)) => tensorMatMulAdd(a, {b}, sum), z)",
-                    {**sizes, "c": array_type(right).size.exact_quotient(self.depth)}, xs=self.mapped(known, lambda x: x), ys=right, z=start,
+                    f"zip({OPERANDS} |> toMem(Local))(ys |> split($k)) |> reduceSeqUnroll(Local)("
+                    f"(sum, (a, b)) => tensorMatMulAdd(a, {b}, sum), z)",
+                    {**sizes, "c": count}, xs=self.mapped(known, lambda x: x), ys=right, z=start,
                 )  # fmt: skip
         left = matrix(row, fold.index, first)
         return build(
-            f"zip(xs |> map(x => x |> split($k)) |> transpose)(ys |> split($k)) |> reduceSeqUnroll(Local)((sum, (a, b)) =>"
+            f"zip({TILES})(ys |> split($k)) |> reduceSeqUnroll(Local)((sum, (a, b)) =>"
             f" tensorMatMulAdd(asFragment(a){load}, {b}, sum), z)",
             sizes, xs=left, ys=right, z=start,
         )  # fmt: skip
@@ -307,9 +325,7 @@ def _of_row(found: System, element: Expr, products: dict[Identifier, Fold]) -> I
         yield from _of_row(found, child, products)
 
 
-def _accumulated(
-    element: Expr, products: dict[Identifier, Fold]
-) -> tuple[Expr | None, Identifier | None]:
+def _accumulated(element: Expr, products: dict[Identifier, Fold]) -> tuple[Expr | None, Identifier | None]:
     """(x, p) of x + p, and (None, p) of p, for a product p."""
     if isinstance(element, Identifier) and element in products:
         return None, element
@@ -328,7 +344,9 @@ def _uses(term: Expr, products: dict[Identifier, Fold]) -> bool:
 
 def _is_stored(term: Expr) -> bool:
     found = call(term)
-    return isinstance(term, Identifier) or (found is not None and found[0] in ("toMem", "reduceSeqUnroll", "fst", "snd"))
+    return isinstance(term, Identifier) or (
+        found is not None and found[0] in ("toMem", "reduceSeqUnroll", "fst", "snd")
+    )
 
 
 def _is_loop(term: Expr) -> bool:
@@ -344,7 +362,7 @@ def _members_of(type_: Data) -> list[Data]:
     return [*found, type_]
 
 
-def _tupled(parts: list[Expr]) -> Expr:
+def _tupled(parts: Sequence[Expr]) -> Expr:
     *front, result = parts
     for part in reversed(front):
         result = apply(instance("pair", (as_data(part.type), as_data(result.type)), None), part, result)
@@ -359,11 +377,13 @@ def _tupled(parts: list[Expr]) -> Expr:
         "fun((a: 16.16.f16, b: 48.16.f16, v: 48.8.f16) => zip(b |> split(16))(v |> split(16))"
         " |> reduceSeq(Local)(fun((s, (k, w)) => generate(fun(i => generate(fun(l => generate(fun(j =>"
         " f32(a |> idx(i) |> idx(j)) * f32(k |> idx(l) |> idx(j)))) |> reduce(+, 0)))))"
-        " |> fun((p: 16.16.f32) => p |> map(map(fun(x => f16(x)))) |> fun((r: 16.16.f16) => (generate(fun(i => (fst(s) |> idx(i)) + (p |> idx(i) |> reduce(+, 0)))),"
+        " |> fun((p: 16.16.f32) => p |> map(map(fun(x => f16(x)))) |> fun((r: 16.16.f16) =>"
+        " (generate(fun(i => (fst(s) |> idx(i)) + (p |> idx(i) |> reduce(+, 0)))),"
         " generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) * 2 + (generate(fun(l =>"
         " f32(r |> idx(i) |> idx(l)) * f32(w |> idx(l) |> idx(j)))) |> reduce(+, 0)))))))))),"
         " (generate(fun(i => 0.0)), generate(fun(i => generate(fun(j => 0.0))))))"
-        " |> fun(s => generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) - (fst(s) |> idx(i))))))))",
+        " |> fun(s => generate(fun(i => generate(fun(j =>"
+        " (snd(s) |> idx(i) |> idx(j)) - (fst(s) |> idx(i))))))))",
     ),
     "A fold over rows of a tile keeps its state in registers, and computes with fragments.",
     exact=False,
@@ -394,7 +414,8 @@ def _computed(xs: Expr) -> Iterator[Expr]:
 @computed(
     "fold of maps",
     "xs |> map(x => ys |> reduceSeq(f(x), z(x)) |> g(x)) →"
-    " ys |> reduceSeq((acc, y) => zip(acc)(xs) |> map((a, x) => f(x)(a, y)), xs |> map(z)) |> zip(xs) |> map(g)",
+    " ys |> reduceSeq((acc, y) => zip(acc)(xs) |> map((a, x) => f(x)(a, y)), xs |> map(z))"
+    " |> zip(xs) |> map(g)",
     (
         "fun((xs: 3.i32, ys: 4.i32) => xs |> map(fun(x => ys |> reduceSeq(Local)(fun((a, y) => a * x + y), x)"
         " |> fun(s => s * s + x))))",
@@ -421,13 +442,19 @@ def FOLD_OF_MAPS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         inside = FOLD_OF_MAPS.rewrite(put(term, {part: kept}))
         return inside if isinstance(inside, str) else Apply(Lambda(kept, inside), part)
     states = Identifier(fresh_name("states", names(term)), Array(known.size, as_data(acc.type)))
-    of_each = build("zip(acc)(xs) |> map((a, x) => f(a, x))", acc=states, xs=xs, f=Lambda(acc, Lambda(x, inner)))
+    of_each = build(
+        "zip(acc)(xs) |> map((a, x) => f(a, x))", acc=states, xs=xs, f=Lambda(acc, Lambda(x, inner))
+    )
     first = Identifier("w", Index(known.size))
-    starts = build("xs |> map(z)", xs=xs, z=Lambda(x, start)) if x.name in start.free else generated(first, start)
+    starts = (
+        build("xs |> map(z)", xs=xs, z=Lambda(x, start)) if x.name in start.free else generated(first, start)
+    )
     primitive = instance(name, (Space.LOCAL, *head.arguments[1:3], states.type), term.origin)
     whole = apply(primitive, Lambda(states, Lambda(y, of_each)), starts, ys, origin=term.origin)
     if x.name in body.free:
-        done = build("zip(s)(xs) |> map((a, x) => g(a, x))", s=whole, xs=xs, g=Lambda(result, Lambda(x, body)))
+        done = build(
+            "zip(s)(xs) |> map((a, x) => g(a, x))", s=whole, xs=xs, g=Lambda(result, Lambda(x, body))
+        )
     else:
         done = build("s |> map(g)", s=whole, g=Lambda(result, body))
     return done

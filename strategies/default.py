@@ -156,7 +156,16 @@ def written(level: Rewrite) -> Strategy:
             return operand(run)(term)
         if name == "toMem":
             return readable(term)
-        if name in ("asMatrix", "asColumn", "asOperands", "bulkStore", "padEmpty", "asScalar", "asVector", "asVectorAligned"):
+        if name in (
+            "asMatrix",
+            "asColumn",
+            "asOperands",
+            "bulkStore",
+            "padEmpty",
+            "asScalar",
+            "asVector",
+            "asVectorAligned",
+        ):
             return operand(run)(term)
         return seq(a.MAP_NOTHING, _map)(term)
 

@@ -67,8 +67,8 @@ def tolerance(program: Expr) -> Tolerance:
     """The bound for two ways of computing a program that differ in the order of sums.
 
     One element may be rounded differently a few times; a sum of k terms k times. A derivation may
-    round in another order, never in a narrower type, so the coarsest type computed with decides. What is rounded
-    before it is computed with may end up in a sum of which little is left.
+    round in another order, never in a narrower type, so the coarsest type computed with decides. What is
+    rounded before it is computed with may end up in a sum of which little is left.
     """
     rounding, adding, terms = 0.0, 0.0, 1
     for part in subterms(program):

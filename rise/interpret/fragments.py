@@ -33,7 +33,9 @@ def reduce_rows(call: Call, operator: Function, initial: Data, fragment: Data) -
     """map(reduce(op)(z)), as a matrix of one column."""
     rows = call.size("m")
     inside = replace(call, scope=call.scope.inside(rows))
-    column = closed(fold(inside, operator, initial, opened(fragment, call.scope.depth)), call.scope.depth, rows)
+    column = closed(
+        fold(inside, operator, initial, opened(fragment, call.scope.depth)), call.scope.depth, rows
+    )
     return each(lambda leaf: Leaf(np.expand_dims(leaf.array, leaf.depth + 1), leaf.depth), column)
 
 

@@ -157,7 +157,12 @@ declare(
 )
 
 declare_function("exp", "Exponential.", op.elementary("exp"), example=("exp(0.0)", "1.0"))
-declare_function("exp2", "Power of two; in f32, zero below the smallest normal number.", op.power_of_two, example=("exp2(3.0)", "8.0"))
+declare_function(
+    "exp2",
+    "Power of two; in f32, zero below the smallest normal number.",
+    op.power_of_two,
+    example=("exp2(3.0)", "8.0"),
+)
 declare_function("log", "Natural logarithm.", op.elementary("log"), example=("log(1.0)", "0.0"))
 declare_function("sqrt", "Square root.", op.elementary("sqrt"), example=("sqrt(9.0)", "3.0"))
 declare_function("rsqrt", "One over the square root.", op.reciprocal_root, example=("rsqrt(4.0)", "0.5"))

@@ -85,8 +85,7 @@ declare(
     fragments.repeat_column,
     view=True,
     example=(
-        "asMatrix(mapFragment(x => x)(repeatColumn(generateFragment(0.5)))"
-        " : Fragment[1, 2, 4, f32, Accum])",
+        "asMatrix(mapFragment(x => x)(repeatColumn(generateFragment(0.5))) : Fragment[1, 2, 4, f32, Accum])",
         "[[0.5, 0.5]]",
     ),
 )

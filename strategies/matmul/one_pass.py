@@ -5,8 +5,8 @@ from __future__ import annotations
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import staging as s
-from rewrites.folds import FACTORS
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
+from rewrites.folds import FACTORS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS
@@ -117,9 +117,7 @@ def each_matrix(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def one_pass(
-    rows: int = 128, columns: int = 128, stages: int = 2, warp_specialised: bool = True
-) -> Strategy:
+def one_pass(rows: int = 128, columns: int = 128, stages: int = 2, warp_specialised: bool = True) -> Strategy:
     """Products and reductions of their rows in one kernel, by warpgroups: attention, chains, norms.
 
     rows:    of a block, 64 for each warpgroup
@@ -129,7 +127,14 @@ def one_pass(
     groups = rows // WARPGROUP_ROWS
     of_tile = seq(
         a.SPLIT_JOIN.with_sizes(n=WARPGROUP_ROWS),
-        argument(seq(mapped(in_one_pass(columns)), arguments(2, resident), FOLD_OF_MAPS, everywhere(computing(low.MAP_WARP_GROUP)))),
+        argument(
+            seq(
+                mapped(in_one_pass(columns)),
+                arguments(2, resident),
+                FOLD_OF_MAPS,
+                everywhere(computing(low.MAP_WARP_GROUP)),
+            )
+        ),
     )
     of_matrix = whole_rows(
         rows,

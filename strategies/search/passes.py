@@ -1,21 +1,20 @@
-"""Programs whose products and reductions of rows are one pass: which are, and the parameters tried for them."""
+"""Which programs are one pass over products and reductions of rows, and the parameters tried for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import sqrt
 
 from rewrites.algorithmic import is_reduction
 from rewrites.elements import NotPointwise
-from rewrites.folds import FACTORS, System, operator_name, system
+from rewrites.folds import FACTORS, System, system
 from rewrites.result import Success
 from rise.expr import Expr, Lambda, call, subterms
-from rise.instructions import Family, instruction
 from rise.nat import Nat
-from rise.types import Index, Scalar, shape
+from rise.types import Index
 from strategies.matmul.products import rank
-from strategies.search.choice import Choice, Search, reason
+from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
 from strategies.search.space import Point
 
@@ -29,7 +28,7 @@ WHY = "its products and the reductions of their rows are one pass"
 
 @dataclass(frozen=True)
 class Pass:
-    """The sizes of a program that is one pass: batch × (rows × depth) · (depth × length) · (length × columns)."""
+    """The sizes of such a program: batch × (rows × depth) · (depth × length) · (length × columns)."""
 
     batch: int
     rows: int
@@ -79,7 +78,7 @@ class Pass:
         """Rounds of blocks, each as long as it has rows; a warpgroup alone waits for its own products."""
         rows, columns = point["rows"], point["columns"]
         blocks = self.batch * -(-self.rows // rows)
-        busy = min(1.0, columns / DEEP) ** 0.5 * (1.0 if rows > 64 else 0.6)
+        busy = sqrt(min(1.0, columns / DEEP)) * (1.0 if rows > 64 else 0.6)
         whole = -(-self.length // columns) * columns / self.length
         return -(-blocks // gpu.multiprocessors) * rows * whole / busy
 

@@ -19,7 +19,9 @@ from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
 
 # functions that take a special unit or a sequence of instructions, and how many operations one is worth
-SPECIAL_FUNCTIONS = frozenset({"exp", "exp2", "log", "tanh", "sin", "cos", "pow", "sqrt", "rsqrt", "div", "erf"})
+SPECIAL_FUNCTIONS = frozenset(
+    {"exp", "exp2", "log", "tanh", "sin", "cos", "pow", "sqrt", "rsqrt", "div", "erf"}
+)
 SPECIAL = 8
 
 

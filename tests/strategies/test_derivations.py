@@ -166,7 +166,7 @@ def test_a_rule_that_is_not_there() -> None:
 
 
 def test_parameters_of_steps_are_kept() -> None:
-    made = rule_named("splitJoin").with_sizes(n=3)  # type: ignore[union-attr]
+    made = rule_named("splitJoin").with_sizes(n=3)
     term = program("def f = fun(xs: 12.i32 => xs |> map(fun(x => x + 1)))")
     success = derived(top_down(made), term)
     steps = read(json.dumps(described(term, success)))

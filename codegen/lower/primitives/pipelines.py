@@ -78,7 +78,7 @@ class Loaded:
 
 @continuing("bulkCopy")
 def copied_in_bulk(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """new(Shared) tile, full. one thread starts tile := e, which signals its bytes to full ; wait ; C(tile)"""
+    """new(Shared) tile, full. one thread starts tile := e, which signals full ; wait for it ; C(tile)"""
     (value,) = call.arguments
     type_, barriers = data(value), Array(constant(1), MBARRIER)
     name, turn = translator.name(stem(call.type, Space.SHARED), type_), translator.name("turn")

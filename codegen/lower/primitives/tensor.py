@@ -128,7 +128,9 @@ def rows(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
         expr, inner = translator.apply(operator, (at(own, row), at(value, each)), call.environment)
         added = translator.accept(expr, accept_at(place, row), inner)
         exchanges = (
-            combined(i.Operator("shuffleXor", (at(own, exchanged), i.Number(bit, I32)), column.element), exchanged)
+            combined(
+                i.Operator("shuffleXor", (at(own, exchanged), i.Number(bit, I32)), column.element), exchanged
+            )
             for bit in SAME_ROW
         )
         filled = translator.accept(initial, accept_at(place, start), call.environment)
@@ -191,7 +193,9 @@ def register_of_operand(sizes: Sizes, path: Path, _: int) -> Path:
 
 def _accumulator(sizes: Sizes) -> Fragment:
     """The accumulator that a view with these sizes makes."""
-    return Fragment(sizes["m"], sizes["n"], sizes["k"], as_data(sizes.arguments["t"]), FragmentKind.ACCUMULATOR)
+    return Fragment(
+        sizes["m"], sizes["n"], sizes["k"], as_data(sizes.arguments["t"]), FragmentKind.ACCUMULATOR
+    )
 
 
 def _operand_registers(sizes: Sizes) -> Nat:
