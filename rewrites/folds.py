@@ -68,7 +68,7 @@ def unrounded(term: Expr) -> Expr:
             return term
 
 
-def _rounded_like(term: Expr, by: Expr) -> Expr:
+def rounded_like(term: Expr, by: Expr) -> Expr:
     """wide(narrow(by)) for a term wide(narrow(x)); by for other terms."""
     if unrounded(term) is term:
         return by
@@ -277,7 +277,7 @@ def _before_sum(fold: Fold) -> tuple[list[tuple[Expr, bool]], list[tuple[Expr, b
             differ.append((factor, inverse))
             continue
         rest = [(part, other != inverse) for part, other in parts if (part, other) not in same]
-        differ.append((_rounded_like(factor, product_of(rest, as_data(factor.type))), inverse))
+        differ.append((rounded_like(factor, product_of(rest, as_data(factor.type))), inverse))
         fixed += same
     return differ, fixed
 

@@ -39,6 +39,7 @@ from rewrites.folds import (
     operation,
     operator_name,
     product_of,
+    rounded_like,
     system,
     unconverted,
     unrounded,
@@ -378,8 +379,9 @@ class _Pass:
         weight = self.here(s.weight)
         covered = self.reference is not None and s.slope is not None
         if self.present is not None and not covered and not is_view(unconverted(weight)):
-            zero = Literal(0.0, weight.type)
-            weight = apply(instance("select", (weight.type,), None), self.present, weight, zero)
+            exact, zero = unrounded(weight), Literal(0.0, weight.type)
+            known = apply(instance("select", (weight.type,), None), self.present, exact, zero)
+            weight = rounded_like(weight, known)
         terms, kept = self.weighted(weight), at(self.found.row, before)
         if s.value is not None:
             kept, terms = at(self.column, kept), operation("mul", terms, self.here(s.value))

@@ -1,0 +1,133 @@
+"""Attention through `auto` beside cuDNN's and FlashAttention-2, as torch calls them: in one process, in turns.
+
+    python benchmarks/attention.py [--out FOLDER] [--causal] [--lengths 512 1024 …] [--dims 64 128 256]
+
+The workload is the one of the FlashAttention papers: f16, batch · length = 16384, heads · dimension = 2048.
+Every result is compared with softmax(Q·Kᵀ/√d)·V in f64 for one head, after its memory was filled with NaN. A
+time is the median over launches on a warm GPU; the variants take turns, and the best of three turns counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import codegen
+from rise.check.program import load
+
+PROGRAMS = Path(__file__).parents[1] / "examples" / "attention.rise"
+TOKENS, WIDTH = 16384, 2048
+LAUNCHES, TURNS = 10, 3
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table. rates: TFLOP/s by variant; errors: the largest ones, of ours and of cuDNN."""
+
+    dim: int
+    length: int
+    rates: Mapping[str, float]
+    errors: tuple[float, float]
+
+    def __str__(self) -> str:
+        ours, cudnn, flash = (self.rates[name] for name in ("ours", "cuDNN", "FlashAttention-2"))
+        figures = f"{ours:.0f} | {cudnn:.0f} | {flash:.0f} | {ours / cudnn:.2f} | {ours / flash:.2f}"
+        return f"| {self.dim} | {self.length} | {figures} | {self.errors[0]:.1e} | {self.errors[1]:.1e} |"
+
+
+HEADER = """\
+| d | length | ours | cuDNN | FlashAttention-2 | of cuDNN | of FA2 | error | cuDNN's |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+
+
+def median_ms(torch: Any, launch: Callable[[], Any]) -> float:
+    launch()
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(LAUNCHES + 1)]
+    marks[0].record()
+    for mark in marks[1:]:
+        launch()
+        mark.record()
+    torch.cuda.synchronize()
+    return sorted(a.elapsed_time(b) for a, b in zip(marks, marks[1:], strict=False))[LAUNCHES // 2]
+
+
+def reference(torch: Any, q: Any, k: Any, v: Any, causal: bool) -> Any:
+    scores = q.double() @ k.double().T / math.sqrt(q.shape[-1])
+    if causal:
+        later = torch.ones(scores.shape, device=q.device, dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(later, -math.inf)
+    return torch.softmax(scores, -1) @ v.double()
+
+
+def measured(torch: Any, dim: int, length: int, causal: bool) -> Line:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention
+
+    batch, heads = max(TOKENS // length, 1), WIDTH // dim
+    shape = (batch, heads, length, dim)
+    q, k, v = (torch.randn(shape, device="cuda", dtype=torch.float16) for _ in range(3))
+    sizes = {"b": batch, "h": heads, "m": length, "n": length, "d": dim, "e": dim}
+    program = load(PROGRAMS)["causalHeads" if causal else "heads"]
+    ours = codegen.compile(program, sizes=sizes, backend="cuda")
+    result = torch.full_like(q, math.nan)
+
+    def of_torch(backend: Any) -> Callable[[], Any]:
+        def launch() -> Any:
+            with sdpa_kernel(backend):
+                return scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+        return launch
+
+    variants: dict[str, Callable[[], Any]] = {
+        "ours": lambda: ours(q, k, v, out=result),
+        "cuDNN": of_torch(SDPBackend.CUDNN_ATTENTION),
+        "FlashAttention-2": of_torch(SDPBackend.FLASH_ATTENTION),
+    }
+    variants["ours"]()
+    wanted = reference(torch, q[-1, -1], k[-1, -1], v[-1, -1], causal)
+    found = (result, variants["cuDNN"]())
+    errors = tuple(float((x[-1, -1].double() - wanted).abs().max()) for x in found)
+    if result.isnan().any() or errors[0] > 2 * errors[1] + 1e-5:
+        raise SystemExit(f"wrong at {sizes}: {errors}")
+    times = {name: min(median_ms(torch, launch) for _ in range(TURNS)) for name, launch in variants.items()}
+    operations = 4 * batch * heads * length * length * dim / (2 if causal else 1)
+    rates = {name: operations / ms / 1e9 for name, ms in times.items()}
+    return Line(dim, length, rates, (errors[0], errors[1]))
+
+
+def main() -> None:
+    import torch
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, help="a folder for the table")
+    parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048, 4096, 8192, 16384])
+    parser.add_argument("--dims", type=int, nargs="+", default=[64, 128, 256])
+    given = parser.parse_args()
+    lines = []
+    for dim in given.dims:
+        for length in given.lengths:
+            lines.append(measured(torch, dim, length, given.causal))
+            print(lines[-1], flush=True)
+    mean = {
+        name: math.exp(sum(math.log(x.rates["ours"] / x.rates[name]) for x in lines) / len(lines))
+        for name in ("cuDNN", "FlashAttention-2")
+    }
+    said = ", ".join(f"{ratio:.3f} of {name}" for name, ratio in mean.items())
+    title = (
+        f"{'Causal attention' if given.causal else 'Attention'}, f16, TFLOP/s, {torch.cuda.get_device_name()}"
+    )
+    table = "\n".join([f"# {title}", "", f"Geometric means: {said}.", "", HEADER, *map(str, lines), ""])
+    print(table)
+    if given.out is not None:
+        name = f"attention{'-causal' if given.causal else ''}.md"
+        given.out.mkdir(parents=True, exist_ok=True)
+        (given.out / name).write_text(table, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
