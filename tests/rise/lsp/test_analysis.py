@@ -73,6 +73,25 @@ def test_only_what_changed_and_what_uses_it_is_checked_again(monkeypatch: pytest
     assert checked == []
 
 
+def test_mistakes_keep_their_order_and_move_with_their_lines() -> None:
+    path = ROOT / "examples" / "moving.rise"
+    wrong = ["def f(x: f32) = x + 1", "def g(x: f32) = x + true", "def h(x: i32): f32 = x"]
+    documents, analysis = opened(path, "\n".join(wrong))
+    assert [place(m.origin).line for m in analysis.checked.mistakes] == [2, 3]  # type: ignore[union-attr]
+    for text, lines in [
+        ("\n".join(["def f(x: f32) = x +", *wrong[1:]]), [2, 2, 3]),  # the end of `f` is the next `def`
+        ("\n".join(wrong), [2, 3]),
+        ("\n\n" + "\n".join(wrong), [4, 5]),
+        ("// 𝒳\n" + "\n".join(wrong), [3, 4]),
+    ]:
+        documents.put(path, text)
+        analysis = documents.analysis(path)
+        assert [place(m.origin).line for m in analysis.checked.mistakes] == lines, text  # type: ignore[union-attr]
+        fresh = opened(path, text)[1].names
+        assert [extent(o.span) for o in analysis.names] == [extent(o.span) for o in fresh]
+        assert all(o.span.text == o.binding.name for o in analysis.names)
+
+
 def damaged(text: str, chance: random.Random) -> str:
     """A text with a part missing, something inserted, or its end not written yet."""
     at = chance.randrange(len(text))

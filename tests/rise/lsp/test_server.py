@@ -129,6 +129,10 @@ def test_a_definition_with_a_wrong_type_is_typed_around_its_mistake(editor: Edit
     assert editor.diagnostics(uri)
     assert hover(editor, uri, text, "x + 1.5") == "x : i32"
     assert hover(editor, uri, text, "reduce").endswith("-> 8.i32 -> i32")
+    text = "def f(xs: 8.i32): f32 = xs |> map(y => y + 1) |> reduce(+, 0)\n"  # the whole is wrong
+    editor.change(uri, text)
+    assert editor.diagnostics(uri)
+    assert hover(editor, uri, text, "y + 1") == "y : i32"
 
 
 def test_behind_a_pipe_only_what_takes_the_value_is_offered(editor: Editor) -> None:
