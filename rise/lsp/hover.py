@@ -13,10 +13,10 @@ from rise.lsp.names import Binding, Occurrence, Sort
 from rise.lsp.positions import Place, Positions
 from rise.lsp.typed import Typed, pattern_types
 from rise.notation import show_scheme
-from rise.pretty import show_type
+from rise.pretty import full_type, show_type
 from rise.primitives.declare import lookup
 from rise.source import Span, place
-from rise.types import Dependent, Type
+from rise.types import Type
 
 LONGEST = 60  # characters of a program that a hover repeats
 
@@ -78,11 +78,8 @@ def _bound(analysis: Analysis, found: Occurrence, types: Typed) -> Type | None:
 
 def signature(definition: Definition) -> str:
     """`name : type`, and what the definition asks of its sizes and types."""
-    type_: Type = definition.body.type
-    for parameter in reversed(definition.parameters):
-        type_ = Dependent(parameter.name, parameter.kind, type_, parameter.implicit)
     asked = ", ".join(map(str, definition.constraints))
-    return f"{definition.name} : {show_type(type_)}" + (f"\n  where {asked}" if asked else "")
+    return f"{definition.name} : {full_type(definition)}" + (f"\n  where {asked}" if asked else "")
 
 
 def comment_above(definition: Definition) -> tuple[str, ...]:
