@@ -61,7 +61,7 @@ PREFIX = {"neg": "-", "not": "!"}
 NOWHERE = Span(Source("", ""), 1, 1, 1, 1)
 
 
-__all__ = ["show", "show_argument", "show_definition", "show_nat", "show_scheme", "show_type"]
+__all__ = ["full_type", "show", "show_argument", "show_definition", "show_nat", "show_scheme", "show_type"]
 
 
 def show(expr: Expr, width: int = 100, annotate: bool = False) -> str:
@@ -88,6 +88,14 @@ def show_definition(definition: Definition, width: int = 100) -> str:
     """`def name = …`, types written where parsing the text again could not find them."""
     definition = replace(definition, body=_unhidden(definition.body, _names(definition.body)))
     return _definition(definition, _annotated(definition, width), width)
+
+
+def full_type(definition: Definition) -> str:
+    """The type with the inferred parameters in front, as a program would state it."""
+    type_: Type = definition.body.type
+    for parameter in reversed(definition.parameters):
+        type_ = Dependent(parameter.name, parameter.kind, type_, parameter.implicit)
+    return show_type(type_)
 
 
 def _annotated(definition: Definition, width: int) -> frozenset[int]:

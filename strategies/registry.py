@@ -7,7 +7,8 @@ its signature and its docstring.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import Parameter
@@ -44,6 +45,7 @@ class Setting:
     name: str
     accepts: Any
     default: Any
+    meaning: str = ""
 
     @property
     def type_name(self) -> str:
@@ -130,12 +132,28 @@ def _own(name: str) -> Entry:
 def entry(name: str, factory: Callable[..., Strategy]) -> Entry:
     """The entry of a function, from its signature and docstring, also for a user's own strategies."""
     hints = get_type_hints(factory)
+    parameters = inspect.signature(factory).parameters
+    text = inspect.getdoc(factory) or ""
+    meant = meanings(text, parameters)
     settings = tuple(
-        Setting(p.name, hints.get(p.name, str), p.default)
-        for p in inspect.signature(factory).parameters.values()
+        Setting(p.name, hints.get(p.name, str), p.default, meant.get(p.name, "")) for p in parameters.values()
     )
-    meaning = (inspect.getdoc(factory) or "").split("\n", 1)[0]
-    return Entry(name, factory, settings, meaning)
+    return Entry(name, factory, settings, text.split("\n", 1)[0])
+
+
+def meanings(text: str, names: Container[str]) -> dict[str, str]:
+    """What a docstring says of parameters: `name: meaning`, on further lines that are indented."""
+    found: dict[str, str] = {}
+    current = ""
+    for line in text.splitlines():
+        if (stated := re.match(r"(\w+):\s+(\S.*)", line)) and stated[1] in names:
+            current = stated[1]
+            found[current] = stated[2]
+        elif current and line.startswith(" "):
+            found[current] += f" {line.strip()}"
+        else:
+            current = ""
+    return found
 
 
 def catalogue() -> list[Entry]:

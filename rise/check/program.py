@@ -18,7 +18,7 @@ from rise.nat import TooLarge
 from rise.source import Note, Origin, Source, Span, place, without_mark
 from rise.syntax import surface as s
 from rise.syntax.parser import parse_expression
-from rise.syntax.recover import recover
+from rise.syntax.recover import Recovered, recover
 from rise.types import Parameter
 
 __all__ = [
@@ -88,7 +88,7 @@ def check_text(text: str, name: str = "<text>", import_path: Iterable[Path | str
     return Loader(import_path).check(Source(name, text), Path()).program
 
 
-def _real(path: Path) -> Path:
+def real_path(path: Path) -> Path:
     """Where a path leads, links followed; itself where links go in a circle or it is no path."""
     try:
         return Path(os.path.realpath(path))
@@ -109,7 +109,7 @@ class Loader:
 
     def __init__(self, import_path: Iterable[Path | str] = ()) -> None:
         self._further = [Path(folder) for folder in import_path]
-        self._allowed = [_real(folder) for folder in (*self._further, LIBRARY)]
+        self._allowed = [real_path(folder) for folder in (*self._further, LIBRARY)]
         self._root: Path | None = None  # of the program that is being checked, and of its imports
         self._checked: dict[Path, Checked] = {}
         # the files that are being checked, each imported by the one before
@@ -117,11 +117,11 @@ class Loader:
 
     def load(self, path: Path) -> Checked:
         """The file at a path. UsageError where it cannot be read."""
-        key = _real(path)
+        key = real_path(path)
         if key not in self._checked:
             self._loading[key] = path
             try:
-                self._checked[key] = self._load(read(path), path)
+                self._checked[key] = self._load(self.read(path), path)
             finally:
                 del self._loading[key]
         return self._checked[key]
@@ -138,7 +138,7 @@ class Loader:
     def check(self, source: Source, folder: Path) -> Checked:
         """A program text; its imports are relative to the folder."""
         outermost = self._root is None
-        self._root = self._root or _real(folder)
+        self._root = self._root or real_path(folder)
         try:
             return self._check(source, folder)
         finally:
@@ -146,7 +146,7 @@ class Loader:
                 self._root = None
 
     def _check(self, source: Source, folder: Path) -> Checked:
-        found = recover(source)
+        found = self.recover(source)
         checked = Checked(failed=set(found.failed), complete=found.complete)
         checked.mistakes += found.mistakes
         for imported in found.file.imports:
@@ -154,18 +154,50 @@ class Loader:
         recursion = Recursion(found.file.definitions)
         for syntax in found.file.definitions:
             try:
-                _check_one(syntax, checked, recursion)
+                self._check_one(syntax, checked, recursion)
             except RiseError as error:
                 _add_mistake(error, syntax.name, checked)
         checked.mistakes.sort(key=_line_in(source))
         return checked
 
+    def _check_one(self, syntax: s.DefinitionSyntax, checked: Checked, recursion: Recursion) -> None:
+        """Adds a definition to those that are right; what uses one that is wrong is wrong, silently."""
+        other = checked.definitions.get(syntax.name)
+        first = other.origin if other else checked.places.get(syntax.name)
+        if first is not None:
+            raise _defined_twice(syntax.name, syntax.name_span, first)
+        checked.places[syntax.name] = syntax.name_span
+        if recursion.mentions(syntax) & checked.failed - {syntax.name}:
+            checked.failed.add(syntax.name)
+            return
+        recursion.check(syntax, checked.definitions)
+        try:
+            checked.definitions[syntax.name] = self.define(syntax, checked.definitions)
+        except TooLarge as error:
+            raise error.at(syntax.name_span) from None
+        checked.own.append(syntax.name)
+        checked.failed.discard(syntax.name)
+
+    # --- what an editor does in its own way: texts that are not saved, parts that did not change ---
+
+    def read(self, path: Path) -> Source:
+        return read(path)
+
+    def is_file(self, path: Path) -> bool:
+        return is_file(path)
+
+    def recover(self, source: Source) -> Recovered:
+        return recover(source)
+
+    def define(self, syntax: s.DefinitionSyntax, definitions: Mapping[str, Definition]) -> Definition:
+        return check_definition(syntax, definitions)
+
     # --- imports ---
 
     def _import(self, imported: s.ImportSyntax, folder: Path, checked: Checked) -> None:
         try:
-            path = self._find(imported, folder)
-            new = _real(path) not in self._checked
+            path = self.find(imported, folder)
+            new = real_path(path) not in self._checked
             other = self.load(path)
             for name, definition in other.definitions.items():
                 if checked.definitions.setdefault(name, definition) is not definition:
@@ -183,11 +215,12 @@ class Loader:
                 mistake.notes = (*mistake.notes, note)
             checked.mistakes += other.mistakes
 
-    def _find(self, imported: s.ImportSyntax, folder: Path) -> Path:
+    def find(self, imported: s.ImportSyntax, folder: Path) -> Path:
+        """The file that an import means. ScopeError R0016, R0210, R0212."""
         candidates = [place / imported.path for place in (folder, *self._further, LIBRARY)]
         inside = [candidate for candidate in candidates if self._is_inside(candidate)]
         for candidate in inside:
-            if is_file(candidate):
+            if self.is_file(candidate):
                 self._check_circle(candidate, imported)
                 return candidate
         if candidates[0] not in inside:  # whether there is such a file is nothing to be told
@@ -206,12 +239,12 @@ class Loader:
 
     def _is_inside(self, path: Path) -> bool:
         """Whether a file lies in a folder that imports may lead to, all links followed."""
-        real = _real(path)
+        real = real_path(path)
         allowed = [*self._allowed, self._root] if self._root else self._allowed
         return any(real.is_relative_to(folder) for folder in allowed)
 
     def _check_circle(self, path: Path, imported: s.ImportSyntax) -> None:
-        key = _real(path)
+        key = real_path(path)
         if key in self._loading:
             loading = list(self._loading)
             circle = [*loading[loading.index(key) :], key]
@@ -225,7 +258,7 @@ def _line_in(source: Source) -> Callable[[RiseError], tuple[int, int]]:
     def line(error: RiseError) -> tuple[int, int]:
         for origin in (error.origin, *(note.origin for note in error.notes)):
             span = place(origin)
-            if span is not None and span.source is source:
+            if span is not None and span.source.name == source.name:
                 return span.line, span.column
         return 0, 0
 
@@ -233,25 +266,6 @@ def _line_in(source: Source) -> Callable[[RiseError], tuple[int, int]]:
 
 
 # --- definitions --------------------------------------------------------------------------------
-
-
-def _check_one(syntax: s.DefinitionSyntax, checked: Checked, recursion: Recursion) -> None:
-    """Adds a definition to those that are right; what uses one that is wrong counts as wrong, silently."""
-    other = checked.definitions.get(syntax.name)
-    first = other.origin if other else checked.places.get(syntax.name)
-    if first is not None:
-        raise _defined_twice(syntax.name, syntax.name_span, first)
-    checked.places[syntax.name] = syntax.name_span
-    if recursion.mentions(syntax) & checked.failed - {syntax.name}:
-        checked.failed.add(syntax.name)
-        return
-    recursion.check(syntax, checked.definitions)
-    try:
-        checked.definitions[syntax.name] = check_definition(syntax, checked.definitions)
-    except TooLarge as error:
-        raise error.at(syntax.name_span) from None
-    checked.own.append(syntax.name)
-    checked.failed.discard(syntax.name)
 
 
 def _add_mistake(error: RiseError, name: str, checked: Checked) -> None:

@@ -14,6 +14,7 @@ from rise.suggest import suggestion
 
 STAGES = ("high", "low", "imperative", "cuda", "ptx", "cubin", "resources")
 CANDIDATES = ("table", "tuned", "model")
+SHELLS = ("bash", "zsh", "fish")
 BACKENDS = ("interpret", "emulate", "cuda")
 
 
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     _derive(commands)
     _catalogues(commands)
     _demonstrations(commands)
+    _editing(commands)
     return top
 
 
@@ -186,6 +188,12 @@ def _demonstrations(commands: Any) -> None:
     made.add_argument("--size", type=_positive, default=256, metavar="N", help="a multiple of 128 (256)")
     _bench(_command(commands, "bench", "bench", "measure a table of kernels against libraries, on a GPU"))
     _tune(_command(commands, "tune", "tune", "find the best parameters of a strategy, and remember them"))
+
+
+def _editing(commands: Any) -> None:
+    _command(commands, "lsp", "lsp", "serve editors: the language server, on standard input and output")
+    made = _command(commands, "completion", "completion", "print what completes this command line in a shell")
+    made.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 
 def _bench(made: argparse.ArgumentParser) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping
+import textwrap
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rise.errors import UsageError
@@ -28,10 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(show(chosen))
     return 0
-
-
-def _each(show: Callable[[Item], str]) -> Show:
-    return lambda items: "\n".join(show(item) for item in items)
 
 
 def _find(command: str, name: str, items: list[Item]) -> Item:
@@ -68,19 +65,24 @@ def _strategies() -> tuple[list[Item], Show]:
             "name": entry.name,
             "meaning": entry.meaning,
             "parameters": {
-                s.name: {"type": s.type_name, "default": show_value(s.default)} for s in entry.settings
+                s.name: {"type": s.type_name, "default": show_value(s.default), "meaning": s.meaning}
+                for s in entry.settings
             },
         }
         for entry in catalogue()
     ]
-    return items, _each(_show_strategy)
+    return items, lambda chosen: "\n".join(_show_strategy(item, len(chosen) == 1) for item in chosen)
 
 
-def _show_strategy(item: Item) -> str:
-    parameters: Iterable[str] = (
-        f"    --set {name}={p['default']}   ({p['type']})" for name, p in item["parameters"].items()
-    )
-    return "\n".join([item["name"], f"    {item['meaning']}", *parameters])
+def _show_strategy(item: Item, in_full: bool) -> str:
+    """Name, meaning and parameters, with their defaults; in full also what each parameter means."""
+    lines = [item["name"], f"    {item['meaning']}"]
+    for name, parameter in item["parameters"].items():
+        values = "true or false" if in_full and parameter["type"] == "bool" else parameter["type"]
+        lines.append(f"    --set {name}={parameter['default']}   ({values})")
+        if in_full and parameter["meaning"]:
+            lines += [f"        {line}" for line in textwrap.wrap(parameter["meaning"], 88)]
+    return "\n".join(lines)
 
 
 def _explanations() -> tuple[list[Item], Show]:

@@ -15,9 +15,8 @@ from rise.check.program import Checked, Loader
 from rise.cli.terminal import STANDARD_INPUT, show_error, standard_input
 from rise.errors import RiseError, UsageError, together
 from rise.expr import Definition
-from rise.pretty import show_type
+from rise.pretty import full_type
 from rise.source import Source, place
-from rise.types import Dependent, Type
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,14 +70,6 @@ def described(definition: Definition) -> dict[str, Any]:
     """Name, type and constraints as text."""
     constraints = [str(c) for c in definition.constraints]
     return {"name": definition.name, "type": full_type(definition), "constraints": constraints}
-
-
-def full_type(definition: Definition) -> str:
-    """The type with the inferred parameters in front, as a program would state it."""
-    type_: Type = definition.body.type
-    for parameter in reversed(definition.parameters):
-        type_ = Dependent(parameter.name, parameter.kind, type_, parameter.implicit)
-    return show_type(type_)
 
 
 def _print(definition: dict[str, Any]) -> None:

@@ -17,12 +17,11 @@ from rewrites.result import Success
 from rise.check.compare import Tolerance, compare, tolerance
 from rise.check.program import load
 from rise.check.specialise import inputs_of, specialise
-from rise.cli.check import full_type
 from rise.cli.derive import counts
 from rise.cli.stages import derived, kernel_of
 from rise.expr import Definition, Expr
 from rise.interpret import call, random_inputs
-from rise.pretty import show, show_definition
+from rise.pretty import full_type, show, show_definition
 from rise.shipped import shipped
 from strategies.registry import find, show_value
 

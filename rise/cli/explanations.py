@@ -40,6 +40,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0034": "The cost model ranks products of matrices whose sizes are numbers, of elements that the tensor "
     "cores of the target multiply, and this program is none.",
     "R0035": "No candidate became a correct kernel: the reasons are listed with their parameters.",
+    "R0040": "A name cannot be changed as an editor asked: nothing that a program names stands there, the "
+    "new name is none, or it would mean something else at some place.",
+    "R0041": "The command needs a package that is not installed. The hint names the extra that brings it.",
     "R0050": "Python finds another project's package under the name of one of ours: `rewrites`, "
     "`strategies`, `codegen` or `bench`. Install rise-lang into an environment of its own.",
     "R0101": "The text is not a program: something else is expected where the caret stands.",

@@ -7,7 +7,7 @@ which no expression contains: so it goes on there even if a bracket is still ope
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from rise.errors import ParseError
@@ -38,10 +38,11 @@ def recover(source: Source) -> Recovered:
     try:
         return Recovered(parse_part(source, whole))
     except ParseError:
-        return _by_parts(source)
+        return by_parts(source, parse_part)
 
 
-def _by_parts(source: Source) -> Recovered:
+def by_parts(source: Source, parse: Callable[[Source, Part], FileSyntax]) -> Recovered:
+    """Each part by itself; for an editor, `parse` knows those that did not change."""
     imports: list[ImportSyntax] = []
     definitions: list[DefinitionSyntax] = []
     mistakes: list[ParseError] = []
@@ -49,7 +50,7 @@ def _by_parts(source: Source) -> Recovered:
     complete = True
     for part in parts(source.text):
         try:
-            file = parse_part(source, part)
+            file = parse(source, part)
         except ParseError as error:
             if isinstance(error.origin, Span):
                 error.origin = replace(error.origin, source=source)

@@ -136,7 +136,14 @@ VERSIONS: Mapping[str, Callable[[int, int, int, int], Strategy]] = {
 
 @prints_as_call
 def tvm_gemm(version: str = "loop_perm", x: int = 32, y: int = 32, k: int = 4, vector: int = 4) -> Strategy:
-    """One of the seven schedules of TVM's GEMM tutorial: tiles of x × y, blocks of k, vectors."""
+    """One of the seven schedules of TVM's GEMM tutorial: tiles of x × y, blocks of k, vectors.
+
+    version: `baseline`, `blocking`, `vectorization`, `loop_perm`, `array_packing`, `cache_blocks` or `par`
+    x:       rows of a tile
+    y:       columns of a tile
+    k:       how much of the sum at a time
+    vector:  elements that are computed at once
+    """
     if version not in VERSIONS:
         raise StrategyError(
             "R0609", f"tvm_gemm: there is no version `{version}`", None, f"there are {known()}"

@@ -67,9 +67,11 @@ def reduction(threads: int = 0, vector: int = 0, loads: int = 0, fan: int = FAN,
     """Reduces each row of an array by a block of threads: sequential parts, then a tree.
 
     For any operator with its neutral element, and any map of the elements before.
-    vector: elements that a thread loads at once; loads: how many such loads come before it computes
-    fan:    how many results a thread combines at each level of the tree
-    part:   where the result is one number: the elements of each block; their results are a second kernel
+    threads: of a block
+    vector:  elements that a thread loads at once
+    loads:   how many such loads come before it computes
+    fan:     how many results a thread combines at each level of the tree
+    part:    where the result is one number: the elements of each block; their results are a second kernel
     All but fan are chosen where they are 0. Short rows are reduced by a warp, or a thread, each.
     """
     given = {"threads": threads, "vector": vector, "loads": loads, "part": part}

@@ -61,7 +61,7 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
     """A map over rows: a block of threads computes each row, and moves vectors of `vector` elements.
 
     threads: of a block; 0: as many as the rows need, for short rows a warp, or a thread, for each
-    vector:  0: as many elements as 16 bytes hold, if they divide the rows
+    vector:  elements that a thread moves at once; 0: as many as 16 bytes hold, if they divide the rows
     fan:     how many results a thread combines at each level of a reduction's tree
     keep:    rows that are used more than once, and named arrays of their length, are kept in registers,
              as far as these suffice

@@ -37,6 +37,8 @@ BANK = 4  # bytes
 def transposition(tile: int = TILE, threads: int = THREADS, vector: int = 0, padding: int = 0) -> Strategy:
     """Transposes a matrix by tiles in shared memory, one for each block.
 
+    tile:    rows and columns of a tile
+    threads: of a block
     vector:  adjacent elements that a thread moves at once, from and to global memory; 0: as many as 16 bytes
              hold, where they divide the rows that are read, or those that are written
     padding: extra elements in a row of a tile; 0: as many as put its columns into different banks

@@ -16,9 +16,9 @@ from pathlib import Path
 from random import Random
 
 from rise.check.program import Loader
-from rise.cli.check import full_type
 from rise.depth import deep, too_deep
 from rise.errors import Mistakes, RiseError, together
+from rise.pretty import full_type
 from rise.source import Source
 from rise.syntax.format import format_text
 from tests.attack.outcome import Outcome, Verdict, refused

@@ -11,11 +11,11 @@ import pytest
 from rise.check.program import Loader, check_text
 from rise.check.specialise import specialise
 from rise.check.unify import Unifier
-from rise.cli.check import full_type
 from rise.errors import MOST_SHOWN, Mistakes, RiseError, together
 from rise.expr import Definition, size
 from rise.nat import TooLarge, constant, evaluate, power, quotient, remainder, variable
 from rise.nat.limits import DEGREE, EXTENT, TERMS
+from rise.pretty import full_type
 from rise.source import Source, place
 from rise.suggest import nearest, slips
 from rise.types import F32, Array, Dependent, Function, Kind, Pair, leaves

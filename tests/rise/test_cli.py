@@ -452,6 +452,11 @@ def test_derive_as_json(rise: Any, programs: str) -> None:
         (["rules"], "tensorise"),
         (["rules", "mapFusion"], "→"),
         (["strategies"], "--set fragment=16,16,16   (3 ints)"),
+        (["strategies", "tensor_core"], "--set swizzled=false   (true or false)"),
+        (
+            ["strategies", "tensor_core"],
+            "`direct`: finished on fragments;",
+        ),
         (["explain", "r0401"], "32 | n"),
     ],
 )
@@ -459,6 +464,52 @@ def test_catalogues(rise: Any, arguments: list[str], text: str) -> None:
     called = rise(*arguments)
     assert called.status == 0
     assert text in called.out
+
+
+def test_every_parameter_of_a_named_strategy_is_explained() -> None:
+    from strategies.registry import catalogue
+
+    settings = [(entry.name, setting) for entry in catalogue() for setting in entry.settings]
+    assert len(settings) > 30
+    assert [(name, s.name) for name, s in settings if not s.meaning] == []
+
+
+# --- completion in shells -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_a_script_with_all_commands_and_known_names(rise: Any, shell: str) -> None:
+    called = rise("completion", shell)
+    assert called.status == 0, called.err
+    for word in ("derive", "completion", "--import-path", "tensor_core", "sm_90a", "mapWarp", "R0401"):
+        assert word in called.out.replace("import_path", "import-path"), word
+
+
+def test_bash_completes_what_the_script_says(rise: Any, tmp_path: Path) -> None:
+    script = tmp_path / "rise.bash"
+    script.write_text(rise("completion", "bash").out)
+    (tmp_path / "some.rise").write_text("")
+    words = {
+        "rise de": "derive demo",
+        "rise run so": "some.rise",
+        "rise run f g --strategy te": "tensor_core",
+    }
+    for line, expected in words.items():
+        array = " ".join(f"'{word}'" for word in line.split())
+        asked = f"COMP_WORDS=({array}); COMP_CWORD={line.count(' ')}; _shtab_rise"
+        ask = f'source {script}; {asked}; echo "${{COMPREPLY[*]}}"'
+        done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.stdout.strip() == expected, done.stderr
+
+
+@pytest.mark.parametrize(("command", "package"), [("lsp", "pygls"), ("completion", "shtab")])
+def test_what_needs_an_extra_says_which(
+    rise: Any, monkeypatch: pytest.MonkeyPatch, command: str, package: str
+) -> None:
+    monkeypatch.setattr(f"rise.cli.{command}.find_spec", lambda name: None)
+    called = rise(command, *(["bash"] if command == "completion" else []))
+    assert called.status == 2
+    assert "R0041" in called.err and package in called.err and f"rise-lang[{command}]" in called.err
 
 
 # --- demonstrations ---------------------------------------------------------------------------------

@@ -97,8 +97,8 @@ def test_the_lists_of_words_are_those_of_the_grammar() -> None:
 
 
 def test_the_textmate_grammar_is_up_to_date() -> None:
-    path = ROOT / "docs" / "editors" / "rise.tmLanguage.json"
-    assert path.read_text() == grammar(), "python -m rise.syntax.textmate > docs/editors/rise.tmLanguage.json"
+    path = ROOT / "editors" / "vscode" / "syntaxes" / "rise.tmLanguage.json"
+    assert path.read_text() == grammar(), f"python -m rise.syntax.textmate > {path.relative_to(ROOT)}"
 
 
 def test_the_textmate_grammar_knows_the_words() -> None:

@@ -1,0 +1,25 @@
+"""`rise lsp`: the language server, for editors that start it as a process and talk to it through pipes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import redirect_stdout
+from importlib.util import find_spec
+from io import BufferedWriter, FileIO
+
+from rise.errors import UsageError
+
+
+def run(_: argparse.Namespace) -> int:
+    """Serves until the editor ends it. UsageError R0041 where the extra is not installed."""
+    if find_spec("pygls") is None:
+        hint = "install the extra: pip install 'rise-lang[lsp]'"
+        raise UsageError("R0041", "the language server needs pygls", None, hint)
+    from rise.lsp.server import make
+
+    # the server closes the pipe in the end, and nothing else may be written into it
+    with BufferedWriter(FileIO(os.dup(sys.stdout.fileno()), "w")) as out, redirect_stdout(sys.stderr):
+        make().start_io(stdout=out)
+    return 0
