@@ -20,6 +20,8 @@ from strategies.search.space import Point
 
 TRIED = 6
 ROWS, COLUMNS, STAGES = (192, 128, 64), (128, 112, 96, 80, 64, 48, 32, 16), (3, 2)
+# how busy tensor cores are, by the rows of a block: warpgroups compute while others wait for their products
+BUSY = {192: 1.0, 128: 0.85, 64: 0.5}
 DEEP = 128  # columns of a block from which on products keep tensor cores as busy as longer ones
 RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
 OTHER_REGISTERS = 40  # of a thread: addresses, and what is kept for each row
@@ -75,10 +77,10 @@ class Pass:
         return shared + RESERVED <= gpu.limits.shared_bytes and own <= limit
 
     def _cost(self, point: dict[str, int], gpu: Gpu) -> float:
-        """Rounds of blocks, each as long as it has rows; a warpgroup alone waits for its own products."""
+        """Rounds of blocks, each as long as it has rows and as tensor cores are not busy."""
         rows, columns = point["rows"], point["columns"]
         blocks = self.batch * -(-self.rows // rows)
-        busy = sqrt(min(1.0, columns / DEEP)) * (1.0 if rows > 64 else 0.6)
+        busy = sqrt(min(1.0, columns / DEEP)) * BUSY[rows]
         whole = -(-self.length // columns) * columns / self.length
         return -(-blocks // gpu.multiprocessors) * rows * whole / busy
 
