@@ -177,6 +177,8 @@ def _catalogues(commands: Any) -> None:
         made.add_argument("--json", action="store_true", help="print JSON")
         if name == "primitives":
             made.add_argument("--markdown", action="store_true", help="print docs/primitives.md")
+        if name == "rules":
+            made.add_argument("--prove", action="store_true", help="prove NAME, or file.py:RULE, or refute it")
     made = _command(commands, "explain", "catalogue", "explain an error code")
     made.add_argument("name", nargs="?", metavar="CODE")
 

@@ -4,6 +4,6 @@
 decides. `decide` compares two terms: equal for all sizes, different at some, or neither found.
 """
 
-from rise.symbolic.decide import Open, Problem, Proved, Refuted, Verdict, decide, problem
+from rise.symbolic.decide import Open, Problem, Proved, Refuted, Verdict, decide, examined, problem, prove
 
-__all__ = ["Open", "Problem", "Proved", "Refuted", "Verdict", "decide", "problem"]
+__all__ = ["Open", "Problem", "Proved", "Refuted", "Verdict", "decide", "examined", "problem", "prove"]

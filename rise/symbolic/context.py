@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rise.symbolic.values import FALSE, TRUE, Condition, Element, Whole
-from rise.symbolic.worlds import Unknowns, names_in
+from rise.symbolic.worlds import Unknowns
 
 # so much work of z3 may a question take: the same on every machine, unlike seconds
 EFFORT = 400_000
@@ -39,7 +39,7 @@ class Context:
     def for_all(self, indices: list[Whole]) -> Context:
         """Without what is known of these indices but that they are below their sizes."""
         names = {str(i) for i in indices}
-        kept = [c for c in self.conditions if names.isdisjoint(names_in(c))]
+        kept = [c for c in self.conditions if names.isdisjoint(self.world.names_in(c))]
         return replace(self, conditions=tuple(kept), choices=() if indices else self.choices)
 
     def is_free(self, index: Whole) -> bool:
@@ -66,7 +66,7 @@ class Context:
         ranges = [z3.And(i >= 0, i < size) for i, size in self.ranges]
         goal = [*self.conditions, *ranges, *more]
         facts = [*self.world.facts, *self.world.bounds(self.ranges)]
-        solver.add(*relevant(facts, goal), *goal)
+        solver.add(*relevant(self.world, facts, goal), *goal)
         self.asked[0] += 1
         return solver.check()
 
@@ -84,10 +84,10 @@ class Context:
         return next((truth for element, truth in self.choices if element is condition), None)
 
 
-def relevant(facts: list[Condition], goal: list[Condition]) -> list[Condition]:
+def relevant(world: Unknowns, facts: list[Condition], goal: list[Condition]) -> list[Condition]:
     """The facts about what the goal mentions, or about what such facts mention: the others say nothing of it."""
-    names = frozenset[str]().union(*map(names_in, goal))
-    rest, kept = [(fact, names_in(fact)) for fact in facts], []
+    names = frozenset[str]().union(*map(world.names_in, goal))
+    rest, kept = [(fact, world.names_in(fact)) for fact in facts], []
     while True:
         near = [(fact, of) for fact, of in rest if not names.isdisjoint(of)]
         if not near:

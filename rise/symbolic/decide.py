@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rise.constraint import Constraint
@@ -11,7 +11,7 @@ from rise.interpret.evaluate import free_identifiers
 from rise.nat import Nat
 from rise.symbolic.context import Context
 from rise.symbolic.evaluate import Contract, Evaluator
-from rise.symbolic.monoids import contract_operators, neutral_of, operators
+from rise.symbolic.monoids import Operators, contract_operators, neutral_of, operators
 from rise.symbolic.prove import GaveUp, Prover
 from rise.symbolic.refute import Compared, Difference, compare
 from rise.symbolic.values import Condition, Element, Unmodelled, Value, dimensions
@@ -117,7 +117,8 @@ class _Proof:
             # a function is evaluated when it is applied: this meets all reductions
             for side in (first, second):
                 Prover(left).occurs((), side)
-        given = operators(left, lambda size: world.fresh("i"))
+        reorderable = [c for c in left.contracts if c.commutative]
+        given = operators(reorderable, left, lambda size: world.fresh("i"))
         prover = Prover(left, given if self.reorder else None)
         if not all(_is_justified(c, left.contracts, given, prover, context) for c in right.contracts):
             return len(reached), "nothing says that the operator of a `reduce` on the right may be reordered"
@@ -156,13 +157,13 @@ def _asked(world: Unknowns, asks: Sequence[Constraint]) -> Iterator[Condition]:
 def _is_justified(
     contract: Contract,
     given: Sequence[Contract],
-    known: Mapping[str, Element | None],
+    known: Operators,
     prover: Prover,
     context: Context,
 ) -> bool:
     """Whether an operator is one of the left side's, or of arithmetic, with what is neutral for it."""
     for other in given:
-        if other.type == contract.type:
+        if other.type == contract.type and (other.commutative or not contract.commutative):
             a, b = prover.unknown(contract.type), prover.unknown(contract.type)
             same = prover.equal(other.operator(a)(b), contract.operator(a)(b), context)
             if same and prover.equal(other.neutral, contract.neutral, context):

@@ -36,11 +36,15 @@ UNROLLED = 4  # loops of at most so many steps are written out
 
 @dataclass(frozen=True)
 class Contract:
-    """What `reduce` asks for: the operator is associative and commutative, and `neutral` is neutral."""
+    """What `reduce` and `scan` ask for: the operator is associative, and `neutral` is neutral.
+
+    commutative: that of `reduce` is that, too
+    """
 
     operator: Callable[[Value], Callable[[Value], Value]]
     neutral: Value
     type: Data
+    commutative: bool = True
 
 
 @dataclass
@@ -249,7 +253,7 @@ def _reduce_loaded(e: Evaluator, given: Given, result: Any, load: Value, f: Valu
 
 
 def _scan(e: Evaluator, given: Given, result: Any, op: Value, z: Value, xs: Sequence) -> Value:
-    e.contracts.append(Contract(op, z, result.element))
+    e.contracts.append(Contract(op, z, result.element, commutative=False))
     return Sequence(xs.size, lambda k: e.fold(result.element, k + 1, lambda a, i: op(a)(xs.at(i)), z))
 
 

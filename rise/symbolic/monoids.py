@@ -6,7 +6,7 @@ are arrays, as in `reduce(zip(a)(b) |> map(op))`, the operator on their elements
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 
 from rise.symbolic.evaluate import Contract, Evaluator
@@ -21,16 +21,17 @@ ARITHMETIC: Mapping[str, Element | None] = {
     "and": TRUE,
     "or": FALSE,
 }
+Operators = Mapping[str, Element | None]
 _names = count()
 
 
-def operators(evaluator: Evaluator, index: Callable[[Whole], Whole]) -> dict[str, Element | None]:
-    """The operators that the reductions of a program are given, on single elements, with what is neutral.
+def operators(contracts: Iterable[Contract], evaluator: Evaluator, index: Callable[[Whole], Whole]) -> Operators:
+    """The operators that reductions are given, on single elements, with what is neutral.
 
     index: some index below a size
     """
     found: dict[str, Element | None] = {}
-    for contract in evaluator.contracts:
+    for contract in contracts:
         found.update(contract_operators(evaluator, contract, index))
     return found
 
@@ -71,9 +72,9 @@ def _paths(value: Value, index: Callable[[Whole], Whole]) -> Iterator[Path]:
             yield ()
 
 
-def neutral_of(symbol: str, given: Mapping[str, Element | None]) -> Element | None:
+def neutral_of(symbol: str, given: Operators) -> Element | None:
     return given.get(symbol, ARITHMETIC.get(symbol.split(":")[0]))
 
 
-def is_operator(symbol: str, given: Mapping[str, Element | None]) -> bool:
+def is_operator(symbol: str, given: Operators) -> bool:
     return symbol in given or symbol.split(":")[0] in ARITHMETIC

@@ -2,6 +2,7 @@
 
 Arithmetic is that of fractions; a symbol that nothing is known of is a number drawn for it and its arguments.
 The operator of a `reduce` is addition, or multiplication where 1 is neutral: so it has what `reduce` asks for.
+That of a `scan`, which need not be commutative, appends words to each other.
 """
 
 from __future__ import annotations
@@ -40,12 +41,23 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+class Word(tuple[Any, ...]):
+    """Several numbers in order; the empty one is neutral."""
+
+    __slots__ = ()
+
+
+def concatenated(first: Any, second: Any) -> Any:
+    letters = [letter for part in (first, second) for letter in (part if isinstance(part, Word) else (part,))]
+    return letters[0] if len(letters) == 1 else Word(letters)
+
+
 @dataclass
 class Interpretation:
     """operators: what the operators of reductions mean; neutral: what is neutral for them, as opaque names"""
 
     operators: Mapping[str, Callable[..., Any]]
-    neutral: Mapping[str, int]
+    neutral: Mapping[str, Any]
     seed: int = 0
     _known: dict[int, tuple[Element, Any]] = field(default_factory=dict)
 

@@ -13,13 +13,14 @@ Sums, which may be reordered, are in `rise.symbolic.sums`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 from rise.symbolic.context import Context
 from rise.symbolic.evaluate import UNROLLED, Evaluator
+from rise.symbolic.monoids import Operators
 from rise.symbolic.values import (
     ELEMENTS,
     UNDEFINED,
@@ -36,7 +37,6 @@ from rise.symbolic.values import (
     at,
     spread,
 )
-from rise.symbolic.worlds import names_in
 
 QUESTIONS = 1500  # to z3, in one proof
 
@@ -50,7 +50,7 @@ class Prover:
     """operators: those whose sums may be reordered, with what is neutral; none where the order is kept"""
 
     evaluator: Evaluator
-    operators: Mapping[str, Element | None] | None = None
+    operators: Operators | None = None
 
     def __post_init__(self) -> None:
         self._names = count()
@@ -198,7 +198,7 @@ class Prover:
         whole = self.unknown(fold.type)
         i, inside = context.index(fold.size, "step")
         inner = at(fold.step(whole, i), fold.path)
-        if not isinstance(inner, Fold) or inner.type != fold.type or str(i) in names_in(inner.size):
+        if not isinstance(inner, Fold) or inner.type != fold.type or str(i) in context.world.names_in(inner.size):
             return None
         if not self._same_path(inner.path, fold.path, inside) or not self._goes_on(fold, inner, whole):
             return None

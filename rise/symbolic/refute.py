@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Several
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from rise.constraint import Constraint
 from rise.expr import Expr, Identifier
@@ -14,7 +15,7 @@ from rise.interpret.evaluate import free_identifiers
 from rise.nat import Atom
 from rise.symbolic.evaluate import Evaluator
 from rise.symbolic.monoids import operators
-from rise.symbolic.numbers import Interpretation, Undefined
+from rise.symbolic.numbers import Interpretation, Undefined, Word, concatenated
 from rise.symbolic.sizes import assignments
 from rise.symbolic.values import Applied, Element, Unmodelled, Value, dimensions, shown
 from rise.symbolic.worlds import Numbers, Outside
@@ -119,24 +120,26 @@ def _reached(value: Value, path: tuple[str, ...], given: tuple[Value, ...]) -> V
 
 
 def _interpretation(evaluator: Evaluator, seed: int) -> Interpretation:
-    meanings, neutral = {}, {}
+    meanings: dict[str, Callable[..., Any]] = {}
+    neutral: dict[str, Any] = {}
 
     def first(size: int) -> int:
         if not size:
             raise IndexError
         return 0
 
-    for symbol, element in operators(evaluator, first).items():
+    commutative = operators([c for c in evaluator.contracts if c.commutative], evaluator, first)
+    for symbol, element in operators(evaluator.contracts, evaluator, first).items():
         if ":" in symbol:
             continue
         match element:
-            case Applied(name, ()) if name == "1":
+            case Applied("1", ()):
                 meanings[symbol] = operator.mul
-            case Applied(name, ()) if name == "0":
+            case Applied("0", ()):
                 meanings[symbol] = operator.add
             case Applied(name):
-                meanings[symbol] = operator.add
-                neutral[name] = 0
+                meanings[symbol] = operator.add if symbol in commutative else concatenated
+                neutral[name] = 0 if symbol in commutative else Word()
             case _:
                 raise Unmodelled("a neutral element that is computed")
     return Interpretation(meanings, neutral, seed)

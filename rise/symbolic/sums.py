@@ -7,13 +7,13 @@ split and joined, cut in two where a choice or another summand asks for it, or p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from rise.symbolic.context import Context
-from rise.symbolic.monoids import is_operator, neutral_of
+from rise.symbolic.monoids import Operators, is_operator, neutral_of
 from rise.symbolic.values import Applied, Case, Condition, Element, Fold, Whole, at, replaced
 from rise.symbolic.worlds import Unknowns
 
@@ -50,7 +50,7 @@ class Summand:
 @dataclass
 class Sums:
     prover: Prover
-    operators: Mapping[str, Element | None]
+    operators: Operators
 
     def equal(self, left: Element, right: Element, context: Context) -> bool:
         heads = dict.fromkeys(h for h in (self.operator(left, context), self.operator(right, context)) if h)

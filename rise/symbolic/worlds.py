@@ -86,7 +86,10 @@ class Numbers:
     def permuted(self, function: Argument, inverse: Argument, index: int, below: int) -> int:
         if isinstance(function, NatFunction):
             return self.size(function.body, {function.parameter: index})
-        return below - 1 - index  # its own inverse
+        if function == inverse:
+            return below - 1 - index
+        forth = str(function) < str(inverse)
+        return (index + (1 if forth else -1)) % below
 
     def origin(self, places: Sequence, index: int) -> tuple[bool, int]:
         found = [places.at(i) for i in range(places.size)]
@@ -124,6 +127,7 @@ class Unknowns:
         self.permutations: list[tuple[Argument, Argument, Whole]] = []
         self.quotients: dict[str, tuple[Whole, Whole, Whole]] = {}
         self._made: dict[Any, Any] = {}
+        self._names: dict[int, tuple[Any, frozenset[str]]] = {}
         self._number = count()
 
     def fresh(self, name: str) -> Whole:
@@ -298,17 +302,26 @@ class Unknowns:
         pairs = [(i, self.number(value) if isinstance(value, int) else value) for i, value in values]
         for q, dividend, divisor in list(self.quotients.values()):
             olds = {str(old) for old, _ in pairs}
-            if not olds.isdisjoint(names_in(dividend) | names_in(divisor)):
+            if not olds.isdisjoint(self.names_in(dividend) | self.names_in(divisor)):
                 new = self.quotient(self.replaced(dividend, pairs), self.replaced(divisor, pairs))
                 pairs.append((q, self.number(new) if isinstance(new, int) else new))
         olds = {str(old) for old, _ in pairs}
         for fact in list(self.facts):
-            if not olds.isdisjoint(names_in(fact)):
+            if not olds.isdisjoint(self.names_in(fact)):
                 self.facts.append(self.z3.substitute(fact, *pairs))
         return pairs
 
     def replaced(self, term: Whole, pairs: list[tuple[Whole, Whole]]) -> Whole:
         return term if isinstance(term, int) else self.z3.substitute(term, *pairs)
+
+    def names_in(self, term: Any) -> frozenset[str]:
+        """The names of the unknown integers and functions in a term."""
+        if isinstance(term, bool | int):
+            return frozenset()
+        key = term.get_id()
+        if key not in self._names or not self._names[key][0].eq(term):
+            self._names[key] = (term, frozenset(_names(term)))
+        return self._names[key][1]
 
     def either(self, condition: Condition, then: Whole, otherwise: Whole) -> Whole:
         if isinstance(condition, bool):
@@ -394,21 +407,6 @@ def _product(coefficient: int, factors: list[Any]) -> Whole:
     for factor in factors:
         product = product * factor
     return product
-
-
-_NAMES: dict[int, tuple[Any, frozenset[str]]] = {}
-
-
-def names_in(term: Any) -> frozenset[str]:
-    """The names of the unknown integers and functions in a term of z3."""
-    if isinstance(term, bool | int):
-        return frozenset()
-    key = term.get_id()
-    if key not in _NAMES or not _NAMES[key][0].eq(term):
-        if len(_NAMES) > 1 << 14:
-            _NAMES.clear()
-        _NAMES[key] = (term, frozenset(_names(term)))
-    return _NAMES[key][1]
 
 
 def _names(term: Any) -> Iterator[str]:
