@@ -35,7 +35,7 @@ Verdict = Proved | Refuted | Wrong | Tested
 
 
 def of_rule(rule: Rule) -> Problem:
-    """Both sides, and what their types ask of the sizes. Conditions in Python are left out: more is proved."""
+    """Both sides, and what their types ask of the sizes. Conditions in Python are left out."""
     sizes: dict[Atom, Nat] = {NatVariable(n): atom(u) for n, u in rule.sizes.items()}
     asks = [
         Constraint(ask.value.substitute(sizes), ask.divisor and ask.divisor.substitute(sizes))

@@ -85,9 +85,10 @@ class Context:
 
 
 def relevant(world: Unknowns, facts: list[Condition], goal: list[Condition]) -> list[Condition]:
-    """The facts about what the goal mentions, or about what such facts mention: the others say nothing of it."""
+    """The facts about what the goal mentions, or about what such facts mention."""
     names = frozenset[str]().union(*map(world.names_in, goal))
-    rest, kept = [(fact, world.names_in(fact)) for fact in facts], []
+    rest = [(fact, world.names_in(fact)) for fact in facts]
+    kept: list[Condition] = []
     while True:
         near = [(fact, of) for fact, of in rest if not names.isdisjoint(of)]
         if not near:

@@ -63,7 +63,7 @@ def problem(left: Expr, right: Expr, asks: Sequence[Constraint] = ()) -> Problem
 
 
 def decide(of: Problem) -> Verdict:
-    """A counterexample at small sizes, else a proof. UsageError R0517 where z3 is needed and not installed."""
+    """A counterexample at small sizes, else a proof. UsageError R0517 where z3 is not installed."""
     found = examined(of)
     if isinstance(found, Refuted):
         return found

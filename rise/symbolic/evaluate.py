@@ -23,12 +23,20 @@ from rise.symbolic.values import (
     Unmodelled,
     Value,
     Whole,
-    at,
     dimensions,
     spread,
 )
 from rise.symbolic.worlds import World
-from rise.types import Argument, Array, Data, Dependent, Function, Index, Pair, Type, Unknown, Variable, Vector
+from rise.types import (
+    Argument,
+    Data,
+    Dependent,
+    Function,
+    Index,
+    Pair,
+    Type,
+    Vector,
+)
 
 Environment = Mapping[str, Value]
 UNROLLED = 4  # loops of at most so many steps are written out
@@ -85,7 +93,7 @@ class Evaluator:
     def opaque(
         self, name: str, type_: Type, arguments: tuple[Value, ...] = (), given: Condition = True
     ) -> Value:
-        """An unknown value of a type. What is unknown inside of it depends on the arguments and on indices."""
+        """An unknown value of a type. Its elements depend on the arguments and on their indices."""
         if isinstance(type_, Function):
             parameter, result = type_.parameter, type_.result
 
@@ -142,9 +150,9 @@ class Evaluator:
                 return self.world.either(condition, then, otherwise)
 
     def fold(self, type_: Data, size: Whole, step: Callable[[Value, Whole], Value], start: Value) -> Value:
-        """The accumulator after so many steps: computed where they are few, else a `Fold` for each element."""
+        """The accumulator after so many steps: computed where they are few, else a `Fold` an element."""
         count = size if isinstance(size, int) else _number(size)
-        if count is not None and (count <= UNROLLED or isinstance(size, int)):
+        if count is not None and (count <= UNROLLED or self.world.writes_out_loops):
             for i in range(count):
                 start = step(start, i)
             return start
@@ -248,7 +256,9 @@ def _reduce_seq(e: Evaluator, given: Given, result: Any, f: Value, z: Value, xs:
     return e.fold(result, xs.size, lambda acc, i: f(acc)(xs.at(i)), z)
 
 
-def _reduce_loaded(e: Evaluator, given: Given, result: Any, load: Value, f: Value, z: Value, xs: Sequence) -> Value:
+def _reduce_loaded(
+    e: Evaluator, given: Given, result: Any, load: Value, f: Value, z: Value, xs: Sequence
+) -> Value:
     return e.fold(result, xs.size, lambda acc, i: f(acc)(load(xs.at(i))), z)
 
 
@@ -327,9 +337,7 @@ def _split(e: Evaluator, given: Given, result: Any, xs: Sequence) -> Value:
 
 def _joined(e: Evaluator, result: Any, xs: Sequence, row: Whole) -> Sequence:
     quotient, remainder = e.world.quotient, e.world.remainder
-    return Sequence(
-        e.world.size(result.size), lambda i: xs.at(quotient(i, row)).at(remainder(i, row))
-    )
+    return Sequence(e.world.size(result.size), lambda i: xs.at(quotient(i, row)).at(remainder(i, row)))
 
 
 def _transpose(e: Evaluator, given: Given, result: Any, xs: Sequence) -> Value:
@@ -348,10 +356,15 @@ def _drop(e: Evaluator, given: Any, result: Any, xs: Sequence) -> Value:
 
 
 def _concat(e: Evaluator, given: Given, result: Any, xs: Sequence, ys: Sequence) -> Value:
-    return Sequence(e.world.size(result.size), lambda i: _cut(e, i < xs.size, lambda: xs.at(i), lambda: ys.at(i - xs.size)))
+    return Sequence(
+        e.world.size(result.size),
+        lambda i: _cut(e, i < xs.size, lambda: xs.at(i), lambda: ys.at(i - xs.size)),
+    )
 
 
-def _cut(e: Evaluator, condition: Condition, then: Callable[[], Value], otherwise: Callable[[], Value]) -> Value:
+def _cut(
+    e: Evaluator, condition: Condition, then: Callable[[], Value], otherwise: Callable[[], Value]
+) -> Value:
     """A choice by an index; of numbers only the side that is chosen has a value."""
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -402,8 +415,9 @@ def _nat_as_index(e: Evaluator, given: Given, result: Any, x: Value) -> Value:
 _VIEWS: dict[str, Meaning] = {
     "id": lambda e, g, r, x: x,
     "zip": lambda e, g, r, x, y: Sequence(x.size, lambda i: (x.at(i), y.at(i))),
-    "unzip": lambda e, g, r, x: tuple(
-        Sequence(x.size, lambda i, place=place: x.at(i)[place]) for place in (0, 1)
+    "unzip": lambda e, g, r, x: (
+        Sequence(x.size, lambda i: x.at(i)[0]),
+        Sequence(x.size, lambda i: x.at(i)[1]),
     ),
     "fst": lambda e, g, r, p: p[0],
     "snd": lambda e, g, r, p: p[1],

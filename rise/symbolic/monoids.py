@@ -10,7 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 
 from rise.symbolic.evaluate import Contract, Evaluator
-from rise.symbolic.values import FALSE, TRUE, Applied, Element, Member, Path, Sequence, Unmodelled, Value, Whole, at
+from rise.symbolic.values import (
+    FALSE,
+    TRUE,
+    Applied,
+    Element,
+    Member,
+    Path,
+    Sequence,
+    Unmodelled,
+    Value,
+    Whole,
+    at,
+)
 
 # by the name of the primitive; maxima and minima of nothing have no value
 ARITHMETIC: Mapping[str, Element | None] = {
@@ -25,7 +37,9 @@ Operators = Mapping[str, Element | None]
 _names = count()
 
 
-def operators(contracts: Iterable[Contract], evaluator: Evaluator, index: Callable[[Whole], Whole]) -> Operators:
+def operators(
+    contracts: Iterable[Contract], evaluator: Evaluator, index: Callable[[Whole], Whole]
+) -> Operators:
     """The operators that reductions are given, on single elements, with what is neutral.
 
     index: some index below a size
@@ -48,7 +62,10 @@ def contract_operators(
         match result:
             case Applied(symbol, (Applied() as left, Applied() as right)):
                 operands = {left.symbol.split(".")[0], right.symbol.split(".")[0]}
-                if operands == {f"a!{number}", f"b!{number}"} and left.arguments == right.arguments == _indices(path):
+                if operands == {
+                    f"a!{number}",
+                    f"b!{number}",
+                } and left.arguments == right.arguments == _indices(path):
                     yield symbol, neutral
 
 
@@ -73,8 +90,8 @@ def _paths(value: Value, index: Callable[[Whole], Whole]) -> Iterator[Path]:
 
 
 def neutral_of(symbol: str, given: Operators) -> Element | None:
-    return given.get(symbol, ARITHMETIC.get(symbol.split(":")[0]))
+    return given.get(symbol, ARITHMETIC.get(symbol.split(":", maxsplit=1)[0]))
 
 
 def is_operator(symbol: str, given: Operators) -> bool:
-    return symbol in given or symbol.split(":")[0] in ARITHMETIC
+    return symbol in given or symbol.split(":", maxsplit=1)[0] in ARITHMETIC

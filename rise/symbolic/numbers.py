@@ -1,7 +1,7 @@
 """What elements are in one interpretation, to see that two of them differ.
 
 Arithmetic is that of fractions; a symbol that nothing is known of is a number drawn for it and its arguments.
-The operator of a `reduce` is addition, or multiplication where 1 is neutral: so it has what `reduce` asks for.
+The operator of a `reduce` is addition, or multiplication where 1 is neutral: it has what `reduce` asks for.
 That of a `scan`, which need not be commutative, appends words to each other.
 """
 
@@ -21,7 +21,6 @@ from rise.symbolic.values import (
     Abstraction,
     Applied,
     Case,
-    Element,
     Sequence,
     Unmodelled,
     Value,
@@ -59,7 +58,7 @@ class Interpretation:
     operators: Mapping[str, Callable[..., Any]]
     neutral: Mapping[str, Any]
     seed: int = 0
-    _known: dict[int, tuple[Element, Any]] = field(default_factory=dict)
+    _known: dict[int, tuple[Value, Any]] = field(default_factory=dict)
 
     def number(self, element: Value) -> Any:
         """Raises Undefined where it has no value."""
@@ -69,7 +68,7 @@ class Interpretation:
             self._known[id(element)] = (element, self._computed(element))
         return self._known[id(element)][1]
 
-    def _computed(self, element: Element) -> Any:
+    def _computed(self, element: Value) -> Any:
         match element:
             case Case(condition, then, otherwise):
                 return self.number(then if self.number(condition) else otherwise)
@@ -83,7 +82,7 @@ class Interpretation:
             raise Undefined
         if element is TRUE or element is FALSE:
             return element is TRUE
-        name = symbol.split(":")[0]
+        name = symbol.split(":", maxsplit=1)[0]
         if symbol in self.operators:
             return self.operators[symbol](*arguments)
         if ":" in symbol and name in ARITHMETIC:

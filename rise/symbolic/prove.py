@@ -1,7 +1,7 @@
 """Equality of values for all sizes, in a context.
 
-Elements are equal if they apply one symbol to equal values; z3 says whether indices are. Choices are told apart
-by their conditions. Loops are equal by one of these lemmas, each an induction on the number of steps:
+Elements are equal if they apply one symbol to equal values; z3 says whether indices are. Choices are told
+apart by their conditions. Loops are equal by one of these lemmas, each an induction on the number of steps:
 
     simulation  one accumulator is a view of the other, at the start and after each step. Lockstep, where both
                 are the same, and pointwise, where one is an element of the other, are instances of it.
@@ -148,7 +148,7 @@ class Prover:
     def _relations(
         self, left: Fold, right: Fold, context: Context
     ) -> Iterator[tuple[Fold, Fold, Value, Value, Context]]:
-        """Accumulators of both loops of which one is a view of the other, by which the elements correspond."""
+        """Accumulators of both loops, of which one is a view of the other."""
         if not left.path or not right.path:
             for_right = self.unknown(right.type if not left.path else left.type)
             if not left.path:
@@ -198,7 +198,11 @@ class Prover:
         whole = self.unknown(fold.type)
         i, inside = context.index(fold.size, "step")
         inner = at(fold.step(whole, i), fold.path)
-        if not isinstance(inner, Fold) or inner.type != fold.type or str(i) in context.world.names_in(inner.size):
+        if (
+            not isinstance(inner, Fold)
+            or inner.type != fold.type
+            or str(i) in context.world.names_in(inner.size)
+        ):
             return None
         if not self._same_path(inner.path, fold.path, inside) or not self._goes_on(fold, inner, whole):
             return None
@@ -215,24 +219,30 @@ class Prover:
 
     def _goes_on(self, fold: Fold, inner: Fold, whole: Value) -> bool:
         return inner.start is whole or (
-            isinstance(whole, Applied) and isinstance(inner.start, Applied) and inner.start.symbol == whole.symbol
+            isinstance(whole, Applied)
+            and isinstance(inner.start, Applied)
+            and inner.start.symbol == whole.symbol
         )
 
     def _concatenated(self, left: Fold, right: Fold, context: Context) -> bool:
-        """Whether the shorter loop does the last steps of the longer one, and starts with what those before give."""
+        """Whether the shorter loop does the last steps of the longer one, from what those before give."""
         if left.type != right.type or not self._same_path(left.path, right.path, context):
             return False
-        z3 = context.world.z3
-        more = z3.simplify(left.size - right.size)
+        more = context.world.polynomial(left.size - right.size)
         if not context.holds(more >= 0):
             if not context.holds(more <= 0):
                 return False
-            more = z3.simplify(right.size - left.size)
+            more = context.world.polynomial(right.size - left.size)
             return self._continues(right, left, more, context, lambda a, b, c: self.equal(b, a, c))
         return self._continues(left, right, more, context, self.equal)
 
     def _continues(
-        self, long: Fold, short: Fold, more: Whole, context: Context, equal: Callable[[Value, Value, Context], bool]
+        self,
+        long: Fold,
+        short: Fold,
+        more: Whole,
+        context: Context,
+        equal: Callable[[Value, Value, Context], bool],
     ) -> bool:
         whole = self.unknown(long.type)
         i, stepping = context.index(short.size, "step")
@@ -255,7 +265,7 @@ class Prover:
             case Case(condition, then, otherwise):
                 parts = (then, otherwise, *((condition,) if isinstance(condition, ELEMENTS) else ()))
                 return any(self._mentions(names, part) for part in parts)
-            case Fold(size, step, start, type_, path):
+            case Fold(_, step, start, type_, path):
                 after = at(step(self.unknown(type_), self.fresh()), path)
                 return self._mentions(names, start) or self._mentions(names, after)
             case Sequence():

@@ -45,7 +45,7 @@ class Compared:
 
 
 def compare(left: Expr, right: Expr, asks: Several[Constraint], count: int = ASSIGNMENTS) -> Compared:
-    """The first difference at small sizes at which both have a value. Unmodelled where one cannot be evaluated."""
+    """The first difference at small sizes at which both have a value. Raises Unmodelled."""
     done = elements = 0
     for sizes in islice(assignments(left, right, asks), count):
         for seed in (0, 1):

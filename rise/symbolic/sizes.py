@@ -9,7 +9,7 @@ from random import Random
 from rise.constraint import Constraint
 from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, subterms
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, Operation, constant
-from rise.types import Argument, Layout, NatFunction, leaves
+from rise.types import Argument, FragmentKind, Function, Layout, NatFunction, Space, leaves
 
 SMALL = (2, 3, 1, 4, 0, 6)
 DRAWN = 3000  # assignments that are looked at
@@ -32,7 +32,7 @@ def _of_term(term: Expr) -> Iterator[Atom]:
             yield from _of_argument(type_)  # type: ignore[arg-type]  # a function type has leaves, too
 
 
-def _of_argument(argument: Argument) -> Iterable[Atom]:
+def _of_argument(argument: Argument | Function) -> Iterable[Atom]:
     match argument:
         case Nat():
             return argument.atoms
@@ -40,10 +40,11 @@ def _of_argument(argument: Argument) -> Iterable[Atom]:
             return body.atoms - {NatVariable(parameter)}
         case Layout(_, Nat() as amount):
             return amount.atoms
-        case _ if hasattr(argument, "leaves"):
-            return [leaf for leaf in leaves(argument) if isinstance(leaf, NatUnknown | NatVariable | Operation)]
-        case _:
+        case Space() | FragmentKind() | Layout():
             return ()
+        case _:
+            sizes = NatUnknown | NatVariable | Operation
+            return [leaf for leaf in leaves(argument) if isinstance(leaf, sizes)]
 
 
 def assignments(left: Expr, right: Expr, asks: Sequence[Constraint]) -> Iterator[dict[Atom, int]]:

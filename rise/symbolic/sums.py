@@ -1,8 +1,9 @@
 """Sums that may be reordered, with any associative and commutative operator.
 
 A sum is a list of summands, each a term for all points of a box: a loop of `acc + t(i)` is one with i as a
-dimension. Two summands are equal if a bijection of their boxes makes their terms equal: dimensions are exchanged,
-split and joined, cut in two where a choice or another summand asks for it, or permuted as a `reorder` says.
+dimension. Two summands are equal if a bijection of their boxes makes their terms equal: dimensions are
+exchanged, split and joined, cut in two where a choice or another summand asks for it, or permuted as a
+`reorder` says.
 """
 
 from __future__ import annotations
@@ -158,7 +159,8 @@ class Sums:
     def same(self, left: Summand, right: Summand, context: Context) -> bool:
         """Whether some bijection of their boxes makes the bodies equal."""
         for first, second in self._forms(left, right, context):
-            if any(self.prover.equal(*bodies, inside) for *bodies, inside in self._points(first, second, context)):
+            points = self._points(first, second, context)
+            if any(self.prover.equal(one, other, inside) for one, other, inside in points):
                 return True
         return False
 
@@ -183,8 +185,9 @@ class Sums:
         for order in permutations(long.box):
             values = _aligned(order, short.box, context)
             if values is not None:
-                bodies = (long.body, short.at(values, context.world))
-                yield *(reversed(bodies) if swapped else bodies), long.inside(context)
+                first, second = long.body, short.at(values, context.world)
+                pair = (second, first) if swapped else (first, second)
+                yield *pair, long.inside(context)
 
     def _cut_at_choices(self, operator: str, sums: list[Summand], context: Context) -> list[Summand] | None:
         """With boxes cut in two where a choice in a body changes; None where there is none to cut."""
@@ -227,9 +230,15 @@ def _is_only(sums: list[Summand], element: Element) -> bool:
 
 
 def _is_neutral(prover: Prover, element: Element, neutral: Element, context: Context) -> bool:
-    if not isinstance(element, Applied) or not isinstance(neutral, Applied) or element.symbol != neutral.symbol:
+    if (
+        not isinstance(element, Applied)
+        or not isinstance(neutral, Applied)
+        or element.symbol != neutral.symbol
+    ):
         return False
-    return all(prover.equal(x, y, context) for x, y in zip(element.arguments, neutral.arguments, strict=False))
+    return all(
+        prover.equal(x, y, context) for x, y in zip(element.arguments, neutral.arguments, strict=False)
+    )
 
 
 def _distributes(symbol: str, operator: str) -> bool:
@@ -303,11 +312,13 @@ def _permuted(summand: Summand, prover: Prover, context: Context) -> Iterator[Su
                     yield summand.over(place, [(made, size)], image, world)
 
 
-def _halves(summand: Summand, place: int, threshold: Whole, context: Context) -> tuple[Summand, Summand] | None:
-    """The summand with one index below the threshold, and with it at least there; None if it is not in between."""
+def _halves(
+    summand: Summand, place: int, threshold: Whole, context: Context
+) -> tuple[Summand, Summand] | None:
+    """The summand with one index below the threshold, and with it from there on; None if it is outside."""
     _, size = summand.box[place]
     around = Summand(summand.box[:place] + summand.box[place + 1 :], summand.body).inside(context)
-    if not around.holds(context.world.both(0 <= threshold, threshold <= size)):
+    if not around.holds(context.world.both(threshold >= 0, threshold <= size)):
         return None
 
     def part(extent: Whole, start: Whole) -> Summand:

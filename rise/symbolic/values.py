@@ -33,7 +33,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """A symbol, which may end in `:type`, applied to values. Indices of an opaque array are arguments, too."""
+    """A symbol, which may end in `:type`, applied to values. Indices of an opaque array are arguments."""
 
     symbol: str
     arguments: tuple[Value, ...] = ()
@@ -76,7 +76,7 @@ class Sequence:
     known: dict[Any, tuple[Whole, Value]] = field(default_factory=dict)
 
     def at(self, index: Whole) -> Value:
-        # terms of z3 have no equality to look them up by; the index is kept, so that its identity stays its own
+        # terms of z3 have no equality to look them up by; an index is kept, so that its number stays its own
         key = index if isinstance(index, int) else ("term", index.get_id())
         if key not in self.known:
             self.known[key] = (index, self.compute(index))

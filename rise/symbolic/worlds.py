@@ -1,4 +1,4 @@
-"""Where sizes and indices come from: numbers, to look at small cases, or terms of z3, to prove all of them."""
+"""Where sizes and indices come from: numbers, for small cases, or terms of z3, for proofs of all cases."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class Outside(Exception):
 
 
 class World(Protocol):
+    writes_out_loops: bool  # all of them, not only short ones
+
     def size(self, size: Nat, bound: Bound = ...) -> Whole:
         """`bound` has values for variables of the size that are indices."""
         ...
@@ -48,6 +50,8 @@ class World(Protocol):
 
 class Numbers:
     """Sizes are given, and opaque indices drawn: those of one array differ, as `scatter` asks for."""
+
+    writes_out_loops = True
 
     def __init__(self, sizes: Mapping[Atom, int], seed: int = 0) -> None:
         self.sizes = {a: constant(v) for a, v in sizes.items()}
@@ -119,6 +123,8 @@ class Unknowns:
     quotients: by the name of the integer that is one: that, its dividend and its divisor
     """
 
+    writes_out_loops = False
+
     def __init__(self) -> None:
         self.z3 = solver_library()
         # of its own, so that no proof depends on those before it
@@ -138,7 +144,7 @@ class Unknowns:
 
     def number(self, value: int) -> Whole:
         """A number as a term."""
-        return self.number(value, self.terms)
+        return self.z3.IntVal(value, self.terms)
 
     def function(self, name: str, arity: int = 1, truth: bool = False) -> Any:
         """An unknown function of integers."""
@@ -189,7 +195,7 @@ class Unknowns:
                 raise Unmodelled(f"the size {base}")
 
     def quotient(self, value: Whole, divisor: Whole) -> Whole:
-        """Rounded down: what is a multiple of the divisor is taken out, and a quotient of a quotient is one."""
+        """Rounded down. Multiples of the divisor are taken out; a quotient of a quotient is one."""
         if isinstance(value, int) and isinstance(divisor, int):
             if divisor <= 0:
                 raise Unmodelled("a division by zero")
@@ -379,7 +385,11 @@ def _argument(z3: Any, pattern: Any, term: Any, hole: Any) -> Any:
         return term
     if pattern.decl() != term.decl() or pattern.num_args() != term.num_args():
         return None
-    found = [_argument(z3, p, t, hole) for p, t in zip(pattern.children(), term.children(), strict=True) if not p.eq(t)]
+    found = [
+        _argument(z3, p, t, hole)
+        for p, t in zip(pattern.children(), term.children(), strict=True)
+        if not p.eq(t)
+    ]
     return found[0] if len(found) == 1 else None
 
 
