@@ -20,7 +20,7 @@ class Mark(Enum):
     """How a rule is known to be right."""
 
     PROVED = "proved for all sizes"
-    REORDERED = "proved for all sizes, up to the order of sums"
+    REORDERED = "proved for all sizes, up to the rounding of sums"
     TESTED = "tested"
 
 

@@ -48,17 +48,24 @@ def of_rule(rule: Rule) -> Problem:
 def verdict(rule: Rule | Computed, instances: int = INSTANCES) -> Verdict:
     """Small sizes first, where a difference is a counterexample; then a proof; then random instances.
 
-    A rule with conditions is not refuted at small sizes, since its conditions may exclude them.
+    What conditions exclude, or a law of `exp` explains, is no counterexample.
     UsageError R0517 where z3 is not installed.
     """
     if isinstance(rule, Computed):
         return Tested("its right side is computed", 0, 0)
     of = of_rule(rule)
     found = examined(of)
-    if isinstance(found, Refuted) and not rule.conditions:
+    if isinstance(found, Refuted) and not rule.conditions and not found.difference.drawn:
         return found
-    made = prove(of) if isinstance(found, Open) else Open("it holds by its conditions only")
+    made = prove(of) if isinstance(found, Open) else Open(_why(rule, found))
     return made if isinstance(made, Proved) else tested(rule, made.reason, instances)
+
+
+def _why(rule: Rule, found: Refuted) -> str:
+    """Why there is no proof although a difference is no counterexample."""
+    if rule.conditions:
+        return "it holds by its conditions only"
+    return f"it holds by laws of `{min(found.difference.drawn)}` only"
 
 
 def tested(rule: Rule, reason: str, instances: int) -> Tested | Wrong:

@@ -52,7 +52,7 @@ def _rule(name: str) -> Rule | Computed:
 def in_words(rule: Rule | Computed, found: Verdict) -> str:
     match found:
         case Proved(_, True):
-            return f"{ALWAYS}, up to the order of sums"
+            return f"{ALWAYS}, up to the rounding of sums"
         case Proved():
             return ALWAYS
         case Refuted(difference):

@@ -40,8 +40,8 @@ and an example. A rule whose equation is long is listed by its meaning only.
 """
 SYMBOLS = {Mark.PROVED: "∎", Mark.REORDERED: "≈", Mark.TESTED: "·"}
 LEGEND = (
-    "∎ marks a rule that is proved for all sizes, types and functions, ≈ one that is proved up to the order"
-    " of sums; the others, ·, are tested on instances."
+    "∎ marks a rule that is proved for all sizes, types and functions, ≈ one that is proved up to the"
+    " rounding of sums; the others, ·, are tested on instances."
 )
 SHORT, SHOWN = 160, 3  # the longest equation in the list; how many uses of a rule it names
 

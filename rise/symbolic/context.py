@@ -42,9 +42,9 @@ class Context:
         kept = [c for c in self.conditions if names.isdisjoint(self.world.names_in(c))]
         return replace(self, conditions=tuple(kept), choices=() if indices else self.choices)
 
-    def is_free(self, index: Whole) -> bool:
-        """Whether it is one of the indices that were introduced."""
-        return not isinstance(index, int) and any(i.eq(index) for i, _ in self.ranges)
+    def range_of(self, index: Whole) -> Whole | None:
+        """The size below which an index that was introduced is; None for others."""
+        return next((size for i, size in self.ranges if not isinstance(index, int) and i.eq(index)), None)
 
     def holds(self, condition: Condition) -> bool:
         """Whether a condition is certain: z3 finds no integers for which it fails."""

@@ -32,7 +32,7 @@ class Problem:
 class Proved:
     """Equal for all sizes, types and functions.
 
-    reordered: sums were reordered, so that floats may be rounded differently
+    reordered: sums were reordered or rounded less often, so that floats may differ in their last bits
     goals:     how many elements were compared: one for each leaf of the result
     """
 
@@ -105,7 +105,7 @@ class _Proof:
     def run(self) -> tuple[int, str]:
         """How many goals there are, and why one of them is not proved."""
         world = Unknowns()
-        left, right = Evaluator(world), Evaluator(world)
+        left, right = (Evaluator(world, rounds=not self.reorder) for _ in range(2))
         names = {i.name: i for side in (self.of.left, self.of.right) for i in free_identifiers(side)}
         environment = {n: left.opaque(n, i.type) for n, i in names.items()}
         context = Context(world, tuple(_asked(world, self.of.asks)))

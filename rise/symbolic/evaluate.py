@@ -34,6 +34,7 @@ from rise.types import (
     Function,
     Index,
     Pair,
+    Scalar,
     Type,
     Vector,
 )
@@ -57,9 +58,12 @@ class Contract:
 
 @dataclass
 class Evaluator:
-    """contracts: those of the reductions met so far."""
+    """rounds:    whether the product of fragments, which rounds once, is told from products that are added up
+    contracts: those of the reductions met so far
+    """
 
     world: World
+    rounds: bool = False
     contracts: list[Contract] = field(default_factory=list)
 
     def value(self, term: Expr, environment: Environment) -> Value:
@@ -283,14 +287,16 @@ def _matrix(e: Evaluator, fragment: Any, at_: Callable[[Whole, Whole], Value]) -
 def _multiply_add(e: Evaluator, given: Given, result: Any, a: Sequence, b: Sequence, c: Sequence) -> Value:
     operand, sum_ = given["s"], result.element
     inner = e.world.size(result.other)
+    whole = isinstance(sum_, Scalar) and not sum_.is_float
+    place = " of fragments" if e.rounds and not whole else ""
 
     def wide(x: Value) -> Value:
         return x if operand == sum_ else Applied(f"cast:{operand}→{sum_}", (x,))
 
     def element(i: Whole, j: Whole) -> Value:
         def step(acc: Value, k: Whole) -> Value:
-            product = Applied(f"mul:{sum_}", (wide(a.at(i).at(k)), wide(b.at(k).at(j))))
-            return Applied(f"add:{sum_}", (acc, product))
+            product = Applied(f"mul:{sum_}{place}", (wide(a.at(i).at(k)), wide(b.at(k).at(j))))
+            return Applied(f"add:{sum_}{place}", (acc, product))
 
         return e.fold(sum_, inner, step, c.at(i).at(j))
 

@@ -7,7 +7,6 @@ are arrays, as in `reduce(zip(a)(b) |> map(op))`, the operator on their elements
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import count
 
 from rise.symbolic.evaluate import Contract, Evaluator
 from rise.symbolic.values import (
@@ -34,7 +33,6 @@ ARITHMETIC: Mapping[str, Element | None] = {
     "or": FALSE,
 }
 Operators = Mapping[str, Element | None]
-_names = count()
 
 
 def operators(
@@ -54,18 +52,15 @@ def contract_operators(
     evaluator: Evaluator, contract: Contract, index: Callable[[Whole], Whole]
 ) -> Iterator[tuple[str, Element | None]]:
     """Those of one reduction, a pair for each element of its accumulator."""
-    number = next(_names)
-    first, second = (evaluator.opaque(f"{letter}!{number}", contract.type) for letter in "ab")
+    names = evaluator.world.name("a"), evaluator.world.name("b")
+    first, second = (evaluator.opaque(name, contract.type) for name in names)
     combined = contract.operator(first)(second)
     for path in _paths(combined, index):
         result, neutral = at(combined, path), at(contract.neutral, path)
         match result:
             case Applied(symbol, (Applied() as left, Applied() as right)):
                 operands = {left.symbol.split(".")[0], right.symbol.split(".")[0]}
-                if operands == {
-                    f"a!{number}",
-                    f"b!{number}",
-                } and left.arguments == right.arguments == _indices(path):
+                if operands == set(names) and left.arguments == right.arguments == _indices(path):
                     yield symbol, neutral
 
 

@@ -53,11 +53,15 @@ def concatenated(first: Any, second: Any) -> Any:
 
 @dataclass
 class Interpretation:
-    """operators: what the operators of reductions mean; neutral: what is neutral for them, as opaque names"""
+    """operators: what the operators of reductions mean
+    neutral:   what is neutral for them, by name
+    drawn:     the primitives whose results were drawn: laws of theirs may not hold
+    """
 
     operators: Mapping[str, Callable[..., Any]]
     neutral: Mapping[str, Any]
     seed: int = 0
+    drawn: set[str] = field(default_factory=set)
     _known: dict[int, tuple[Value, Any]] = field(default_factory=dict)
 
     def number(self, element: Value) -> Any:
@@ -95,6 +99,8 @@ class Interpretation:
             return arguments[0]
         if not arguments:
             return self.neutral.get(symbol, _literal(symbol, self._drawn(symbol)))
+        if ":" in symbol:
+            self.drawn.add(name)
         return self._drawn(f"{symbol}{arguments}")
 
     def _drawn(self, text: str) -> int:

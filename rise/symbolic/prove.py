@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Any
 
 from rise.symbolic.context import Context
@@ -35,6 +34,7 @@ from rise.symbolic.values import (
     Value,
     Whole,
     at,
+    dimensions,
     spread,
 )
 
@@ -51,9 +51,6 @@ class Prover:
 
     evaluator: Evaluator
     operators: Operators | None = None
-
-    def __post_init__(self) -> None:
-        self._names = count()
 
     def equal(self, left: Value, right: Value, context: Context) -> bool:
         """Whether the left value is certainly the right one, wherever the left one is defined."""
@@ -77,7 +74,7 @@ class Prover:
 
     def unknown(self, type_: Any) -> Value:
         """Any value of a type, as the accumulator before a step."""
-        return self.evaluator.opaque(f"any!{next(self._names)}", type_)
+        return self.evaluator.opaque(self.evaluator.world.name("any"), type_)
 
     # --- elements -----------------------------------------------------------------------------------------
 
@@ -160,11 +157,24 @@ class Prover:
             whole = self.unknown(left.type)
             yield replace(left, path=()), replace(right, path=()), whole, whole, context
         for view, viewed, swapped in ((left, right, False), (right, left, True)):
-            if _are_distinct(view.path) and all(map(context.is_free, view.path)):
+            if _are_distinct(view.path) and self._are_any(view, context):
                 whole = self.unknown(viewed.type)
                 seen = self._view(view, viewed, whole)
                 both = (whole, seen) if swapped else (seen, whole)
                 yield left, right, *both, context.for_all(list(view.path))
+
+    def _are_any(self, fold: Fold, context: Context) -> bool:
+        """Whether the path has any indices that there are: what holds for them holds for all."""
+        sizes: list[Whole] = []
+        type_: Any = fold.type
+        while (indexed := dimensions(type_)) is not None:
+            sizes.append(self.evaluator.world.size(indexed[0]))
+            type_ = indexed[1]
+        ranges = [context.range_of(index) for index in fold.path]
+        return len(sizes) == len(ranges) and all(
+            extent is not None and context.equal(size, extent)
+            for size, extent in zip(sizes, ranges, strict=True)
+        )
 
     def _view(self, view: Fold, viewed: Fold, whole: Value) -> Value:
         """The accumulator whose element at each path is where the other loop has the corresponding one."""
@@ -206,8 +216,12 @@ class Prover:
             return None
         if not self._same_path(inner.path, fold.path, inside) or not self._goes_on(fold, inner, whole):
             return None
+        # the other elements of the accumulator have to go on in the same way, in a step that is one for all
+        if fold.path and not (_are_distinct(fold.path) and self._are_any(fold, context)):
+            return None
         j, _ = inside.index(inner.size, "step")
-        if self.occurs(whole, inner.step(self.unknown(fold.type), j)):
+        after = inner.step(self.unknown(fold.type), j)
+        if self.occurs(whole, after) or self._mentions(frozenset(map(str, fold.path)), after):
             return None
         rows = inner.size
 
@@ -255,27 +269,28 @@ class Prover:
 
     def occurs(self, unknown: Value, value: Value) -> bool:
         """Whether a value depends on one that `unknown` made."""
-        names = frozenset(_symbols(unknown))
-        return self._mentions(names, value)
+        return self._mentions(frozenset(_symbols(unknown)), value)
 
     def _mentions(self, names: frozenset[str], value: Value) -> bool:
+        """Whether opaque elements or indices of these names occur in a value."""
         match value:
             case Applied(symbol, arguments):
                 return symbol.split(".")[0] in names or any(self._mentions(names, a) for a in arguments)
             case Case(condition, then, otherwise):
-                parts = (then, otherwise, *((condition,) if isinstance(condition, ELEMENTS) else ()))
-                return any(self._mentions(names, part) for part in parts)
-            case Fold(_, step, start, type_, path):
+                return any(self._mentions(names, part) for part in (condition, then, otherwise))
+            case Fold(size, step, start, type_, path):
                 after = at(step(self.unknown(type_), self.fresh()), path)
-                return self._mentions(names, start) or self._mentions(names, after)
-            case Sequence():
-                return self._mentions(names, value.at(self.fresh()))
+                return any(self._mentions(names, part) for part in (size, start, after, *path))
+            case Sequence(size):
+                return self._mentions(names, size) or self._mentions(names, value.at(self.fresh()))
             case tuple():
                 return any(self._mentions(names, part) for part in value)
             case Abstraction(type_, function):
                 return self._mentions(names, function(self.unknown(type_.parameter)))
-            case _:
+            case Member():
                 return False
+            case _:
+                return not names.isdisjoint(self.evaluator.world.names_in(value))  # type: ignore[attr-defined]
 
     def fresh(self) -> Whole:
         return self.evaluator.world.fresh("i")  # type: ignore[attr-defined]

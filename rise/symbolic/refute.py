@@ -27,12 +27,16 @@ COMPARED = 600  # elements of each
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two programs differ: at which sizes, in which element, and what it is in both."""
+    """Where two programs differ: at which sizes, in which element, and what it is in both.
+
+    drawn: primitives, as exp, whose laws the comparison does not know
+    """
 
     sizes: Mapping[Atom, int]
     place: str
     left: str
     right: str
+    drawn: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,8 @@ def _at(left: Expr, right: Expr, sizes: Mapping[Atom, int], seed: int) -> tuple[
             agrees = False
         if not agrees:
             place = "".join(str(p) for p in path)
-            return Difference(sizes, place, shown(element), shown(other)), seen
+            drawn = frozenset(interpretation.drawn)
+            return Difference(sizes, place, shown(element), shown(other), drawn), seen
     return None, seen
 
 

@@ -23,6 +23,10 @@ class Outside(Exception):
 class World(Protocol):
     writes_out_loops: bool  # all of them, not only short ones
 
+    def name(self, stem: str) -> str:
+        """A name that nothing else has."""
+        ...
+
     def size(self, size: Nat, bound: Bound = ...) -> Whole:
         """`bound` has values for variables of the size that are indices."""
         ...
@@ -56,6 +60,10 @@ class Numbers:
     def __init__(self, sizes: Mapping[Atom, int], seed: int = 0) -> None:
         self.sizes = {a: constant(v) for a, v in sizes.items()}
         self.seed = seed
+        self._number = count()
+
+    def name(self, stem: str) -> str:
+        return f"{stem}!{next(self._number)}"
 
     def size(self, size: Nat, bound: Bound = {}) -> int:  # noqa: B006  # never changed
         inner: dict[Atom, Nat] = {NatVariable(name): constant(value) for name, value in bound.items()}
@@ -136,8 +144,11 @@ class Unknowns:
         self._names: dict[int, tuple[Any, frozenset[str]]] = {}
         self._number = count()
 
-    def fresh(self, name: str) -> Whole:
-        return self.integer(f"{name}!{next(self._number)}")
+    def name(self, stem: str) -> str:
+        return f"{stem}!{next(self._number)}"
+
+    def fresh(self, stem: str) -> Whole:
+        return self.integer(self.name(stem))
 
     def integer(self, name: str) -> Whole:
         return self.z3.Int(name, self.terms)
@@ -368,8 +379,12 @@ class Unknowns:
         z3 = self.z3
         general = self.integer("place")
         pattern = places.at(general)
-        there = self.function(f"is in {pattern}", truth=True)(index)
-        where = self.function(f"origin in {pattern}")(index)
+        # the array may depend on indices: so do the functions
+        around = [self.integer(name) for name in sorted(self.names_in(pattern)) if "!" in name]
+        named = [(old, self.integer(f"around {i}")) for i, old in enumerate(around)]
+        text, arity = str(z3.substitute(pattern, *named)), len(around) + 1
+        there = self.function(f"is in {text}", arity, truth=True)(*around, index)
+        where = self.function(f"origin in {text}", arity)(*around, index)
         back = z3.substitute(pattern, (general, where))
         self.facts.append(z3.Implies(there, z3.And(where >= 0, where < places.size, back == index)))
         known = _argument(z3, pattern, index, general)

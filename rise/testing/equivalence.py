@@ -37,7 +37,7 @@ class Equal:
     """No difference.
 
     proved:    for all inputs
-    reordered: the proof reorders sums, so that floats may be rounded differently
+    reordered: sums are reordered or rounded less often, so that floats may differ in their last bits
     reason:    why it is not proved
     instances: on how many sets of inputs the results were compared, where it is not
     sizes:     at which sizes; none where it is proved for all
@@ -57,7 +57,7 @@ class Equal:
     def __str__(self) -> str:
         both = f"`{self.left}` and `{self.right}`"
         if self.proved:
-            order = ", up to the order of sums" if self.reordered else ""
+            order = ", up to the rounding of sums" if self.reordered else ""
             given = " ".join(f"{n}={v}" for at in self.sizes for n, v in at.items())
             where = f"all inputs at {given}" if given else "all sizes and inputs"
             return f"{both} are equal: proved for {where}{order}"
