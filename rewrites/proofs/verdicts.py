@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rewrites.instances import sampled
+from rewrites.result import Failure
 from rewrites.rule import Computed, Rule
 from rise.constraint import Constraint
 from rise.nat import Atom, Nat, NatVariable, atom
@@ -69,10 +70,16 @@ def _why(rule: Rule, found: Refuted) -> str:
 
 
 def tested(rule: Rule, reason: str, instances: int) -> Tested | Wrong:
+    """Compares both sides on random instances; where the rule has conditions, those that it applies to."""
     evidence = Evidence()
     for seed in range(instances):
+        made = sampled(rule, seed)
+        if rule.conditions and isinstance(refused := made.rule(made.left), Failure):
+            evidence.examples += 1
+            evidence.refusals[refused.reason] += 1
+            continue
         try:
-            check_instance(sampled(rule, seed), evidence)
+            check_instance(made, evidence)
         except Counterexample as counterexample:
             return Wrong(counterexample)
     return Tested(reason, evidence.applied, evidence.examples)
