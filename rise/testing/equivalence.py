@@ -22,7 +22,6 @@ from rise.interpret import call, random_inputs
 from rise.nat import Atom, Nat, NatVariable, variable
 from rise.symbolic import Open, Problem, Proved, Refuted, decide, examined
 from rise.symbolic.sizes import assignments
-from rise.types import Type
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -322,7 +321,7 @@ def arguments_of(definition: Definition, sizes: Sizes | None = None) -> SearchSt
 
     `sizes` fixes some of them. UsageError R0516 where no sizes are found.
     """
-    from hypothesis.strategies import integers, sampled_from, tuples
+    from hypothesis.strategies import DrawFn, composite, integers, sampled_from
 
     given = sizes or {}
     names = size_names(definition)
@@ -333,13 +332,15 @@ def arguments_of(definition: Definition, sizes: Sizes | None = None) -> SearchSt
         message = f"no sizes were found that `{definition.name}` takes"
         raise UsageError("R0516", message, definition.origin, "give them: sizes={...}")
 
-    def made(drawn: tuple[Sizes, int]) -> Arguments:
-        at, seed = drawn
-        parameters: list[tuple[str, Type]] = inputs_of(specialise(definition, at))
-        return Arguments(at, tuple(random_inputs(parameters, seed, exact=True)))
+    smallest_first = sampled_from(sorted(taken, key=lambda at: sum(at.values())))
 
-    smallest_first = sorted(taken, key=lambda at: sum(at.values()))
-    return tuples(sampled_from(smallest_first), integers(0, 2**16)).map(made)
+    @composite  # what fails is printed as arguments, not as how they were drawn
+    def drawn(draw: DrawFn) -> Arguments:
+        at = draw(smallest_first)
+        parameters = inputs_of(specialise(definition, at))
+        return Arguments(at, tuple(random_inputs(parameters, draw(integers(0, 2**16)), exact=True)))
+
+    return drawn()
 
 
 def _named(at: Mapping[Atom, int], names: tuple[str, ...], given: Sizes) -> Sizes:

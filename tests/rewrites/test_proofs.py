@@ -159,7 +159,7 @@ def test_a_lemma_that_is_forgotten_is_noticed() -> None:
                 test_wrong_rules_are_not_proved()
 
 
-# --- the command line -----------------------------------------------------------------------------------------
+# --- the command line -----------------------------------------------------------------------------------
 
 MINE = """
 from rewrites.rule import rule
