@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import count, groupby
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from rewrites.conditions import described
@@ -76,7 +77,7 @@ def listed(all_items: list[Item]) -> str:
 
 def markdown() -> str:
     """The reference page docs/rules.md."""
-    parts = [HEADER.format(legend=f"{LEGEND} [proofs.md](proofs.md) says how.")]
+    parts = [HEADER.format(legend=fill(f"{LEGEND} [proofs.md](proofs.md) says how.", 110))]
     for group, members in groupby(items(), key=lambda item: str(item["group"])):
         parts.append(f"## {group}\n\n{_purpose(group)}\n")
         parts += [*map(_entry, members), ""]

@@ -7,7 +7,7 @@ interpreter at small sizes, on draws that tell programs apart; a difference is m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -310,10 +310,7 @@ class Arguments:
     """Sizes of a definition, and inputs of these sizes: `definition.evaluate(*inputs, **sizes)`."""
 
     sizes: Sizes
-    inputs: tuple[Any, ...] = field(repr=False)
-
-    def __repr__(self) -> str:
-        return f"Arguments({dict(self.sizes)}, ({', '.join(map(written, self.inputs))}))"
+    inputs: tuple[Any, ...]
 
 
 def arguments_of(definition: Definition, sizes: Sizes | None = None) -> SearchStrategy[Arguments]:

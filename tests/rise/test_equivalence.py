@@ -150,7 +150,7 @@ def test_wrong_code_is_noticed_by_the_drawn_arguments(programs: Any) -> None:
 
     with pytest.raises(AssertionError) as caught:
         wrong()
-    assert "Arguments({'n': 2}" in "\n".join(caught.value.__notes__)
+    assert "Arguments(sizes={'n': 2}" in "\n".join(caught.value.__notes__)
 
 
 # --- the command line ---------------------------------------------------------------------------------------
