@@ -72,7 +72,7 @@ def listed(all_items: list[Item]) -> str:
     for group, members in groupby(all_items, key=lambda item: str(item["group"])):
         lines = [f"  {_symbol(item)} {item['name']}:  {item['equation']}" for item in members]
         blocks.append("\n".join([f"{group}: {_purpose(group)}", *lines]))
-    return "\n\n".join([*blocks, LEGEND])
+    return "\n\n".join([*blocks, f"  {LEGEND}"])
 
 
 def markdown() -> str:
@@ -145,7 +145,7 @@ def _entry(item: Item) -> str:
     used = [f"*{place}*" for place in uses().get(item["name"], ())]
     more = f" and {len(used) - SHOWN} more" if len(used) > SHOWN else ""
     what += [f"Used in {', '.join(used[:SHOWN])}{more}."] if used else []
-    return f"* **{escaped(item['name'])}** {_symbol(item)} {' '.join(what)}"
+    return f"* **{escaped(item['name'])}**: {_symbol(item)} {' '.join(what)}"
 
 
 def _symbol(item: Item) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rise.symbolic.unknowns import Unknowns
 from rise.symbolic.values import FALSE, TRUE, Condition, Element, Whole
-from rise.symbolic.worlds import Unknowns
 
 # so much work of z3 may a question take: the same on every machine, unlike seconds
 EFFORT = 400_000

@@ -10,12 +10,12 @@ from rise.expr import Expr
 from rise.interpret.evaluate import free_identifiers
 from rise.nat import Nat
 from rise.symbolic.context import Context
-from rise.symbolic.evaluate import Contract, Evaluator
+from rise.symbolic.evaluate import Evaluator
 from rise.symbolic.monoids import Operators, contract_operators, neutral_of, operators
 from rise.symbolic.prove import GaveUp, Prover
 from rise.symbolic.refute import Compared, Difference, compare
-from rise.symbolic.values import Condition, Element, Unmodelled, Value, dimensions
-from rise.symbolic.worlds import Unknowns
+from rise.symbolic.unknowns import Unknowns
+from rise.symbolic.values import Condition, Contract, Element, Unmodelled, Value, dimensions
 from rise.types import Function, Pair, Type
 
 

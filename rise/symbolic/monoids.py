@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from rise.symbolic.evaluate import Contract, Evaluator
+from rise.symbolic.evaluate import Evaluator
 from rise.symbolic.values import (
     FALSE,
     TRUE,
     Applied,
+    Contract,
     Element,
     Member,
     Path,

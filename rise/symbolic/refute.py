@@ -14,8 +14,8 @@ from rise.expr import Expr, Identifier
 from rise.interpret.evaluate import free_identifiers
 from rise.nat import Atom
 from rise.symbolic.evaluate import Evaluator
+from rise.symbolic.interpretation import Interpretation, Undefined, Word, concatenated
 from rise.symbolic.monoids import operators
-from rise.symbolic.numbers import Interpretation, Undefined, Word, concatenated
 from rise.symbolic.sizes import assignments
 from rise.symbolic.values import Applied, Element, Unmodelled, Value, dimensions, shown
 from rise.symbolic.worlds import Numbers, Outside

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from rise.symbolic.context import Context
 from rise.symbolic.monoids import Operators, is_operator, neutral_of
+from rise.symbolic.unknowns import Unknowns
 from rise.symbolic.values import Applied, Case, Condition, Element, Fold, Whole, at, replaced
-from rise.symbolic.worlds import Unknowns
 
 if TYPE_CHECKING:
     from rise.symbolic.prove import Prover

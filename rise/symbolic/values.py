@@ -91,6 +91,19 @@ class Abstraction:
     function: Callable[[Value], Value]
 
 
+@dataclass(frozen=True)
+class Contract:
+    """What `reduce` and `scan` ask for: the operator is associative, and `neutral` is neutral.
+
+    commutative: that of `reduce` is that, too
+    """
+
+    operator: Callable[[Value], Callable[[Value], Value]]
+    neutral: Value
+    type: Data
+    commutative: bool = True
+
+
 UNDEFINED = Applied("undefined")
 TRUE, FALSE = Applied("true"), Applied("false")
 

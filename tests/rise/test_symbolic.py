@@ -22,7 +22,7 @@ from rise.normal import data_flow
 from rise.pretty import show
 from rise.symbolic import Open, Problem, Proved, Refuted, decide, examined, prove
 from rise.symbolic.evaluate import Evaluator
-from rise.symbolic.numbers import Interpretation, Undefined
+from rise.symbolic.interpretation import Interpretation, Undefined
 from rise.symbolic.values import Applied, Sequence, Unmodelled, Value
 from rise.symbolic.worlds import Numbers, Outside
 from rise.testing import every_primitive, program
@@ -168,7 +168,7 @@ def test_it_agrees_with_the_interpreter_on_random_programs() -> None:
 )
 def test_a_wrong_meaning_is_noticed(name: str, wrong: Any) -> None:
     with (
-        patch.dict("rise.symbolic.evaluate._VIEWS", {name: wrong}),
+        patch.dict("rise.symbolic.meanings.VIEWS", {name: wrong}),
         pytest.raises((AssertionError, KeyError)),
     ):
         test_it_agrees_with_the_interpreter_on_random_programs()
