@@ -9,7 +9,7 @@ from rise.symbolic.unknowns import Unknowns
 from rise.symbolic.values import FALSE, TRUE, Condition, Element, Whole
 
 # so much work of z3 may a question take: the same on every machine, unlike seconds
-EFFORT = 400_000
+EFFORT = 1_000_000
 
 
 @dataclass(frozen=True)

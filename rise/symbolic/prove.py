@@ -38,7 +38,7 @@ from rise.symbolic.values import (
     spread,
 )
 
-QUESTIONS = 1500  # to z3, in one proof
+QUESTIONS = 200  # to z3, in one proof
 
 
 class GaveUp(Exception):
