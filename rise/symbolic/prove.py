@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rise.symbolic.context import Context
-from rise.symbolic.evaluate import UNROLLED, Evaluator
+from rise.symbolic.evaluate import Evaluator
 from rise.symbolic.monoids import Operators
 from rise.symbolic.values import (
     ELEMENTS,
@@ -326,6 +326,3 @@ def _symbols(value: Value) -> Iterator[str]:
         case tuple():
             for part in value:
                 yield from _symbols(part)
-
-
-__all__ = ["UNROLLED", "GaveUp", "Prover"]
