@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 CODE := rise rewrites strategies codegen bench tests examples benchmarks
 PROSE := README.md CHANGELOG.md CONTRIBUTING.md docs
 
-.PHONY: demo test suite coverage attack lint types format clean
+.PHONY: demo test suite coverage attack proofs lint types format clean
 
 demo: $(STAMP)
 	$(BIN)/rise demo
@@ -28,6 +28,10 @@ coverage: $(STAMP)
 # draws new cases of what the suite tests, for up to an hour, and prints the seed
 attack: $(STAMP)
 	$(BIN)/python -m tests.attack
+
+# proves all rules, and writes which of them are proved
+proofs: $(STAMP)
+	$(BIN)/python -m rewrites.proofs
 
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)

@@ -179,7 +179,7 @@ def _operator_and_operand(step: Expr) -> tuple[Expr, Identifier, Identifier, Exp
 SCAN_IN_BLOCKS = rule(
     "scan in blocks",
     "xs |> scan(op, z)",
-    "xs |> split(n) |> fun(bs => zip(bs |> map(fun(b => b |> reduce(op, z))) |> scan(op, z)"
+    "xs |> split(n) |> fun(bs => zip(bs |> map(fun(b => b |> reduceSeq(Local)(op, z))) |> scan(op, z)"
     " |> padCst(1, 0)(z) |> take(m))(bs))"
     " |> map(fun((s, b) => b |> scan(op, z) |> map(fun(x => op(s, x))))) |> join",
     sizes=("n", "m"),

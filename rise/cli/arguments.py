@@ -87,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
     _run(commands)
     _compile(commands)
     _derive(commands)
+    _equal(commands)
     _catalogues(commands)
     _demonstrations(commands)
     _editing(commands)
@@ -168,6 +169,23 @@ def _derive(commands: Any) -> None:
     made.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _equal(commands: Any) -> None:
+    meaning = "say whether two definitions are equal: a proof, a test, or a counterexample"
+    made = _command(commands, "check-eq", "equal", meaning)
+    made.add_argument("file", metavar="FILE", help="a program, *.rise")
+    made.add_argument("name", metavar="NAME", help="a definition of the file")
+    made.add_argument(
+        "other", nargs="?", metavar="OTHER", help="another one, or one of another file: F.rise:NAME"
+    )
+    made.add_argument(
+        "--size", nargs="+", action="extend", default=[], metavar="NAME=N", help="at these sizes only"
+    )
+    _imports(made)
+    _strategy(made, None)
+    made.add_argument("--seed", type=int, default=0, metavar="N", help="for the inputs of the test")
+    made.add_argument("--json", action="store_true", help="print JSON")
+
+
 def _catalogues(commands: Any) -> None:
     for name, meaning in (
         ("primitives", "list the primitives, or say what one means"),
@@ -179,6 +197,10 @@ def _catalogues(commands: Any) -> None:
         made.add_argument("--json", action="store_true", help="print JSON")
         if name == "primitives":
             made.add_argument("--markdown", action="store_true", help="print docs/primitives.md")
+        if name == "rules":
+            made.add_argument(
+                "--prove", action="store_true", help="prove NAME, or file.py:RULE, or refute it"
+            )
     made = _command(commands, "explain", "catalogue", "explain an error code")
     made.add_argument("name", nargs="?", metavar="CODE")
 
@@ -284,8 +306,9 @@ def _runtime(made: argparse.ArgumentParser) -> None:
     )
 
 
-def _strategy(made: argparse.ArgumentParser, default: str = "auto") -> None:
-    made.add_argument("--strategy", default=default, metavar="S", help=f"see `rise strategies` ({default})")
+def _strategy(made: argparse.ArgumentParser, default: str | None = "auto") -> None:
+    what = f" ({default})" if default else ": compare with what it derives"
+    made.add_argument("--strategy", default=default, metavar="S", help=f"see `rise strategies`{what}")
     made.add_argument(
         "--set",
         nargs="+",

@@ -22,6 +22,10 @@ def run(arguments: argparse.Namespace) -> int:
 
         print(markdown(), end="")
         return 0
+    if getattr(arguments, "prove", False):
+        from rise.cli.proving import run as prove
+
+        return prove(arguments)
     items, show = _CATALOGUES[arguments.command]()
     chosen = items if arguments.name is None else [_find(arguments.command, arguments.name, items)]
     if getattr(arguments, "json", False):

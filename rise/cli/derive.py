@@ -14,7 +14,9 @@ from typing import Any
 
 from rewrites.derivation import Replayed, SavedStep, read, replay
 from rewrites.derivation import described as saved
+from rewrites.proofs.marks import Mark, mark
 from rewrites.result import Step, Success, one_line, show_path
+from rewrites.rule import RULES
 from rise import files
 from rise.check.compare import Comparison
 from rise.cli.checking import Trial, at_sizes, coverage, trials
@@ -92,7 +94,7 @@ def checked(
 def _print(success: Success, made: list[Trial]) -> None:
     first = made[0].verdicts if made else []
     for number, step in enumerate(success.steps, 1):
-        _print_step(number, step, _mark(number, first))
+        _print_step(number, step, _mark(number, step, first))
         if 0 < len(first) <= number and not first[-1].agrees:
             break
     print()
@@ -100,6 +102,8 @@ def _print(success: Success, made: list[Trial]) -> None:
     if made:
         print(conclusion(made))
         _print_evidence(made)
+        number = sum(map(is_proved, success.steps))
+        print(f"  ∎ {number} of the {plural(success.steps)} by rules that are proved for all sizes")
     if all(trial.agrees for trial in made):
         print()
         print(show(success.term))
@@ -113,9 +117,11 @@ def _print_step(number: int, step: Step, mark: str) -> None:
         print(f"        asks for {constraint}")
 
 
-def _mark(number: int, verdicts: list[Comparison]) -> str:
+def _mark(number: int, step: Step, verdicts: list[Comparison]) -> str:
     if number > len(verdicts):
         return ""
+    if verdicts[number - 1].agrees and is_proved(step):
+        return "   ✓ ∎"
     return "   ✓" if verdicts[number - 1].agrees else "   ✗ CHANGES THE RESULT"
 
 
@@ -163,8 +169,16 @@ def described(start: Expr, success: Success, made: list[Trial]) -> dict[str, Any
     derivation = saved(start, success)
     for step, verdict in zip(derivation["steps"], made[0].verdicts if made else [], strict=False):
         step["agrees"] = verdict.agrees
+    for step, made_by in zip(derivation["steps"] if made else [], success.steps, strict=False):
+        step["proved"] = is_proved(made_by)
     if made:
         derivation["check"] = [trial.described() for trial in made]
         if not made[-1].agrees:
             derivation["conclusion"] = conclusion(made)
     return {**derivation, "agrees": all(trial.agrees for trial in made)}
+
+
+def is_proved(step: Step) -> bool:
+    """Whether its rule is proved for all sizes, if only up to the order of sums."""
+    rule = RULES.get(step.rule)
+    return rule is not None and mark(rule) is not Mark.TESTED

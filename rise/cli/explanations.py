@@ -126,8 +126,10 @@ EXPLANATIONS: Mapping[str, str] = {
     "`reorder` are no permutation and its inverse.",
     "R0511": "An input of type tf32 has more than its 10 bits of fraction. Nothing is rounded silently: take "
     "the input as f32, and round it where the program says so, `tf32(x)`.",
-    "R0516": "Two definitions cannot be compared: they have different numbers of sizes, or no sizes were "
-    "found that both of them take. `assert_equivalent` compares them at the sizes that it is given.",
+    "R0516": "Two definitions cannot be compared: they differ in type or in the number of sizes, or no sizes "
+    "were found that both of them take. `assert_equivalent` compares them at the sizes that it is given.",
+    "R0517": "Proofs need the solver z3, which is not installed: `pip install 'rise-lang[proofs]'`. Listings "
+    "and comparisons by tests do without it.",
     "R0601": "The two sides of a rewrite rule differ in type. The rule cannot be declared.",
     "R0602": "The right side of a rule mentions a name that its left side does not bind.",
     "R0603": "A rule is given a parameter that it does not have.",

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import count, groupby
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from rewrites.conditions import described
 from rewrites.examples import example
 from rewrites.instances import parameters
 from rewrites.library import modules, places, rules
+from rewrites.proofs.marks import Mark, mark
 from rewrites.rule import Computed, Rule
 from rise.interpret.evaluate import free_identifiers
 from rise.nat import NatUnknown, variable
@@ -34,7 +36,14 @@ The names are the rules: `*f` is map(f), `**f` map(map(f)); `S`, `J`, `T` are sp
 `f >> g` is g after f. What is free in an equation stands for any term of its type, in which no bound variable
 occurs but those that it is applied to. `rise rules NAME` prints a rule with its parameters, types, conditions
 and an example. A rule whose equation is long is listed by its meaning only.
+
+{legend}
 """
+SYMBOLS = {Mark.PROVED: "∎", Mark.REORDERED: "≈", Mark.TESTED: "·"}
+LEGEND = (
+    "∎ marks a rule that is proved for all sizes, types and functions, ≈ one that is proved up to the"
+    " rounding of sums; the others, ·, are tested on instances."
+)
 SHORT, SHOWN = 160, 3  # the longest equation in the list; how many uses of a rule it names
 
 
@@ -61,14 +70,14 @@ def listed(all_items: list[Item]) -> str:
     """Name and equation of each, grouped by the file that declares them."""
     blocks = []
     for group, members in groupby(all_items, key=lambda item: str(item["group"])):
-        lines = [f"    {item['name']}:  {item['equation']}" for item in members]
+        lines = [f"  {_symbol(item)} {item['name']}:  {item['equation']}" for item in members]
         blocks.append("\n".join([f"{group}: {_purpose(group)}", *lines]))
-    return "\n\n".join(blocks)
+    return "\n\n".join([*blocks, f"  {LEGEND}"])
 
 
 def markdown() -> str:
     """The reference page docs/rules.md."""
-    parts = [HEADER]
+    parts = [HEADER.format(legend=fill(f"{LEGEND} [proofs.md](proofs.md) says how.", 110))]
     for group, members in groupby(items(), key=lambda item: str(item["group"])):
         parts.append(f"## {group}\n\n{_purpose(group)}\n")
         parts += [*map(_entry, members), ""]
@@ -87,6 +96,7 @@ def _item(rule: Rule | Computed) -> Item:
         "sizes": [] if isinstance(rule, Computed) else parameters(rule),
         "meaning": rule.meaning,
         "exact": rule.exact,
+        "known": mark(rule).value,
         "conditions": [dict(zip(("name", "reason"), described(c), strict=True)) for c in conditions],
     }
 
@@ -112,6 +122,7 @@ def _about(rule: Rule | Computed, item: Item) -> Iterator[str]:
         yield f"→ {format_expression(rule.right)}"
     if item["meaning"]:
         yield item["meaning"]
+    yield f"{_symbol(item)} {item['known']}"
     if full["types"]:
         yield f"of type {full['types'][0]}" + (f", where {full['types'][1]}" if full["types"][1] else "")
     yield from (f"only if {c['name']}. {c['reason']}" for c in item["conditions"])
@@ -133,7 +144,11 @@ def _entry(item: Item) -> str:
     used = [f"*{place}*" for place in uses().get(item["name"], ())]
     more = f" and {len(used) - SHOWN} more" if len(used) > SHOWN else ""
     what += [f"Used in {', '.join(used[:SHOWN])}{more}."] if used else []
-    return f"* **{escaped(item['name'])}**: {' '.join(what)}"
+    return f"* **{escaped(item['name'])}**: {_symbol(item)} {' '.join(what)}"
+
+
+def _symbol(item: Item) -> str:
+    return SYMBOLS[Mark(item["known"])]
 
 
 def escaped(name: str) -> str:
@@ -149,12 +164,19 @@ def _types(rule: Rule | Computed) -> tuple[str, str] | None:
     if isinstance(rule, Computed):
         return None
     given = sorted(free_identifiers(rule.lhs), key=lambda i: i.name)
+    letters = letters_of(rule)
+    shown = [str(substitute_type(t, letters)) for t in (rule.lhs.type, *(i.type for i in given))]
+    return shown[0], ", ".join(f"{i.name}: {t}" for i, t in zip(given, shown[1:], strict=True))
+
+
+def letters_of(rule: Rule) -> Mapping[Any, Any]:
+    """A letter for each size and type that the left side leaves open."""
+    given = sorted(free_identifiers(rule.lhs), key=lambda i: i.name)
     letters: dict[Any, Any] = {unknown: variable(name) for name, unknown in rule.sizes.items()}
     taken = {str(v) for v in letters.values()} | {i.name for i in given}
     for type_ in (rule.lhs.type, *(i.type for i in given)):
         _name_unknowns(type_, letters, taken)
-    shown = [str(substitute_type(t, letters)) for t in (rule.lhs.type, *(i.type for i in given))]
-    return shown[0], ", ".join(f"{i.name}: {t}" for i, t in zip(given, shown[1:], strict=True))
+    return letters
 
 
 def _name_unknowns(type_: Type, letters: dict[Any, Any], taken: set[str]) -> None:

@@ -22,6 +22,7 @@ from rise.testing.data import (
     inputs,
     types,
 )
+from rise.testing.equivalence import Arguments, Different, Equal, arguments_of, assert_equal, check_equivalent
 from rise.testing.naive import assert_evaluators_agree
 from rise.testing.programs import call_of, program, program_texts, programs
 from rise.testing.rewriting import assert_preserves, at, replaced, replayed
@@ -33,6 +34,12 @@ from rise.testing.terms import NAMES, Generator, Parameters, functions, primitiv
 from rise.testing.vocabulary import every_primitive, exact, high_level, views
 
 __all__ = [
+    "Arguments",
+    "Different",
+    "Equal",
+    "arguments_of",
+    "assert_equal",
+    "check_equivalent",
     "Parameters",
     "assert_structure",
     "structure",

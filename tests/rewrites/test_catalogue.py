@@ -9,8 +9,9 @@ import pytest
 
 from rewrites.examples import example
 from rewrites.library import modules, places, rules
+from rewrites.proofs import mark
 from rise.cli.main import main
-from rise.cli.rules import equation, escaped, items, listed, markdown, uses
+from rise.cli.rules import SYMBOLS, equation, escaped, items, listed, markdown, uses
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "rules.md"
 
@@ -40,7 +41,7 @@ def test_all_rules_are_listed_with_their_equations_by_file(capsys: pytest.Captur
     groups = [line.split(":")[0] for line in text.splitlines() if line and line[0] != " "]
     assert groups == list(dict.fromkeys(module for module, _ in places().values()))
     for made in rules().values():
-        assert f"    {made.name}:  {equation(made)}" in text
+        assert f"  {SYMBOLS[mark(made)]} {made.name}:  {equation(made)}" in text
 
 
 @pytest.mark.parametrize(

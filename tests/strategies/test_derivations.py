@@ -82,7 +82,7 @@ def test_replaying_does_not_use_the_strategy(rise: Any, file: str, tmp_path: Pat
     second = rise("derive", file, "f", "--size", "n=7", "--replay", str(saved), "--check")
     assert second.status == 0, second.err
     assert "all agree" in second.out
-    assert first.out.splitlines()[0] + "   ✓" == second.out.splitlines()[0]
+    assert first.out.splitlines()[0] + "   ✓ ∎" == second.out.splitlines()[0]
     assert second.err == ""
 
 
@@ -187,7 +187,7 @@ def test_a_wrong_rule_in_the_middle_is_named(rise: Any, file: str, monkeypatch: 
     called = rise("derive", file, "f", "--size", "n=7", "--check")
     assert called.status == 1
     assert "step 2, `swapped, for tests`, changes the result" in called.out
-    assert "   1. reduce → reduceSeq   at 0   ✓" in called.out
+    assert "   1. reduce → reduceSeq   at 0   ✓ ∎" in called.out
     assert "CHANGES THE RESULT" in called.out
 
 
