@@ -1,4 +1,4 @@
-"""Attention through `auto` beside cuDNN's and FlashAttention-2, as torch calls them: in one process, in turns.
+"""Attention through `auto` beside cuDNN and FlashAttention-2, as torch calls them: one process, in turns.
 
     python benchmarks/attention.py [--out FOLDER] [--causal] [--lengths 512 1024 …] [--dims 64 128 256]
 

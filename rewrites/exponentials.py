@@ -12,6 +12,7 @@ EXP_AS_EXP2 = rule(
     "exp(x)",
     "exp2(x * 1.4426950408889634)",
     exact=False,
+    rounds=True,
     meaning="An exponential as a power of two: the factor is the binary logarithm of e.",
 )
 EXP2_OF_DIFFERENCE = rule(
@@ -37,9 +38,10 @@ def _is_one(match: Match) -> str | None:
 
 RECIPROCAL = rule(
     "x / y → x * (1 / y)",
-    "x / y",
-    "x * (1.0 / y)",
+    "(x : f32) / y",
+    "x * (1 / y)",
     exact=False,
+    rounds=True,
     conditions=(SideCondition("x is not 1", "A reciprocal stays one.", _is_one),),
     meaning="One division serves all numbers that are divided by the same one.",
 )

@@ -7,8 +7,7 @@ The repair h makes what was summed with the old r what it would be with the new 
 h(g(r, c), r, r') = g(r', c) and to distribute over ⊕. For g(r, c) = exp(x(c) + y·r)·v(c) it is
 h(t, r, r') = t·exp(y·(r' - r)), whatever x and v are: the softmax of attention. Sums that use no other
 reduction need no repair: the product of a product is one pass, too, and so is a product beside the squares
-of its rows. (The online softmax of FlashAttention, Dao et al., 2022; the condition on h is that of Neptune,
-PLDI 2026.)
+of its rows. FlashAttention's softmax (Dao et al., 2022) is an instance; the conditions on h are Neptune's.
 """
 
 from __future__ import annotations

@@ -397,6 +397,13 @@ def ROWS_ON_FRAGMENTS(term: Expr, k: Nat) -> Expr | str:  # noqa: N802  # rules 
         return refused.reason
 
 
+def _renamed(bound: Identifier, body: Expr, taken: set[str]) -> tuple[Identifier, Expr]:
+    """A variable, and what it is bound in, by a name that no other term has."""
+    fresh = Identifier(fresh_name(bound.name, taken), bound.type, bound.origin)
+    taken.add(fresh.name)
+    return fresh, substitute(body, {bound.name: fresh})
+
+
 def _computed(xs: Expr) -> Iterator[Expr]:
     """The parts that have to be computed of what an array is a view of."""
     match call(xs):
@@ -436,6 +443,11 @@ def FOLD_OF_MAPS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
             pass
         case _:
             return "expected a function of a state and an element"
+    taken = names(term)
+    # the innermost first: it may hide the others
+    y, inner = _renamed(y, inner, taken)
+    acc, inner = _renamed(acc, inner, taken)
+    result, body = _renamed(result, body, taken)
     known = array_type(xs)
     for part in _computed(xs):
         kept = Identifier(fresh_name("kept", names(term)), as_data(part.type))

@@ -97,6 +97,7 @@ class Rule(Strategy):
 
     conditions: functions of a match that return a reason where the rule must not apply
     exact:      false where the rule reorders sums, so that floating-point results may differ
+    rounds:     whether results differ by roundings also where sums are exact
     given:      values of the parameters
     """
 
@@ -108,6 +109,7 @@ class Rule(Strategy):
     exact: bool = True
     meaning: str = ""
     given: Mapping[str, Nat] = field(default_factory=dict)
+    rounds: bool = False
 
     @cached_property
     def sides(self) -> Sides:
@@ -234,6 +236,7 @@ def rule(
     sizes: tuple[str, ...] = (),
     layouts: tuple[str, ...] = (),
     deferred: bool = False,
+    rounds: bool = False,
 ) -> Rule:
     """Declares left → right. Raises where a side is ill-typed or the two types differ.
 
@@ -245,7 +248,7 @@ def rule(
     if not deferred:
         declared.sides()
     _new(name)
-    RULES[name] = Rule(name, left, right, declared, conditions, exact, meaning)
+    RULES[name] = Rule(name, left, right, declared, conditions, exact, meaning, rounds=rounds)
     return RULES[name]
 
 

@@ -117,7 +117,6 @@ IN_BULK = rule(
     "x",
     "x |> bulkCopy(swizzled(b))",
     sizes=("b",),
-    conditions=(is_matrix,),
     meaning="A matrix is copied to shared memory by the copying unit, and read from there on.",
 )
 FIRST_IN_BULK = rule(

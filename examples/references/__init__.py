@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from references import arrays, fused, images, matrices, science
+from references import arrays, attention, fused, images, matrices, science
 from references.reference import Reference, References
 
 _FILES: Mapping[str, References] = {
-    "attention.rise": science.ATTENTION,
+    "attention.rise": attention.ATTENTION,
+    "attention_f32.rise": science.ATTENTION,
     "clustering.rise": science.CLUSTERING,
     "complex_numbers.rise": science.COMPLEX_NUMBERS,
     "convolutions.rise": images.CONVOLUTIONS,

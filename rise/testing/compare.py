@@ -49,8 +49,9 @@ def assert_equivalent(
     *,
     seeds: Sequence[int] | None = None,
     sizes: Mapping[str, int] | None = None,
+    rounding: bool = False,
 ) -> None:
-    """Both terms have one type and compute the same.
+    """Both terms have one type and compute the same; with `rounding`, up to the roundings of the terms.
 
     Free identifiers get the values of the environment, or drawn ones; so do the parameters, where the terms
     are functions. Small whole numbers, drawn for each seed, have to give the same bits. Unless seeds are
@@ -70,7 +71,10 @@ def assert_equivalent(
     for seed in seeds if seeds is not None else SEEDS:
         values = {**exact_inputs(first, seed), **exact_inputs(second, seed), **(environment or {})}
         given = random_inputs(_parameters(first), seed, exact=True)
-        found = difference(*(_result(term, values, given) for term in (first, second)))
+        results = [_result(term, values, given) for term in (first, second)]
+        found = difference(*results)
+        if found is not None and rounding and compare(*results, tolerance(second)).agrees:
+            found = None
         if found is not None:
             raise AssertionError(_message(f"{found} (seed {seed})", first, second, values, given))
     if seeds is None and all(map(is_data, [*free.values(), *(t for _, t in _parameters(first))])):

@@ -178,12 +178,17 @@ PATTERNS: Mapping[str, Callable[..., Value]] = {
     "vectorFromScalar": lambda a, x: [x] * a["n"],
     "mapVec": lambda _, f, xs: [f(x) for x in xs],
     "generateFragment": lambda a, x: [[x] * a["n"] for _ in range(a["m"])],
+    "reduceRows": lambda a, f, z, rows: [[_fold(a, f, z, row)] for row in rows],
+    "repeatColumn": lambda a, rows: [row * a["n"] for row in rows],
+    "asOperands": lambda a, rows: [
+        [row[j * a["k"] : (j + 1) * a["k"]] for row in rows] for j in range(a["c"])
+    ],
     "mapFragment": lambda _, f, rows: [[f(x) for x in row] for row in rows],
     "zipFragment": lambda _, xs, ys: [list(zip(r, s, strict=True)) for r, s in zip(xs, ys, strict=True)],
     "tensorMatMulAdd": _product,
     # where a value lives is no part of it
     **dict.fromkeys(
-        "id toMem copyThreads copyAsync bulkCopy bulkStore asFragment asMatrix".split(), _identity
+        "id toMem copyThreads copyAsync bulkCopy bulkStore asFragment asMatrix asColumn".split(), _identity
     ),
 }
 

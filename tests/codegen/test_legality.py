@@ -66,10 +66,6 @@ CASES = {
         f"fun((xs: 4.4.f32) => «xs |> map(fun(r => r |> mapSeq(fun(x => x + 1)) |> toMem(Local)))»"
         f" |> transpose |> mapSeq(fun(r => r |> {SUM})))",
     ),
-    "a primitive without translation": (
-        *("R0704", "`bulkCopy` has no translation to imperative code yet"),
-        "fun(xs: 4.f32 => «xs |> bulkCopy(rowMajor)»)",
-    ),
     "registers of all threads read by each": (
         *("R0705", OWNED.format("value", "thread")),
         f"fun((xs: 2.32.f32) => xs |> mapBlock(fun(r => «r |> {COPY}» |> toMem(Local)"

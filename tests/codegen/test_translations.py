@@ -16,7 +16,7 @@ from tests.support.translations import COPY, PROGRAMS, SUM
 
 TRANSLATIONS = Path(__file__).parents[2] / "codegen" / "lower" / "primitives"
 # the levels and copies of Hopper, and what rules have to lower first
-UNTRANSLATED = {"bulkCopy", "reduce", "scan"}
+UNTRANSLATED = {"reduce", "scan"}
 
 
 needs_compiler = pytest.mark.skipif(available_backend() is None, reason="there is no C++ compiler")

@@ -11,6 +11,7 @@ import numpy as np
 from rewrites.instances import sampled
 from rewrites.result import Failure, Result
 from rewrites.rule import Rule
+from rise.check.compare import compare, tolerance
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import evaluate
 from rise.pretty import show
@@ -35,14 +36,17 @@ def check(made: Instance, evidence: Evidence) -> None:
         return
     evidence.applied += 1
     verify(result.term)
-    problem = disagreement(made.left, result.term, made.seed)
+    problem = disagreement(made.left, result.term, made.seed, getattr(made.rule, "rounds", False))
     if problem is not None:
         message = f"`{made.name}`: {problem}\n  {show(made.left)}\n  {show(result.term)}"
         raise Counterexample(message, made.left, _wrong(made.rule, made.seed))
 
 
-def disagreement(left: Expr, right: Expr, seed: int) -> str | None:
-    """What is wrong with right in place of left. Elements that left does not define may be anything."""
+def disagreement(left: Expr, right: Expr, seed: int, rounds: bool = False) -> str | None:
+    """What is wrong with right in place of left. Elements that left does not define may be anything.
+
+    rounds: whether results may differ as roundings do
+    """
     if left.type != right.type:
         return f"the types differ: {left.type} and {right.type}"
     if not right.free <= left.free:
@@ -50,6 +54,8 @@ def disagreement(left: Expr, right: Expr, seed: int) -> str | None:
     inputs = exact_inputs(left, seed)
     before, after = evaluate(left, inputs), evaluate(right, inputs)
     problem = difference(before, after)
+    if rounds and compare(after, before, tolerance(right)).agrees:
+        return None
     if problem and any(isinstance(part, Primitive) and part.name in UNDEFINED for part in subterms(left)):
         return difference(before, where_defined(before, after))
     return problem
@@ -69,7 +75,10 @@ def where_defined(before: Any, after: Any) -> Any:
 def _wrong(rule: Any, seed: int) -> Callable[[Expr], bool]:
     def fails(term: Expr) -> bool:
         result = rule(term)
-        return not isinstance(result, Failure) and disagreement(term, result.term, seed) is not None
+        return (
+            not isinstance(result, Failure)
+            and disagreement(term, result.term, seed, getattr(rule, "rounds", False)) is not None
+        )
 
     return fails
 

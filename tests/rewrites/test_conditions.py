@@ -32,6 +32,12 @@ def product(m: int, n: int, k: int, element: str, accumulator: str = "f32") -> s
 # condition, rule, sizes, a term to which the rule must not apply, why
 REFUSALS = (
     (
+        "x is not 1",
+        the("x / y → x * (1 / y)"),
+        "fun((y: f32) => 1.0 / y)",
+        "it is a reciprocal",
+    ),
+    (
         "f or g only changes the form of data",
         the("mapViewFusion"),
         "fun(xs: 3.i32 => xs |> map(neg) |> map(abs))",

@@ -105,6 +105,10 @@ SHAPES = (
         " zip(xs)(zs) |> reduceSeq(Local)(fun(a, p => op(a, h(p))), z))",
     ),
     ("appliedAsLet", "(xs |> map(fun(x => x + 1))) |> fun(y => zip(y)(y |> map(g)))"),
+    (
+        "fold of maps",
+        "xs |> map(fun(x => ys |> reduceSeq(Local)(fun(a, y => f(x, a, y)), z(x)) |> fun(s => (s, s))))",
+    ),
     ("inline", "(xs |> map(fun(x => x + 1))) |> fun(y => zip(y)(y |> map(g)))"),
     (
         "view into reduceSeq",
@@ -211,6 +215,8 @@ def test_every_computed_rule_has_instances() -> None:
     assert all(made.instances for made in COMPUTED.values())
     # the left sides of the others are functions, or functions of sizes, of which no instances are drawn
     others = {"etaReduction", "etaAbstraction", "iterate, unrolled"}
+    # tests/rewrites/test_rolling.py draws programs for these
+    others |= {"factors of reductions", "rolling update", "rows on fragments"}
     assert set(COMPUTED) - {name for name, _ in SHAPES} <= others
 
 

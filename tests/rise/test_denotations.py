@@ -280,6 +280,30 @@ def fragment_claims(n: int, m: int) -> list[Claim]:
             tile,
             "f32",
         ),
+        is_(
+            lambda a: a.max(axis=1, keepdims=True),
+            of_fragment("f").replace("asMatrix(f)", "asColumn(reduceRows(max, -100.0)(f))"),
+            tile,
+        ),
+        is_(
+            lambda a: a - a.sum(axis=1, keepdims=True),
+            of_fragment(
+                "mapFragment(fun((x, y) => x - y))(zipFragment(f)(repeatColumn(reduceRows(+, 0)(f))))"
+            ),
+            tile,
+        ),
+        is_(
+            lambda a: np.stack([a @ np.ones((m, 2))] * 1).astype(np.float32),
+            of_fragment("f")
+            .replace(", 4, f32", f", {m}, f32")
+            .replace(
+                "asMatrix(f)",
+                f"(asOperands(f) : 1.Fragment[{n}, {m}, 2, f32, AMatrix]) |> map(fun(x => asMatrix("
+                "tensorMatMulAdd(x)(generateFragment(1.0))(generateFragment(0.0)"
+                f" : Fragment[{n}, 2, {m}, f32, Accum]))))",
+            ),
+            tile,
+        ),
     ]
 
 

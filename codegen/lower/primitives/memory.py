@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from codegen.ir import imperative as i
-from codegen.lower.translate import Call, Continuation, Translator, accepting, continuing
+from codegen.ir.buffers import BARRIERS, bytes_of
+from codegen.ir.data import data
+from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, continuing
 from rise.errors import TranslationError
-from rise.types import Array, Data, Fragment, FragmentKind, Layout, Space
+from rise.nat import constant, remainder, variable
+from rise.types import Array, Data, Fragment, FragmentKind, Layout, Scalar, Space
+
+MBARRIER = Scalar("u64")  # the size of an mbarrier in memory
 
 
 @continuing("toMem")
@@ -47,6 +52,28 @@ def copied_asynchronously(translator: Translator, call: Call, then: Continuation
         return i.sequence(asynchronously(written), i.Commit(), i.Wait(0))
 
     return translator.store(Space.SHARED, value, call.environment, then, name, layout_of(call), how)
+
+
+@continuing("bulkCopy")
+def copied_in_bulk(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """new(Shared) tile, full. one thread starts tile := e, which signals full ; wait for it ; C(tile)"""
+    (value,) = call.arguments
+    type_, barriers = data(value), Array(constant(1), MBARRIER)
+    name, turn = translator.name(stem(call.type, Space.SHARED), type_), translator.name("turn")
+    full = i.AcceptVariable(translator.name("full"), barriers)
+    slot = accept_at(full, constant(0))
+    tile = i.AcceptVariable(name, type_)
+    start = translator.continue_with(
+        value, lambda v: i.BulkCopy(tile, v, slot, origin=call.origin), call.environment
+    )
+    copied = i.sequence(
+        i.Elected(i.sequence(i.Expect(slot, bytes_of(type_)), start)),
+        i.WaitBarrier(slot, remainder(variable(turn), constant(2))),
+    )
+    ring = i.Ring(i.InitBarriers(full, constant(1)), copied, turn, call.origin)
+    body = i.sequence(ring, then(i.Variable(name, type_)))
+    body = i.New(Space.SHARED, name, type_, body, call.origin, layout_of(call))
+    return i.New(Space.SHARED, full.name, barriers, body, call.origin, BARRIERS)
 
 
 @accepting("bulkStore")

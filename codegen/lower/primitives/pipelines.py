@@ -19,7 +19,7 @@ from codegen.ir.launch import number
 from codegen.lower.accumulators import check_update
 from codegen.lower.primitives.levels import Element, elements, in_place, start_of, step_of
 from codegen.lower.primitives.loop_rotation import at_index, rotated
-from codegen.lower.primitives.memory import asynchronously, layout_of, stem
+from codegen.lower.primitives.memory import MBARRIER, asynchronously, layout_of, stem
 from codegen.lower.primitives.phases import before_phase, by_phase
 from codegen.lower.primitives.prefetch import Halves, halves
 from codegen.lower.resolve import resolved
@@ -37,10 +37,9 @@ from codegen.lower.translate import (
 from rise.errors import TranslationError
 from rise.expr import Expr, Identifier, Lambda, map_children
 from rise.nat import Nat, at_least, constant, quotient, remainder, variable
-from rise.types import ROW_MAJOR, Array, Data, Layout, Scalar, Space
+from rise.types import ROW_MAJOR, Array, Data, Layout, Space
 
 COPIES = ("copyAsync", "copyThreads", "bulkCopy")
-MBARRIER = Scalar("u64")  # the size of an mbarrier in memory
 
 
 @dataclass(frozen=True)
@@ -74,28 +73,6 @@ class Loaded:
 
     value: Expr
     rings: tuple[Ring, ...]
-
-
-@continuing("bulkCopy")
-def copied_in_bulk(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """new(Shared) tile, full. one thread starts tile := e, which signals full ; wait for it ; C(tile)"""
-    (value,) = call.arguments
-    type_, barriers = data(value), Array(constant(1), MBARRIER)
-    name, turn = translator.name(stem(call.type, Space.SHARED), type_), translator.name("turn")
-    full = i.AcceptVariable(translator.name("full"), barriers)
-    slot = accept_at(full, constant(0))
-    tile = i.AcceptVariable(name, type_)
-    start = translator.continue_with(
-        value, lambda v: i.BulkCopy(tile, v, slot, origin=call.origin), call.environment
-    )
-    copied = i.sequence(
-        i.Elected(i.sequence(i.Expect(slot, bytes_of(type_)), start)),
-        i.WaitBarrier(slot, remainder(variable(turn), constant(2))),
-    )
-    ring = i.Ring(i.InitBarriers(full, constant(1)), copied, turn, call.origin)
-    body = i.sequence(ring, then(i.Variable(name, type_)))
-    body = i.New(Space.SHARED, name, type_, body, call.origin, layout_of(call))
-    return i.New(Space.SHARED, full.name, barriers, body, call.origin, BARRIERS)
 
 
 @continuing("reducePipelined", "reduceRoleSplit")

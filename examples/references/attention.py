@@ -1,0 +1,80 @@
+"""References of attention and what modifies its scores."""
+
+# ruff: noqa: N803  # matrices are called Q, K, V
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from references.reference import Array, References, rounded, sizes
+
+Modify = Callable[[Array, Array, Array], Array]  # of scores, numbers of queries and numbers of keys
+
+
+def attended(Q: Array, K: Array, V: Array, modify: Modify) -> Array:
+    """Over the last two axes; those in front are heads. Rows of which every score is -∞ are not numbers."""
+    m, n = Q.shape[-2], K.shape[-2]
+    scores = modify(Q @ np.swapaxes(K, -1, -2), np.arange(m)[:, None], np.arange(n))
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ V
+
+
+def root(Q: Array) -> float:
+    return float(Q.shape[-1]) ** -0.5
+
+
+def attention(scale: Array, Q: Array, K: Array, V: Array) -> Array:
+    return attended(Q, K, V, lambda s, i, j: s * scale)
+
+
+def causal(scale: Array, Q: Array, K: Array, V: Array) -> Array:
+    return attended(Q, K, V, lambda s, i, j: np.where(j <= i, s * scale, -np.inf))
+
+
+def window(width: Array, scale: Array, Q: Array, K: Array, V: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return attended(Q, K, V, lambda s, i, j: np.where((j <= i) & (i - j < width), s * scale, -np.inf))
+
+
+def alibi(slope: Array, scale: Array, Q: Array, K: Array, V: Array) -> Array:
+    return attended(Q, K, V, lambda s, i, j: s * scale - slope * np.abs(i - j))
+
+
+def softcap(bound: Array, scale: Array, Q: Array, K: Array, V: Array) -> Array:
+    return attended(Q, K, V, lambda s, i, j: bound * np.tanh(s * scale / bound))
+
+
+def biased(scale: Array, Q: Array, K: Array, V: Array, bias: Array) -> Array:
+    return attended(Q, K, V, lambda s, i, j: s * scale + bias)
+
+
+def heads(Q: Array, K: Array, V: Array) -> Array:
+    return attended(Q, K, V, lambda s, i, j: s * root(Q))
+
+
+def causal_heads(Q: Array, K: Array, V: Array) -> Array:
+    return attended(Q, K, V, lambda s, i, j: np.where(j <= i, s * root(Q), -np.inf))
+
+
+def grouped(Q: Array, K: Array, V: Array) -> Array:
+    b, h, g, m, d = Q.shape
+    return heads(Q.reshape(b, h, g * m, d), K, V)
+
+
+ONE = sizes(m=(1, 5), n=(1, 7), d=(1, 3), e=(1, 2))
+MANY = sizes(b=(1, 2), h=(1, 3), m=(1, 5), n=(1, 7), d=(1, 3), e=(1, 2))
+GROUPS = sizes(b=(1, 2), h=(1, 3), g=(1, 2), m=(1, 5), n=(1, 7), d=(1, 3), e=(1, 2))
+
+ATTENTION: References = {
+    "attention": rounded(attention, ONE),
+    "causal": rounded(causal, ONE),
+    "window": rounded(window, ONE, width=(1, 8)),
+    "alibi": rounded(alibi, ONE),
+    "softcap": rounded(softcap, ONE, bound=(1, 8)),
+    "biased": rounded(biased, ONE),
+    "heads": rounded(heads, MANY),
+    "causalHeads": rounded(causal_heads, MANY),
+    "grouped": rounded(grouped, GROUPS),
+}
