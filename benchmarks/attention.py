@@ -63,7 +63,7 @@ def reference(torch: Any, q: Any, k: Any, v: Any, causal: bool) -> Any:
     return torch.softmax(scores, -1) @ v.double()
 
 
-def measured(torch: Any, dim: int, length: int, causal: bool) -> Line:
+def measured(torch: Any, dim: int, length: int, causal: bool, only: bool = False) -> Line:
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
 
@@ -89,10 +89,12 @@ def measured(torch: Any, dim: int, length: int, causal: bool) -> Line:
     }
     variants["ours"]()
     wanted = reference(torch, q[-1, -1], k[-1, -1], v[-1, -1], causal)
-    found = (result, variants["cuDNN"]())
+    found = (result, result if only else variants["cuDNN"]())
     errors = tuple(float((x[-1, -1].double() - wanted).abs().max()) for x in found)
-    if result.isnan().any() or errors[0] > 2 * errors[1] + 1e-5:
+    if result.isnan().any() or errors[0] > min(2 * errors[1] + 1e-5, 2e-3):
         raise SystemExit(f"wrong at {sizes}: {errors}")
+    if only:
+        return Line(dim, length, dict.fromkeys(variants, math.nan), (errors[0], errors[1]))
     times = {name: min(median_ms(torch, launch) for _ in range(TURNS)) for name, launch in variants.items()}
     operations = 4 * batch * heads * length * length * dim / (2 if causal else 1)
     rates = {name: operations / ms / 1e9 for name, ms in times.items()}
@@ -105,14 +107,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, help="a folder for the table")
     parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--check", action="store_true", help="run only ours, once: for compute-sanitizer")
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048, 4096, 8192, 16384])
     parser.add_argument("--dims", type=int, nargs="+", default=[64, 128, 256])
     given = parser.parse_args()
     lines = []
     for dim in given.dims:
         for length in given.lengths:
-            lines.append(measured(torch, dim, length, given.causal))
+            lines.append(measured(torch, dim, length, given.causal, given.check))
             print(lines[-1], flush=True)
+    if given.check:
+        return
     mean = {
         name: math.exp(sum(math.log(x.rates["ours"] / x.rates[name]) for x in lines) / len(lines))
         for name in ("cuDNN", "FlashAttention-2")

@@ -65,6 +65,11 @@ DUAL = (
     " (zip(row)(b) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0))"
     " * (zip(row)(c) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)))))))"
 )
+CHAIN = (
+    "fun((A: 64.32.f16, B: 32.64.f16, C: 64.32.f16) => A |> map(fun(row => B |> transpose |> map(fun(col =>"
+    " f16(zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))) |> map(fun(row => C |> transpose"
+    " |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))))"
+)
 TILES = "products >> tile_output(32, 32, in_list=True)"
 WARPS = "tile_reduction(32) >> warp_tiles(16, 16) >> tensorise((16, 8, 16)) >> accumulate_fragments"
 GROUPS = "tile_reduction(64) >> warp_tiles(64, 64) >> tensorise((64, 64, 16)) >> accumulate_fragments"
@@ -214,18 +219,25 @@ EXAMPLES = {
         "in_inputs(products >> sliced(32, 2, (32, 32), (16, 16, 16), load_once, to_warps))",
         PRODUCT,
     ),
-    "direct_epilogue": (f"in_inputs(products >> direct_epilogue({WARPS}, (16, 16), (16, 8, 16), to_warps))", BIAS),
+    "direct_epilogue": (
+        f"in_inputs(products >> direct_epilogue({WARPS}, (16, 16), (16, 8, 16), to_warps))",
+        BIAS,
+    ),
     "epilogue_tiles": ("in_inputs(products >> epilogue_tiles((16, 16), (16, 8, 16)))", BIAS),
     "shared_epilogue": (
         f"in_inputs(products >> shared_epilogue({WARPS} >> to_warps >> kept_shared, {COPIES}, Stored(64, True)))",
         BIAS,
     ),
     "stage": (f"in_inputs(products >> {WARPS} >> stage({COPIES}, slots=2))", PRODUCT),
-    "specialise": (f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))", PRODUCT),
+    "specialise": (
+        f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
+        PRODUCT,
+    ),
     "default": ("default()", SUMS),
     "tensor_core": ("tensor_core(block=(64, 64, 32), warp=(32, 32), stages=0, epilogue='direct')", GEMM),
     "elementwise": ("elementwise()", VECTOR),
     "reduction": ("reduction(threads=32)", "fun(xss: 64.1024.f32 => xss |> map(reduce(+, 0)))"),
+    "one_pass": ("one_pass(rows=64, columns=32)", CHAIN),
     "rows": (
         "rows(threads=32, vector=1)",
         "fun(xss: 64.1024.f32 => xss |> map(fun(xs => xs |> map(fun(x => x * 2)))))",

@@ -9,7 +9,7 @@ from rise.expr import Literal
 
 EXP_AS_EXP2 = rule(
     "exp → exp2",
-    "exp(x)",
+    "exp(x : f32)",
     "exp2(x * 1.4426950408889634)",
     exact=False,
     rounds=True,

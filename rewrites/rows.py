@@ -313,11 +313,8 @@ def _columns(found: System) -> Nat:
 
 
 def _of_row(found: System, element: Expr, products: dict[Identifier, Fold]) -> Iterator[Expr]:
-    """The largest parts of an element that are computed from the row alone: once for each row is enough."""
+    """The largest parts of an element that are computed without its column: once for each row is enough."""
     columns = {x.name for x in products} | ({found.column.name} if found.column is not None else set())
-    rows = {found.row.name} | {fold.name.name for fold in found.folds if fold.name not in products}
-    if element.free.isdisjoint(rows):
-        return
     if element.free.isdisjoint(columns) and not is_view(element) and isinstance(element.type, Scalar):
         yield element
         return

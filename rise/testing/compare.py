@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rise.check.compare import compare, tolerance
+from rise.check.compare import Tolerance, compare, tolerance
 from rise.check.draws import Scale, draws, literals, reached, shown
 from rise.check.specialise import inputs_of, size_names, specialise
 from rise.errors import EvaluationError, TypeMismatch, UsageError
@@ -73,7 +73,11 @@ def assert_equivalent(
         given = random_inputs(_parameters(first), seed, exact=True)
         results = [_result(term, values, given) for term in (first, second)]
         found = difference(*results)
-        if found is not None and rounding and compare(*results, tolerance(second)).agrees:
+        if (
+            found is not None
+            and rounding
+            and compare(*results, Tolerance(16 * tolerance(second).relative)).agrees
+        ):
             found = None
         if found is not None:
             raise AssertionError(_message(f"{found} (seed {seed})", first, second, values, given))

@@ -11,7 +11,7 @@ import numpy as np
 from rewrites.instances import sampled
 from rewrites.result import Failure, Result
 from rewrites.rule import Rule
-from rise.check.compare import compare, tolerance
+from rise.check.compare import Tolerance, compare, tolerance
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import evaluate
 from rise.pretty import show
@@ -22,6 +22,8 @@ from rise.verify import verify
 
 # what these give is not defined everywhere
 UNDEFINED = frozenset({"padEmpty", "scatter"})
+# numbers are not larger than this, and an exponential multiplies the error of its argument by it
+ARGUMENTS = 16
 
 
 Rewrite = Callable[[Expr], Result]
@@ -54,7 +56,7 @@ def disagreement(left: Expr, right: Expr, seed: int, rounds: bool = False) -> st
     inputs = exact_inputs(left, seed)
     before, after = evaluate(left, inputs), evaluate(right, inputs)
     problem = difference(before, after)
-    if rounds and compare(after, before, tolerance(right)).agrees:
+    if rounds and compare(after, before, Tolerance(ARGUMENTS * tolerance(right).relative)).agrees:
         return None
     if problem and any(isinstance(part, Primitive) and part.name in UNDEFINED for part in subterms(left)):
         return difference(before, where_defined(before, after))
@@ -75,10 +77,8 @@ def where_defined(before: Any, after: Any) -> Any:
 def _wrong(rule: Any, seed: int) -> Callable[[Expr], bool]:
     def fails(term: Expr) -> bool:
         result = rule(term)
-        return (
-            not isinstance(result, Failure)
-            and disagreement(term, result.term, seed, getattr(rule, "rounds", False)) is not None
-        )
+        rounds = getattr(rule, "rounds", False)
+        return not isinstance(result, Failure) and disagreement(term, result.term, seed, rounds) is not None
 
     return fails
 

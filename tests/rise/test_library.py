@@ -100,6 +100,11 @@ EXACT: dict[str, Case] = {
         lambda m, n: (whole(2, m, n),),
         lambda A: A + 1,
     ),
+    "numbered": (
+        "fun(A: {m}.{n}.f32 => numbered(A |> map(fun(r => r |> idx(0)))) |> map(fun((x, i) => x + f32(i))))",
+        lambda m, n: (whole(m, n),),
+        lambda A: A[:, 0] + np.arange(len(A), dtype=np.float32),
+    ),
     "zip2D": (
         "fun((A: {m}.{n}.f32, B: {m}.{n}.f32) => zip2D(A)(B) |> map2D(fun((a, b) => a - b)))",
         lambda m, n: (whole(m, n), whole(m, n)),
@@ -273,6 +278,19 @@ ROUNDED: dict[str, tuple[str, Callable[..., Any], int]] = {
     ),
     "sigmoid": ("map(sigmoid)(xs)", lambda x: 1 / (1 + np.exp(-x)), 8),
     "softmax": ("softmax(xs)", lambda x: np.exp(x) / np.exp(x).sum(), 8),
+    "weightedRows": (
+        "weightedRows(xs)(xs |> map(fun(x => makeArray(2)(x, x + 1))))",
+        lambda x: np.stack([x @ x, x @ (x + 1)]),
+        16,
+    ),
+    "attend": (
+        "attend(fun((j, s) => s + f32(j)))(xs |> map(fun(x => makeArray(1)(x))))"
+        "(xs |> map(fun(x => makeArray(1)(x))))(makeArray(1)(0.5))",
+        lambda x: np.atleast_1d(
+            np.exp(x / 2 + np.arange(x.size)) @ x / np.exp(x / 2 + np.arange(x.size)).sum()
+        ),
+        64,
+    ),
     "layernorm": (
         "layernorm(0.5)(xs)(map(fun(x => x + 1))(xs))(xs)",
         lambda x: (x - x.mean()) / np.sqrt(x.var() + 0.5) * x + (x + 1),
