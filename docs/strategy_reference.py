@@ -67,8 +67,8 @@ DUAL = (
 )
 CHAIN = (
     "fun((A: 64.32.f16, B: 32.64.f16, C: 64.32.f16) => A |> map(fun(row => B |> transpose |> map(fun(col =>"
-    " f16(zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))) |> map(fun(row => C |> transpose"
-    " |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))))"
+    " f16(zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))) |> map(fun(row => C"
+    " |> transpose |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))"
 )
 TILES = "products >> tile_output(32, 32, in_list=True)"
 WARPS = "tile_reduction(32) >> warp_tiles(16, 16) >> tensorise((16, 8, 16)) >> accumulate_fragments"
