@@ -24,12 +24,12 @@ from rewrites.elements import (
     selects,
 )
 from rewrites.epilogue import zip_fragments
-from rewrites.folds import Fold, System, factors, of_rows, unconverted
+from rewrites.folds import Fold, System, factors, is_zero, of_rows, operator_name, unconverted
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, apply, call, children, fresh_name, substitute
 from rise.instructions import Family, family
-from rise.nat import Nat, constant
+from rise.nat import Nat, constant, divides
 from rise.normal import is_view, simplify
 from rise.types import ROW_MAJOR, Array, Data, Fragment, FragmentKind, Index, Pair, Scalar, Space, as_data
 
@@ -47,6 +47,11 @@ def _fragment(term: Expr) -> Fragment:
     if not isinstance(term.type, Fragment):
         raise NotPointwise("expected a fragment", term)
     return term.type
+
+
+def _copied(fragment: Expr) -> Expr:
+    x = Identifier("x", _fragment(fragment).element)
+    return build("mapFragment(f)(xs)", f=Lambda(x, x), xs=fragment)
 
 
 @dataclass
@@ -133,21 +138,22 @@ class _Rows:
                 self.known[x.name] = name
                 return Apply(Lambda(name, self.lets(inner)), made)
             case _:
-                return self.tuple(body, stored=False)
+                return self.tuple(body)
 
-    def tuple(self, term: Expr, stored: bool = False) -> Expr:
+    def tuple(self, term: Expr) -> Expr:
+        """A state, which is stored where the fold keeps it."""
         match call(term):
             case "pair", _, [first, second]:
                 return _tupled([self.tuple(first), self.tuple(second)])
             case _:
-                return self.value(term, stored)
+                return self.value(term, stored=False)
 
     def value(self, term: Expr, stored: bool = True) -> Expr:
         """A matrix or a column as a fragment, in registers of its own if `stored`."""
         is_matrix = isinstance(array_type(term).element, Array)
         made = self.matrix(term) if is_matrix else self.column(term)
         if isinstance(term, Identifier) and not stored:
-            return self.mapped(made, lambda x: x)  # a state is not a view of what it was made of
+            return _copied(made)  # a state is not a view of what it was made of
         return _stored(made) if stored and not _is_stored(made) else made
 
     # --- matrices
@@ -232,10 +238,6 @@ class _Rows:
         body = put(element, dict(zip(values, members(x, len(values)), strict=True)))
         return build("mapFragment(f)(xs)", f=Lambda(x, body), xs=together)
 
-    def mapped(self, fragment: Expr, function: object) -> Expr:
-        x = Identifier("x", _fragment(fragment).element)
-        return build("mapFragment(f)(xs)", f=Lambda(x, function(x)), xs=fragment)  # type: ignore[operator]
-
     # --- columns
 
     def column(self, term: Expr) -> Expr:
@@ -267,6 +269,10 @@ class _Rows:
     def product(self, found: System, fold: Fold, start: Expr) -> Expr:
         """A fold over tiles of the operands' common dimension."""
         row, column = found.row, found.column
+        if operator_name(fold.operator) != "add" or not is_zero(fold.start):
+            raise NotPointwise("expected a sum from 0 on", fold.body)
+        if fold.size is None or not divides(self.depth, fold.size):
+            raise NotPointwise(f"{self.depth} does not divide the {fold.size} terms of a product", fold.body)
         parts = [unconverted(part) for part, inverse in factors(fold.body) if not inverse]
         if column is None or len(parts) != 2 or len(list(factors(fold.body))) != 2:
             raise NotPointwise("expected a product of two matrices", fold.body)
@@ -289,7 +295,7 @@ class _Rows:
                 return build(
                     f"zip({OPERANDS} |> toMem(Local))(ys |> split($k)) |> reduceSeqUnroll(Local)("
                     f"(sum, (a, b)) => tensorMatMulAdd(a, {b}, sum), z)",
-                    {**sizes, "c": count}, xs=self.mapped(known, lambda x: x), ys=right, z=start,
+                    {**sizes, "c": count}, xs=_copied(known), ys=right, z=start,
                 )  # fmt: skip
         left = matrix(row, fold.index, first)
         return build(

@@ -144,6 +144,13 @@ def test_weights_of_another_type_than_values_are_refused() -> None:
     assert "round it there" in result.reason
 
 
+def test_a_product_whose_terms_a_tile_does_not_divide_is_refused() -> None:
+    term = term_of(drawn(Random(2), ROUNDED, m=16, t=32, d=24, e=8))
+    result = in_inputs(seq(ROLLING.with_sizes(n=16), ROWS_ON_FRAGMENTS.with_sizes(k=16)))(term)
+    assert isinstance(result, Failure)
+    assert "16 does not divide the 24 terms" in result.reason
+
+
 def test_a_fold_of_maps_keeps_what_is_computed_out_of_its_step() -> None:
     text = (
         "fun((xs: 4.i32, ys: 3.i32) => xs |> map(fun(x => x * x)) |> toMem(Local) |> map(fun(x =>"
