@@ -13,7 +13,9 @@ import argparse
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import codegen
@@ -52,7 +54,7 @@ def median_ms(torch: Any, launch: Callable[[], Any]) -> float:
         launch()
         mark.record()
     torch.cuda.synchronize()
-    return sorted(a.elapsed_time(b) for a, b in zip(marks, marks[1:], strict=False))[LAUNCHES // 2]
+    return median(a.elapsed_time(b) for a, b in pairwise(marks))
 
 
 def reference(torch: Any, q: Any, k: Any, v: Any, causal: bool) -> Any:

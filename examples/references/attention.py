@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def attended(Q: Array, K: Array, V: Array, modify: Modify) -> Array:
 
 
 def root(Q: Array) -> float:
-    return float(Q.shape[-1]) ** -0.5
+    return 1 / sqrt(Q.shape[-1])
 
 
 def attention(scale: Array, Q: Array, K: Array, V: Array) -> Array:

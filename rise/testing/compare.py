@@ -76,7 +76,7 @@ def assert_equivalent(
         if (
             found is not None
             and rounding
-            and compare(*results, Tolerance(16 * tolerance(second).relative)).agrees
+            and compare(results[0], results[1], Tolerance(16 * tolerance(second).relative)).agrees
         ):
             found = None
         if found is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from tests.support.programs import succeeded
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = load(ROOT / "examples" / "attention.rise")
-SMALL = {"rows": 64, "columns": 32}
+SMALL: dict[str, Any] = {"rows": 64, "columns": 32}
 # sizes that tiles divide, and others
 VARIANTS = {
     "attention": {"m": 65, "n": 33, "d": 16, "e": 32},
