@@ -54,7 +54,7 @@ def median_ms(torch: Any, launch: Callable[[], Any]) -> float:
         launch()
         mark.record()
     torch.cuda.synchronize()
-    return median(a.elapsed_time(b) for a, b in pairwise(marks))
+    return float(median(a.elapsed_time(b) for a, b in pairwise(marks)))
 
 
 def reference(torch: Any, q: Any, k: Any, v: Any, causal: bool) -> Any:
