@@ -123,6 +123,7 @@ def one_pass(rows: int = 128, columns: int = 128, stages: int = 2, warp_speciali
     rows:    of a block, 64 for each warpgroup
     columns: of a block of what is reduced
     stages:  how many blocks of the operands are in shared memory
+    warp_specialised: one warpgroup only loads
     """
     groups = rows // WARPGROUP_ROWS
     of_tile = seq(

@@ -149,7 +149,7 @@ WRONG_RULES = (
     Wrong("or for and", "game_of_life", "torus", "b && c", "b || c", MN),
     Wrong("zero for one", "reductions", "gcd", "x == 0", "x == 1"),
     Wrong(
-        "a mask without its diagonal", "attention", "causalAttention",
+        "a mask without its diagonal", "attention_f32", "causalAttention",
         "x <= y", "x < y", {"n": 4, "d": 4, "e": 4},
     ),
     Wrong("a small summand dropped", "networks", "layerNorm", "x + y", "x", {"b": 4, "n": 4}),
