@@ -492,7 +492,7 @@ def test_bash_completes_what_the_script_says(rise: Any, tmp_path: Path) -> None:
     words = {
         "rise de": "derive demo",
         "rise run so": "some.rise",
-        "rise run f g --strategy te": "tensor_core",
+        "rise run f g --strategy tens": "tensor_core",
     }
     for line, expected in words.items():
         array = " ".join(f"'{word}'" for word in line.split())
