@@ -9,7 +9,7 @@ values the same one; so nothing is computed twice, however often a program menti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rewrites.algorithmic import is_reduction
@@ -366,6 +366,14 @@ def tuple_type(parts: list[Data]) -> Data:
     *front, result = parts
     for part in reversed(front):
         result = Pair(part, result)
+    return result
+
+
+def tupled(parts: Sequence[Expr]) -> Expr:
+    """(a, (b, c)) of a, b, c"""
+    *front, result = parts
+    for part in reversed(front):
+        result = pair(part, result)
     return result
 
 

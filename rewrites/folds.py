@@ -250,7 +250,7 @@ def FACTORS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         fold = replace(fold, body=put(fold.body, before), start=put(fold.start, before))
         parts, fixed = _before_sum(fold)
         moves = operator_name(fold.operator) == "add" and is_zero(fold.start)
-        if operator_name(fold.operator) == "max" and _is_lowest(fold.start):
+        if operator_name(fold.operator) == "max" and is_lowest(fold.start):
             moves = all(_is_positive(factor) for factor, _ in fixed)
         if moves and fixed and _is_float(fold.name):
             inner = Identifier(f"{fold.name.name}_", fold.name.type)
@@ -282,7 +282,7 @@ def _before_sum(fold: Fold) -> tuple[list[tuple[Expr, bool]], list[tuple[Expr, b
     return differ, fixed
 
 
-def _is_lowest(term: Expr) -> bool:
+def is_lowest(term: Expr) -> bool:
     """-∞"""
     match term, call(term):
         case Literal(value), _:

@@ -23,17 +23,18 @@ from rewrites.elements import (
     members,
     names,
     over,
-    pair,
     put,
     selects,
     transposed,
     tuple_type,
+    tupled,
     zipped,
 )
 from rewrites.folds import (
     Fold,
     System,
     factors,
+    is_lowest,
     is_zero,
     operation,
     operator_name,
@@ -366,18 +367,11 @@ class _Pass:
             return apply(wide, self.weighted(apply(call(narrow)[1], self.weighted(exact))))  # type: ignore[index]
         return self.matrix("weights", weight)
 
-    def repair(self, s: Sum, old: Expr) -> Expr:
-        """exp(slope · (new - old)) for the reference."""
-        if s.slope is None or self.reference is None:
-            raise NotPointwise("there is no reference", s.weight)
-        change = operation("sub", self.here(self.reference.name), at(self.found.row, old))
-        return operation(s.exponential, _times(s.slope, change))
-
-    def sum(self, s: Sum, before: Expr, repairs: dict[tuple[str, Expr], Expr], old: Expr) -> Expr:
-        """The new sum: the old one, repaired, and that of the block."""
+    def sum(self, s: Sum, before: Expr, repairs: dict[tuple[str, Expr], Expr], change: Expr) -> Expr:
+        """The new sum: the old one, repaired, and that of the block. change: of the reference"""
         weight = self.here(s.weight)
-        covered = self.reference is not None and s.slope is not None
-        if self.present is not None and not covered and not is_view(unconverted(weight)):
+        # where there is a slope, a score of -∞ gives the weight 0
+        if self.present is not None and s.slope is None and not is_view(unconverted(weight)):
             exact, zero = unrounded(weight), Literal(0.0, weight.type)
             known = apply(instance("select", (weight.type,), None), self.present, exact, zero)
             weight = rounded_like(weight, known)
@@ -387,7 +381,7 @@ class _Pass:
         if s.slope is not None:
             key = s.exponential, s.slope
             if key not in repairs:
-                repairs[key] = self.col("repair", self.repair(s, old))
+                repairs[key] = self.col("repair", operation(s.exponential, _times(s.slope, change)))
             kept = operation("mul", kept, repairs[key])
         total = apply(
             instance("reduce", (self.blocks.size, s.fold.name.type), None),
@@ -412,13 +406,15 @@ class _Pass:
         """The new state."""
         self.products(bodies)
         new: list[Expr] = []
+        change = at(self.found.row, old[0])
         if self.reference is not None:
             self.top(old[0], self.reference)
-            new.append(next(name for name, _ in reversed(self.lets)))
+            new.append(self.lets[-1][0])
+            change = operation("sub", at(self.found.row, new[0]), change)
         repairs: dict[tuple[str, Expr], Expr] = {}
         for s, before in zip(self.sums, old[len(new) :], strict=True):
-            new.append(self.sum(s, before, repairs, old[0]))
-        result = _tuple(new)
+            new.append(self.sum(s, before, repairs, change))
+        result = tupled(new)
         for name, value in reversed(self.lets):
             result = Apply(Lambda(name, result), value)
         return result
@@ -428,7 +424,7 @@ class _Pass:
         for s in self.sums:
             zero = s.fold.start
             parts.append(self.rows(zero if s.value is None else generated(self.column, zero)))
-        return _tuple(parts)
+        return tupled(parts)
 
     def result(self, sums: Identifier) -> Expr:
         """The matrix of the elements, by the members of the last state."""
@@ -488,18 +484,7 @@ def _fold(p: _Pass, bodies: Sequence[Expr]) -> Expr:
 
 
 def _lowest(start: Expr) -> Expr:
-    found = call(start)
-    negated = found is not None and found[0] == "neg" and found[2][0] == Literal(float("inf"), start.type)
-    if negated or (isinstance(start, Literal) and start.value == float("-inf")):
-        return Literal(LOWEST[str(start.type)], start.type)
-    return start
-
-
-def _tuple(parts: Sequence[Expr]) -> Expr:
-    *front, result = parts
-    for part in reversed(front):
-        result = pair(part, result)
-    return result
+    return Literal(LOWEST[str(start.type)], start.type) if is_lowest(start) else start
 
 
 @computed(

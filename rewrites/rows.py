@@ -9,7 +9,7 @@ A fold whose state are matrices and numbers by rows keeps them in registers from
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from rewrites.build import build
@@ -22,10 +22,12 @@ from rewrites.elements import (
     names,
     put,
     selects,
+    tupled,
 )
 from rewrites.epilogue import zip_fragments
 from rewrites.folds import Fold, System, factors, is_zero, of_rows, operator_name, unconverted
 from rewrites.rule import computed
+from rewrites.tupling import is_fold
 from rewrites.typed import array_type, instance
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, apply, call, children, fresh_name, substitute
 from rise.instructions import Family, family
@@ -36,7 +38,6 @@ from rise.types import ROW_MAJOR, Array, Data, Fragment, FragmentKind, Index, Pa
 # the first operands of a product: of an accumulator, and of a matrix in memory
 OPERANDS = "(asOperands(xs) : $c.Fragment[$m, $k, $n, $t, AMatrix])"
 TILES = "xs |> map(x => x |> split($k)) |> transpose"
-LOOPS = ("reduceSeq", "reducePipelined", "reduceRoleSplit")
 
 
 def _stored(term: Expr) -> Expr:
@@ -95,7 +96,7 @@ class _Rows:
     def whole(self, term: Expr) -> Expr:
         """let s = fold in e: the fold's state on fragments, and e, a matrix, of these."""
         match term:
-            case Apply(Lambda(state, body), fold) if _is_loop(fold):
+            case Apply(Lambda(state, body), fold) if is_fold(fold):
                 pass
             case _:
                 raise NotPointwise("expected what is done with the result of a fold", term)
@@ -128,7 +129,7 @@ class _Rows:
         self.known |= {
             part.name: member for part, member in zip(parts, members(new, len(parts)), strict=True)
         }
-        return simplify(substitute(body, {state.name: _tupled(parts)}))
+        return simplify(substitute(body, {state.name: tupled(parts)}))
 
     def lets(self, body: Expr) -> Expr:
         match body:
@@ -144,7 +145,7 @@ class _Rows:
         """A state, which is stored where the fold keeps it."""
         match call(term):
             case "pair", _, [first, second]:
-                return _tupled([self.tuple(first), self.tuple(second)])
+                return tupled([self.tuple(first), self.tuple(second)])
             case _:
                 return self.value(term, stored=False)
 
@@ -352,24 +353,12 @@ def _is_stored(term: Expr) -> bool:
     )
 
 
-def _is_loop(term: Expr) -> bool:
-    found = call(term)
-    return found is not None and found[0] in LOOPS and len(found[2]) == 3
-
-
 def _members_of(type_: Data) -> list[Data]:
     found: list[Data] = []
     while isinstance(type_, Pair):
         found.append(type_.first)
         type_ = type_.second
     return [*found, type_]
-
-
-def _tupled(parts: Sequence[Expr]) -> Expr:
-    *front, result = parts
-    for part in reversed(front):
-        result = apply(instance("pair", (as_data(part.type), as_data(result.type)), None), part, result)
-    return result
 
 
 @computed(
@@ -434,12 +423,12 @@ def _computed(xs: Expr) -> Iterator[Expr]:
 )
 def FOLD_OF_MAPS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     match call(term):
-        case "map", _, [Lambda(x, Apply(Lambda(result, body), fold)), xs] if _is_loop(fold):
+        case "map", _, [Lambda(x, Apply(Lambda(result, body), fold)), xs] if is_fold(fold):
             pass
         case _:
             return "expected a map over what is done with a fold"
     name, head, (step, start, ys) = call(fold)  # type: ignore[misc]  # it is a loop
-    if name != "reduceSeq" or x.name in ys.free:
+    if x.name in ys.free:
         return "the folds are not over the same array"
     match step:
         case Lambda(acc, Lambda(y, inner)):

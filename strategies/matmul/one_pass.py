@@ -100,8 +100,8 @@ def whole_rows(rows: int, s: Rewrite) -> Strategy:
 def each_matrix(s: Rewrite) -> Strategy:
     """s for a matrix, or for each of an array of matrices, or of an array of such arrays.
 
-    before: zip(A)(B) |> map(fun((a, b) => e))
-    after:  zip(A)(B) |> mapBlock(1)(fun((a, b) => s(e)))
+    before: zip(A)(B) |> map((a, b) => e)
+    after:  zip(A)(B) |> mapBlock(1)((a, b) => s(e))
     """
 
     def make(term: Expr) -> Strategy:
