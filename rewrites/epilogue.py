@@ -10,12 +10,11 @@ from rewrites.match import project
 from rewrites.pointwise import Pointwise, pointwise
 from rewrites.rule import computed
 from rewrites.tensor import accumulator_family
-from rewrites.typed import array_type, instance
+from rewrites.typed import array_type, instance, named
 from rise.expr import Expr, Identifier, Lambda, Primitive, apply, call, fresh_name, map_children, subterms
 from rise.instructions import Family
 from rise.nat import Nat
 from rise.normal import is_view, simplify
-from rise.primitives.declare import primitive
 from rise.types import ROW_MAJOR, Array, Data, Fragment, Pair, Scalar, Space, as_data
 
 # the fragments of these have elements at known places, which do not depend on what the elements are
@@ -59,39 +58,39 @@ def _of_fragment(p: Pointwise, leaf: Expr, fragments: dict[str, Expr]) -> bool:
     return isinstance(made, Identifier) and made.name in fragments
 
 
-def _type(term: Expr) -> Fragment:
+def fragment_type(term: Expr) -> Fragment:
     if not isinstance(term.type, Fragment):
         raise NotPointwise("expected a fragment", term)
     return term.type
 
 
-def _stored(term: Expr, space: Space) -> Expr:
+def stored(term: Expr, space: Space) -> Expr:
     """term |> toMem(space)"""
     return apply(instance("toMem", (space, ROW_MAJOR, term.type), term.origin), term)
 
 
-def _loaded(term: Expr, like: Fragment) -> Expr:
+def loaded(term: Expr, like: Fragment) -> Expr:
     """A matrix as a fragment, which each lane loads."""
     element = array_type(term).element
     inner = element.element if isinstance(element, Array) else element
     given = (like.rows, like.columns, like.other, inner, like.kind)
-    return _stored(apply(instance("asFragment", given, term.origin), term), Space.LOCAL)
+    return stored(apply(instance("asFragment", given, term.origin), term), Space.LOCAL)
 
 
 def zip_fragments(first: Expr, second: Expr) -> Expr:
-    one, other = _type(first), _type(second)
+    one, other = fragment_type(first), fragment_type(second)
     given = (one.rows, one.columns, one.other, one.element, other.element, one.kind)
     return apply(instance("zipFragment", given, first.origin), first, second)
 
 
-def _map_fragment(function: Lambda, fragment: Expr) -> Expr:
-    one = _type(fragment)
+def map_fragment(function: Lambda, fragment: Expr) -> Expr:
+    one = fragment_type(fragment)
     given = (one.rows, one.columns, one.other, one.element, function.body.type, one.kind)
     return apply(instance("mapFragment", given, fragment.origin), function, fragment)
 
 
-def _as_matrix(fragment: Expr) -> Expr:
-    one = _type(fragment)
+def as_matrix(fragment: Expr) -> Expr:
+    one = fragment_type(fragment)
     given = (one.rows, one.columns, one.other, one.element)
     return apply(instance("asMatrix", given, fragment.origin), fragment)
 
@@ -146,7 +145,7 @@ def same_places(like: Fragment, types: list[Data], computed_tiles: bool) -> str 
 def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     try:
         p, fragments = _epilogue(term)
-        like = _type(next(iter(fragments.values())))
+        like = fragment_type(next(iter(fragments.values())))
         operands = {
             leaf: fragments[made.name]  # type: ignore[union-attr]  # it is the name of a fragment
             for leaf, made in p.leaves.items()
@@ -156,21 +155,21 @@ def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         for leaf, made in p.leaves.items():
             if leaf not in operands:
                 computed_tiles |= p.depends(leaf) != (True, True) or not _in_memory(made)
-                operands[leaf] = _loaded(matrix(p.row, p.column, leaf), like)
-        types = [*(_type(f).element for f in operands.values()), *_numbers(as_data(p.element.type))]
+                operands[leaf] = loaded(matrix(p.row, p.column, leaf), like)
+        types = [*(fragment_type(f).element for f in operands.values()), *_numbers(as_data(p.element.type))]
         if (refused := same_places(like, types, computed_tiles)) is not None:
             return refused
     except NotPointwise as refusal:
         return refusal.reason
     together = reduce(lambda ys, x: zip_fragments(x, ys), reversed(operands.values()))
-    x = Identifier(fresh_name("x", names(p.element)), _type(together).element)
+    x = Identifier(fresh_name("x", names(p.element)), fragment_type(together).element)
     values = dict(zip(operands, members(x, len(operands)), strict=True))
 
     def make(element: Expr) -> Expr:
         body = put(element, values)
         if body == x:
-            return _as_matrix(together)
-        return _as_matrix(_stored(_map_fragment(Lambda(x, body), together), Space.LOCAL))
+            return as_matrix(together)
+        return as_matrix(stored(map_fragment(Lambda(x, body), together), Space.LOCAL))
 
     return simplify(_each_result(p.element, make))
 
@@ -211,7 +210,7 @@ def THROUGH_SHARED(term: Expr) -> Expr | str:  # noqa: N802
     flat: dict[Expr, Expr] = {}
     for leaf, made in p.leaves.items():
         if _of_fragment(p, leaf, fragments):
-            whole = _stored(_as_matrix(fragments[made.name]), Space.SHARED)  # type: ignore[union-attr]
+            whole = stored(as_matrix(fragments[made.name]), Space.SHARED)  # type: ignore[union-attr]
         else:
             whole = matrix(p.row, p.column, leaf)
         flat[leaf] = _joined(whole)
@@ -225,22 +224,16 @@ def THROUGH_SHARED(term: Expr) -> Expr | str:  # noqa: N802
     return simplify(_split(columns, apply(by_lanes, function, together)))
 
 
-def _named(name: str, given: dict[str, Nat | Data], like: Expr) -> Expr:
-    """A primitive with its arguments by the names of its parameters."""
-    parameters = primitive(name).scheme.parameters
-    return instance(name, tuple(given.get(parameter.name) for parameter in parameters), like.origin)
-
-
 def _split(size: Nat, xs: Expr) -> Expr:
     """xs |> split(size)"""
     known = array_type(xs)
     rows = known.size.exact_quotient(size)
     if rows is None:
         raise NotPointwise(f"{size} does not divide {known.size}", xs)
-    return apply(_named("split", {"n": size, "m": rows, "t": known.element}, xs), xs)
+    return apply(named("split", {"n": size, "m": rows, "t": known.element}, xs), xs)
 
 
 def _joined(xs: Expr) -> Expr:
     rows = array_type(xs)
     inner = array_type(Identifier("row", rows.element))
-    return apply(_named("join", {"n": rows.size, "m": inner.size, "t": inner.element}, xs), xs)
+    return apply(named("join", {"n": rows.size, "m": inner.size, "t": inner.element}, xs), xs)

@@ -47,14 +47,13 @@ from rewrites.folds import (
 )
 from rewrites.rounding import zero_of
 from rewrites.rule import computed
-from rewrites.typed import array_type, instance
+from rewrites.typed import array_type, instance, named
 from rise.expr import (
     Apply,
     Expr,
     Identifier,
     Lambda,
     Literal,
-    Primitive,
     alpha_equal,
     apply,
     call,
@@ -66,7 +65,6 @@ from rise.expr import (
 )
 from rise.nat import Nat, constant, quotient
 from rise.normal import is_view, simplify
-from rise.primitives.declare import primitive
 from rise.types import BOOL, I32, Array, Data, Index, Space, as_data
 
 # what a maximum starts from in place of -∞, which minus itself is not a number: far below all scores, and
@@ -244,8 +242,13 @@ class _Blocks:
             zero = fill or zero_of(known.element, xs)
             if isinstance(zero, str):
                 raise NotPointwise(zero, xs)
-            sizes = (constant(0), self.missing, known.size, known.element)
-            xs = apply(_padding(sizes), zero, xs)
+            sizes: dict[str, Nat | Data] = {
+                "l": constant(0),
+                "r": self.missing,
+                "n": known.size,
+                "t": known.element,
+            }
+            xs = apply(named("padCst", sizes, xs), zero, xs)
         return apply(instance("split", (self.size, self.count, known.element), xs.origin), xs)
 
     def opened(self, block: Expr, inner: Identifier) -> tuple[dict[Expr, Expr], Expr | None]:
@@ -263,14 +266,6 @@ class _Blocks:
             element = at(inner, of_array[xs])
             values[part] = at(self.column, element) if self.column.name in given[-1].free else element
         return values, at(inner, members_[len(of_array)]) if self.ragged else None
-
-
-def _padding(sizes: tuple[Nat, Nat, Nat, Data]) -> Primitive:
-    """padCst(before, behind) of an array"""
-    before, behind, length, element = sizes
-    given = {"l": before, "r": behind, "n": length, "t": element}
-    declaration = primitive("padCst")
-    return instance(declaration, [given[p.name] for p in declaration.scheme.parameters], None)
 
 
 @dataclass

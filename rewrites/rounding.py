@@ -13,7 +13,7 @@ from rewrites.conditions import SideCondition
 from rewrites.match import Match
 from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
-from rewrites.typed import instance
+from rewrites.typed import named
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, apply, call, subterms
 from rise.nat import constant
 from rise.normal import simplify
@@ -123,11 +123,9 @@ def EMPTY_AS_ZEROS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     zero = zero_of(xs.type.element, term)
     if isinstance(zero, str):
         return zero
-    padded = primitive("padCst")
-    known = {"l": constant(0), "n": xs.type.size, "t": xs.type.element}
     given = dict(zip((p.name for p in head.declaration.scheme.parameters), head.arguments, strict=True))
-    types = tuple(known.get(p.name, given.get(p.name)) for p in padded.scheme.parameters)
-    return simplify(apply(instance(padded, types, term.origin), zero, xs, origin=term.origin))
+    given |= {"l": constant(0), "n": xs.type.size, "t": xs.type.element}
+    return simplify(apply(named("padCst", given, term), zero, xs, origin=term.origin))
 
 
 def zero_of(type_: Data, like: Expr) -> Expr | str:

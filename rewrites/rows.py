@@ -24,7 +24,7 @@ from rewrites.elements import (
     selects,
     tupled,
 )
-from rewrites.epilogue import zip_fragments
+from rewrites.epilogue import as_matrix, fragment_type, loaded, map_fragment, stored, zip_fragments
 from rewrites.folds import Fold, System, factors, is_zero, of_rows, operator_name, unconverted
 from rewrites.rule import computed
 from rewrites.tupling import is_fold
@@ -33,7 +33,7 @@ from rise.expr import Apply, Expr, Identifier, Lambda, Literal, apply, call, chi
 from rise.instructions import Family, family
 from rise.nat import Nat, constant, divides
 from rise.normal import is_view, simplify
-from rise.types import ROW_MAJOR, Array, Data, Fragment, FragmentKind, Index, Pair, Scalar, Space, as_data
+from rise.types import Array, Data, Fragment, FragmentKind, Index, Pair, Scalar, Space, as_data
 
 # the first operands of a product: of an accumulator, and of a matrix in memory
 OPERANDS = "(asOperands(xs) : $c.Fragment[$m, $k, $n, $t, AMatrix])"
@@ -41,18 +41,12 @@ TILES = "xs |> map(x => x |> split($k)) |> transpose"
 
 
 def _stored(term: Expr) -> Expr:
-    return apply(instance("toMem", (Space.LOCAL, ROW_MAJOR, term.type), term.origin), term)
-
-
-def _fragment(term: Expr) -> Fragment:
-    if not isinstance(term.type, Fragment):
-        raise NotPointwise("expected a fragment", term)
-    return term.type
+    return stored(term, Space.LOCAL)
 
 
 def _copied(fragment: Expr) -> Expr:
-    x = Identifier("x", _fragment(fragment).element)
-    return build("mapFragment(f)(xs)", f=Lambda(x, x), xs=fragment)
+    x = Identifier("x", fragment_type(fragment).element)
+    return map_fragment(Lambda(x, x), fragment)
 
 
 @dataclass
@@ -104,7 +98,7 @@ class _Rows:
         result = self.fresh("sums", as_data(made.type))
         body = self.opened(state, result, body)
         fragment = self.matrix(body)
-        out = build("asMatrix(e)", e=_stored(fragment) if not _is_stored(fragment) else fragment)
+        out = as_matrix(fragment if _is_stored(fragment) else _stored(fragment))
         return Apply(Lambda(result, out), made)
 
     def fold(self, fold: Expr) -> Expr:
@@ -210,16 +204,15 @@ class _Rows:
                         raise NotPointwise("a fragment is used at another place than the result's", leaf)
         if not leaf.free.isdisjoint(self.known):
             raise NotPointwise("a fragment is used at another place than the result's", leaf)
-        place, kind = found.column, "Accum"
+        place, kind = found.column, FragmentKind.ACCUMULATOR
         if columns is None or place is None:
-            columns, kind = constant(1), "Column"
+            columns, kind = constant(1), FragmentKind.COLUMN
             place = Identifier(fresh_name("one", names(leaf)), Index(columns))
-        xs = matrix(found.row, place, leaf)
-        sizes = {**self.size(columns), "t": leaf.type}
-        return _stored(build(f"asFragment(xs) : Fragment[$m, $n, $k, $t, {kind}]", sizes, xs=xs))
+        like = Fragment(self.rows, columns, self.depth, as_data(leaf.type), kind)
+        return loaded(matrix(found.row, place, leaf), like)
 
     def repeated(self, column: Expr, columns: Nat) -> Expr:
-        type_ = _fragment(column).element
+        type_ = fragment_type(column).element
         return build(
             "repeatColumn(x) : Fragment[$m, $n, $k, $t, Accum]", {**self.size(columns), "t": type_}, x=column
         )
@@ -235,9 +228,9 @@ class _Rows:
         *front, together = values.values()
         for fragment in reversed(front):
             together = zip_fragments(fragment, together)
-        x = Identifier(fresh_name("x", names(element)), _fragment(together).element)
+        x = Identifier(fresh_name("x", names(element)), fragment_type(together).element)
         body = put(element, dict(zip(values, members(x, len(values)), strict=True)))
-        return build("mapFragment(f)(xs)", f=Lambda(x, body), xs=together)
+        return map_fragment(Lambda(x, body), together)
 
     # --- columns
 
@@ -287,8 +280,8 @@ class _Rows:
         b = f"asFragment(b){load}"
         match call(first):
             case "idx", _, [_, inner] if (known := self._first_operand(inner, row)) is not None:
-                if _fragment(known).element != second.type:
-                    wide, narrow = _fragment(known).element, second.type
+                if fragment_type(known).element != second.type:
+                    wide, narrow = fragment_type(known).element, second.type
                     raise NotPointwise(
                         f"a factor is `{wide}`, and the other `{narrow}`: round it there", fold.body
                     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rise.declaration import Declaration
 from rise.errors import RiseError
@@ -18,6 +18,12 @@ def instance(
     """A primitive with its sizes and types. RiseError R0699 where one of them is a function's."""
     known = primitive(declaration) if isinstance(declaration, str) else declaration
     return Primitive(known, tuple(_arguments(arguments, origin)), origin)
+
+
+def named(name: str, given: Mapping[str, Argument | Type], like: Expr) -> Primitive:
+    """A primitive with its arguments by the names of its parameters."""
+    parameters = primitive(name).scheme.parameters
+    return instance(name, tuple(given.get(parameter.name) for parameter in parameters), like.origin)
 
 
 def _arguments(arguments: Sequence[Argument | Type | None], origin: Origin) -> Iterator[Argument]:
