@@ -49,7 +49,7 @@ def of_rule(rule: Rule) -> Problem:
 def verdict(rule: Rule | Computed, instances: int = INSTANCES) -> Verdict:
     """Small sizes first, where a difference is a counterexample; then a proof; then random instances.
 
-    What conditions exclude, or a law of `exp` explains, is no counterexample.
+    A difference that a condition excludes, or that a law of `exp` explains, is not a counterexample.
     UsageError R0517 where z3 is not installed.
     """
     if isinstance(rule, Computed):
@@ -63,7 +63,7 @@ def verdict(rule: Rule | Computed, instances: int = INSTANCES) -> Verdict:
 
 
 def _why(rule: Rule, found: Refuted) -> str:
-    """Why there is no proof although a difference is no counterexample."""
+    """Why the rule is not proved, where the difference that was found is not a counterexample."""
     if rule.conditions:
         return "it holds by its conditions only"
     return f"it holds by laws of `{min(found.difference.drawn)}` only"

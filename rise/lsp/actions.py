@@ -78,7 +78,7 @@ def _before(span: Span, source: Source) -> Span:
 
 
 def _first_line(source: Source) -> Span:
-    """In front of the first import, else of the first line that is no comment."""
+    """Before the first import; without imports, before the first line that is not a comment."""
     lines = source.text.split("\n")
     imports = [number for number, line in enumerate(lines, 1) if line.startswith("import")]
     number = imports[0] if imports else _behind_comments(lines)
