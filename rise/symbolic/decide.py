@@ -116,10 +116,10 @@ class _Proof:
                 return len(reached), "no sizes satisfy what the programs ask for"
             # a function is evaluated when it is applied: this meets all reductions
             for side in (first, second):
-                Prover(left).occurs((), side)
+                Prover(world, left).occurs((), side)
         reorderable = [c for c in left.contracts if c.commutative]
         given = operators(reorderable, left, lambda size: world.fresh("i"))
-        prover = Prover(left, given if self.reorder else None)
+        prover = Prover(world, left, given if self.reorder else None)
         if not all(_is_justified(c, left.contracts, given, prover, context) for c in right.contracts):
             return len(reached), "nothing says that the operator of a `reduce` on the right may be reordered"
         if all(prover.equal(first, second, inside) for first, second, inside in reached):
@@ -127,18 +127,20 @@ class _Proof:
         return len(reached), "no lemma applies"
 
     def _leaves(
-        self, evaluator: Evaluator, type_: Type, left: Value, right: Value, context: Context
+        self, evaluator: Evaluator, type_: Type, left: Value, right: Value, context: Context, inputs: int = 0
     ) -> Iterator[tuple[Element, Element, Context]]:
+        """Each element of two values. inputs: how many arguments they have been given"""
         indexed = dimensions(type_)
         if indexed is not None:
             i, inside = context.index(evaluator.world.size(indexed[0]))
-            yield from self._leaves(evaluator, indexed[1], left.at(i), right.at(i), inside)
+            yield from self._leaves(evaluator, indexed[1], left.at(i), right.at(i), inside, inputs)
         elif isinstance(type_, Pair):
             for place, part in enumerate((type_.first, type_.second)):
-                yield from self._leaves(evaluator, part, left[place], right[place], context)
+                yield from self._leaves(evaluator, part, left[place], right[place], context, inputs)
         elif isinstance(type_, Function):
-            argument = evaluator.opaque(f"x{id(type_) % 97}", type_.parameter)
-            yield from self._leaves(evaluator, type_.result, left(argument), right(argument), context)
+            argument = evaluator.argument(inputs + 1, type_.parameter)
+            results = left(argument), right(argument)
+            yield from self._leaves(evaluator, type_.result, *results, context, inputs + 1)
         else:
             yield left, right, context
 

@@ -40,6 +40,7 @@ from rise.types import (
 )
 
 Environment = Mapping[str, Value]
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 UNROLLED = 4  # loops of at most so many steps are written out
 
 
@@ -80,6 +81,10 @@ class Evaluator:
                 return Applied(f"{value:.17g}" if value == value else "nan")
 
     # --- what nothing is known of -----------------------------------------------------------------------
+
+    def argument(self, number: int, type_: Type) -> Value:
+        """An unknown argument of a program, by its number. No name of a program has a subscript."""
+        return self.opaque(f"x{str(number).translate(SUBSCRIPTS)}", type_)
 
     def opaque(
         self, name: str, type_: Type, arguments: tuple[Value, ...] = (), given: Condition = True

@@ -20,6 +20,7 @@ from typing import Any
 from rise.symbolic.context import Context
 from rise.symbolic.evaluate import Evaluator
 from rise.symbolic.monoids import Operators
+from rise.symbolic.unknowns import Unknowns
 from rise.symbolic.values import (
     ELEMENTS,
     UNDEFINED,
@@ -49,6 +50,7 @@ class GaveUp(Exception):
 class Prover:
     """operators: those whose sums may be reordered, with what is neutral; none where the order is kept"""
 
+    world: Unknowns
     evaluator: Evaluator
     operators: Operators | None = None
 
@@ -74,7 +76,7 @@ class Prover:
 
     def unknown(self, type_: Any) -> Value:
         """Any value of a type, as the accumulator before a step."""
-        return self.evaluator.opaque(self.evaluator.world.name("any"), type_)
+        return self.evaluator.opaque(self.world.name("any"), type_)
 
     # --- elements -----------------------------------------------------------------------------------------
 
@@ -168,7 +170,7 @@ class Prover:
         sizes: list[Whole] = []
         type_: Any = fold.type
         while (indexed := dimensions(type_)) is not None:
-            sizes.append(self.evaluator.world.size(indexed[0]))
+            sizes.append(self.world.size(indexed[0]))
             type_ = indexed[1]
         ranges = [context.range_of(index) for index in fold.path]
         return len(sizes) == len(ranges) and all(
@@ -178,14 +180,13 @@ class Prover:
 
     def _view(self, view: Fold, viewed: Fold, whole: Value) -> Value:
         """The accumulator whose element at each path is where the other loop has the corresponding one."""
-        world = self.evaluator.world
 
         def leaf(path: Path, _: Any) -> Value:
-            pairs = world.replacing(zip(view.path, path, strict=True))  # type: ignore[attr-defined]  # Unknowns
-            there = (p if isinstance(p, Member) else world.replaced(p, pairs) for p in viewed.path)  # type: ignore[attr-defined]
+            pairs = self.world.replacing(zip(view.path, path, strict=True))
+            there = (p if isinstance(p, Member) else self.world.replaced(p, pairs) for p in viewed.path)
             return at(whole, tuple(there))
 
-        return spread(world.size, view.type, leaf)
+        return spread(self.world.size, view.type, leaf)
 
     def _simulates(
         self, left: Fold, right: Fold, before: Value, other: Value, inside: Context, context: Context
@@ -204,7 +205,7 @@ class Prover:
 
     def _flat(self, fold: Fold, context: Context) -> Fold | None:
         """A loop whose step is a loop that goes on with the accumulator, as one loop; None for others."""
-        quotient, remainder = self.evaluator.world.quotient, self.evaluator.world.remainder
+        quotient, remainder = self.world.quotient, self.world.remainder
         whole = self.unknown(fold.type)
         i, inside = context.index(fold.size, "step")
         inner = at(fold.step(whole, i), fold.path)
@@ -290,10 +291,10 @@ class Prover:
             case Member():
                 return False
             case _:
-                return not names.isdisjoint(self.evaluator.world.names_in(value))  # type: ignore[attr-defined]
+                return not names.isdisjoint(self.world.names_in(value))
 
     def fresh(self) -> Whole:
-        return self.evaluator.world.fresh("i")  # type: ignore[attr-defined]
+        return self.world.fresh("i")
 
 
 def is_undefined(element: Value) -> bool:

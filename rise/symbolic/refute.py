@@ -107,7 +107,7 @@ def _elements(
         for i, part in enumerate((type_.first, type_.second)):
             yield from _elements(evaluator, part, value[i], (*path, f".{i + 1}"), (*given, i))
     elif isinstance(type_, Function):
-        argument = evaluator.opaque(f"x{len(path) + 1}", type_.parameter)
+        argument = evaluator.argument(len(given) + 1, type_.parameter)
         yield from _elements(evaluator, type_.result, value(argument), path, (*given, argument))
     else:
         yield path, given, value

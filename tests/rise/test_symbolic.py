@@ -179,6 +179,10 @@ def test_a_wrong_meaning_is_noticed(name: str, wrong: Any) -> None:
 
 # what each would prove if one of its conditions were forgotten
 TRAPS = {
+    "two inputs of one type": (
+        "def f(n: Nat)(x: f32, y: f32, xs: n.f32, ys: n.f32) = zip(xs)(ys) |> map((a, b) => a * x - b * y)",
+        "def g(n: Nat)(x: f32, y: f32, xs: n.f32, ys: n.f32) = zip(ys)(xs) |> map((a, b) => a * x - b * y)",
+    ),
     "a view of a part of the accumulator": (
         "def f(n: Nat)(xs: n.f32, z: 3.f32, w: 2.f32) = "
         "xs |> reduceSeq((acc, x) => acc |> map(a => a + idx(2)(acc)), z) |> take(1)",
