@@ -23,6 +23,7 @@ from rise.expr import (
     Literal,
     Primitive,
     alpha_equal,
+    application,
     apply,
     call,
     fresh_name,
@@ -56,6 +57,13 @@ def names(*terms: Expr) -> set[str]:
                 found.add(part.name)
             elif isinstance(part, Lambda):
                 found.add(part.parameter.name)
+    return found
+
+
+def fresh(name: str, type_: Data, taken: set[str]) -> Identifier:
+    """A variable by a name that is not taken, and from now on is."""
+    found = Identifier(fresh_name(name, taken), type_)
+    taken.add(found.name)
     return found
 
 
@@ -130,9 +138,7 @@ class Elements:
     values: dict[Expr, Identifier] = field(default_factory=dict)
 
     def fresh(self, name: str, type_: Data) -> Identifier:
-        found = fresh_name(name, self.taken)
-        self.taken.add(found)
-        return Identifier(found, type_)
+        return fresh(name, type_, self.taken)
 
     def index(self, name: str, size: Nat) -> Identifier:
         return self.fresh(name, Index(size))
@@ -317,7 +323,7 @@ def matrix(row: Identifier, column: Identifier, element: Expr) -> Expr:
     match call(element):
         case "idx", _, [Identifier(outer), inner] if outer == row.name and selects(inner, column.name):
             if row.name not in inner.free:
-                return transposed(call(inner)[2][1])  # type: ignore[index]  # it selects
+                return transposed(application(inner)[2][1])
     return over(row, over(column, element))
 
 

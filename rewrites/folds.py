@@ -18,6 +18,7 @@ from rise.expr import (
     Literal,
     Primitive,
     alpha_equal,
+    application,
     apply,
     call,
     map_children,
@@ -72,8 +73,8 @@ def rounded_like(term: Expr, by: Expr) -> Expr:
     """wide(narrow(by)) for a term wide(narrow(x)); by for other terms."""
     if unrounded(term) is term:
         return by
-    (_, wide, [inner]) = call(term)  # type: ignore[misc]  # a conversion
-    (_, narrow, _) = call(inner)  # type: ignore[misc]  # a rounding
+    _, wide, (inner,) = application(term)
+    _, narrow, _ = application(inner)
     return apply(wide, apply(narrow, by))
 
 
@@ -204,7 +205,7 @@ def _from_lowest(term: Expr) -> Expr:
 
 
 def _as_fold(name: Identifier, reduction: Expr) -> Fold:
-    _, _, (operator, start, summands) = call(reduction)  # type: ignore[misc]  # it is a reduction
+    _, _, (operator, start, summands) = application(reduction)
     match call(summands):
         case "generate", _, [Lambda(index, body)]:
             return Fold(name, operator, start, index, body)
@@ -244,6 +245,12 @@ def FACTORS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         found = system(term)
     except NotPointwise as refused:
         return refused.reason
+    after = factored(found)
+    return "no sum or maximum has a factor that all of its terms have" if after is found else written(after)
+
+
+def factored(found: System) -> System:
+    """The system with such factors before its reductions; itself where there are none."""
     folds: list[Fold] = []
     before: dict[Expr, Expr] = {}
     for fold in found.folds:
@@ -258,9 +265,7 @@ def FACTORS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
             before[fold.name] = product_of([(inner, False), *fixed], type_)
             fold = replace(fold, name=inner, body=product_of(parts, type_))
         folds.append(fold)
-    if not before:
-        return "no sum or maximum has a factor that all of its terms have"
-    return written(replace(found, folds=tuple(folds), element=put(found.element, before)))
+    return replace(found, folds=tuple(folds), element=put(found.element, before)) if before else found
 
 
 def _before_sum(fold: Fold) -> tuple[list[tuple[Expr, bool]], list[tuple[Expr, bool]]]:

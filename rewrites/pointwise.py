@@ -34,6 +34,7 @@ from rise.expr import (
     Identifier,
     Lambda,
     alpha_equal,
+    application,
     apply,
     call,
     fresh_name,
@@ -86,8 +87,8 @@ def _has_arrays(type_: object) -> bool:
 
 def product(row: Identifier, column: Identifier, sum_: Expr) -> Expr:
     """All sums `reduce(op, z)(generate(l => f(a[i][l], b[j][l])))` as a map of maps of reductions."""
-    _, head, (operator, start, summands) = call(sum_)  # type: ignore[misc]  # it is a reduction
-    _, _, (function,) = call(summands)  # type: ignore[misc]  # it is generated
+    _, head, (operator, start, summands) = application(sum_)
+    _, _, (function,) = application(summands)
     index, body = function.parameter, function.body  # type: ignore[union-attr]
     sides: list[list[Expr]] = [[], []]
     for leaf in leaves(body, (row, column, index)):
@@ -238,7 +239,8 @@ def POINTWISE_EACH(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
         body = in_form(pointwise(at(batch, term)))
     except NotPointwise as refused:
         return refused.reason
-    arrays = list(dict.fromkeys(call(part)[2][1] for part in subterms(body) if selects(part, batch.name)))  # type: ignore[index]
+    selections = (part for part in subterms(body) if selects(part, batch.name))
+    arrays = list(dict.fromkeys(application(part)[2][1] for part in selections))
     if not arrays:
         return "its matrices are all the same"
     x = Identifier(fresh_name("x", names(body)), tuple_type([array_type(xs).element for xs in arrays]))

@@ -19,6 +19,7 @@ from rewrites.algorithmic import is_reduction
 from rewrites.elements import (
     NotPointwise,
     at,
+    fresh,
     generated,
     members,
     names,
@@ -55,10 +56,10 @@ from rise.expr import (
     Lambda,
     Literal,
     alpha_equal,
+    application,
     apply,
     call,
     children,
-    fresh_name,
     map_children,
     substitute,
     subterms,
@@ -207,7 +208,7 @@ class _Blocks:
         if self.index.name not in term.free or term in self.parts:
             return
         if selects(term, self.index.name):
-            xs = call(term)[2][1]  # type: ignore[index]  # it selects
+            xs = application(term)[2][1]
             self.parts[term] = None if self.row.name in xs.free else self._by_index(xs)
         elif term.type == I32 and term == apply(instance("indexToInt", (self.length,), None), self.index):
             self.parts[term] = generated(self.index, term)
@@ -222,9 +223,14 @@ class _Blocks:
         return transposed(over(self.column, xs)) if self.column.name in xs.free else xs
 
     @property
+    def selected(self) -> list[Expr]:
+        """The arrays over the index, each once."""
+        return list(dict.fromkeys(xs for xs in self.parts.values() if xs is not None))
+
+    @property
     def arrays(self) -> list[Expr]:
         """The arrays, each once, in blocks; at the end the numbers of the blocks where they are needed."""
-        found = [self.split(xs) for xs in dict.fromkeys(xs for xs in self.parts.values() if xs is not None)]
+        found = [self.split(xs) for xs in self.selected]
         if self.ragged:
             found.append(self.split(self._present, fill=Literal(False, BOOL)))
         if None in self.parts.values() or not found:
@@ -254,12 +260,10 @@ class _Blocks:
     def opened(self, block: Expr, inner: Identifier) -> tuple[dict[Expr, Expr], Expr | None]:
         """What stands for each part in a block, and whether an element of it is there, if some are not."""
         members_ = members(block, len(self.arrays))
-        of_array = dict(
-            zip(dict.fromkeys(xs for xs in self.parts.values() if xs is not None), members_, strict=False)
-        )
+        of_array = dict(zip(self.selected, members_, strict=False))
         values: dict[Expr, Expr] = {}
         for part, xs in self.parts.items():
-            given = call(part)[2]  # type: ignore[index]  # it selects, or is a number
+            given = application(part)[2]
             if xs is None:
                 values[part] = at(inner, at(members_[-1], self.split(given[1])))
                 continue
@@ -289,9 +293,7 @@ class _Pass:
     present: Expr | None = None
 
     def fresh(self, name: str, type_: Data) -> Identifier:
-        found = fresh_name(name, self.taken)
-        self.taken.add(found)
-        return Identifier(found, type_)
+        return fresh(name, type_, self.taken)
 
     def rows(self, element: Expr) -> Expr:
         return generated(self.found.row, element)
@@ -358,8 +360,8 @@ class _Pass:
         if is_view(unconverted(weight)):
             return weight
         if (exact := unrounded(weight)) is not weight:
-            (_, wide, [narrow]) = call(weight)  # type: ignore[misc]  # a conversion
-            return apply(wide, self.weighted(apply(call(narrow)[1], self.weighted(exact))))  # type: ignore[index]
+            _, wide, (rounded,) = application(weight)
+            return apply(wide, self.weighted(apply(application(rounded)[1], self.weighted(exact))))
         return self.matrix("weights", weight)
 
     def sum(self, s: Sum, before: Expr, repairs: dict[tuple[str, Expr], Expr], change: Expr) -> Expr:
@@ -462,7 +464,7 @@ def _rolled(found: System, size: Nat) -> Expr:
 
 def _fold(p: _Pass, bodies: Sequence[Expr]) -> Expr:
     arrays = p.blocks.arrays
-    p.inner = p.fresh("l", p.inner.type)  # type: ignore[arg-type]  # an index
+    p.inner = p.fresh("l", as_data(p.inner.type))
     types = p.state_types()
     state = p.fresh("state", tuple_type(types))
     block = p.fresh("block", tuple_type([array_type(xs).element for xs in arrays]))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from rewrites.build import build
 from rewrites.elements import (
     NotPointwise,
+    fresh,
     generated,
     leaves,
     matrix,
@@ -29,7 +30,19 @@ from rewrites.folds import Fold, System, factors, is_zero, of_rows, operator_nam
 from rewrites.rule import computed
 from rewrites.tupling import is_fold
 from rewrites.typed import array_type, instance
-from rise.expr import Apply, Expr, Identifier, Lambda, Literal, apply, call, children, fresh_name, substitute
+from rise.expr import (
+    Apply,
+    Expr,
+    Identifier,
+    Lambda,
+    Literal,
+    application,
+    apply,
+    call,
+    children,
+    fresh_name,
+    substitute,
+)
 from rise.instructions import Family, family
 from rise.nat import Nat, constant, divides
 from rise.normal import is_view, simplify
@@ -64,9 +77,7 @@ class _Rows:
     known: dict[str, Expr] = field(default_factory=dict)
 
     def fresh(self, name: str, type_: Data) -> Identifier:
-        found = fresh_name(name, self.taken)
-        self.taken.add(found)
-        return Identifier(found, type_)
+        return fresh(name, type_, self.taken)
 
     # --- types
 
@@ -102,8 +113,7 @@ class _Rows:
         return Apply(Lambda(result, out), made)
 
     def fold(self, fold: Expr) -> Expr:
-        name, head, given = call(fold)  # type: ignore[misc]  # it is a loop
-        step, start, xs = given
+        name, head, (step, start, xs) = application(fold)
         match step:
             case Lambda(state, Lambda(block, body)):
                 pass
@@ -384,9 +394,8 @@ def ROWS_ON_FRAGMENTS(term: Expr, k: Nat) -> Expr | str:  # noqa: N802  # rules 
 
 def _renamed(bound: Identifier, body: Expr, taken: set[str]) -> tuple[Identifier, Expr]:
     """A variable, and what it is bound in, by a name that no other term has."""
-    fresh = Identifier(fresh_name(bound.name, taken), bound.type, bound.origin)
-    taken.add(fresh.name)
-    return fresh, substitute(body, {bound.name: fresh})
+    new = replace(fresh(bound.name, as_data(bound.type), taken), origin=bound.origin)
+    return new, substitute(body, {bound.name: new})
 
 
 def _computed(xs: Expr) -> Iterator[Expr]:
@@ -420,7 +429,7 @@ def FOLD_OF_MAPS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
             pass
         case _:
             return "expected a map over what is done with a fold"
-    name, head, (step, start, ys) = call(fold)  # type: ignore[misc]  # it is a loop
+    name, head, (step, start, ys) = application(fold)
     if x.name in ys.free:
         return "the folds are not over the same array"
     match step:

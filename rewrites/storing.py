@@ -12,6 +12,7 @@ from rise.expr import (
     Expr,
     Identifier,
     Lambda,
+    application,
     apply,
     call,
     children,
@@ -142,7 +143,7 @@ def _scopes(term: Expr) -> Iterator[tuple[Expr, Around | None]]:
 
 def _closed(stored: Expr, around: tuple[Around, ...]) -> Expr | None:
     """With the lets inside of which it stands, as far as it uses them; None if it uses what a loop binds."""
-    _, head, (value,) = call(stored)  # type: ignore[misc]  # it is stored
+    _, head, (value,) = application(stored)
     for function, named in reversed(around):
         if function.parameter.name not in value.free:
             continue

@@ -14,6 +14,7 @@ from operator import is_
 
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
 from rise.declaration import Declaration
+from rise.errors import RiseError
 from rise.source import Origin
 from rise.types import (
     Argument,
@@ -271,6 +272,14 @@ def call(expr: Expr) -> tuple[str, Primitive, list[Expr]] | None:
         arguments.append(expr.argument)
         expr = expr.function
     return (expr.name, expr, arguments[::-1]) if isinstance(expr, Primitive) else None
+
+
+def application(expr: Expr) -> tuple[str, Primitive, list[Expr]]:
+    """What `call` gives for a term that has to apply a primitive. An internal error where it does not."""
+    found = call(expr)
+    if found is None:
+        raise RiseError("R0699", "internal: a term that applies a primitive is needed here", expr.origin)
+    return found
 
 
 # --- traversal ------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from rewrites import storing
 from rewrites.memory import IN_LOCAL
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
-from rise.expr import Expr, Lambda, call
+from rise.expr import Expr, Lambda, application, call
 from rise.normal import is_view
 from rise.types import Array, Pair
 from strategies.core import (
@@ -39,6 +39,7 @@ from strategies.core import (
 from strategies.evaluation import (
     FOLDS,
     MAPS,
+    WRITING,
     WRITTEN_THROUGH,
     bytes_of,
     has_array,
@@ -156,16 +157,7 @@ def written(level: Rewrite) -> Strategy:
             return operand(run)(term)
         if name == "toMem":
             return readable(term)
-        if name in (
-            "asMatrix",
-            "asColumn",
-            "asOperands",
-            "bulkStore",
-            "padEmpty",
-            "asScalar",
-            "asVector",
-            "asVectorAligned",
-        ):
+        if name in WRITING:
             return operand(run)(term)
         return seq(a.MAP_NOTHING, _map)(term)
 
@@ -178,7 +170,7 @@ def written(level: Rewrite) -> Strategy:
         return seq(a.GENERATE_AS_MAP, level, mapped(written(LOOP)))(term)
 
     def _let(term: Expr) -> Result:
-        _, _, (value, _) = call(term)  # type: ignore[misc]  # a let has two operands
+        _, _, (value, _) = application(term)
         stored = has_array(value.type) and not is_expression(value)
         if stored and level is not LOOP and isinstance(term.type, Array):
             return seq(choose.ARRAY_AS_GENERATE, to_element, _generated)(term)
@@ -254,7 +246,7 @@ loop_operand = FunctionStrategy("loop operand", _loop_operand)
 
 def _fold(term: Expr) -> Result:
     """Initial value and step are written by loops where they are arrays."""
-    position = 0 if call(term)[0] in FOLDS else 1  # type: ignore[index]  # of the accumulator
+    position = 0 if application(term)[0] in FOLDS else 1  # of the accumulator
 
     def step(function: Expr) -> Result:
         names: list[str] = []

@@ -15,6 +15,10 @@ MAPS = PARALLEL | {"mapSeq", "mapSeqUnroll"}
 FOLDS = frozenset({"reduceSeq", "reduceSeqUnroll"})
 # views that a result can be written through
 WRITTEN_THROUGH = frozenset({"split", "join", "transpose", "unzip", "reorder", "map"})
+# what writes a result as it is computed: only the operand is left to compute
+WRITING = frozenset({
+    "asMatrix", "asColumn", "asOperands", "bulkStore", "padEmpty", "asScalar", "asVector", "asVectorAligned",
+})  # fmt: skip
 # groups of primitives, and others, that take commands to compute
 COMMANDS = frozenset({"levels", "memory", "tensor", "reduce", "scan", "iterate", "scatter"})
 

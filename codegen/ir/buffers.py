@@ -11,6 +11,7 @@ from rise.types import Array, Data, Index, Layout, Pair, Scalar, Vector, shape
 
 # the layout of a buffer that holds the mbarriers of a ring
 BARRIERS = Layout("barriers")
+MBARRIER = Scalar("u64")  # an mbarrier has this size in memory
 # the swizzle widths that exist, in bytes
 SWIZZLES = (32, 64, 128)
 

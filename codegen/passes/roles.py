@@ -23,16 +23,14 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import BARRIERS
+from codegen.ir.buffers import BARRIERS, MBARRIER
 from codegen.ir.launch import WARP, WARPGROUP, Launch, derive
 from codegen.passes.analysis.executions import with_executions
 from codegen.passes.analysis.fresh import names_of
 from codegen.passes.analysis.in_flight import guarded_copies
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, quotient, remainder, variable
-from rise.types import Array, Scalar, Space
-
-BARRIER = Scalar("u64")  # the size of an mbarrier in memory
+from rise.types import Array, Space
 
 
 def split_roles(function: i.Function) -> i.Function:
@@ -130,15 +128,15 @@ def _order_ping_pong(function: i.Function, groups: int) -> i.Command:
         if not isinstance(command, i.WarpSpecialise):
             return i.with_inner(command, tuple(go(part) for part in i.inner(command)))
         name, p = names.fresh("baton"), variable(command.execution)
-        mine, next_ = (i.Access(name, (remainder(p + ahead, groups),), BARRIER) for ahead in (0, 1))
+        mine, next_ = (i.Access(name, (remainder(p + ahead, groups),), MBARRIER) for ahead in (0, 1))
         phase = quotient(p + groups - 1, groups)
         consume = i.sequence(
             i.WaitBarrier(mine, remainder(phase + 1, 2)), _when_last(command.consume, i.Arrive(next_))
         )
-        first = i.Access(name, (constant(0),), BARRIER)
+        first = i.Access(name, (constant(0),), MBARRIER)
         setup = i.sequence(command.setup, i.Elected(i.InitBarriers(first, constant(groups))))
         made = replace(command, setup=setup, consume=consume)
-        return i.New(Space.SHARED, name, Array(constant(groups), BARRIER), made, layout=BARRIERS)
+        return i.New(Space.SHARED, name, Array(constant(groups), MBARRIER), made, layout=BARRIERS)
 
     return go(function.body)
 

@@ -44,7 +44,8 @@ def _rule(name: str) -> Rule | Computed:
         found: Any = load(name)
         if isinstance(found, Rule | Computed):
             return found
-        raise UsageError("R0003", f"`{name}` is not a rule", None, "a rule is what `rewrites.rule.rule` returns")
+        hint = "`rewrites.rule.rule` makes one"
+        raise UsageError("R0003", f"`{name}` is not a rule", None, hint)
     hint = suggestion(name, known) or "`rise rules` lists them; one of your own is `file.py:RULE`"
     raise UsageError("R0003", f"`rise rules` knows no `{name}`", None, hint)
 

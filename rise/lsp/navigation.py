@@ -153,7 +153,7 @@ def _check_meanings(
 
 
 def _meanings(analysis: Analysis) -> Iterator[object]:
-    """For each name the number of the one that binds it; where that is no name of this file, what it is."""
+    """For each name, the number of the name that binds it, or where or what it is if this file does not."""
     numbers = {(o.span.line, o.span.column): number for number, o in enumerate(analysis.names)}
     for occurrence in analysis.names:
         span = occurrence.binding.span

@@ -18,6 +18,8 @@ from rise.types import Type, arguments, is_data
 
 SEEDS = (0, 1, 2)
 SMALL = 4  # the magnitude of numbers that `random_inputs` draws
+# numbers are not larger than this, and an exponential multiplies the error of its argument by it
+ARGUMENTS = 16
 DIFFERENT = 3  # assignments of sizes
 
 
@@ -40,6 +42,11 @@ def difference(left: Any, right: Any, place: str = "result") -> str | None:
     index = tuple(int(i) for i in np.argwhere(~equal)[0]) if a.ndim else ()
     where = "".join(f"[{i}]" for i in index)
     return f"{place}{where}: {a[index]} and {b[index]}, {int((~equal).sum())} of {a.size} differ"
+
+
+def differ_as_roundings(left: Any, right: Any, program: Expr) -> bool:
+    """Whether results differ by no more than the roundings of a program explain."""
+    return compare(left, right, Tolerance(ARGUMENTS * tolerance(program).relative)).agrees
 
 
 def assert_equivalent(
@@ -73,13 +80,7 @@ def assert_equivalent(
         given = random_inputs(_parameters(first), seed, exact=True)
         results = [_result(term, values, given) for term in (first, second)]
         found = difference(*results)
-        if (
-            found is not None
-            and rounding
-            and compare(results[0], results[1], Tolerance(16 * tolerance(second).relative)).agrees
-        ):
-            found = None
-        if found is not None:
+        if found is not None and not (rounding and differ_as_roundings(results[0], results[1], second)):
             raise AssertionError(_message(f"{found} (seed {seed})", first, second, values, given))
     if seeds is None and all(map(is_data, [*free.values(), *(t for _, t in _parameters(first))])):
         _assert_told_alike(first, second, free, environment or {})
@@ -138,11 +139,7 @@ def _at_sizes(
     left: Definition, right: Definition, sizes: Mapping[str, int] | None
 ) -> Iterator[tuple[Expr, Expr]]:
     """Both at the sizes given, or at several. Sizes correspond by position: their names may differ."""
-    names, others = size_names(left), size_names(right)
-    if len(names) != len(others):
-        has = [f"`{d.name}` has {counted(len(of), 'size')}" for d, of in ((left, names), (right, others))]
-        message = " and ".join(has)
-        raise UsageError("R0516", f"they cannot be compared: {message}", left.origin)
+    names, others = corresponding_sizes(left, right)
     if sizes is not None:
         by_place = dict(zip(names, others, strict=True))
         yield specialise(left, sizes), specialise(right, {by_place.get(n, n): v for n, v in sizes.items()})
@@ -161,8 +158,24 @@ def _at_sizes(
         if count == DIFFERENT:
             break
     if not count:
-        message = f"no sizes were found that `{left.name}` and `{right.name}` both take"
+        raise no_sizes(left, right)
+
+
+def corresponding_sizes(left: Definition, right: Definition) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the sizes of both, which correspond by position. R0516 where one has more."""
+    names, others = size_names(left), size_names(right)
+    if len(names) != len(others):
+        has = [f"`{d.name}` has {counted(len(of), 'size')}" for d, of in ((left, names), (right, others))]
+        message = f"they cannot be compared: {' and '.join(has)}"
         raise UsageError("R0516", message, left.origin, "give them: sizes={...}")
+    return names, others
+
+
+def no_sizes(*definitions: Definition) -> UsageError:
+    """The error where no sizes were found that all of the definitions take."""
+    taken = " and ".join(f"`{d.name}`" for d in definitions) + (" both take" if definitions[1:] else " takes")
+    message = f"no sizes were found that {taken}"
+    return UsageError("R0516", message, definitions[0].origin, "give them: sizes={...}")
 
 
 def _numbers(count: int) -> Iterator[tuple[int, ...]]:

@@ -22,6 +22,7 @@ from rise.interpret import call, random_inputs
 from rise.nat import Atom, Nat, NatVariable, variable
 from rise.symbolic import Open, Problem, Proved, Refuted, examined, prove
 from rise.symbolic.sizes import assignments
+from rise.testing.compare import corresponding_sizes, no_sizes
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -122,10 +123,7 @@ def check_equivalent(
         if made.wrong is not None:
             return _simplified(pair, at, made, instances)
     if not tried:
-        hint = "give them: sizes={...}"
-        raise UsageError(
-            "R0516", f"no sizes were found that `{left.name}` and `{right.name}` both take", left.origin, hint
-        )
+        raise no_sizes(left, right)
     reason = found.reason if isinstance(found, Open) else "a difference in an interpretation of its own"
     return Equal(left.name, right.name, False, False, reason, instances, tuple(tried))
 
@@ -176,15 +174,13 @@ class _Pair:
 
     @staticmethod
     def of(left: Definition, right: Definition, given: Sizes | None) -> _Pair:
-        names = size_names(left), size_names(right)
         if given is not None:
+            names = size_names(left), size_names(right)
             check_names(left, (), given, (*names[0], *names[1]))
             both = specialise(left, _own(names[0], given)), specialise(right, _own(names[1], given))
             asks: tuple[Constraint, ...] = ()
         else:
-            if len(names[0]) != len(names[1]):
-                counts = f"`{left.name}` has {len(names[0])} sizes and `{right.name}` {len(names[1])}"
-                raise UsageError("R0516", f"they cannot be compared: {counts}", left.origin, "give the sizes")
+            names = corresponding_sizes(left, right)
             renaming: dict[Atom, Nat] = {NatVariable(b): variable(a) for a, b in zip(*names, strict=True)}
             both = instantiated(left, {}), instantiated(right, renaming)
             asks = (*left.constraints, *(_renamed(c, renaming) for c in right.constraints))
@@ -329,8 +325,7 @@ def arguments_of(definition: Definition, sizes: Sizes | None = None) -> SearchSt
     found = (_named(at, names, given) for at in assignments(program, program, definition.constraints))
     taken = list(islice((at for at in found if _takes(definition, at)), 64))
     if not taken:
-        message = f"no sizes were found that `{definition.name}` takes"
-        raise UsageError("R0516", message, definition.origin, "give them: sizes={...}")
+        raise no_sizes(definition)
 
     smallest_first = sampled_from(sorted(taken, key=lambda at: sum(at.values())))
 

@@ -115,7 +115,7 @@ def check_instance(made: Instance, evidence: Evidence) -> None:
     verify(made.left)
     environment = {**exact_inputs(made.left, made.seed), **exact_inputs(made.right, made.seed)}
     try:
-        rounding = getattr(made.rule, "rounds", False)
+        rounding = made.sample.rule.rounds
         assert_equivalent(made.left, made.right, environment, seeds=(made.seed,), rounding=rounding)
         result = made.rule(made.left)
         if not hasattr(result, "steps"):

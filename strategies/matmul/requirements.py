@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rewrites.result import Failure, Result, Success
-from rise.expr import Apply, Expr, Lambda, call, substitute, subterms
+from rise.expr import Apply, Expr, Lambda, application, call, substitute, subterms
 from rise.instructions import Family, family
 from rise.nat import Nat
 from rise.types import Array, Scalar, shape
@@ -281,8 +281,8 @@ def boxes(s: Subject) -> Iterator[Refusal]:
         scattered = next((p for p in subterms(matrix) if (c := call(p)) and c[0] in SCATTERED), None)
         if scattered is not None:
             yield Refusal(
-                f"the {ORDINAL[side]} operand is rearranged by `{call(scattered)[0]}`: the copying unit"  # type: ignore[index]
-                " brings boxes of an array",
+                f"the {ORDINAL[side]} operand is rearranged by `{application(scattered)[0]}`: the copying"
+                " unit brings boxes of an array",
                 "use fragments of warps, 16×8×16, whose operands threads copy",
                 scattered,
             )

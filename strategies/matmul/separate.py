@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
-from rise.expr import Expr, Primitive, call, children, subterms
+from rise.expr import Expr, Primitive, application, call, children, subterms
 from rise.normal import is_view
 from rise.types import Array
 from strategies.abstraction import outermost_parts
@@ -134,7 +134,7 @@ def _pointwise(term: Expr) -> bool:
 def without_views(term: Expr) -> Expr:
     """What is rearranged: the data under views."""
     while is_view_of_data(term):
-        term = call(term)[2][-1]  # type: ignore[index]
+        term = application(term)[2][-1]
     return term
 
 

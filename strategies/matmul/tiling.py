@@ -9,7 +9,7 @@ from rewrites.rasterise import RASTERISE
 from rewrites.result import Failure, Result
 from rewrites.tupling import SHARE_FIRST, SHARE_SECOND, TUPLING, is_fold
 from rewrites.zips import ZIP_SAME
-from rise.expr import Expr, Lambda, Primitive, call, subterms
+from rise.expr import Expr, Lambda, Primitive, application, call, subterms
 from rise.nat import Nat, divides, nat
 from rise.types import shape
 from strategies.core import (
@@ -241,5 +241,5 @@ def in_two_maps(term: Expr) -> bool:
         if applied is None or not applied[2]:
             return False
         term = applied[2][-1]
-    function_ = call(term)[2][0]  # type: ignore[index]
+    function_ = application(term)[2][0]
     return isinstance(function_, Lambda) and rank(function_.body) > 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rewrites.result import Result, Success
-from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, application, call, children, subterms
 from rise.types import Array, Index, Pair, Scalar, Type, shape
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import FunctionStrategy, Strategy
@@ -101,7 +101,7 @@ def _is_rowwise(term: Expr) -> bool:
     if isinstance(term, Lambda | Primitive):
         return False
     if _reduces(term):
-        return all(map(is_expression, call(term)[2]))  # type: ignore[index]  # of three
+        return all(map(is_expression, application(term)[2]))
     if isinstance(term, Apply) and isinstance(term.function, Lambda):
         return _is_rowwise(term.function.body) and _is_rowwise(term.argument)
     applied = call(term)

@@ -17,7 +17,7 @@ from rewrites.loops import HOIST_STORED
 from rewrites.maps import MAP_LET
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET
-from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, application, call, children, subterms
 from rise.types import Array, Pair, Scalar, Type
 from strategies.complete import complete
 from strategies.core import (
@@ -119,7 +119,7 @@ def _computed_before(term: Expr) -> Result:
     name = seq(mapped(try_(APPLIED_AS_LET)), MAP_LET)(term)
     if isinstance(name, Failure):
         return name
-    rows_ = call(name.term)[2][1]  # type: ignore[index]  # a map of two
+    rows_ = application(name.term)[2][1]
     is_row = isinstance(rows_.type, Array) and isinstance(rows_.type.element, Array)
     return name if is_row else Failure("rows", term, "what is named is not a row")
 

@@ -8,7 +8,7 @@ from math import sqrt
 
 from rewrites.algorithmic import is_reduction
 from rewrites.elements import NotPointwise
-from rewrites.folds import FACTORS, System, system
+from rewrites.folds import System, factored, system
 from rewrites.result import Success
 from rise.expr import Expr, Lambda, call, subterms
 from rise.nat import Nat
@@ -53,12 +53,10 @@ class Pass:
                     return None
         if rank(body) != 2:
             return None
-        factored = FACTORS(body)
         try:
-            found = system(factored.term if isinstance(factored, Success) else body)
+            return _sizes(factored(system(body)), batch)
         except NotPointwise:
             return None
-        return _sizes(found, batch)
 
     def candidates(self, gpu: Gpu) -> list[dict[str, int]]:
         """Parameters of `one_pass`, those first that are expected to be faster."""

@@ -11,19 +11,17 @@ import numpy as np
 from rewrites.instances import sampled
 from rewrites.result import Failure, Result
 from rewrites.rule import Rule
-from rise.check.compare import Tolerance, compare, tolerance
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import evaluate
 from rise.pretty import show
 from rise.testing import Counterexample, Evidence, difference, exact_inputs, hiding
 from rise.testing.choose import Drawn
+from rise.testing.compare import differ_as_roundings
 from rise.testing.rules import Instance
 from rise.verify import verify
 
 # what these give is not defined everywhere
 UNDEFINED = frozenset({"padEmpty", "scatter"})
-# numbers are not larger than this, and an exponential multiplies the error of its argument by it
-ARGUMENTS = 16
 
 
 Rewrite = Callable[[Expr], Result]
@@ -38,10 +36,10 @@ def check(made: Instance, evidence: Evidence) -> None:
         return
     evidence.applied += 1
     verify(result.term)
-    problem = disagreement(made.left, result.term, made.seed, getattr(made.rule, "rounds", False))
+    problem = disagreement(made.left, result.term, made.seed, made.sample.rule.rounds)
     if problem is not None:
         message = f"`{made.name}`: {problem}\n  {show(made.left)}\n  {show(result.term)}"
-        raise Counterexample(message, made.left, _wrong(made.rule, made.seed))
+        raise Counterexample(message, made.left, _wrong(made))
 
 
 def disagreement(left: Expr, right: Expr, seed: int, rounds: bool = False) -> str | None:
@@ -56,7 +54,7 @@ def disagreement(left: Expr, right: Expr, seed: int, rounds: bool = False) -> st
     inputs = exact_inputs(left, seed)
     before, after = evaluate(left, inputs), evaluate(right, inputs)
     problem = difference(before, after)
-    if rounds and compare(after, before, Tolerance(ARGUMENTS * tolerance(right).relative)).agrees:
+    if rounds and differ_as_roundings(after, before, right):
         return None
     if problem and any(isinstance(part, Primitive) and part.name in UNDEFINED for part in subterms(left)):
         return difference(before, where_defined(before, after))
@@ -74,11 +72,13 @@ def where_defined(before: Any, after: Any) -> Any:
     return np.where(undefined, b, a).astype(a.dtype)
 
 
-def _wrong(rule: Any, seed: int) -> Callable[[Expr], bool]:
+def _wrong(made: Instance) -> Callable[[Expr], bool]:
+    rounds = made.sample.rule.rounds
+
     def fails(term: Expr) -> bool:
-        result = rule(term)
-        rounds = getattr(rule, "rounds", False)
-        return not isinstance(result, Failure) and disagreement(term, result.term, seed, rounds) is not None
+        result = made.rule(term)
+        applied = not isinstance(result, Failure)
+        return applied and disagreement(term, result.term, made.seed, rounds) is not None
 
     return fails
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import BARRIERS, bytes_of
+from codegen.ir.buffers import BARRIERS, MBARRIER, bytes_of
 from codegen.ir.data import data
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, continuing
 from rise.errors import TranslationError
 from rise.nat import constant, remainder, variable
-from rise.types import Array, Data, Fragment, FragmentKind, Layout, Scalar, Space
-
-MBARRIER = Scalar("u64")  # the size of an mbarrier in memory
+from rise.types import Array, Data, Fragment, FragmentKind, Layout, Space
 
 
 @continuing("toMem")

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import BARRIERS, bytes_of
+from codegen.ir.buffers import BARRIERS, MBARRIER, bytes_of
 from codegen.ir.data import data
 from codegen.ir.launch import number
 from codegen.lower.accumulators import check_update
 from codegen.lower.primitives.levels import Element, elements, in_place, start_of, step_of
 from codegen.lower.primitives.loop_rotation import at_index, rotated
-from codegen.lower.primitives.memory import MBARRIER, asynchronously, layout_of, stem
+from codegen.lower.primitives.memory import asynchronously, layout_of, stem
 from codegen.lower.primitives.phases import before_phase, by_phase
 from codegen.lower.primitives.prefetch import Halves, halves
 from codegen.lower.resolve import resolved
