@@ -105,6 +105,21 @@ def generated(index: Identifier, body: Expr) -> Expr:
     return apply(instance("generate", (size, body.type), body.origin), Lambda(index, body, body.origin))
 
 
+def number(index: Expr) -> Expr:
+    """indexToInt(index)"""
+    size = index.type.size if isinstance(index.type, Index) else None
+    return apply(instance("indexToInt", (size,), index.origin), index)
+
+
+def are_numbers(xs: Expr) -> bool:
+    """generate(i => indexToInt(i))"""
+    match call(xs):
+        case "generate", _, [Lambda(index, body)]:
+            return body == number(index)
+        case _:
+            return False
+
+
 def transposed(xs: Expr) -> Expr:
     """xs |> transpose, and what was transposed where xs is a transposition."""
     applied = call(xs)
@@ -294,7 +309,7 @@ def over(index: Identifier, element: Expr) -> Expr:
         case "idx", _, [_, xs]:
             known = array_type(xs).element
             x = Identifier(fresh_name("x", names(element)), known, xs.origin)
-            body = _replaced(element, first, x) if first is not None else element
+            body = replaced(element, first, x) if first is not None else element
             if name not in body.free:
                 return _rows(mapped(Lambda(x, body, xs.origin), xs))
     return generated(index, element)
@@ -327,10 +342,11 @@ def matrix(row: Identifier, column: Identifier, element: Expr) -> Expr:
     return over(row, over(column, element))
 
 
-def _replaced(term: Expr, old: Expr, new: Expr) -> Expr:
+def replaced(term: Expr, old: Expr, new: Expr) -> Expr:
+    """A term with another in the place of a part, whatever its bound variables are called."""
     if alpha_equal(term, old):
         return new
-    return map_children(term, lambda child: _replaced(child, old, new))
+    return map_children(term, lambda child: replaced(child, old, new))
 
 
 def leaves(term: Expr, indices: Iterable[Identifier]) -> list[Expr]:

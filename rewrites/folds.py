@@ -258,7 +258,7 @@ def factored(found: System) -> System:
         parts, fixed = _before_sum(fold)
         moves = operator_name(fold.operator) == "add" and is_zero(fold.start)
         if operator_name(fold.operator) == "max" and is_lowest(fold.start):
-            moves = all(_is_positive(factor) for factor, _ in fixed)
+            moves = all(is_positive(factor) for factor, _ in fixed)
         if moves and fixed and _is_float(fold.name):
             inner = Identifier(f"{fold.name.name}_", fold.name.type)
             type_ = as_data(fold.name.type)
@@ -298,7 +298,7 @@ def is_lowest(term: Expr) -> bool:
             return False
 
 
-def _is_positive(term: Expr) -> bool:
+def is_positive(term: Expr) -> bool:
     """Whether a number is positive whatever its variables are, so far as its form tells."""
     match term, call(term):
         case Literal(value), _:
@@ -306,7 +306,7 @@ def _is_positive(term: Expr) -> bool:
         case _, (("exp" | "exp2" | "rsqrt"), _, [_]):
             return True
         case _, (("mul" | "div" | "add"), _, [left, right]):
-            return _is_positive(left) and _is_positive(right)
+            return is_positive(left) and is_positive(right)
         case _:
             return False
 

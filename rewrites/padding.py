@@ -137,6 +137,12 @@ PAD_JOIN = rule(
     sizes=("n",),
     meaning="Rows of n elements.",
 )
+EMPTY_NUMBERS = rule(
+    "padEmpty of numbers",
+    "generate(fun(i => indexToInt(i))) |> padEmpty(r)",
+    "generate(fun(i => indexToInt(i)))",
+    meaning="Undefined numbers behind numbers may go on counting.",
+)
 EMPTY_SPLIT = rule(
     "S >> padEmpty",
     "xs |> split(n) |> padEmpty(r)",

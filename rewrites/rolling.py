@@ -18,13 +18,16 @@ from dataclasses import dataclass, field, replace
 from rewrites.algorithmic import is_reduction
 from rewrites.elements import (
     NotPointwise,
+    are_numbers,
     at,
     fresh,
     generated,
     members,
     names,
+    number,
     over,
     put,
+    replaced,
     selects,
     transposed,
     tuple_type,
@@ -36,6 +39,7 @@ from rewrites.folds import (
     System,
     factors,
     is_lowest,
+    is_positive,
     is_zero,
     operation,
     operator_name,
@@ -55,11 +59,13 @@ from rise.expr import (
     Identifier,
     Lambda,
     Literal,
+    Primitive,
     alpha_equal,
     application,
     apply,
     call,
     children,
+    fresh_name,
     map_children,
     substitute,
     subterms,
@@ -173,6 +179,27 @@ def _as_sum(found: System, column: Identifier, fold: Fold, reference: Fold | Non
     raise NotPointwise("no repair is known: expected one factor exp(x + y·r) for the maximum r", fold.body)
 
 
+def _vanishes(s: Sum, reference: Fold | None) -> bool:
+    """Whether a weight is 0 where what the maximum is of is -∞: it is exp(x·score + …) for a positive x."""
+    if reference is None or s.slope is None:
+        return False
+    score = Identifier(fresh_name("score", names(s.fold.body)), reference.body.type)
+    for factor, inverse in factors(s.weight):
+        match call(unrounded(factor)):
+            case (("exp" | "exp2"), _, [power]) if not inverse:
+                power = replaced(power, reference.body, score)
+                slope = _slope(power, score.name)
+                if score.name in power.free and slope is not None:
+                    return is_positive(slope)
+    return False
+
+
+def _is_zero_behind(weight: Expr) -> bool:
+    """Whether a weight is an element of an array, behind whose end there are zeros."""
+    used = {part.name for part in subterms(weight) if isinstance(part, Primitive)}
+    return is_view(unconverted(weight)) and "indexToInt" not in used
+
+
 # --- one pass over blocks ---------------------------------------------------------------------------------
 
 
@@ -182,6 +209,7 @@ class _Blocks:
 
     parts:  the parts of terms that select by the index, each with the array that it selects from; None for
             an array of the row, whose block is found by its number
+    number: the quotient of the index by the size of a block, where terms use it
     """
 
     index: Identifier
@@ -190,6 +218,7 @@ class _Blocks:
     row: Identifier
     column: Identifier
     parts: dict[Expr, Expr | None] = field(default_factory=dict)
+    number: Expr | None = None
 
     @property
     def count(self) -> Nat:
@@ -210,13 +239,22 @@ class _Blocks:
         if selects(term, self.index.name):
             xs = application(term)[2][1]
             self.parts[term] = None if self.row.name in xs.free else self._by_index(xs)
-        elif term.type == I32 and term == apply(instance("indexToInt", (self.length,), None), self.index):
+        elif self._is_number(term):
+            self.number = term
+        elif term == number(self.index):
             self.parts[term] = generated(self.index, term)
         elif term == self.index:
             raise NotPointwise("the number of an element is used in another way than as a number", term)
         else:
             for child in children(term):
                 self.find(child)
+
+    def _is_number(self, term: Expr) -> bool:
+        match call(term):
+            case "div", _, [index, Literal(value)] if value == self.size.value:
+                return index == number(self.index)
+            case _:
+                return False
 
     def _by_index(self, xs: Expr) -> Expr:
         """An array over the index; one that depends on the column, with that inside."""
@@ -233,7 +271,7 @@ class _Blocks:
         found = [self.split(xs) for xs in self.selected]
         if self.ragged:
             found.append(self.split(self._present, fill=Literal(False, BOOL)))
-        if None in self.parts.values() or not found:
+        if self.ragged or self.number is not None or None in self.parts.values() or not found:
             number = Identifier("number", Index(self.count))
             found.append(generated(number, number))
         return found
@@ -244,7 +282,10 @@ class _Blocks:
 
     def split(self, xs: Expr, fill: Expr | None = None) -> Expr:
         known = array_type(xs)
-        if self.ragged:
+        if self.ragged and are_numbers(xs):
+            index = Identifier(self.index.name, Index(self.count * self.size))
+            xs, known = generated(index, number(index)), replace(known, size=self.count * self.size)
+        elif self.ragged:
             zero = fill or zero_of(known.element, xs)
             if isinstance(zero, str):
                 raise NotPointwise(zero, xs)
@@ -256,6 +297,14 @@ class _Blocks:
             }
             xs = apply(named("padCst", sizes, xs), zero, xs)
         return apply(instance("split", (self.size, self.count, known.element), xs.origin), xs)
+
+    def is_whole(self, block: Expr) -> Expr | None:
+        """Whether all elements of a block are there; None if no block is known to be whole."""
+        size, whole = self.size.value, quotient(self.length, self.size)
+        if not self.ragged or size is None or not whole.value:
+            return None
+        this = number(members(block, len(self.arrays))[-1])
+        return operation("lt", this, Literal(whole.value, I32))
 
     def opened(self, block: Expr, inner: Identifier) -> tuple[dict[Expr, Expr], Expr | None]:
         """What stands for each part in a block, and whether an element of it is there, if some are not."""
@@ -269,6 +318,8 @@ class _Blocks:
                 continue
             element = at(inner, of_array[xs])
             values[part] = at(self.column, element) if self.column.name in given[-1].free else element
+        if self.number is not None:
+            values[self.number] = number(members_[-1])
         return values, at(inner, members_[len(of_array)]) if self.ragged else None
 
 
@@ -279,6 +330,9 @@ class _Pass:
     reference: the reduction that sums use, if there is one
     values:    what stands for parts of the sums' terms
     lets:      what has been named, in order
+    present:   whether an element of a block is there, if some are not
+    whole:     whether all of a block are
+    guard:     where it does not hold, a block changes nothing
     """
 
     found: System
@@ -291,6 +345,8 @@ class _Pass:
     lets: list[tuple[Identifier, Expr]] = field(default_factory=list)
     values: list[tuple[Expr, Expr]] = field(default_factory=list)
     present: Expr | None = None
+    whole: Expr | None = None
+    guard: Expr | None = None
 
     def fresh(self, name: str, type_: Data) -> Identifier:
         return fresh(name, type_, self.taken)
@@ -342,10 +398,11 @@ class _Pass:
 
     def top(self, old: Expr, reference: Fold) -> None:
         """Names the scores, what is there of them, and their maximum so far."""
-        scores = self.here(reference.body)
+        scores = self.here(self.unguarded(reference))
         if self.present is not None:
-            lowest = Literal(float("-inf"), scores.type)
-            scores = apply(instance("select", (scores.type,), None), self.present, scores, lowest)
+            choose, lowest = instance("select", (scores.type,), None), Literal(float("-inf"), scores.type)
+            masked = apply(choose, self.present, scores, lowest)
+            scores = masked if self.whole is None else apply(choose, self.whole, scores, masked)
         if not is_view(scores):
             scores = self.matrix("scores", scores)
             self.values = [(reference.body, scores), *self.values]
@@ -354,6 +411,17 @@ class _Pass:
             reference.operator, reference.start, generated(self.inner, scores),
         )  # fmt: skip
         self.values.append((reference.name, self.col("top", operation("max", at(self.found.row, old), most))))
+
+    def unguarded(self, reference: Fold) -> Expr:
+        """The scores. Where all of a block are -∞ under a condition on the block alone, it is the guard."""
+        match call(reference.body):
+            case "select", _, [condition, scores, lowest] if is_lowest(lowest):
+                guard = self.here(condition)
+                inside = {self.found.row.name, self.column.name, self.inner.name, self.blocks.index.name}
+                if guard.free.isdisjoint(inside) and all(_vanishes(s, reference) for s in self.sums):
+                    self.guard = guard
+                    return scores
+        return reference.body
 
     def weighted(self, weight: Expr) -> Expr:
         """The element of a matrix of weights, rounded ones by a matrix of the narrower type."""
@@ -367,8 +435,8 @@ class _Pass:
     def sum(self, s: Sum, before: Expr, repairs: dict[tuple[str, Expr], Expr], change: Expr) -> Expr:
         """The new sum: the old one, repaired, and that of the block. change: of the reference"""
         weight = self.here(s.weight)
-        # where there is a slope, a score of -∞ gives the weight 0
-        if self.present is not None and s.slope is None and not is_view(unconverted(weight)):
+        vanishes = _vanishes(s, self.reference) or _is_zero_behind(s.weight)
+        if self.present is not None and not vanishes:
             exact, zero = unrounded(weight), Literal(0.0, weight.type)
             known = apply(instance("select", (weight.type,), None), self.present, exact, zero)
             weight = rounded_like(weight, known)
@@ -415,6 +483,12 @@ class _Pass:
         for name, value in reversed(self.lets):
             result = Apply(Lambda(name, result), value)
         return result
+
+    def guarded(self, new: Expr, state: Identifier) -> Expr:
+        """The new state, or the old one where a block changes nothing."""
+        if self.guard is None:
+            return new
+        return apply(instance("select", (state.type,), None), self.guard, new, state)
 
     def start(self) -> Expr:
         parts = [self.rows(_lowest(self.reference.start))] if self.reference else []
@@ -469,8 +543,9 @@ def _fold(p: _Pass, bodies: Sequence[Expr]) -> Expr:
     state = p.fresh("state", tuple_type(types))
     block = p.fresh("block", tuple_type([array_type(xs).element for xs in arrays]))
     values, p.present = p.blocks.opened(block, p.inner)
-    p.values = list(values.items())
-    step = Lambda(state, Lambda(block, p.step(members(state, len(types)), bodies)))
+    p.values, p.whole = list(values.items()), p.blocks.is_whole(block)
+    new = p.step(members(state, len(types)), bodies)
+    step = Lambda(state, Lambda(block, p.guarded(new, state)))
     xs = arrays[-1]
     for ys in reversed(arrays[:-1]):
         xs = zipped(ys, xs)

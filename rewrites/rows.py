@@ -26,7 +26,7 @@ from rewrites.elements import (
     tupled,
 )
 from rewrites.epilogue import as_matrix, fragment_type, loaded, map_fragment, stored, zip_fragments
-from rewrites.folds import Fold, System, factors, is_zero, of_rows, operator_name, unconverted
+from rewrites.folds import Fold, System, factors, is_zero, of_rows, operator_name, unconverted, written
 from rewrites.rule import computed
 from rewrites.tupling import is_fold
 from rewrites.typed import array_type, instance
@@ -121,7 +121,10 @@ class _Rows:
                 raise NotPointwise("expected a function of a state and an element", step)
         new = self.fresh("state", self.type(as_data(state.type)))
         starts = self.tuple(start)
+        guard, body = guarded(state, body)
         body = self.lets(self.opened(state, new, body))
+        if guard is not None:
+            body = apply(instance("select", (new.type,), None), guard, body, new)
         known = array_type(xs)
         made = instance(name, (Space.LOCAL, known.size, known.element, new.type), fold.origin)
         return apply(made, Lambda(new, Lambda(block, body)), starts, xs)
@@ -169,6 +172,11 @@ class _Rows:
         found = of_rows(term)
         if found.column is None:
             raise NotPointwise("expected a matrix", term)
+        match call(found.element):
+            case "select", _, [condition, first, second] if not _depends(condition, found):
+                whole = (written(replace(found, element=part)) for part in (first, second))
+                parts = [self.value(part, stored=False) for part in whole]
+                return apply(instance("select", (parts[0].type,), None), condition, *parts)
         products = {fold.name: fold for fold in found.folds if found.column.name in fold.body.free}
         kept, last = _accumulated(found.element, products)
         if last is not None and (kept is None or not _uses(kept, products)):
@@ -316,6 +324,12 @@ class _Rows:
                 return None
 
 
+def _depends(condition: Expr, found: System) -> bool:
+    """Whether a condition is not the same for all elements of a matrix."""
+    inside = {fold.name.name for fold in found.folds} | {found.row.name}
+    return not condition.free.isdisjoint(inside | ({found.column.name} if found.column else set()))
+
+
 def _columns(found: System) -> Nat:
     if found.column is None or not isinstance(found.column.type, Index):
         raise NotPointwise("expected a matrix", found.element)
@@ -392,6 +406,15 @@ def ROWS_ON_FRAGMENTS(term: Expr, k: Nat) -> Expr | str:  # noqa: N802  # rules 
         return refused.reason
 
 
+def guarded(state: Identifier, body: Expr) -> tuple[Expr | None, Expr]:
+    """(c, x) of `select(c, x, state)` where c does not depend on the state; (None, x) of other terms x."""
+    match call(body):
+        case "select", _, [guard, new, old] if old == state and state.name not in guard.free:
+            return guard, new
+        case _:
+            return None, body
+
+
 def _renamed(bound: Identifier, body: Expr, taken: set[str]) -> tuple[Identifier, Expr]:
     """A variable, and what it is bound in, by a name that no other term has."""
     new = replace(fresh(bound.name, as_data(bound.type), taken), origin=bound.origin)
@@ -403,6 +426,8 @@ def _computed(xs: Expr) -> Iterator[Expr]:
     match call(xs):
         case _ if is_view(xs):
             return
+        case "generate", _, _:
+            return  # an element is computed where it is used
         case "map", _, [function, inner] if is_view(function):
             yield from _computed(inner)
         case _, head, operands if head.declaration.view:
@@ -442,6 +467,9 @@ def FOLD_OF_MAPS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     y, inner = _renamed(y, inner, taken)
     acc, inner = _renamed(acc, inner, taken)
     result, body = _renamed(result, body, taken)
+    guard, inner = guarded(acc, inner)
+    if guard is not None and x.name in guard.free:
+        return "whether a step changes its state depends on the element of the map"
     known = array_type(xs)
     for part in _computed(xs):
         kept = Identifier(fresh_name("kept", names(term)), as_data(part.type))
@@ -451,6 +479,8 @@ def FOLD_OF_MAPS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     of_each = build(
         "zip(acc)(xs) |> map((a, x) => f(a, x))", acc=states, xs=xs, f=Lambda(acc, Lambda(x, inner))
     )
+    if guard is not None:
+        of_each = apply(instance("select", (states.type,), None), guard, of_each, states)
     first = Identifier("w", Index(known.size))
     starts = (
         build("xs |> map(z)", xs=xs, z=Lambda(x, start)) if x.name in start.free else generated(first, start)

@@ -7,10 +7,12 @@ from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
 from rewrites.folds import FACTORS
+from rewrites.masks import BLOCKS_OF_A_MASK, FACTORS_OF_MASKS, NUMBERS_OF_TILES
+from rewrites.orders import RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
-from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS
-from rise.expr import Expr
+from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
+from rise.expr import Expr, Lambda, subterms
 from rise.types import Array, Pair, Scalar, shape
 from strategies.complete import complete
 from strategies.core import (
@@ -19,6 +21,7 @@ from strategies.core import (
     argument,
     body,
     check,
+    choice,
     depending,
     everywhere,
     function,
@@ -117,6 +120,33 @@ def each_matrix(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
+def last_first(s: Rewrite) -> Strategy:
+    """s for a map; where its folds skip elements, from the last element to the first.
+
+    A causal mask leaves most to the last rows: what takes longest starts first.
+
+    before: xs |> map(x => … select(p, e, state) …)
+    after:  s(xs |> reorder(n, i => n - 1 - i, …) |> map(…)) |> reorder(n, i => n - 1 - i, …)
+    """
+
+    def make(term: Expr) -> Strategy:
+        count = shape(term.type)[0][0].value if isinstance(term.type, Array) else None
+        if count is None or count == 1 or not any(map(_skips, subterms(term))):
+            return seq(s)
+        return seq(RASTERISE_BACKWARDS.with_sizes(n=count), argument(s))
+
+    return depending(make)
+
+
+def _skips(term: Expr) -> bool:
+    match term:
+        case Lambda(state, Lambda(_, body)):
+            return guarded(state, body)[0] is not None
+        case _:
+            return False
+
+
+@prints_as_call
 def one_pass(rows: int = 128, columns: int = 128, stages: int = 2, warp_specialised: bool = True) -> Strategy:
     """Products and reductions of their rows in one kernel, by warpgroups: attention, chains, norms.
 
@@ -127,6 +157,8 @@ def one_pass(rows: int = 128, columns: int = 128, stages: int = 2, warp_speciali
     """
     groups = rows // WARPGROUP_ROWS
     of_tile = seq(
+        everywhere(choice(*FACTORS_OF_MASKS)),
+        try_(BLOCKS_OF_A_MASK.with_sizes(n=columns)),
         a.SPLIT_JOIN.with_sizes(n=WARPGROUP_ROWS),
         argument(
             seq(
@@ -141,7 +173,7 @@ def one_pass(rows: int = 128, columns: int = 128, stages: int = 2, warp_speciali
         rows,
         seq(
             a.SPLIT_JOIN.with_sizes(n=rows),
-            argument(seq(mapped(of_tile), low.MAP_BLOCK.with_sizes(d=0))),
+            argument(seq(try_(NUMBERS_OF_TILES), mapped(of_tile), last_first(low.MAP_BLOCK.with_sizes(d=0)))),
         ),
     )
     copies = TileCopy(128 * groups, 8, 0, bulk=True)

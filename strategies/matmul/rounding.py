@@ -47,6 +47,7 @@ longer_inward = normalize(
     choice(
         pad.MAP_EMPTY,
         pad.EMPTY_ZIP,
+        pad.EMPTY_NUMBERS,
         pad.TRANSPOSE_EMPTY,
         pad.TAKE_EMPTY,
         pad.EMPTY_NOTHING,

@@ -22,6 +22,7 @@ from codegen.lower.primitives.loop_rotation import at_index, rotated
 from codegen.lower.primitives.memory import asynchronously, layout_of, stem
 from codegen.lower.primitives.phases import before_phase, by_phase
 from codegen.lower.primitives.prefetch import Halves, halves
+from codegen.lower.primitives.skipping import Visited, visited
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
     Call,
@@ -88,14 +89,20 @@ def pipelined(translator: Translator, call: Call, then: Continuation) -> i.Comma
 
 def _update(translator: Translator, call: Call, value: i.Expression, target: i.Acceptor) -> i.Command:
     load, step, _, xs = call.arguments
-
-    def updated(loaded: i.Expression) -> i.Command:
-        command = step_of(translator, call, step, (value, loaded), target)
-        check_update(resolved(command))
-        return command
+    if not isinstance(load, Lambda):
+        message = "the load of a pipeline must be a function literal"
+        raise TranslationError("R0725", message, call.origin, "`x => copyAsync(x)`")
 
     def loops(element: Element) -> i.Command:
-        return _Pipeline(translator, call, load, element).run(updated)
+        whole = Visited(step, element, call.nat("n"))
+        elements_ = visited(translator, step, load, whole, call.environment)
+
+        def updated(loaded: i.Expression) -> i.Command:
+            command = step_of(translator, call, elements_.step, (value, loaded), target)
+            check_update(resolved(command))
+            return command
+
+        return _Pipeline(translator, call, load, elements_).run(updated)
 
     return elements(translator, xs, call.environment, loops)
 
@@ -112,14 +119,14 @@ def pipelined_result(translator: Translator, call: Call, target: i.Acceptor) -> 
 class _Pipeline:
     translator: Translator
     call: Call
-    load: Expr
-    element: Element
+    load: Lambda
+    visited: Visited
 
     def run(self, step: Callable[[i.Expression], i.Command]) -> i.Command:
-        stages, count = self.call.nat("stages"), self.call.nat("n")
+        stages, count = self.call.nat("stages"), self.visited.count
         if stages.value is None or stages.value < 1:
             raise TranslationError("R0713", f"a pipeline has 1 stage or more, not {stages}", self.call.origin)
-        loaded = self._loaded(self._body(), stages)
+        loaded = self._loaded(self.load, stages)
         rings = list(loaded.rings)
         if not rings:
             message = "the load of a pipeline stores nothing in Shared memory or in registers"
@@ -142,12 +149,6 @@ class _Pipeline:
         return body
 
     # --- loading --------------------------------------------------------------------------------------
-
-    def _body(self) -> Lambda:
-        if not isinstance(self.load, Lambda):
-            message = "the load of a pipeline must be a function literal"
-            raise TranslationError("R0725", message, self.call.origin, "`x => copyAsync(x)`")
-        return self.load
 
     def _loaded(self, load: Lambda, stages: Nat) -> Loaded:
         rings: list[Ring] = []
@@ -177,8 +178,8 @@ class _Pipeline:
 
     def _at_element(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
         """Applies `use` in the environment that binds load's parameter to the element at an index."""
-        load = self._body()
-        return self.element(index, lambda x: use({**self.call.environment, load.parameter.name: x}))
+        named = self.load.parameter.name
+        return self.visited.element(index, lambda x: use({**self.call.environment, named: x}))
 
     # --- loops ----------------------------------------------------------------------------------------
 

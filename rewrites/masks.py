@@ -1,0 +1,362 @@
+"""Masks by comparisons of numbers: which blocks of columns a tile of rows can do without.
+
+A causal mask excludes whole blocks of columns. The rules here say so in the program:
+
+    select(i >= j, s, -∞)   →   select(i' >= j0, select(i0 >= j', s, select(i >= j, s, -∞)), -∞)
+
+where i0 and i' are the first and the last row of the tile, and j0 and j' the first and the last column of the
+block, so that the new conditions depend on tile and block alone. Where the outer one does not hold, a block
+of a rolling update changes nothing, and the update skips it (see `rolling`); where the inner one holds, no
+element needs a comparison. The rows of a tile are numbered from the number of the tile, so that the first and
+the last of them are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from rewrites.build import build
+from rewrites.conditions import SideCondition
+from rewrites.elements import (
+    Elements,
+    NotPointwise,
+    are_numbers,
+    at,
+    fresh,
+    generated,
+    mapped,
+    members,
+    names,
+    number,
+    put,
+    zipped,
+)
+from rewrites.folds import is_lowest, is_positive
+from rewrites.match import Match, project
+from rewrites.rule import Rule, computed
+from rewrites.rule import library_rule as rule
+from rewrites.typed import array_type, instance
+from rise.expr import (
+    Expr,
+    Identifier,
+    Lambda,
+    Literal,
+    application,
+    apply,
+    call,
+    map_children,
+    substitute,
+)
+from rise.nat import Nat, NatVariable, constant, variable
+from rise.normal import is_view, simplify
+from rise.pretty import show
+from rise.types import I32, Index, Pair
+
+NO_MASK = "no `select(c, x, -infinity)` compares numbers of rows and columns"
+
+# --- numbers of tiles -------------------------------------------------------------------------------------
+
+
+def _zipped_arrays(xs: Expr) -> Iterator[Expr]:
+    """The arrays of nested zips."""
+    match call(xs):
+        case "zip", _, [first, second]:
+            yield from _zipped_arrays(first)
+            yield from _zipped_arrays(second)
+        case _:
+            yield xs
+
+
+def _zipped_like(xs: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    match call(xs):
+        case "zip", _, [first, second]:
+            return zipped(_zipped_like(first, values), _zipped_like(second, values))
+        case _:
+            return values[xs]
+
+
+@computed(
+    "numbers of tiles",
+    "zip(xs)(generate(i => indexToInt(i))) |> split(n) |> map(f) →"
+    " zip(xs |> split(n))(generate(t => t)) |> map((x, t) =>"
+    " f(zip(x)(generate(r => indexToInt(t)*n + indexToInt(r)))))",
+    (
+        "fun((xs: 6.f32) => zip(xs)(generate(fun(i => indexToInt(i)))) |> split(2)"
+        " |> map(map(fun((x, i) => x * f32(i)))))",
+        "fun((xs: 8.f32, ys: 8.f32) => zip(xs)(zip(generate(fun(i => indexToInt(i))))(ys)) |> split(4)"
+        " |> map(fun(tile => tile |> map(fun((x, (i, y)) => select(i < 5, x, y))))))",
+    ),
+    "Of numbered elements in tiles, the number by that of the tile.",
+    head=("map", 2),
+)
+def NUMBERS_OF_TILES(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    match call(term):
+        case "map", _, [Lambda(tile, body), tiles]:
+            pass
+        case _:
+            return "expected a map of tiles"
+    match call(tiles):
+        case "split", split, [xs]:
+            pass
+        case _:
+            return "expected tiles: `xs |> split(n)`"
+    arrays = list(dict.fromkeys(_zipped_arrays(xs)))
+    numbers = [ys for ys in arrays if are_numbers(ys)]
+    others = [ys for ys in arrays if ys not in numbers]
+    if not numbers:
+        return "no elements are numbered"
+    size, count = split.arguments[0], array_type(tiles).size
+    if not isinstance(size, Nat) or size.value is None:
+        return "the size of a tile is not known"
+    taken = names(term)
+    t = fresh("t", Index(count), taken)
+    cut = [apply(instance("split", (size, count, array_type(ys).element), ys.origin), ys) for ys in others]
+    together = _all_zipped([*cut, generated(t, t)])
+    x = fresh("x", array_type(together).element, taken)
+    parts = members(x, len(cut) + 1)
+    r = fresh("r", Index(size), taken)
+    inner_numbers = generated(r, build("t * n + r", t=number(parts[-1]), n=_length(size), r=number(r)))
+    values = dict(zip(others, parts, strict=False)) | dict.fromkeys(numbers, inner_numbers)
+    inner = substitute(body, {tile.name: _zipped_like(xs, values)})
+    return simplify(mapped(Lambda(x, inner), together))
+
+
+def _all_zipped(arrays: list[Expr]) -> Expr:
+    *front, last = arrays
+    for xs in reversed(front):
+        last = zipped(xs, last)
+    return last
+
+
+def _length(size: Nat) -> Expr:
+    """A size as a number."""
+    if size.value is None:
+        raise NotPointwise(f"the size {size} is not a number yet", Literal(0, I32))
+    return Literal(size.value, I32)
+
+
+# --- linear comparisons -----------------------------------------------------------------------------------
+
+
+def _linear(term: Expr) -> Nat | None:
+    """A sum of indices and other numbers with coefficients; None for other terms."""
+    match term, call(term):
+        case Literal(int() as value), _:
+            return constant(value)
+        case _, ("indexToInt", _, [Identifier(name)]):
+            return variable(name)
+        case _, ("neg", _, [inner]):
+            opposite = _linear(inner)
+            return None if opposite is None else constant(0) - opposite
+        case _, (("add" | "sub" | "mul") as name, _, [left, right]):
+            a, b = _linear(left), _linear(right)
+            if a is None or b is None:
+                return None
+            return a + b if name == "add" else a - b if name == "sub" else a * b
+        case _ if term.type == I32 and is_view(term):
+            return variable(show(term))
+        case _:
+            return None
+
+
+def _difference(comparison: Expr) -> Nat | None:
+    """What a comparison says is not negative, up to a constant."""
+    match call(comparison):
+        case (("lt" | "le"), _, [smaller, larger]):
+            pass
+        case (("gt" | "ge"), _, [larger, smaller]):
+            pass
+        case _:
+            return None
+    low, high = _linear(smaller), _linear(larger)
+    return None if low is None or high is None else high - low
+
+
+def _sign(value: Nat, name: str) -> int | None:
+    """The sign of the coefficient of a variable, 0 without it; None if it is multiplied with others."""
+    found = 0
+    for monomial, coefficient in value.terms:
+        if name in Nat.build({monomial: 1}).variables:
+            if monomial != ((NatVariable(name), 1),):
+                return None
+            found = 1 if coefficient > 0 else -1
+    return found
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    match call(condition):
+        case "and", _, [left, right]:
+            yield from _conjuncts(left)
+            yield from _conjuncts(right)
+        case _:
+            yield condition
+
+
+# --- factors ----------------------------------------------------------------------------------------------
+
+
+def _lowest_otherwise(match: Match) -> str | None:
+    return None if is_lowest(match.terms["z"]) else "what is excluded is not -∞"
+
+
+def _positive_factor(match: Match) -> str | None:
+    return None if is_positive(match.terms["f"]) else "the factor may be negative or 0"
+
+
+def _factor_of_mask(name: str, product: str) -> Rule:
+    return rule(
+        name,
+        f"select(c, {product}, z)",
+        "select(c, x, z) * f",
+        conditions=(
+            SideCondition("z is -∞", "-∞ times a positive number is -∞.", _lowest_otherwise),
+            SideCondition("f > 0", "-∞ times a positive number is -∞.", _positive_factor),
+        ),
+        meaning="A positive factor of what a mask leaves may be applied to what it excludes, too.",
+    )
+
+
+FACTORS_OF_MASKS = (
+    _factor_of_mask("factor of a mask", "(x : f32) * f"),
+    _factor_of_mask("factor of a mask, in front", "f * (x : f32)"),
+)
+
+# --- masks ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What is known of variables: each is an element of an array, at an index.
+
+    elements: by name
+    row:      the index of the rows, of the outermost map
+    column:   the index of the innermost map around, and the variable that is its element
+    """
+
+    elements: Mapping[str, Expr]
+    row: Identifier
+    column: tuple[Identifier, Identifier] | None = None
+
+
+@dataclass
+class _Masks:
+    """Adds to masks what they imply of whole blocks of so many columns."""
+
+    whole: Expr
+    columns: Nat
+    taken: set[str]
+    changed: bool = False
+
+    def go(self, term: Expr, scope: _Scope) -> Expr:
+        match call(term):
+            case "map", head, [Lambda(x, body), xs]:
+                inner = self.entered(x, xs, scope)
+                return apply(head, Lambda(x, self.go(body, inner)), self.go(xs, scope), origin=term.origin)
+            case "select", _, [condition, inside, lowest] if is_lowest(lowest) and scope.column is not None:
+                return self.masked(term, condition, inside, lowest, scope)
+            case _ if isinstance(term, Lambda):
+                outside = {name: x for name, x in scope.elements.items() if name != term.parameter.name}
+                inner = replace(scope, elements=outside)
+                return map_children(term, lambda child: self.go(child, inner))
+            case _:
+                return map_children(term, lambda child: self.go(child, scope))
+
+    def entered(self, x: Identifier, xs: Expr, scope: _Scope) -> _Scope:
+        index = fresh("c", Index(array_type(xs).size), self.taken)
+        element = at(index, substitute(xs, dict(scope.elements)))
+        return _Scope({**scope.elements, x.name: element}, scope.row, (index, x))
+
+    def value(self, term: Expr, scope: _Scope) -> Expr | None:
+        """A number or a condition as a function of indices."""
+        elements = Elements(set(self.taken))
+        try:
+            return elements.closed(elements.value(substitute(term, dict(scope.elements))))
+        except NotPointwise:
+            return None
+
+    def masked(self, term: Expr, condition: Expr, inside: Expr, lowest: Expr, scope: _Scope) -> Expr:
+        column = self.number_of_column(scope)
+        if column is None:
+            return term
+        parts = list(_conjuncts(condition))
+        some = [self.of_block(part, column, scope, True) for part in parts]
+        every = [self.of_block(part, column, scope, False) for part in parts]
+        of_blocks = [part for part in some if part is not None]
+        if not of_blocks:
+            return term
+        self.changed = True
+        head = application(term)[1]
+        if None not in every:
+            term = apply(head, _all(part for part in every if part is not None), inside, term)
+        return apply(head, _all(of_blocks), term, lowest, origin=term.origin)
+
+    def number_of_column(self, scope: _Scope) -> Expr | None:
+        """A view of the innermost map's element that is its number."""
+        if scope.column is None:
+            return None
+        index, x = scope.column
+        return next((v for v in _views(x) if self.value(v, scope) == number(index)), None)
+
+    def of_block(self, part: Expr, j: Expr, scope: _Scope, some: bool) -> Expr | None:
+        """Whether a comparison may hold in a block of columns for some rows of the tile, or does for all.
+
+        None if nothing is known of whole blocks
+        """
+        value = self.value(part, scope)
+        difference = _difference(value) if value is not None else None
+        if value is None or difference is None or scope.column is None:
+            return None
+        column, _ = scope.column
+        of_row, of_column = _sign(difference, scope.row.name), _sign(difference, column.name)
+        if of_row is None or not of_column:
+            return None
+        rows = scope.row.type.size if isinstance(scope.row.type, Index) else constant(1)
+        row = _length(rows - 1) if (of_row > 0) is some else Literal(0, I32)
+        last = " + m" if (of_column > 0) is some else ""
+        sizes = {"n": _length(self.columns), "m": _length(self.columns - 1)}
+        block = build(f"j / n * n{last}", j=j, **sizes)
+        made = put(value, {number(scope.row): row, number(column): block})
+        return made if made.free <= self.whole.free | j.free else None
+
+
+def _all(conditions: Iterable[Expr]) -> Expr:
+    return reduce(lambda a, b: build("a && b", a=a, b=b), conditions)
+
+
+def _views(x: Expr) -> Iterator[Expr]:
+    """A tuple and its members."""
+    yield x
+    if isinstance(x.type, Pair):
+        yield from _views(project("fst", x))
+        yield from _views(project("snd", x))
+
+
+@computed(
+    "blocks of a mask",
+    "select(c, x, -∞) → select(u, select(w, x, select(c, x, -∞)), -∞), where w implies c, c implies u, and"
+    " both are the same for all rows and for n columns",
+    (
+        "fun((a: 3.f32, b: 6.f32) => zip(a)(generate(fun(i => indexToInt(i)))) |> map(fun((x, i) =>"
+        " zip(b)(generate(fun(j => indexToInt(j)))) |> map(fun((y, j) =>"
+        " select(j <= i && i - j < 2, x * y, -infinity))))))",
+    ),
+    "What a mask of numbers says of whole blocks of n columns.",
+    head=("map", 2),
+    sizes={"n": 2},
+)
+def BLOCKS_OF_A_MASK(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # rules are constants
+    match call(term):
+        case "map", head, [Lambda(x, body), xs]:
+            pass
+        case _:
+            return "expected a map over rows"
+    taken = names(term)
+    row = fresh("row", Index(array_type(xs).size), taken)
+    masks = _Masks(term, n, taken)
+    try:
+        made = masks.go(body, _Scope({x.name: at(row, xs)}, row))
+    except NotPointwise as refused:
+        return refused.reason
+    return apply(head, Lambda(x, made), xs, origin=term.origin) if masks.changed else NO_MASK
