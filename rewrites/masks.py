@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from rewrites.build import build
-from rewrites.conditions import SideCondition
 from rewrites.elements import (
     Elements,
     NotPointwise,
@@ -33,10 +32,9 @@ from rewrites.elements import (
     put,
     zipped,
 )
-from rewrites.folds import is_lowest, is_positive
-from rewrites.match import Match, project
-from rewrites.rule import Rule, computed
-from rewrites.rule import library_rule as rule
+from rewrites.folds import factors, is_lowest, is_positive, product_of
+from rewrites.match import project
+from rewrites.rule import computed
 from rewrites.typed import array_type, instance
 from rise.expr import (
     Expr,
@@ -52,7 +50,7 @@ from rise.expr import (
 from rise.nat import Nat, NatVariable, constant, variable
 from rise.normal import is_view, simplify
 from rise.pretty import show
-from rise.types import I32, Index, Pair
+from rise.types import I32, Index, Pair, as_data
 
 NO_MASK = "no `select(c, x, -infinity)` compares numbers of rows and columns"
 
@@ -197,31 +195,31 @@ def _conjuncts(condition: Expr) -> Iterator[Expr]:
 # --- factors ----------------------------------------------------------------------------------------------
 
 
-def _lowest_otherwise(match: Match) -> str | None:
-    return None if is_lowest(match.terms["z"]) else "what is excluded is not -∞"
-
-
-def _positive_factor(match: Match) -> str | None:
-    return None if is_positive(match.terms["f"]) else "the factor may be negative or 0"
-
-
-def _factor_of_mask(name: str, product: str) -> Rule:
-    return rule(
-        name,
-        f"select(c, {product}, z)",
-        "select(c, x, z) * f",
-        conditions=(
-            SideCondition("z is -∞", "-∞ times a positive number is -∞.", _lowest_otherwise),
-            SideCondition("f > 0", "-∞ times a positive number is -∞.", _positive_factor),
-        ),
-        meaning="A positive factor of what a mask leaves may be applied to what it excludes, too.",
-    )
-
-
-FACTORS_OF_MASKS = (
-    _factor_of_mask("factor of a mask", "(x : f32) * f"),
-    _factor_of_mask("factor of a mask, in front", "f * (x : f32)"),
+@computed(
+    "factor of a mask",
+    "select(c, x * f, -∞) → select(c, x, -∞) * f, where f > 0",
+    (
+        "fun((xs: 3.f32, s: f32) => xs |> map(fun(x => select(x <= s, x * 0.5, -infinity))))",
+        "fun((xs: 3.f32, s: f32) => xs |> map(fun(x => select(x <= s, exp2(s) * x, -infinity))))",
+    ),
+    "A positive factor of what a mask leaves may be applied to what it excludes, too: -∞ stays -∞.",
+    head=("select", 3),
 )
+def FACTOR_OF_MASK(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    match call(term):
+        case "select", head, [condition, inside, lowest] if is_lowest(lowest):
+            pass
+        case _:
+            return "expected `select(c, x, -infinity)`"
+    parts = list(factors(inside))
+    positive = [part for part in parts if is_positive(part[0])]
+    rest = [part for part in parts if part not in positive]
+    if not positive or not rest:
+        return "no factor is certainly positive"
+    type_ = as_data(term.type)
+    masked = apply(head, condition, product_of(rest, type_), lowest, origin=term.origin)
+    return product_of([(masked, False), *positive], type_)
+
 
 # --- masks ------------------------------------------------------------------------------------------------
 

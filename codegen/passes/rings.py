@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import derive
-from codegen.passes.analysis.executions import with_executions
+from codegen.passes.analysis.executions import check_equally_many, with_executions
 from rise.nat import Atom, Nat, NatVariable, constant
 
 
@@ -23,6 +23,7 @@ def hoist_ring_setup(function: i.Function) -> i.Function:
     def use(command: i.Command, before: Nat) -> i.Command:
         if not isinstance(command, i.Ring):
             return command
+        check_equally_many(command.body, before, command.origin)
         number: dict[Atom, Nat] = {NatVariable(command.execution): before}
         body = i.rebuild(command.body, Nat, lambda n: n.substitute(number))
         if before == constant(0):

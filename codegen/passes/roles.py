@@ -25,7 +25,7 @@ from typing import TypeGuard
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, MBARRIER
 from codegen.ir.launch import WARP, WARPGROUP, Launch, derive
-from codegen.passes.analysis.executions import with_executions
+from codegen.passes.analysis.executions import check_equally_many, with_executions
 from codegen.passes.analysis.fresh import names_of
 from codegen.passes.analysis.in_flight import guarded_copies
 from rise.errors import TranslationError
@@ -175,6 +175,7 @@ def _pass_executions(body: i.Command, launch: Launch) -> i.Command:
     def use(command: i.Command, before: Nat) -> i.Command:
         match command:
             case i.WarpSpecialise(execution=name):
+                check_equally_many(command, before, command.origin)
                 number: dict[Atom, Nat] = {NatVariable(name): before}
                 return i.rebuild(command, Nat, lambda n: n.substitute(number))
             case i.ParallelFor(_, _, index, count) if _is_ping_pong(command):

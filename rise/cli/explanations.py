@@ -207,6 +207,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0738": "Products of a warpgroup work on registers, which have no addresses: a loop over fragments "
     "has to be unrolled. In another loop the compiler lets each product wait for the one before. Use "
     "mapSeqUnroll or reduceSeqUnroll for loops over fragments.",
+    "R0739": "The slots of a ring are numbered on from one execution of its pipeline to the next, so all "
+    "executions by one block have equally many elements. A fold that skips elements by the number of the "
+    "tile belongs into a block of its own for each tile.",
     "R0740": "Sizes are so large that an index, or an intermediate result in its computation, exceeds 64 "
     "bits: no memory holds such arrays.",
     "R0741": "Elements of `Idx[n]` are stored in 32 bits, which hold indices below 2^31. Store larger ones "

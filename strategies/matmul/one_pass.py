@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
 from rewrites.folds import FACTORS
-from rewrites.masks import BLOCKS_OF_A_MASK, FACTORS_OF_MASKS, NUMBERS_OF_TILES
+from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
 from rewrites.orders import RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
@@ -21,7 +24,6 @@ from strategies.core import (
     argument,
     body,
     check,
-    choice,
     depending,
     everywhere,
     function,
@@ -33,6 +35,7 @@ from strategies.core import (
     top_down,
     try_,
 )
+from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
 from strategies.matmul.products import rank
@@ -100,8 +103,10 @@ def whole_rows(rows: int, s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def each_matrix(s: Rewrite) -> Strategy:
+def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
     """s for a matrix, or for each of an array of matrices, or of an array of such arrays.
+
+    shares: by how many blocks each of these arrays is shared out, outermost first; without, by one for each
 
     before: zip(A)(B) |> map((a, b) => e)
     after:  zip(A)(B) |> mapBlock(1)((a, b) => s(e))
@@ -112,11 +117,23 @@ def each_matrix(s: Rewrite) -> Strategy:
             case 2:
                 return seq(s)
             case 3 | 4 as dimensions:
-                return seq(mapped(each_matrix(s)), low.MAP_BLOCK.with_sizes(d=dimensions - 2))
+                d = dimensions - 2
+                share = [low.BLOCKS_PERSIST.with_sizes(d=d, p=shares[0])] if shares else []
+                over = seq(low.MAP_BLOCK.with_sizes(d=d), *share)
+                return seq(mapped(each_matrix(s, shares[1:])), over)
             case _:
                 return check(lambda _: False, "each_matrix", NO_ROWS)
 
     return depending(make)
+
+
+def shared_out(counts: Sequence[int], blocks: int) -> tuple[int, ...]:
+    """By how many blocks arrays in arrays are shared out, of so many in all, in the fewest rounds."""
+    if not counts:
+        return ()
+    outermost, *others = counts
+    found = [(share, *shared_out(others, blocks // share)) for share in range(1, min(outermost, blocks) + 1)]
+    return min(found, key=lambda shares: prod(-(-n // p) for n, p in zip(counts, shares, strict=True)))
 
 
 @prints_as_call
@@ -147,17 +164,26 @@ def _skips(term: Expr) -> bool:
 
 
 @prints_as_call
-def one_pass(rows: int = 128, columns: int = 128, stages: int = 2, warp_specialised: bool = True) -> Strategy:
+def one_pass(
+    rows: int = 128,
+    columns: int = 128,
+    stages: int = 2,
+    warp_specialised: bool = True,
+    blocks: int = 0,
+    bulk_stores: bool = True,
+) -> Strategy:
     """Products and reductions of their rows in one kernel, by warpgroups: attention, chains, norms.
 
     rows:    of a block, 64 for each warpgroup
     columns: of a block of what is reduced
     stages:  how many blocks of the operands are in shared memory
     warp_specialised: one warpgroup only loads
+    blocks:  at most so many, each of which computes tiles of several matrices; 0: a block for each tile
+    bulk_stores: results leave through shared memory
     """
     groups = rows // WARPGROUP_ROWS
     of_tile = seq(
-        everywhere(choice(*FACTORS_OF_MASKS)),
+        everywhere(FACTOR_OF_MASK),
         try_(BLOCKS_OF_A_MASK.with_sizes(n=columns)),
         a.SPLIT_JOIN.with_sizes(n=WARPGROUP_ROWS),
         argument(
@@ -177,6 +203,14 @@ def one_pass(rows: int = 128, columns: int = 128, stages: int = 2, warp_speciali
         ),
     )
     copies = TileCopy(128 * groups, 8, 0, bulk=True)
-    staged = seq(stage(copies, stages), specialise(stages, groups) if warp_specialised else id_)
+    roles = specialise(stages, groups) if warp_specialised else id_
+    staged = seq(stage(copies, stages), roles, stored_in_bulk if bulk_stores else id_)
     by_rows = seq(repeat(a.MAP_FUSION), of_matrix)
-    return complete(in_inputs(seq(each_matrix(by_rows), staged)))
+
+    def over_matrices(term: Expr) -> Strategy:
+        *counts, length = (size.value or 0 for size in shape(term.type)[0][:-1]) if rank(term) > 2 else (1,)
+        tiles = -(-length // rows)
+        shares = shared_out(counts, blocks // tiles) if tiles <= blocks < tiles * prod(counts) else ()
+        return each_matrix(by_rows, shares)
+
+    return complete(in_inputs(seq(depending(over_matrices), staged)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from math import sqrt
+from typing import Any
 
 from rewrites.algorithmic import is_reduction
 from rewrites.elements import NotPointwise
@@ -23,6 +23,9 @@ ROWS, COLUMNS, STAGES = (192, 128, 64), (128, 112, 96, 80, 64, 48, 32, 16), (3, 
 # how busy tensor cores are, by the rows of a block: warpgroups compute while others wait for their products
 BUSY = {192: 1.0, 128: 0.85, 64: 0.5}
 DEEP = 128  # columns of a block from which on products keep tensor cores as busy as longer ones
+SHALLOW = 0.3  # the power of columns / DEEP by which shorter ones keep them less busy: measured
+# what starts and ends a tile takes, in columns: longer where lanes store its rows than through shared memory
+START_AND_END = {True: 240, False: 360}
 RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
 OTHER_REGISTERS = 40  # of a thread: addresses, and what is kept for each row
 WHY = "its products and the reductions of their rows are one pass"
@@ -58,29 +61,30 @@ class Pass:
         except NotPointwise:
             return None
 
-    def candidates(self, gpu: Gpu) -> list[dict[str, int]]:
+    def candidates(self, gpu: Gpu) -> list[dict[str, Any]]:
         """Parameters of `one_pass`, those first that are expected to be faster."""
         found = [
-            {"rows": rows, "columns": columns, "stages": stages}
-            for rows, columns, stages in product(ROWS, COLUMNS, STAGES)
-            if self._fits(rows, columns, stages, gpu)
+            {"rows": rows, "columns": columns, "stages": stages, "bulk_stores": bulk}
+            for rows, columns, stages, bulk in product(ROWS, COLUMNS, STAGES, (True, False))
+            if self._fits(rows, columns, stages, bulk, gpu)
         ]
         found.sort(key=lambda point: (self._cost(point, gpu), point["stages"]))
         return found
 
-    def _fits(self, rows: int, columns: int, stages: int, gpu: Gpu) -> bool:
-        shared = 2 * (rows * self.depth + stages * columns * (self.depth + self.columns))
+    def _fits(self, rows: int, columns: int, stages: int, bulk: bool, gpu: Gpu) -> bool:
+        result = rows * self.columns * bulk
+        shared = 2 * (rows * self.depth + stages * columns * (self.depth + self.columns) + result)
         own = columns // 2 + self.columns // 2 + columns // 8 + OTHER_REGISTERS
         limit = {1: 240, 2: 232, 3: 152}[rows // 64]
         return shared + RESERVED <= gpu.limits.shared_bytes and own <= limit
 
-    def _cost(self, point: dict[str, int], gpu: Gpu) -> float:
-        """Rounds of blocks, each as long as it has rows and as tensor cores are not busy."""
+    def _cost(self, point: dict[str, Any], gpu: Gpu) -> float:
+        """Rounds of blocks, each as long as it has rows and columns and as tensor cores are not busy."""
         rows, columns = point["rows"], point["columns"]
         blocks = self.batch * -(-self.rows // rows)
-        busy = sqrt(min(1.0, columns / DEEP)) * BUSY[rows]
-        whole = -(-self.length // columns) * columns / self.length
-        return -(-blocks // gpu.multiprocessors) * rows * whole / busy
+        busy = min(1.0, columns / DEEP) ** SHALLOW * BUSY[rows]
+        whole = -(-self.length // columns) * columns + START_AND_END[point["bulk_stores"]]
+        return float(-(-blocks // gpu.multiprocessors) * rows * whole / busy)
 
 
 def _sizes(found: System, batch: int) -> Pass | None:

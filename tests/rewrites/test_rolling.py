@@ -77,6 +77,17 @@ def test_one_pass_computes_the_same() -> None:
     assert min(seen["ragged"], seen["whole"]) > DRAWS / 5
 
 
+def test_a_weight_that_is_not_of_its_score_is_not_counted_behind_the_end() -> None:
+    """Five elements in blocks of two: the sixth, of zeros, would have the weight exp2(0 - m)."""
+    term = term_of(
+        "fun((a: 3.2.f16, b: 5.2.f16, bs: 5.f32, v: 5.2.f16) => a |> map(fun(q => b |> map(fun(k => "
+        f"{SCORE})) |> fun(scores => scores |> reduce(max, -infinity) |> fun(m =>"
+        " bs |> map(fun(b => exp2(max(min(b, 4), -4) - m))) |> fun(w => w |> reduce(+, 0) |> fun(l =>"
+        f" transpose(v) |> map(fun(c => {PLAIN} |> fun(o => o + l"
+    )
+    assert_equivalent(term, passed(ROLLING.with_sizes(n=2), term), seeds=(1, 2))
+
+
 def test_a_pass_on_fragments_computes_the_same() -> None:
     random = Random(31)
     for seed in range(DRAWS // 4):

@@ -217,6 +217,8 @@ def test_every_computed_rule_has_instances() -> None:
     others = {"etaReduction", "etaAbstraction", "iterate, unrolled"}
     # tests/rewrites/test_rolling.py draws programs for these
     others |= {"factors of reductions", "rolling update", "rows on fragments"}
+    # tests/rewrites/test_masks.py, for these
+    others |= {"numbers of tiles", "blocks of a mask", "factor of a mask"}
     assert set(COMPUTED) - {name for name, _ in SHAPES} <= others
 
 

@@ -134,9 +134,20 @@ class _Pipeline:
             raise TranslationError("R0725", message, self.call.origin, hint)
         if self.call.name == "reduceRoleSplit":
             return self._warp_specialised(loaded, rings, stages, count, step)
+        return self.visited.around(self._by_all(loaded, rings, stages, count, step))
+
+    def _by_all(
+        self,
+        loaded: Loaded,
+        rings: list[Ring],
+        stages: Nat,
+        count: Nat,
+        step: Callable[[i.Expression], i.Command],
+    ) -> i.Command:
+        """The pipeline of which all threads execute all parts."""
         if any(ring.bulk for ring in rings):
             return self._bulk(loaded, rings, stages, count, step)
-        ahead = self._ahead(stages.value, rings)
+        ahead = self._ahead(number(stages, "the number of stages", self.call.origin), rings)
         copying = any(ring.asynchronous for ring in rings)
         body = i.sequence(
             self._prologue(rings, ahead, count),
@@ -342,8 +353,10 @@ class _Pipeline:
             declared += [full, empty]
         whole: i.Command = i.WarpSpecialise(
             i.Elected(i.sequence(*setup)),
-            i.For(filled, count, i.sequence(*loads), label="load"),
-            i.For(k, count, i.sequence(use, *releases), role=i.Role.PIPELINE, label=self.call.name),
+            self.visited.around(i.For(filled, count, i.sequence(*loads), label="load")),
+            self.visited.around(
+                i.For(k, count, i.sequence(use, *releases), role=i.Role.PIPELINE, label=self.call.name)
+            ),
             producers,
             consumers,
             execution,

@@ -9,29 +9,37 @@ visit, a pipeline does not load either. A step with another p is translated as a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codegen.ir import imperative as i
+from codegen.ir.scalar_temporaries import INT
 from codegen.lower.paths import Resolver
 from codegen.lower.primitives.levels import Element
 from codegen.lower.translate import Continuation, Environment, Translator
 from rise.expr import Expr, Lambda, call, substitute
 from rise.nat import Facts, Nat, NatVariable, constant, maximum, minimum, nat, quotient, variable
 from rise.normal import simplify
-from rise.types import I32
+from rise.types import I32, Index, Space
 
 
 @dataclass(frozen=True)
 class Visited:
     """The elements that a fold visits, by their number among these.
 
-    varies: whether how many they are may differ from one execution of the fold to the next
+    bounds: numbers that say which they are, in order, and their values, known only when the kernel runs
     """
 
     step: Expr
     element: Element
     count: Nat
-    varies: bool = False
+    bounds: tuple[tuple[i.Variable, i.Expression], ...] = ()
+
+    def around(self, loop: i.Command) -> i.Command:
+        """The loop, behind the computation of its bounds."""
+        for name, value in reversed(self.bounds):
+            assigned = i.Assign(i.AcceptVariable(name.name, name.type), value)
+            loop = i.New(Space.LOCAL, name.name, name.type, i.sequence(assigned, loop))
+        return loop
 
 
 def visited(
@@ -59,32 +67,107 @@ def visited(
         return i.Skip()
 
     whole.element(variable(k), evaluate)
-    bounds = _bounds(Resolver().read(found[0], (), Facts()), k, whole.count) if found else None
-    if bounds is None:
+    range_ = _Range(translator, k, whole.count)
+    if not found or not range_.restrict(Resolver().read(found[0], (), Facts())):
         return whole
-    first, end = bounds
+    first, end = range_.first, range_.end
 
     def element(index: str | Nat, use: Continuation) -> i.Command:
         return whole.element(first + (variable(index) if isinstance(index, str) else index), use)
 
     count = end - first if first == constant(0) else maximum(end, first) - first
-    return Visited(Lambda(state, Lambda(x, new), step.origin), element, count, count.value is None)
+    return Visited(Lambda(state, Lambda(x, new), step.origin), element, count, tuple(range_.bounds))
 
 
-def _bounds(condition: i.Expression, k: str, count: Nat) -> tuple[Nat, Nat] | None:
-    """(a, b) if the condition holds exactly for a ≤ k < b, of all k < count."""
-    first, end = constant(0), count
-    for part in _conjuncts(condition):
-        value = _not_negative(part)
-        coefficient = None if value is None else _coefficient(value, k)
+@dataclass
+class _Range:
+    """The elements k of so many for which conditions hold: first ≤ k < end."""
+
+    translator: Translator
+    k: str
+    count: Nat
+    first: Nat = constant(0)
+    bounds: list[tuple[i.Variable, i.Expression]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.end = self.count
+
+    def restrict(self, condition: i.Expression) -> bool:
+        """Whether the condition holds for a range of elements; if so, the range is restricted to it."""
+        return all(self._restrict_by(part) for part in _conjuncts(condition))
+
+    def _restrict_by(self, comparison: i.Expression) -> bool:
+        value = _not_negative(comparison)
+        coefficient = None if value is None else value.coefficient(self.k)
         if value is None or coefficient is None:
-            return None
-        rest = value.substitute({NatVariable(k): constant(0)})
+            return False
+        rest = value.without(self.k)
         if coefficient > 0:
-            first = maximum(first, quotient(maximum(coefficient - 1 - rest, 0), coefficient))
+            # the first k with coefficient * k + rest >= 0
+            self.first = maximum(self.first, self._quotient(rest.negated(coefficient - 1), coefficient))
         else:
-            end = minimum(end, quotient(maximum(rest - coefficient, 0), -coefficient))
-    return first, end
+            self.end = minimum(self.end, self._quotient(rest.plus(-coefficient), -coefficient))
+        return True
+
+    def _quotient(self, value: _Linear, divisor: int) -> Nat:
+        """max(value, 0) / divisor, and at most the number of elements."""
+        if not value.scalars:
+            return minimum(quotient(maximum(value.indices, 0), divisor), self.count)
+        natural = _operator("max", value.expression(), i.Number(0, INT))
+        most = _integer(self.count)
+        bound = _operator("min", _operator("div", natural, i.Number(divisor, INT)), most)
+        name = i.Variable(self.translator.name("bound"), Index(self.count + 1))
+        self.bounds.append((name, bound))
+        return variable(name.name)
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """A sum of indices, and of scalars with coefficients, which may be negative where indices are not."""
+
+    indices: Nat
+    scalars: tuple[tuple[i.Access, int], ...] = ()
+
+    def scaled(self, factor: int) -> _Linear:
+        return _Linear(self.indices * factor, tuple((x, c * factor) for x, c in self.scalars))
+
+    def plus(self, number: int) -> _Linear:
+        return _Linear(self.indices + number, self.scalars)
+
+    def negated(self, number: int) -> _Linear:
+        """number - self"""
+        return self.scaled(-1).plus(number)
+
+    def added(self, other: _Linear) -> _Linear:
+        return _Linear(self.indices + other.indices, self.scalars + other.scalars)
+
+    def without(self, k: str) -> _Linear:
+        return _Linear(self.indices.substitute({NatVariable(k): constant(0)}), self.scalars)
+
+    def coefficient(self, k: str) -> int | None:
+        """The coefficient of an index; None if it does not occur, or not only as a whole multiple."""
+        found = None
+        for monomial, coefficient in self.indices.terms:
+            if monomial == ((NatVariable(k), 1),) and isinstance(coefficient, int):
+                found = coefficient
+            elif k in Nat.build({monomial: 1}).variables:
+                return None
+        return found
+
+    def expression(self) -> i.Expression:
+        positive = Nat.build({m: c for m, c in self.indices.terms if c > 0})
+        sum_: i.Expression = _operator("sub", _integer(positive), _integer(positive - self.indices))
+        for scalar, coefficient in self.scalars:
+            sum_ = _operator("add", sum_, _operator("mul", scalar, i.Number(coefficient, INT)))
+        return sum_
+
+
+def _integer(value: Nat) -> i.Expression:
+    return _operator("indexToInt", i.Natural(value, INT))
+
+
+def _operator(name: str, *operands: i.Expression) -> i.Expression:
+    return i.Operator(name, operands, INT)
 
 
 def _conjuncts(condition: i.Expression) -> Iterator[i.Expression]:
@@ -96,7 +179,7 @@ def _conjuncts(condition: i.Expression) -> Iterator[i.Expression]:
             yield condition
 
 
-def _not_negative(comparison: i.Expression) -> Nat | None:
+def _not_negative(comparison: i.Expression) -> _Linear | None:
     """The number that is not negative where a comparison holds."""
     match comparison:
         case i.Operator("lt" | "le" as name, (smaller, larger)):
@@ -108,34 +191,33 @@ def _not_negative(comparison: i.Expression) -> Nat | None:
     low, high = _number(smaller), _number(larger)
     if low is None or high is None:
         return None
-    return high - low - (1 if name in ("lt", "gt") else 0)
+    return high.added(low.negated(-1 if name in ("lt", "gt") else 0))
 
 
-def _number(value: i.Expression) -> Nat | None:
+def _number(value: i.Expression) -> _Linear | None:
     match value:
         case i.Natural(known, _):
-            return known
+            return _Linear(known)
         case i.Number(int() as number, _):
-            return nat(number)
-        case i.Access(name, (), type_) if type_ == I32:
-            return variable(name)
+            return _Linear(nat(number))
+        case i.Access(_, (), type_) if type_ == I32:
+            return _Linear(constant(0), ((value, 1),))
         case i.Operator("indexToInt", (index,)):
             return _number(index)
-        case i.Operator("add" | "sub" | "mul" as name, (left, right)):
+        case i.Operator("neg", (operand,)):
+            inner = _number(operand)
+            return None if inner is None else inner.negated(0)
+        case i.Operator("add" | "sub" as name, (left, right)):
             a, b = _number(left), _number(right)
             if a is None or b is None:
                 return None
-            return a + b if name == "add" else a - b if name == "sub" else a * b
+            return a.added(b if name == "add" else b.negated(0))
+        case i.Operator("mul", (left, right)):
+            a, b = _number(left), _number(right)
+            if a is None or b is None:
+                return None
+            a, b = (b, a) if b.indices.value is None or b.scalars else (a, b)
+            factor = b.indices.value
+            return None if factor is None or b.scalars else a.scaled(factor)
         case _:
             return None
-
-
-def _coefficient(value: Nat, k: str) -> int | None:
-    """The coefficient of k; None if k does not occur, or not only as a whole multiple."""
-    found = None
-    for monomial, coefficient in value.terms:
-        if monomial == ((NatVariable(k), 1),) and isinstance(coefficient, int):
-            found = coefficient
-        elif k in Nat.build({monomial: 1}).variables:
-            return None
-    return found
