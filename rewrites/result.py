@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from rise.data import shown as words
 from rise.errors import StrategyError
 from rise.expr import Constraint, Expr
+from rise.frozen import filled_at_once
 from rise.nat import Nat
 from rise.source import Note, Origin, place
 from rise.user_code import place_of_function
@@ -34,6 +35,7 @@ class Step:
         return lifted
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class Success:
     """The rewritten term, and the steps that led to it, in order.
@@ -46,6 +48,7 @@ class Success:
     missed: Failure | None = field(default=None, compare=False, repr=False)
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class Failure:
     """Which rule did not apply, to what term, and why.
@@ -76,8 +79,10 @@ class Failure:
 
     def below(self, index: int) -> Failure:
         """The failure as one of the term whose child it is about."""
+        lifted = object.__new__(Failure)
         missed = self.missed.below(index) if self.missed else None
-        return replace(self, path=(index, *self.path), missed=missed)
+        lifted.__dict__.update(self.__dict__, path=(index, *self.path), missed=missed)
+        return lifted
 
     def closer(self, other: Failure | None) -> Failure:
         """Of two failures the one that came closest to applying; the first one of equals."""

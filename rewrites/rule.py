@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from threading import RLock
 
 from rewrites.constants import constant_of
@@ -36,6 +36,7 @@ from rise.expr import (
     subterms,
     with_children,
 )
+from rise.frozen import cached_property
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, nat
 from rise.normal import data_flow, simplify
 from rise.pretty import show_type

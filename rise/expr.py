@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from operator import is_
 
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
 from rise.declaration import Declaration
 from rise.errors import RiseError
+from rise.frozen import cached_property, filled_at_once
 from rise.source import Origin
 from rise.types import (
     Argument,
@@ -32,6 +33,7 @@ from rise.types import (
 )
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class Identifier:
     """A variable bound by a lambda, an input, or a pattern variable of a rule."""
@@ -50,6 +52,7 @@ class Identifier:
         return 1
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class Lambda:
     parameter: Identifier
@@ -69,6 +72,7 @@ class Lambda:
         return 1 + self.body.extent
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class Apply:
     function: Expr
@@ -141,6 +145,7 @@ class DependentApply:
         return 1 + self.function.extent
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class Literal:
     """A number or a truth value of a scalar (or index) type."""
@@ -158,6 +163,7 @@ class Literal:
         return 1
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class Primitive:
     """A primitive with all dependent arguments of its scheme."""

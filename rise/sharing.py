@@ -7,9 +7,10 @@ takes time in proportion to the graph.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
+
+from rise.frozen import cached_property
 
 _NODES: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 

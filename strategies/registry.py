@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from inspect import Parameter
 from typing import Any, get_args, get_origin, get_type_hints
@@ -108,6 +109,12 @@ def find(name: str) -> Entry:
         known = ", ".join(f"`{n}`" for n in MODULES)
         hint = suggestion(name, MODULES) or f"there are {known}, and those of your own, `module:name`"
         raise UsageError("R0010", f"there is no strategy `{name}`", None, hint)
+    return _shipped(name)
+
+
+@cache
+def _shipped(name: str) -> Entry:
+    """One of ours, whose signature and docstring stay as they are."""
     return entry(name, getattr(import_module(MODULES[name]), name))
 
 

@@ -127,6 +127,7 @@ CORE = {
     "rise.document",
     "rise.errors",
     "rise.expr",
+    "rise.frozen",
     "rise.generator",
     "rise.instructions",
     "rise.nat",

@@ -56,7 +56,7 @@ class Scope:
     inputs: frozenset[str]
 
     def with_index(self, *names: str) -> Scope:
-        return replace(self, indices=self.indices | set(names))
+        return Scope(self.buffers, self.indices.union(names), self.inputs)
 
 
 def check(function: i.Function, after: str, levels: bool = True) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import lcm
 from typing import Any, TypeVar
 
+from rise.frozen import cached_property, filled_at_once
 from rise.nat.limits import (
     check_bits,
     check_degree,
@@ -22,6 +22,7 @@ from rise.nat.limits import (
 Coefficient = int | Fraction
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class NatVariable:
     """A rigid variable: a size that a program abstracts over, or the index of a loop."""
@@ -42,6 +43,7 @@ class NatUnknown:
         return f"?{self.identity}"
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class Operation:
     """An operation that does not simplify: `quotient`, `remainder`, `min`, `max` or `power`."""
@@ -94,6 +96,7 @@ def _monomial_key(monomial: Monomial) -> tuple[int, tuple[tuple[tuple[int, str],
     return -sum(e for _, e in monomial), tuple((_atom_key(a), -e) for a, e in monomial)
 
 
+@filled_at_once
 @dataclass(frozen=True)
 class Nat:
     """A normal form; built with `constant`, `variable` and the operators below, never by hand."""

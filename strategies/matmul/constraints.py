@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from math import ceil
 from typing import Any
 
@@ -72,20 +73,22 @@ class Schedule:
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:
         """The schedule of a strategy with these parameters; other parameters do not change its cost."""
-        known = {f.name for f in fields(cls)}
-        return cls(**{name: value for name, value in parameters.items() if name in known})
+        return cls(**{name: value for name, value in parameters.items() if name in _PARAMETERS})
 
-    @property
+    @cached_property
     def uses_wgmma(self) -> bool:
         """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
         return family(self.fragment) is Family.WGMMA
 
-    @property
+    @cached_property
     def workers(self) -> int:
         """Warps, or warpgroups, that compute."""
         return (
             self.ping_pong * self.slice_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
         )
+
+
+_PARAMETERS = frozenset(f.name for f in fields(Schedule))
 
 
 @dataclass(frozen=True)

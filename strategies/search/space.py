@@ -11,7 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from math import ceil, gcd
 from typing import Any
 
@@ -52,7 +52,7 @@ class Point:
         """As `--set` takes them."""
         return {name: show_value(value) for name, value in self.parameters}
 
-    @property
+    @cached_property
     def schedule(self) -> Schedule:
         """With what the strategy's own defaults say of the others."""
         return Schedule.of({**defaults(self.strategy), **dict(self.parameters)})
@@ -143,13 +143,13 @@ def sensible(s: Schedule, p: Problem) -> bool:
 
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     """The most stages that fit into shared memory, up to eight; two where not even these do."""
-    return max(
+    return next(
         (
             stages
-            for stages in range(2, DEEPEST + 1)
+            for stages in range(DEEPEST, 2, -1)
             if needed(replace(s, stages=stages), p).shared_bytes <= gpu.limits.shared_bytes
         ),
-        default=2,
+        2,
     )
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import Launch
+from rise.frozen import cached_property, hashed_once
 from rise.nat import (
     Atom,
     Facts,
@@ -44,6 +44,7 @@ WARPS, LANES = (i.Level.WARP, 0), (i.Level.LANE, 0)
 WARPGROUPS, WARPGROUP_THREADS = (i.Level.WARPGROUP, 0), (i.Level.WARPGROUP_THREAD, 0)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Loop:
     """A loop around a use, parallel if it has workers. The rows and columns of a tile are loops, too.
@@ -57,6 +58,7 @@ class Loop:
     one: bool = False
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Use:
     """Reads or writes elements of a buffer, in each iteration of the loops around it.
