@@ -110,6 +110,10 @@ class Nat:
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[Callable[..., Nat], tuple[Any, ...]]:
+        """Without what is remembered: another process has another hash for the same names."""
+        return Nat, (self.terms,)
+
     @staticmethod
     def build(terms: Mapping[Monomial, Coefficient]) -> Nat:
         kept = [(m, c if type(c) is int else _simple(c)) for m, c in terms.items() if c]
