@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from html import escape
 from threading import RLock
 
 from rewrites.constants import constant_of
@@ -38,6 +39,7 @@ from rise.expr import (
 )
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, nat
 from rise.normal import data_flow, simplify
+from rise.notebook import code_html
 from rise.pretty import show_type
 from rise.source import Derived, Source
 from rise.syntax.parser import parse_expression
@@ -137,6 +139,9 @@ class Rule(Strategy):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.given.items())
         return constant_of(self.name) + (f".with_sizes({sizes})" if sizes else "")
+
+    def _repr_html_(self) -> str:
+        return code_html(f"{self.left}\n→ {self.right}") + escape(self.meaning)
 
     def with_sizes(self, /, **sizes: int | Nat) -> Rule:
         """The rule with values for its parameters, `split_join.with_sizes(n=32)`."""

@@ -1,15 +1,18 @@
 """The chapters in docs/tutorials, followed word for word: their files, their commands, what they print.
 
-Everything happens in the order of the page, so that a file may be changed later.
+Everything happens in the order of the page, so that a file may be changed later. The notebooks in
+examples/notebooks run, and show what is stored in them.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import runpy
 import shlex
 import sys
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -99,3 +102,37 @@ def test_every_chapter_is_listed_and_has_exercises() -> None:
         assert text.startswith(f"# {number}. ")
         assert "## Exercises" in text
         assert "<summary>Solutions</summary>" in text
+
+
+# --- notebooks --------------------------------------------------------------------------------------
+
+NOTEBOOKS = ROOT / "examples" / "notebooks"
+NAMES = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+
+
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The script that runs notebooks, which is in no package."""
+    pytest.importorskip("IPython")
+    monkeypatch.syspath_prepend(NOTEBOOKS)
+    yield __import__("run")
+    del sys.modules["run"]
+
+
+def shown(notebook: dict[str, Any]) -> list[Any]:
+    """The texts that cells show; of what has HTML too, that there is some."""
+    return [
+        ["".join(o.get("text", "")), "".join(data.get("text/plain", "")), bool(data.get("text/html"))]
+        for cell in notebook["cells"]
+        for o in cell.get("outputs", [])
+        for data in [o.get("data", {})]
+    ]
+
+
+@pytest.mark.usefixtures("own_rules")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_shows_what_is_stored_in_it(name: str, runner: Any) -> None:
+    stored = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))
+    found = shown(runner.executed(stored))
+    assert len(found) >= 5
+    assert found == shown(stored), "python examples/notebooks/run.py writes it"

@@ -101,8 +101,8 @@ SECTIONS = (
     ),
     Section(
         "Notebooks",
-        "`%load_ext rise.notebook` has them registered. [Notebooks](../notebooks.md) is the guide.",
-        {"rise.notebook": ("load_ipython_extension",)},
+        "`%load_ext rise.cli.notebook` brings the magics. [Notebooks](../notebooks.md) is the guide.",
+        {"rise.cli.notebook": ("load_ipython_extension", "Magic", "Derivation")},
     ),
     Section(
         "Errors",
