@@ -59,7 +59,7 @@ def compile(
 
     program:  a definition, or a program that is already low-level
     strategy: lowers it; by default `auto`, which leaves low-level programs as they are
-    sizes:    of a definition, by name
+    sizes:    of a definition, by name, in elements
     runtime:  sizes that stay symbolic, so that one kernel serves all of them; a mapping gives their divisors
     backend:  `cuda` or `emulate`; by default the GPU, if there is one
     target:   the architecture to compile for, such as `sm_90a`; by default that of the GPU. With `emulate`,

@@ -243,10 +243,18 @@ def rule(
     deferred: bool = False,
     rounds: bool = False,
 ) -> Rule:
-    """Declares left → right. Raises where a side is ill-typed or the two types differ.
+    """Declares left → right, programs with free names for terms, sizes and types (ELEVATE, section 3).
 
-    `sizes` and `layouts` are names of such that could also be taken for values (`mapBlock(d)(f)`).
-    A deferred rule is checked when it is first used.
+    Raises R0601 where a side is ill-typed or the two types differ, R0602 for a free name that only the right
+    side has, R0610 for the name of another rule.
+
+    meaning:    a sentence that says what the rule does
+    exact:      false where it reorders sums, so that floating-point results may differ
+    conditions: functions of a `Match` that return a reason where the rule must not apply, else None
+    sizes:      names of sizes that could also be taken for values (`mapBlock(d)(f)`)
+    layouts:    names of layouts, likewise
+    deferred:   whether the rule is checked when it is first used
+    rounds:     whether results differ by roundings also where sums are exact
     """
     kinds = dict.fromkeys(sizes, Kind.NAT) | dict.fromkeys(layouts, Kind.LAYOUT)
     declared = Declared(lambda: _checked(name, left, right, kinds))

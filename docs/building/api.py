@@ -59,9 +59,10 @@ SECTIONS = (
         "[Strategies](../strategies.md) shows each combinator with its equation and an example. The operators `>>`,"
         " `|` and `@` of rules and strategies are sequence, choice and application of a traversal.",
         {
-            "rewrites.strategy": ("Strategy", "seq", "choice", "strategy"),
-            "strategies.core": public("strategies.core"),
+            "strategies.core": ("Strategy", "strategy", "seq", "choice", *public("strategies.core")),
             "strategies.places": public("strategies.places"),
+            "strategies.loops.nests": public("strategies.loops.nests"),
+            "strategies.loops.tiling": public("strategies.loops.tiling"),
             "strategies.derive": ("derived",),
             "strategies.registry": ("find",),
         },

@@ -41,7 +41,7 @@ FILE = "<notebook>"  # in the place of a file, which the commands take first
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext rise.cli.notebook`"""
+    """What `%load_ext rise.cli.notebook` calls: registers the magics, and how errors are shown."""
     register(shell)
     shell.register_magic_function(Magic(shell), "line_cell", "rise")
 

@@ -79,13 +79,20 @@ def load(path: Path | str, import_path: Iterable[Path | str] = ()) -> Program:
 
 
 def parse(text: str, name: str = "<text>") -> Program:
-    """Checks the text of a program, `def … = …`; `name` stands in messages."""
+    """Checks the text of a program, `def … = …`. Raises a RiseError with the place of each mistake in it.
+
+    name: of the text, in messages
+    """
     with short_traceback():
         return program_of(checking.check_text(text, name))
 
 
 def expression(text: str, name: str = "it", **definitions: Definition) -> Definition:
-    """The definition of one expression, `x => x + 1`, in which some definitions are known."""
+    """The definition of one expression, `x => x + 1`. Raises a RiseError with the place of a mistake in it.
+
+    name:        of the definition
+    definitions: those that the expression may use, by name
+    """
     with short_traceback():
         syntax = parse_expression(Source("<expression>", text))
         return Definition.of(checked(name, syntax, (), definitions, syntax.span))
