@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
-CODE := rise rewrites strategies codegen bench tests examples benchmarks
+CODE := rise rewrites strategies codegen bench tests examples benchmarks docs/building docs/conf.py
 PROSE := README.md CHANGELOG.md CONTRIBUTING.md docs
 
 .PHONY: demo test suite coverage attack proofs docs lint types format clean

@@ -13,6 +13,7 @@ DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
 from building import contents, docstrings, pages  # noqa: E402
+
 from rise import __version__  # noqa: E402
 
 project = "RISE"

@@ -22,18 +22,21 @@ class Section:
 
 
 def public(module: str) -> tuple[str, ...]:
-    """What a module defines itself, without names that begin with an underscore."""
-    found = vars(import_module(module)).items()
+    """The functions and classes that a module defines itself, without those that begin with an underscore."""
     return tuple(
-        n for n, v in found
-        if not n.startswith("_") and getattr(v, "__module__", "") == module and (inspect.isroutine(v) or inspect.isclass(v))
-    )  # fmt: skip
+        name
+        for name, value in vars(import_module(module)).items()
+        if not name.startswith("_")
+        and (inspect.isroutine(value) or inspect.isclass(value))
+        and value.__module__ == module
+    )
 
 
 SECTIONS = (
     Section(
         "Programs",
-        "Loading programs, writing them in Python, evaluating them. [Programs in Python](../python.md) is the guide.",
+        "Loading programs, writing them in Python, evaluating them."
+        " [Programs in Python](../python.md) is the guide.",
         {
             "rise": ("load", "parse", "expression", "define", "Program", "Definition"),
         },
@@ -56,8 +59,8 @@ SECTIONS = (
     ),
     Section(
         "Strategies",
-        "[Strategies](../strategies.md) shows each combinator with its equation and an example. The operators `>>`,"
-        " `|` and `@` of rules and strategies are sequence, choice and application of a traversal.",
+        "[Strategies](../strategies.md) shows each combinator with its equation and an example. The operators"
+        " `>>`, `|` and `@` of rules and strategies are sequence, choice and application of a traversal.",
         {
             "strategies.core": ("Strategy", "strategy", "seq", "choice", *public("strategies.core")),
             "strategies.places": public("strategies.places"),
@@ -115,9 +118,9 @@ SECTIONS = (
 INTRODUCTION = """\
 # Python API
 
-The names that programs in Python use. `rise.ops` has the vocabulary of the language itself, every primitive by its
-name; [Primitives](../primitives.md) lists it. Arrays are NumPy's, or where it says so those of torch, CuPy and pycuda;
-sizes count elements."""
+The names that programs in Python use. `rise.ops` has the vocabulary of the language itself, every primitive
+by its name; [Primitives](../primitives.md) lists it. Arrays are NumPy's, or where it says so those of torch,
+CuPy and pycuda; sizes count elements."""
 
 
 def page() -> str:

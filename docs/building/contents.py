@@ -14,7 +14,7 @@ ADOPTED = {"CONTRIBUTING.md": "generated/contributing", "CHANGELOG.md": "generat
 
 # pages that only the site has, by the section of the first page that lists them
 GENERATED = {
-    "Get started": "* [Gallery](generated/gallery/index.md): every example with its type, result, derivation, kernel.",
+    "Get started": "* [Gallery](generated/gallery/index.md): examples with results, derivations, kernels.",
     "Reference": "* [Python API](generated/api.md): functions and classes with their parameters and errors.\n"
     "* [Errors](generated/errors.md): every code, with a wrong and a right program.",
     "Internals": "* [Contributing](generated/contributing.md): tests, style, commits.\n"
@@ -45,8 +45,8 @@ def with_generated(text: str) -> str:
 def with_links(text: str, page: str, folder: str = "docs") -> str:
     """A page of the repository with links as the site has them.
 
-    A page of the root is one of the site, if it was adopted; any other file outside of docs/ is copied into the
-    site; what leads to a folder stays as its text.
+    A page of the root is one of the site, if it was adopted. Any other file outside of docs/ is copied into
+    the site; of a folder, its README.md.
 
     page:   its name on the site, without suffix
     folder: where the links in it start from, in the repository

@@ -1,7 +1,7 @@
 """Docstrings of this project as Sphinx reads them.
 
-A paragraph of lines `name: meaning` becomes a list of parameters, `code` becomes a literal, and what is indented by
-four spaces a block of code.
+A paragraph of lines `name: meaning` becomes a list of parameters, `code` becomes a literal, and what is
+indented by four spaces a block of code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _paragraph(lines: list[str]) -> list[str]:
 
 
 def _field(line: str) -> list[str]:
-    """A line of a list: a new name, or more on the one before; without indentation a paragraph behind the list."""
+    """A line of a list: a new name, or more on the one before; one without indentation is behind the list."""
     if found := NAMED.match(line):
         return [f":param {found[1]}: {_text(found[3])}"]
     return [_text(line)] if line.startswith(" ") else ["", _text(line)]

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -82,8 +82,8 @@ def index() -> str:
 
 
 INTRODUCTION = """\
-Programs from [examples/](../../../examples/attention.rise), each with its type, its result on a small input, the
-strategy that lowers it, and the kernel. All of this is computed when the site is built; the tests compare every
+The programs of `examples/`, each with its type, its result on a small input, the strategy that lowers it, and
+the kernel. All of this is computed when the site is built, on inputs of the tests, which compare every
 definition with a reference in NumPy."""
 
 
@@ -99,7 +99,8 @@ def page(file: str) -> str:
     """One file of examples."""
     text = (EXAMPLES / file).read_text(encoding="utf-8")
     comments, program = comments_of(text), Loader().load(EXAMPLES / file).program
-    parts = [f"# {title(file)}", _prose(comments.opening), f"The file is [examples/{file}](../../../examples/{file})."]
+    link = f"The file is [examples/{file}](../../../examples/{file})."
+    parts = [f"# {title(file)}", _prose(comments.opening), link]
     for name in program.own:
         parts += _entry(file, name, program, text, comments.of_definitions.get(name, ""))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -127,26 +128,22 @@ def source(text: str, name: str) -> str:
     """The lines of a definition, up to the next one, a comment or a blank line."""
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if re.match(rf"def {name}\b", line))
-    end = next(
-        (i for i, line in enumerate(lines[start + 1 :], start + 1) if re.match(r"\s*$|//|def ", line)), len(lines)
-    )
-    return "\n".join(lines[start:end])
+    rest = takewhile(lambda line: not re.match(r"\s*$|//|def ", line), lines[start + 1 :])
+    return "\n".join([lines[start], *rest])
 
 
 def _result(program: Program, name: str, reference: Reference) -> Iterator[str]:
     sizes = reference.sizes[-1]
     low = specialise(program[name], sizes)
     inputs = inputs_for(low, reference)
-    given = [leaf for (n, _), value in zip(parameters_of(low), inputs, strict=True) for leaf in flat(n, value).items()]
-    lines = [f"{n} = {_shown(value)}" for n, value in given]
-    lines += [f"{n} : {value.dtype}{list(value.shape)}\n{_shown(value)}" for n, value in _results(call(low, *inputs))]
+    lines: list[str] = []
+    for (parameter, _), value in zip(parameters_of(low), inputs, strict=True):
+        lines += [f"{n} = {_shown(part)}" for n, part in flat(parameter, value).items()]
+    for n, part in flat("result", call(low, *inputs)).items():
+        lines.append(f"{n} : {part.dtype}{list(part.shape)}\n{_shown(part)}")
     at = ", ".join(f"{n} = {value}" for n, value in sizes.items())
     yield f"At {at}:" if at else "Evaluated:"
     yield block("text", "\n".join(lines))
-
-
-def _results(result: Any) -> list[tuple[str, Any]]:
-    return list(flat("result", result).items())
 
 
 def _shown(value: Any) -> str:
@@ -171,8 +168,7 @@ def _kernel(file: str, name: str, program: Program, reference: Reference) -> Ite
         return
     yield how
     if found.steps:
-        kinds = len({step.rule for step in found.steps})
-        yield folded(f"The steps, by {kinds} rule{'' if kinds == 1 else 's'}", block("text", fill(counts(found), 100)))
+        yield folded("The rules, in the order of their first use", block("text", fill(counts(found), 100)))
         yield folded("The low-level program", block("rise", cut(show(found.term))))
     for kernel in made.kernels:
         yield folded(f"{kernel.name}: {kernel.launch}", block("cuda", cut(kernel.source)))
