@@ -33,6 +33,10 @@ suppress_warnings = ["misc.highlighting_failure"]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_use_type_comments = False
+# unions and function types that have a name are shown by it
+autodoc_type_aliases = {
+    name: name for name in ("Expr", "Type", "Data", "Rewrite", "Predicate", "Result", "NatLike", "Strategy")
+}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
 
