@@ -115,6 +115,9 @@ SECTIONS = (
     ),
 )
 
+# of classes that are more than what users call
+MEMBERS = {"Match": ("size_of",), "Failure": ("story", "error"), "Rule": ("with_sizes",)}
+
 INTRODUCTION = """\
 # Python API
 
@@ -141,7 +144,10 @@ def _directive(module: str, name: str) -> list[str]:
     if inspect.isclass(thing) and issubclass(thing, BaseException):
         return [f".. autoexception:: {module}.{name}"]
     if inspect.isclass(thing):
-        return [f".. autoclass:: {module}.{name}", "   :members:"]
+        return [
+            f".. autoclass:: {module}.{name}",
+            f"   :members: {', '.join(MEMBERS.get(name, ()))}".rstrip(),
+        ]
     return [f".. autofunction:: {module}.{name}"]
 
 
