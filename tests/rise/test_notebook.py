@@ -57,7 +57,7 @@ def test_commands_return_what_is_shown(magic: Magic, capsys: pytest.CaptureFixtu
         ("run twice", "R0405"),
         ("run twice --size n=four", "R0407"),
         ("derive twice --size n=4 --save x.json", "R0003"),
-        ("derive twice --size n=4 --strategy defalt", "R0010"),
+        ("derive twice --size n=4 --strategy unheard_of", "R0010"),
     ],
 )
 def test_mistakes_have_their_codes(magic: Magic, line: str, code: str) -> None:
