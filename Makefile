@@ -35,8 +35,10 @@ attack: $(STAMP)
 proofs: $(STAMP)
 	$(BIN)/python -m rewrites.proofs
 
-# warnings are errors; then links, and that nothing comes from a network
+# from nothing, as an old build would keep links to names that are gone. Warnings are errors; then links are checked,
+# and that nothing comes from a network
 docs: $(DOCS_STAMP)
+	rm -rf build/docs build/doctrees docs/generated
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -d build/doctrees docs build/docs
 	$(BIN)/python docs/building/check.py build/docs
 
