@@ -1,14 +1,16 @@
 # make demo   installs into .venv, then compiles a matrix product and shows every stage
 # make test   installs into .venv, then runs lint, types and tests
+# make docs   installs into .venv, then builds the site of docs/ in build/docs
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := rise rewrites strategies codegen bench tests examples benchmarks
+DOCS_STAMP := $(VENV)/.installed-docs
+CODE := rise rewrites strategies codegen bench tests examples benchmarks docs/building docs/conf.py
 PROSE := README.md CHANGELOG.md CONTRIBUTING.md docs
 
-.PHONY: demo test suite coverage attack proofs lint types format clean
+.PHONY: demo test suite coverage attack proofs docs lint types format clean
 
 demo: $(STAMP)
 	$(BIN)/rise demo
@@ -33,6 +35,13 @@ attack: $(STAMP)
 proofs: $(STAMP)
 	$(BIN)/python -m rewrites.proofs
 
+# from nothing, as an old build would keep links to names that are gone. Warnings are errors; then links are checked,
+# and that nothing comes from a network
+docs: $(DOCS_STAMP)
+	rm -rf build/docs build/doctrees docs/generated
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -d build/doctrees docs build/docs
+	$(BIN)/python docs/building/check.py build/docs
+
 lint: $(STAMP)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
@@ -55,5 +64,10 @@ $(STAMP): pyproject.toml
 	fi
 	touch $@
 
+$(DOCS_STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build docs/generated *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

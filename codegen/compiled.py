@@ -23,6 +23,7 @@ from rise.errors import LaunchError, StrategyError, UsageError
 from rise.expr import Definition, Expr
 from rise.generator import Builds, default_strategy
 from rise.normal import data_flow
+from rise.notebook import code_html, folded_html
 from rise.pretty import show_type
 from rise.targets import check_target
 from rise.user_code import place_of_function
@@ -58,7 +59,7 @@ def compile(
 
     program:  a definition, or a program that is already low-level
     strategy: lowers it; by default `auto`, which leaves low-level programs as they are
-    sizes:    of a definition, by name
+    sizes:    of a definition, by name, in elements
     runtime:  sizes that stay symbolic, so that one kernel serves all of them; a mapping gives their divisors
     backend:  `cuda` or `emulate`; by default the GPU, if there is one
     target:   the architecture to compile for, such as `sm_90a`; by default that of the GPU. With `emulate`,
@@ -270,6 +271,14 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<{self.__name__}{self.__signature__} for {self.target or self.backend}>"
+
+    def _repr_html_(self) -> str:
+        """Its signature, and the text of each kernel behind its launch."""
+        kernels = (
+            folded_html(f"{kernel.name}: {kernel.launch}", code_html(kernel.source, "cuda"))
+            for kernel in self.program.kernels
+        )
+        return code_html(f"{self.__name__}{self.__signature__}", "text") + "".join(kernels)
 
 
 def _check_out(parts: Sequence[Part], outputs: Sequence[Any]) -> None:

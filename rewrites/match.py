@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from rise.errors import StrategyError
 from rise.expr import (
     Apply,
     Constraint,
@@ -104,6 +105,18 @@ class Match:
                 met.add((wanted, actual))
             self.matched += 1
         self.finish()
+
+    def size_of(self, parameter: str) -> Nat:
+        """The size that a parameter of the rule stands for, as side conditions ask for it.
+
+        StrategyError R0603 where no size of that name has been matched.
+        """
+        for unknown, name in self.parameters.items():
+            value = self.types.get(unknown)
+            if name == parameter and isinstance(value, Nat):
+                return value
+        named = ", ".join(f"`{name}`" for name in self.parameters.values()) or "none"
+        raise StrategyError("R0603", f"no parameter `{parameter}` was matched", hint=f"parameters: {named}")
 
     # --- primitives ---------------------------------------------------------------------------------
 

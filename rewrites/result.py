@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 
 from rise.data import shown as words
 from rise.errors import StrategyError
@@ -46,6 +47,13 @@ class Success:
     term: Expr
     steps: tuple[Step, ...] = ()
     missed: Failure | None = field(default=None, compare=False, repr=False)
+
+    def _repr_html_(self) -> str:
+        """The term, and by which rules it was reached, in a notebook."""
+        from rise.notebook import code_html
+        from rise.pretty import show
+
+        return code_html(show(self.term)) + escape(", ".join(step.rule for step in self.steps))
 
 
 @filled_at_once

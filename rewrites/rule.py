@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from html import escape
 from threading import RLock
 
 from rewrites.constants import constant_of
@@ -39,6 +40,7 @@ from rise.expr import (
 from rise.frozen import cached_property
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, nat
 from rise.normal import data_flow, simplify
+from rise.notebook import code_html
 from rise.pretty import show_type
 from rise.source import Derived, Source
 from rise.syntax.parser import parse_expression
@@ -138,6 +140,9 @@ class Rule(Strategy):
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}={value}" for name, value in self.given.items())
         return constant_of(self.name) + (f".with_sizes({sizes})" if sizes else "")
+
+    def _repr_html_(self) -> str:
+        return code_html(f"{self.left}\n→ {self.right}") + escape(self.meaning)
 
     def with_sizes(self, /, **sizes: int | Nat) -> Rule:
         """The rule with values for its parameters, `split_join.with_sizes(n=32)`."""
@@ -239,10 +244,18 @@ def rule(
     deferred: bool = False,
     rounds: bool = False,
 ) -> Rule:
-    """Declares left → right. Raises where a side is ill-typed or the two types differ.
+    """Declares left → right, programs with free names for terms, sizes and types (ELEVATE, section 3).
 
-    `sizes` and `layouts` are names of such that could also be taken for values (`mapBlock(d)(f)`).
-    A deferred rule is checked when it is first used.
+    Raises R0601 where a side is ill-typed or the two types differ, R0602 for a free name that only the right
+    side has, R0610 for the name of another rule.
+
+    meaning:    a sentence that says what the rule does
+    exact:      false where it reorders sums, so that floating-point results may differ
+    conditions: functions of a `Match` that return a reason where the rule must not apply, else None
+    sizes:      names of sizes that could also be taken for values (`mapBlock(d)(f)`)
+    layouts:    names of layouts, likewise
+    deferred:   whether the rule is checked when it is first used
+    rounds:     whether results differ by roundings also where sums are exact
     """
     kinds = dict.fromkeys(sizes, Kind.NAT) | dict.fromkeys(layouts, Kind.LAYOUT)
     declared = Declared(lambda: _checked(name, left, right, kinds))

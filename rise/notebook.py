@@ -1,7 +1,7 @@
 """How programs, types and errors look in a notebook.
 
 IPython asks objects for `_repr_html_`; for errors, `register` tells it what to show in place of a
-traceback. `rise.embed` registers itself where IPython runs, `%load_ext rise.notebook` does so too.
+traceback. `rise.embed` registers itself where IPython runs. The magics are in `rise.cli.notebook`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,26 @@ from typing import Any
 from rise.errors import RiseError
 
 STYLE = "line-height: 125%; overflow-x: auto"
+LEXERS = {"rise": ("rise.syntax.highlight", "RiseLexer"), "cuda": ("pygments.lexers", "CudaLexer")}
 
 
-def code_html(text: str) -> str:
-    """The text of a program or a type, coloured where Pygments is installed."""
-    return f'<pre style="{STYLE}">{_coloured(text)}</pre>'
+def code_html(text: str, language: str = "rise") -> str:
+    """A text of a `language`, rise or cuda, coloured where Pygments is installed; any other stays plain."""
+    return f'<pre style="{STYLE}">{_coloured(text, language)}</pre>'
 
 
-def _coloured(text: str) -> str:
+def folded_html(summary: str, content: str) -> str:
+    """What is shown when a reader opens it."""
+    return f"<details><summary>{html.escape(summary)}</summary>{content}</details>"
+
+
+def _coloured(text: str, language: str = "rise") -> str:
+    if language not in LEXERS:
+        return html.escape(text)
+    module, name = LEXERS[language]
     try:
         formatter = import_module("pygments.formatters").HtmlFormatter(nowrap=True, noclasses=True)
-        lexer = import_module("rise.syntax.highlight").RiseLexer()
+        lexer = getattr(import_module(module), name)()
     except ImportError:
         return html.escape(text)
     return str(import_module("pygments").highlight(text, lexer, formatter)).rstrip("\n")
@@ -58,8 +67,9 @@ def register(shell: Any) -> None:
 
 
 def _show(shell: Any, kind: type[RiseError], error: RiseError, trace: Any, tb_offset: Any = None) -> None:
-    """What IPython calls for an error that nobody handles."""
+    """What IPython calls for an error that nobody handles; who runs a notebook is told the same text."""
     import_module("IPython.display").display(error)
+    shell._last_traceback = error.render().splitlines()
 
 
 def register_if_in_notebook() -> None:
@@ -68,8 +78,3 @@ def register_if_in_notebook() -> None:
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is not None:
         register(shell)
-
-
-def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext rise.notebook`"""
-    register(shell)

@@ -559,7 +559,7 @@ def _show_parameter(parameter: Parameter) -> str:
 
 
 def array(*parts: Nat | int | Data) -> Data:
-    """array(m, n, F32) is m.n.f32."""
+    """The type of an array, the outermost size first: array(m, n, F32) is m.n.f32."""
     [result] = (part for part in parts if not isinstance(part, Nat | int))
     for size in reversed([part for part in parts if isinstance(part, Nat | int)]):
         result = Array(nat(size), result)

@@ -65,6 +65,7 @@ def in_inputs(s: Rewrite) -> Strategy:
 
 
 def outermost_part(term: Expr, predicate: Predicate) -> Expr | None:
+    """The first subterm, top down, for which a predicate holds; None if there is none."""
     if predicate(term):
         return term
     return next((f for c in children(term) if (f := outermost_part(c, predicate)) is not None), None)

@@ -104,7 +104,7 @@ class Entry:
 def find(name: str) -> Entry:
     """The strategy of that name, or of a user's own, `module:name`. R0010 where there is none."""
     if ":" in name:
-        return _own(name)
+        return entry_of(name, load(name))
     if name not in MODULES:
         known = ", ".join(f"`{n}`" for n in MODULES)
         hint = suggestion(name, MODULES) or f"there are {known}, and those of your own, `module:name`"
@@ -118,8 +118,8 @@ def _shipped(name: str) -> Entry:
     return entry(name, getattr(import_module(MODULES[name]), name))
 
 
-def _own(name: str) -> Entry:
-    made = load(name)
+def entry_of(name: str, made: Any) -> Entry:
+    """The entry of a strategy, or of a function that returns one, of a user's own. R0010, R0631."""
     if isinstance(made, Strategy | Rule | Computed):
         found = strategy(made)
         return Entry(name, lambda: found, (), found.name)

@@ -12,18 +12,17 @@ from codegen.execute import available_backend, execute
 from codegen.pipeline import generate
 from rise.check.compare import REDUCTIONS, Tolerance, compare, tolerance
 from rise.check.program import Loader, Program, check_definition
-from rise.check.specialise import inputs_of, specialise
+from rise.check.specialise import specialise
 from rise.errors import RiseError
 from rise.expr import Expr, Primitive, alpha_equal, subterms
-from rise.interpret import call, dtype_of, random_inputs
+from rise.interpret import call
 from rise.nat import Nat
 from rise.normal import data_flow
 from rise.pretty import show_definition
 from rise.source import Source
 from rise.syntax.parser import parse_file
-from rise.types import Array, Pair, Scalar, Type, arguments
 from strategies.registry import find
-from tests.support.examples import EXAMPLES, REFERENCES, Reference
+from tests.support.examples import EXAMPLES, REFERENCES, Reference, inputs_for
 from tests.support.programs import succeeded
 
 FILES = sorted(path.name for path in EXAMPLES.glob("*.rise"))
@@ -52,44 +51,6 @@ def test_a_file_says_what_it_shows(file: str) -> None:
 def test_there_are_sizes_of_one_and_others_for_each() -> None:
     for key, reference in REFERENCES.items():
         assert reference.sizes == ({},) or len(reference.sizes) >= 2, key
-
-
-# --- inputs -----------------------------------------------------------------------------------------
-
-
-def parameters_of(program: Expr) -> list[tuple[str, Type]]:
-    """Names and types of the inputs, also of a program that is written without parameters."""
-    named = inputs_of(program)
-    types = arguments(program.type)[0]
-    return [named[i] if i < len(named) else (f"argument {i}", type_) for i, type_ in enumerate(types)]
-
-
-def inputs_for(program: Expr, reference: Reference, seed: int = 0) -> list[Any]:
-    """Small whole numbers, or what the reference asks for."""
-    parameters = parameters_of(program)
-    assert set(reference.domains) <= {name for name, _ in parameters}
-    inputs = random_inputs(parameters, seed, exact=True)
-    generator = np.random.default_rng(seed)
-    for position, (name, type_) in enumerate(parameters):
-        if name in reference.domains:
-            inputs[position] = drawn(type_, reference.domains[name], generator)
-    return inputs
-
-
-def drawn(type_: Type, domain: Any, generator: np.random.Generator, shape: tuple[int, ...] = ()) -> Any:
-    """An input from its domain: numbers of an interval, or what a function draws."""
-    match type_:
-        case Array(size, element):
-            return drawn(element, domain, generator, (*shape, int(size.value)))  # type: ignore[arg-type]
-        case Pair(first, second):
-            return drawn(first, domain, generator, shape), drawn(second, domain, generator, shape)
-    dtype = dtype_of(type_) if isinstance(type_, Scalar) else np.dtype(np.int64)
-    if callable(domain):
-        return np.asarray(domain(generator, shape)).astype(dtype)
-    low, high = domain
-    if dtype.kind == "f":
-        return np.asarray(generator.uniform(low, high, shape)).astype(dtype)[()]
-    return np.asarray(generator.integers(int(low), int(high) + 1, shape)).astype(dtype)[()]
 
 
 # --- comparison -------------------------------------------------------------------------------------

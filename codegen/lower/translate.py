@@ -71,7 +71,11 @@ CONTINUING: dict[str, Continuing] = {}
 
 
 def accepting(*names: str) -> Callable[[Accepting], Accepting]:
-    """Registers accT of primitives."""
+    """Registers accT of primitives: how an application of one is written to a place.
+
+    The function that is decorated takes a translator, a call and an acceptor, and returns a command (DPIA,
+    section 4). Without one, translating the primitive is R0704.
+    """
 
     def register(function: Accepting) -> Accepting:
         for name in names:
@@ -82,7 +86,11 @@ def accepting(*names: str) -> Callable[[Accepting], Accepting]:
 
 
 def continuing(*names: str) -> Callable[[Continuing], Continuing]:
-    """Registers conT of primitives."""
+    """Registers conT of primitives: how the value of an application is handed to what uses it.
+
+    The function that is decorated takes a translator, a call and a continuation, and returns a command
+    (DPIA, section 4). Without one, translating the primitive is R0704.
+    """
 
     def register(function: Continuing) -> Continuing:
         for name in names:

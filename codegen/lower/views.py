@@ -72,7 +72,11 @@ WRITING: dict[str, Writer] = {}
 
 
 def reading(*names: str) -> Callable[[Reader], Reader]:
-    """Registers how views turn a path into their result into a path into an operand."""
+    """Registers how views turn a path into their result into a path into an operand.
+
+    The function that is decorated takes the sizes of the primitive and a path, a sequence of indices with the
+    outermost one first, and returns the position of the operand and the path into it.
+    """
 
     def register(function: Reader) -> Reader:
         for name in names:

@@ -84,7 +84,10 @@ def read(path: Path) -> Source:
 
 
 def check_text(text: str, name: str = "<text>", import_path: Iterable[Path | str] = ()) -> Program:
-    """Checks a program given as text; what it imports is looked up in the working directory."""
+    """Checks a program given as text; what it imports is looked up in the working directory.
+
+    Raises a RiseError with the place of each mistake.
+    """
     return Loader(import_path).check(Source(name, text), Path()).program
 
 
@@ -297,7 +300,10 @@ def check_definition(syntax: s.DefinitionSyntax, definitions: Mapping[str, Defin
 
 
 def check_expression(text: str, definitions: Mapping[str, Definition] | None = None) -> Expr:
-    """The typed term of a closed expression; for tests and interactive use."""
+    """The typed term of an expression that uses only the definitions given.
+
+    Raises a RiseError with a place for a mistake in its syntax, names, types or sizes.
+    """
     source = Source("<expression>", text)
     syntax = parse_expression(source)
     elaborator = Elaborator()

@@ -19,6 +19,7 @@ from rise.errors import UsageError
 from rise.expr import Expr
 from rise.pretty import show, show_type
 from rise.suggest import suggestion
+from strategies.core import Strategy
 
 if TYPE_CHECKING:
     from codegen.runtime import Resources
@@ -34,9 +35,12 @@ LANGUAGES = {
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """A definition of a file, by a strategy that is named."""
+    return compiled(arguments, subject(arguments), chosen_strategy(arguments))
+
+
+def compiled(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> int:
     """Prints or writes the stage; the launch shape goes to stderr, so that the text can be piped."""
-    chosen = subject(arguments)
-    strategy = chosen_strategy(arguments)
     program = chosen.program
     if arguments.foreign == FORBIDDEN:
         check_foreign(program, arguments.file, arguments.foreign)

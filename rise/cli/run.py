@@ -35,9 +35,12 @@ Arrays = Mapping[str, Any]
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """A definition of a file, by a strategy that is named."""
+    return ran(arguments, subject(arguments), chosen_strategy(arguments))
+
+
+def ran(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> int:
     """Sizes, inputs, backend, result, verdict: in this order."""
-    chosen = subject(arguments)
-    strategy = chosen_strategy(arguments)
     given = read_inputs(arguments.inputs) if arguments.inputs else {}
     _check_names(undepended(chosen.definition.body), given)
     shapes = {name: array.shape for name, array in _joined(chosen, given).items()}

@@ -25,7 +25,7 @@ from rise.normal import data_flow
 from strategies import derive
 from strategies.auto import Auto
 from strategies.core import Strategy
-from strategies.registry import find
+from strategies.registry import Entry, find
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,11 @@ def subject(arguments: argparse.Namespace) -> Subject:
 
 def chosen_strategy(arguments: argparse.Namespace) -> Strategy:
     """The strategy that --strategy and --set describe; one with a parameter `target` is given --target."""
-    entry = find(arguments.strategy)
+    return with_settings(find(arguments.strategy), arguments)
+
+
+def with_settings(entry: Entry, arguments: argparse.Namespace) -> Strategy:
+    """A strategy with the parameters of --set, and of --target where it has such a one."""
     settings = pairs(arguments.settings, "--set")
     if "target" not in settings and any(setting.name == "target" for setting in entry.settings):
         target = getattr(arguments, "target", None) or execute.present_target()

@@ -65,8 +65,12 @@ class Definition(expr.Definition):
     def evaluate(self, *inputs: Any, **sizes: Any) -> Any:
         """The result on NumPy arrays and numbers, tuples for pairs, by the interpreter.
 
-        Sizes, and the types a definition abstracts over, follow from the inputs; those that do not are
-        given by name: `f.evaluate(xs, n=4)`. Raises a RiseError where inputs do not fit.
+        An input of type `m.n.f32` is an array of shape (m, n) and of dtype float32. Sizes, and the types a
+        definition abstracts over, follow from the inputs; those that do not are given by name:
+        `f.evaluate(xs, n=4)`.
+
+        Raises EvaluationError where inputs do not fit, UsageError R0405 where a size is missing, TypeMismatch
+        where what the definition asks of its sizes does not hold.
         """
         return evaluate(self, inputs, sizes)
 

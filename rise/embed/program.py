@@ -75,22 +75,30 @@ def load(path: Path | str, import_path: Iterable[Path | str] = ()) -> Program:
     import_path: folders that imports may lead to, besides the file's own and the library
     """
     with short_traceback():
-        return _program(checking.load(path, import_path))
+        return program_of(checking.load(path, import_path))
 
 
 def parse(text: str, name: str = "<text>") -> Program:
-    """Checks the text of a program, `def … = …`; `name` stands in messages."""
+    """Checks the text of a program, `def … = …`. Raises a RiseError with the place of each mistake in it.
+
+    name: of the text, in messages
+    """
     with short_traceback():
-        return _program(checking.check_text(text, name))
+        return program_of(checking.check_text(text, name))
 
 
 def expression(text: str, name: str = "it", **definitions: Definition) -> Definition:
-    """The definition of one expression, `x => x + 1`, in which some definitions are known."""
+    """The definition of one expression, `x => x + 1`. Raises a RiseError with the place of a mistake in it.
+
+    name:        of the definition
+    definitions: those that the expression may use, by name
+    """
     with short_traceback():
         syntax = parse_expression(Source("<expression>", text))
         return Definition.of(checked(name, syntax, (), definitions, syntax.span))
 
 
-def _program(found: checking.Program) -> Program:
+def program_of(found: checking.Program) -> Program:
+    """What was checked, as values of Python."""
     every = {name: Definition.of(d) for name, d in found.definitions.items()}
     return Program({name: every.pop(name) for name in found.own}, every)

@@ -80,7 +80,12 @@ def evaluate(expr: Expr, environment: Environment | None = None) -> Plain | Clos
 
 
 def call(expr: Expr, *inputs: Plain) -> Plain:
-    """Applies a closed function, sizes already given, to NumPy inputs."""
+    """Applies a closed function, sizes already given, to NumPy inputs.
+
+    Inputs are arrays of the shapes and element types of the function's parameters, numbers, and tuples for
+    pairs; so is the result. Raises EvaluationError R0501 to R0508 where they do not fit, where a size is
+    missing, and where an index is out of range.
+    """
     check_term(expr.extent, expr)
     term = inline(expr)
     if isinstance(term.type, Dependent):

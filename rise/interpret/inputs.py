@@ -201,10 +201,10 @@ def plain(tree: Tree) -> Plain:
 
 
 def random_inputs(parameters: Sequence[tuple[str, Type]], seed: int, exact: bool) -> list[Plain]:
-    """Inputs for named parameters. `exact`: integers in -4..4, so that f32 sums have no rounding.
+    """NumPy inputs for named parameters, of the shapes of their types; tuples for pairs.
 
-    Otherwise floats are standard normal. The input of a parameter depends only on the seed, its
-    position and its type.
+    `exact`: integers in -4..4, so that f32 sums have no rounding. Otherwise floats are standard normal. The
+    input of a parameter depends only on the seed, its position and its type.
     """
     streams = np.random.SeedSequence(seed).spawn(len(parameters))
     return [

@@ -44,7 +44,7 @@ def quotient(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
 
 
 def remainder(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
-    """value mod divisor."""
+    """value mod divisor, simplified under what is known of the sizes in them."""
     dividend, size = nat(value), nat(divisor)
     if dividend.value is not None and size.value:
         return constant(dividend.value % size.value)

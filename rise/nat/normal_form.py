@@ -295,6 +295,7 @@ NatLike = Nat | int
 
 
 def nat(value: NatLike) -> Nat:
+    """A size: a natural number as one, a size as it is."""
     return value if isinstance(value, Nat) else constant(value)
 
 

@@ -22,6 +22,7 @@ def at(term: Expr, path: Sequence[int]) -> Expr:
 
 
 def replaced(term: Expr, path: Sequence[int], new: Expr) -> Expr:
+    """The term with another subterm at a path of child positions."""
     if not path:
         return new
     below = list(children(term))

@@ -48,6 +48,7 @@ class Instance:
 
 
 def instance(rule: RuleLike, choose: Choose, hint: Hint) -> Instance:
+    """Terms, sizes and types for the free names of a rule, drawn by `choose`, as the hint asks for them."""
     made = sample(rule, choose, hint)
     values = dict(hint.values(choose, made.types))
     scope = _surroundings(choose, made.types, rule.rhs)

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from rewrites.match import Match
 from rewrites.rule import RULES, rule
+from rise.check.program import check_expression
 from rise.errors import RiseError, StrategyError, TypeMismatch
 from rise.nat import constant
 from rise.source import Span
+from tests.support.programs import succeeded
 
 
 @pytest.fixture(autouse=True)
@@ -104,3 +107,23 @@ def test_a_name_is_taken_once() -> None:
         rule("a name", "xs |> join |> split(n)", "xs |> join |> split(n)")
     assert caught.value.code == "R0610"
     assert "declared twice" in caught.value.message
+
+
+def test_a_condition_reads_the_sizes_of_its_match() -> None:
+    """Those that the left side matches, and those that the rule is given."""
+    seen: list[object] = []
+
+    def look(match: Match) -> None:
+        seen.extend([match.size_of("n"), match.size_of("k")])
+
+    made = rule("r", "xs |> split(n)", "xs |> split(k) |> join |> split(n)", conditions=(look,))
+    succeeded(made.with_sizes(k=3)(check_expression("makeArray(6)(1, 2, 3, 4, 5, 6) |> split(2)")))
+    assert seen == [constant(2), constant(3)]
+
+
+def test_a_condition_that_asks_for_an_unknown_size_is_told_which_there_are() -> None:
+    made = rule("r", "xs |> split(n) |> join", "xs", conditions=(lambda match: str(match.size_of("m")),))
+    with pytest.raises(StrategyError) as caught:
+        made(check_expression("makeArray(2)(1, 2) |> split(2) |> join"))
+    assert caught.value.code == "R0603"
+    assert caught.value.hint == "parameters: `n`"

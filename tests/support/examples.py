@@ -18,10 +18,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
 import references  # noqa: E402  # beside the examples, in no package
+from references import drawing  # noqa: E402
 
 from tests.support.programs import succeeded  # noqa: E402
 
 Reference = references.Reference
+inputs_for = drawing.inputs_for
 REFERENCES = references.REFERENCES
 # why an example does not become a kernel
 REFUSED = {

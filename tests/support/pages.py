@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -12,13 +13,36 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-def files(page: Path) -> Iterator[tuple[str, str]]:
-    """Names and contents of files: a block of code belongs to the last file name in the text before it."""
+@dataclass(frozen=True)
+class File:
+    """A file that a page shows; its name is the last one in the text before the block."""
+
+    name: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that a page shows, and what it prints."""
+
+    text: str
+    expected: str
+
+
+SUFFIXES = {"rise": "rise", "python": "py"}
+COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+
+
+def in_order(page: Path) -> Iterator[File | Command]:
+    """The files and the commands of a page, one after the other."""
     text = page.read_text(encoding="utf-8")
-    for found in re.finditer(r"```(rise|python)\n(.*?)```", text, re.DOTALL):
-        suffix = {"rise": "rise", "python": "py"}[found[1]]
-        before = text[: found.start()].rpartition("```")[2]
-        yield re.findall(rf"`([\w.]+\.{suffix})`", before)[-1], found[2]
+    for found in re.finditer(r"```(rise|python|console)\n(.*?)```", text, re.DOTALL):
+        if found[1] == "console":
+            for command, expected in COMMAND.findall(found[2]):
+                yield Command(command.replace("\\\n", ""), expected)
+        else:
+            before = text[: found.start()].rpartition("```")[2]
+            yield File(re.findall(rf"`([\w.]+\.{SUFFIXES[found[1]]})`", before)[-1], found[2])
 
 
 def calls(page: Path, program: str = "rise") -> Iterator[tuple[str, str]]:

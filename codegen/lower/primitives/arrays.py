@@ -44,7 +44,7 @@ from rise.types import Argument, Data, Function, Index, Pair, Space, Unknown, Va
     "concat", "padCst", "padClamp", "padEmpty", "gather", "makeArray",
 )  # fmt: skip
 def view(translator: Translator, call: Call, then: Continuation) -> i.Command:
-    """con(args) λx. C(View x)"""
+    """con(args) λx. C(View x): a primitive that only rearranges, for `continuing`. `reading` says how."""
     return translator.all(
         call.arguments,
         call.environment,
