@@ -15,8 +15,7 @@ from rise.expr import Expr, subterms
 from rise.suggest import suggestion
 from strategies.core import FunctionStrategy, Strategy, prints_as_call, seq
 from strategies.guided.engine import Beam, Engine, Found
-from strategies.guided.rules import Rules
-from strategies.guided.rules import rules as named_rules
+from strategies.guided.rules import Rules, rule_set
 from strategies.guided.sketch import Sketch, explained
 from strategies.guided.text import sketch as parsed
 from strategies.loops.nests import show_nest
@@ -39,7 +38,7 @@ class Guide:
     def of(sketch: Sketch | str, rules: Rules | str, sizes: Mapping[str, int] | None = None) -> Guide:
         """A guide from texts, at numbers for the sizes that it names. R0640, R0641 where a text is wrong."""
         wanted = parsed(sketch) if isinstance(sketch, str) else sketch
-        chosen = named_rules(rules, wanted) if isinstance(rules, str) else rules
+        chosen = rule_set(rules, wanted) if isinstance(rules, str) else rules
         return Guide(wanted.at(sizes) if sizes is not None else wanted, chosen)
 
 
@@ -137,7 +136,10 @@ def check_sizes(sketch: Sketch, term: Expr) -> None:
         return
     known = sizes_of(term)
     for name in sorted(sketch.names - known):
-        hint = suggestion(name, known) or f"it has {', '.join(f'`{n}`' for n in sorted(known)) or 'only numbers'}"
+        hint = (
+            suggestion(name, known)
+            or f"it has {', '.join(f'`{n}`' for n in sorted(known)) or 'only numbers'}"
+        )
         raise StrategyError("R0640", f"the program has no size `{name}`, which the sketch names", None, hint)
 
 

@@ -76,7 +76,8 @@ class Sketch:
     @property
     def names(self) -> frozenset[str]:
         """The sizes that are variables."""
-        return frozenset(name for node in self.nodes() if node.size is not None for name in node.size.variables)
+        sizes = (node.size for node in self.nodes() if node.size is not None)
+        return frozenset(name for size in sizes for name in size.variables)
 
 
 # --- what stands in a program -----------------------------------------------------------------------------

@@ -168,7 +168,9 @@ class Parser:
         start, first = self.position, self.next
         size = self.sum(1)
         if sum(word.text == "_" for word in self.words[start : self.position]) > 1:
-            raise self.error("a size has one hole `_` at most", "the size that `_` stands for is found", first)
+            raise self.error(
+                "a size has one hole `_` at most", "the size that `_` stands for is found", first
+            )
         return size
 
     def sum(self, binding: int) -> Nat:
