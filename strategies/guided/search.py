@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rewrites.result import Failure, Result, Success
 from rise.errors import StrategyError
-from rise.expr import Expr, subterms
+from rise.expr import Expr, Lambda, subterms
 from rise.suggest import suggestion
 from strategies.core import FunctionStrategy, Strategy, prints_as_call, seq
 from strategies.guided.engine import Beam, Engine, Found
@@ -71,13 +71,18 @@ class Search:
         found, reached = Found(term), []
         for guide in self.guides:
             check_sizes(guide.sketch, term)
-            reached.append(self._towards(guide, found))
+            reached.append(self.towards(guide, found))
             found = reached[-1].program
             if not reached[-1].satisfied:
                 break
         return tuple(reached)
 
-    def _towards(self, guide: Guide, start: Found) -> Reached:
+    def in_inputs(self, term: Expr) -> tuple[Reached, ...]:
+        """The same from the body of a definition, below its inputs."""
+        return self.in_inputs(term.body) if isinstance(term, Lambda) else self.from_(term)
+
+    def towards(self, guide: Guide, start: Found) -> Reached:
+        """From one program towards one guide."""
         begun = guide.rules.start.attempt(start.term)
         if begun is not None and begun.steps:
             start = start.after(guide.rules.start, begun)
