@@ -26,7 +26,7 @@ from strategies.complete import complete
 from strategies.core import Strategy, seq
 from strategies.guided.engine import Found
 from strategies.guided.moves import lowered
-from strategies.guided.search import Guide, Reached, Search, schedule
+from strategies.guided.search import Guide, Reached, Search
 from strategies.loops.nests import show_nest
 from strategies.places import in_inputs
 
@@ -150,7 +150,7 @@ def body(term: Expr) -> Expr:
 
 def compiled(goal: Goal) -> Strategy:
     """What was found, without the search, and every other loop executed one step after the other."""
-    return complete(seq(schedule(found(goal)), in_inputs(lowered())))
+    return complete(seq(found(goal)[-1].program.schedule, in_inputs(lowered())))
 
 
 def kernels(goal: Goal) -> HostProgram:

@@ -21,7 +21,7 @@ from rise.normal import data_flow
 from strategies.core import Strategy, seq
 from strategies.guided.moves import lowered
 from strategies.guided.python import module_of
-from strategies.guided.search import Guide, Reached, Search, result, schedule
+from strategies.guided.search import Guide, Reached, Search, result
 from strategies.loops.nests import loop_nest
 from strategies.places import in_inputs
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = result(program, reached)
     if isinstance(found, Failure):
         raise found.error("guided")
-    repeated = schedule(reached)
+    repeated = reached[-1].program.schedule
     if arguments.lower:
         repeated = seq(repeated, in_inputs(lowered()))
     success = _repeated(repeated, program)

@@ -20,9 +20,10 @@ from rise.expr import (
     Literal,
     Primitive,
 )
-from strategies.core import Strategy
+from strategies.core import Strategy, seq
 from strategies.guided.rules import Rules
 from strategies.guided.sketch import Sketch
+from strategies.places import in_inputs
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Found:
     term: Expr
     moves: tuple[Strategy, ...] = ()
     steps: tuple[Step, ...] = ()
+
+    @property
+    def schedule(self) -> Strategy:
+        """The strategies as one for whole definitions, which repeats the steps without searching."""
+        return in_inputs(seq(*self.moves))
 
     def after(self, move: Strategy, result: Success) -> Found:
         """What a strategy makes of the program."""

@@ -129,13 +129,13 @@ def packed(number: int, depth: int, level: Rewrite, *form: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def in_blocks(size: int) -> Strategy:
+def sums_in_blocks(size: int) -> Strategy:
     """Every reduction in blocks of a size, each added to the result of those before."""
     blocks = bottom_up(a.BLOCK_REDUCE.with_sizes(n=size))
     return seq(blocks, nearest(view_inward), normalize(a.REDUCE_FROM))
 
 
 @prints_as_call
-def lifted() -> Strategy:
+def lift_fold() -> Strategy:
     """The innermost map of folds as a fold of maps."""
     return seq(bottom_up(a.LIFT_REDUCE), nearest(view_inward))

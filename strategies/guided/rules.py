@@ -28,9 +28,9 @@ from strategies.guided.moves import (
     at,
     dimensions,
     folds,
-    in_blocks,
-    lifted,
+    lift_fold,
     packed,
+    sums_in_blocks,
     tidied,
     views_of_inputs,
 )
@@ -152,8 +152,8 @@ def tensorise(*sizes: int) -> Rules:
     instructions = anywhere("", t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE)
 
     def moves(term: Expr) -> Iterator[Strategy]:
-        yield from (in_blocks(size) for size in sizes)
-        yield lifted()
+        yield from (sums_in_blocks(size) for size in sizes)
+        yield lift_fold()
         yield from instructions.moves(term)
 
     return Rules(_named("tensorise", sizes), moves)

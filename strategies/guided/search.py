@@ -13,7 +13,7 @@ from rewrites.result import Failure, Result, Success
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, subterms
 from rise.suggest import suggestion
-from strategies.core import FunctionStrategy, Strategy, prints_as_call, seq
+from strategies.core import FunctionStrategy, Strategy, prints_as_call
 from strategies.guided.engine import Beam, Engine, Found
 from strategies.guided.rules import Rules, rule_set
 from strategies.guided.sketch import Sketch, explained
@@ -128,11 +128,6 @@ def result(term: Expr, reached: tuple[Reached, ...]) -> Result:
     loops = ", ".join(line.strip() for line in show_nest(nearest.term).splitlines())
     hint = f"its loops are {loops}; a sketch in between, more rules or a wider beam may help"
     return Failure("guided", nearest.term, reason, len(nearest.steps), hint=hint, after=len(nearest.steps))
-
-
-def schedule(reached: tuple[Reached, ...]) -> Strategy:
-    """The strategies that a search found, as one that repeats them without searching."""
-    return in_inputs(seq(*reached[-1].program.moves))
 
 
 def check_sizes(sketch: Sketch, term: Expr) -> None:
