@@ -140,7 +140,7 @@ def found(goal: Goal) -> tuple[Reached, ...]:
     *first, last = goal.guides
     before = found(replace(goal, guides=tuple(first))) if first else ()
     start = before[-1].program if before else Found(body(data_flow(goal.definition)))
-    return (*before, Search(()).towards(Guide.of(*last, goal.sizes), start))
+    return (*before, Search().towards(Guide.of(*last, goal.sizes), start))
 
 
 def body(term: Expr) -> Expr:

@@ -34,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     given = sizes(arguments.size)
     chosen = Subject(load(arguments.file, arguments.import_path)[arguments.name], given)
     program = data_flow(chosen.program)
-    search = Search(guides(arguments.sketch, arguments.rules, given), arguments.steps, arguments.beam)
-    reached = search.in_inputs(program)
-    found = result(program, reached)
+    wanted = guides(arguments.sketch, arguments.rules, given)
+    reached = Search(arguments.steps, arguments.beam).reached(program, wanted)
+    found = result(reached)
     if isinstance(found, Failure):
         raise found.error("guided")
     repeated = reached[-1].program.schedule
@@ -78,7 +78,7 @@ def _repeated(strategy: Strategy, program: Expr) -> Success:
 
 def _described(reached: Reached) -> dict[str, Any]:
     return {
-        "sketch": str(reached.guide.sketch),
+        "sketch": str(reached.guide.written),
         "rules": reached.guide.rules.name,
         "programs": reached.visited,
         "rounds": reached.rounds,
@@ -90,7 +90,7 @@ def _print(reached: Sequence[Reached]) -> None:
     moves = steps = 0
     for number, each in enumerate(reached, 1):
         found = each.program
-        print(f"{number}. {each.guide.sketch}")
+        print(f"{number}. {each.guide.written}")
         print(f"   {each.visited} programs, {plural(found.steps[steps:])}, by {each.guide.rules.name}")
         for move in found.moves[moves:]:
             print(f"     {move!r}")

@@ -6,12 +6,13 @@ the steps of an ordinary derivation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from rewrites.result import Failure, Result, Success
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, subterms
+from rise.nat import NatLike
 from rise.suggest import suggestion
 from strategies.core import FunctionStrategy, Strategy, prints_as_call
 from strategies.guided.engine import Beam, Engine, Found
@@ -26,20 +27,24 @@ MakeEngine = Callable[[Found, Rules, Sketch, int], Engine]
 
 @dataclass(frozen=True)
 class Guide:
-    """A sketch, and the rules that lead to it."""
+    """A sketch, and the rules that lead to it.
+
+    written: the sketch before its sizes became numbers
+    """
 
     sketch: Sketch
     rules: Rules
+    written: Sketch
 
     def __repr__(self) -> str:
-        return f"Guide({str(self.sketch)!r}, {self.rules.name!r})"
+        return f"Guide.of({str(self.sketch)!r}, {self.rules.name!r})"
 
     @staticmethod
-    def of(sketch: Sketch | str, rules: Rules | str, sizes: Mapping[str, int] | None = None) -> Guide:
+    def of(sketch: Sketch | str, rules: Rules | str, sizes: Mapping[str, NatLike] | None = None) -> Guide:
         """A guide from texts, at numbers for the sizes that it names. R0640, R0641 where a text is wrong."""
         wanted = parsed(sketch) if isinstance(sketch, str) else sketch
         chosen = rule_set(rules, wanted) if isinstance(rules, str) else rules
-        return Guide(wanted.at(sizes) if sizes is not None else wanted, chosen)
+        return Guide(wanted.at(sizes or {}), chosen, wanted)
 
 
 @dataclass(frozen=True)
@@ -55,31 +60,29 @@ class Reached:
 
 @dataclass(frozen=True)
 class Search:
-    """From a program towards a sequence of guides.
+    """How programs are searched.
 
-    steps: how many rules may be applied for one guide
-    beam:  how many programs are kept after each
+    steps:  how many rules may be applied for one guide
+    beam:   how many programs are kept after each
+    engine: what keeps the programs
     """
 
-    guides: tuple[Guide, ...]
     steps: int = 12
     beam: int = 8
     engine: MakeEngine = Beam
 
-    def from_(self, term: Expr) -> tuple[Reached, ...]:
-        """The guides one after the other, up to the first that is not reached."""
+    def reached(self, term: Expr, guides: Iterable[Guide]) -> tuple[Reached, ...]:
+        """The guides one after the other, up to the first that is not reached; below the inputs."""
+        if isinstance(term, Lambda):
+            return self.reached(term.body, guides)
         found, reached = Found(term), []
-        for guide in self.guides:
+        for guide in guides:
             check_sizes(guide.sketch, term)
             reached.append(self.towards(guide, found))
             found = reached[-1].program
             if not reached[-1].satisfied:
                 break
         return tuple(reached)
-
-    def in_inputs(self, term: Expr) -> tuple[Reached, ...]:
-        """The same from the body of a definition, below its inputs."""
-        return self.in_inputs(term.body) if isinstance(term, Lambda) else self.from_(term)
 
     def towards(self, guide: Guide, start: Found) -> Reached:
         """From one program towards one guide."""
@@ -108,12 +111,12 @@ def guided(*guides: Guide, steps: int = 12, beam: int = 8) -> Strategy:
         raise StrategyError("R0641", "guided: no sketch is given")
 
     def run(term: Expr) -> Result:
-        return result(term, Search(guides, steps, beam).from_(term))
+        return result(Search(steps, beam).reached(term, guides))
 
     return FunctionStrategy("guided", in_inputs(run))
 
 
-def result(term: Expr, reached: tuple[Reached, ...]) -> Result:
+def result(reached: tuple[Reached, ...]) -> Result:
     """The program with the steps to it; a failure that says what the nearest program lacks."""
     last = reached[-1]
     if last.satisfied:
@@ -122,7 +125,7 @@ def result(term: Expr, reached: tuple[Reached, ...]) -> Result:
     wanting = "; ".join(explained(last.guide.sketch, nearest.term))
     count = f" ({len(reached)}. sketch)" if len(reached) > 1 else ""
     reason = (
-        f"`{last.guide.sketch}`{count} is not reached in {last.rounds} rounds:"
+        f"`{last.guide.written}`{count} is not reached in {last.rounds} rounds:"
         f" of the nearest of {last.visited} programs, {wanting}"
     )
     loops = ", ".join(line.strip() for line in show_nest(nearest.term).splitlines())

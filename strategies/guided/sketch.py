@@ -23,7 +23,7 @@ from itertools import combinations
 
 from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Primitive, alpha_equal, call, children, substitute_sizes, subterms
-from rise.nat import Nat, NatLike, NatUnknown, NatVariable, atom, constant, nat
+from rise.nat import Nat, NatLike, NatUnknown, NatVariable, atom, nat
 from rise.notation import show_argument, show_nat
 from rise.pretty import show
 from rise.solve import solve
@@ -54,7 +54,7 @@ class Sketch:
         """The sketches that it is made of."""
         return ()
 
-    def at(self, sizes: Mapping[str, int]) -> Sketch:
+    def at(self, sizes: Mapping[str, NatLike]) -> Sketch:
         """The sketch with numbers for sizes. R0640 where a number of it is not whole."""
         raise NotImplementedError
 
@@ -128,13 +128,13 @@ class Node:
         ]
         return explicit[: len(self.given)] == list(self.given)
 
-    def at(self, sizes: Mapping[str, int]) -> Node:
+    def at(self, sizes: Mapping[str, NatLike]) -> Node:
         """The same at numbers for sizes. R0640 where a size is not whole."""
         if self.size is None:
             return self
-        values = {NatVariable(name): constant(value) for name, value in sizes.items()}
+        values = {NatVariable(name): nat(value) for name, value in sizes.items()}
         size = self.size.substitute(values)
-        if not (size.unknowns or size.is_whole):
+        if not (size.unknowns or size.variables or size.value is not None):
             where = ", ".join(f"{name} = {sizes[name]}" for name in sorted(self.size.variables))
             message = f"the size `{show_nat(self.size)}` of the sketch is not whole for {where}"
             raise StrategyError("R0640", message, self.origin, "choose sizes that divide each other")
@@ -189,7 +189,7 @@ class Anything(Sketch):
     def away(self, term: Expr) -> int:
         return 0
 
-    def at(self, sizes: Mapping[str, int]) -> Sketch:
+    def at(self, sizes: Mapping[str, NatLike]) -> Sketch:
         return self
 
     def __str__(self) -> str:
@@ -219,7 +219,7 @@ class Contains(Sketch):
         yield self.node
         yield from self.within.nodes()
 
-    def at(self, sizes: Mapping[str, int]) -> Sketch:
+    def at(self, sizes: Mapping[str, NatLike]) -> Sketch:
         return Contains(self.node.at(sizes), self.within.at(sizes))
 
     @cached_property
@@ -262,8 +262,8 @@ class Term(Sketch):
         """How many of its primitives the program does not have."""
         return ABSENT + sum((_primitives(self.term) - _primitives(term)).values())
 
-    def at(self, sizes: Mapping[str, int]) -> Sketch:
-        return Term(substitute_sizes(self.term, {NatVariable(n): constant(v) for n, v in sizes.items()}))
+    def at(self, sizes: Mapping[str, NatLike]) -> Sketch:
+        return Term(substitute_sizes(self.term, {NatVariable(n): nat(v) for n, v in sizes.items()}))
 
     def __str__(self) -> str:
         return f"`{show(self.term)}`"
@@ -285,7 +285,7 @@ class Both(Sketch):
     def parts(self) -> tuple[Sketch, ...]:
         return self.first, self.second
 
-    def at(self, sizes: Mapping[str, int]) -> Sketch:
+    def at(self, sizes: Mapping[str, NatLike]) -> Sketch:
         return Both(self.first.at(sizes), self.second.at(sizes))
 
     def __str__(self) -> str:
@@ -308,7 +308,7 @@ class Either(Sketch):
     def parts(self) -> tuple[Sketch, ...]:
         return self.first, self.second
 
-    def at(self, sizes: Mapping[str, int]) -> Sketch:
+    def at(self, sizes: Mapping[str, NatLike]) -> Sketch:
         return Either(self.first.at(sizes), self.second.at(sizes))
 
     def __str__(self) -> str:
