@@ -197,7 +197,7 @@ def main(chosen: str | None) -> bool:
             term = reached[-1].program.term
             print(f"\n{show_nest(term)}\n\n{show(term)}\n")
             if name in GOALS:
-                print("\n".join(kernel.text for kernel in kernels(goal).kernels))
+                print("\n".join(kernel.source for kernel in kernels(goal).kernels))
     return all(right)
 
 

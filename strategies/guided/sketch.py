@@ -29,7 +29,7 @@ from rise.pretty import show
 from rise.solve import solve
 from rise.source import Origin
 from rise.types import Array, Kind, Vector, is_data
-from strategies.loops.nests import kind
+from strategies.loops.nests import MAP, kind
 
 # loops of any level, and arithmetic on vectors, which is a loop over their elements
 LOOP, VECTOR = "loop", "vector"
@@ -96,19 +96,15 @@ class Node:
     given: tuple[str, ...] = ()
     origin: Origin = field(default=None, compare=False, repr=False)
 
-    def matches(self, term: Expr) -> bool:
-        """Whether a term is such an application."""
-        applied = call(term)
-        if applied is None or not is_data(term.type):
-            return False
-        name, primitive, operands = applied
+    def matches(self, part: Part) -> bool:
+        """Whether an application is one of these."""
         if self.name == VECTOR:
-            return _on_vectors(term, primitive) and self._over(_width(term))
+            return part.width is not None and self._over(part.width)
         if self.name == LOOP:
-            fits = kind(term) is not None
-        else:
-            fits = self.name in (name, kind(term)) and not (name == "map" and kind(term) is None)
-        return fits and self._given(primitive) and (self.size is None or self._over(_elements(operands)))
+            fits = part.kind is not None
+        else:  # a map that only changes the form of data is no loop
+            fits = self.name == part.kind or (self.name == part.name != MAP)
+        return fits and self._over(part.size) and self._given(part.primitive)
 
     def _over(self, size: Nat | None) -> bool:
         """Whether a size is the wanted one."""
@@ -117,9 +113,11 @@ class Node:
         if WILDCARD not in self.size.unknowns:
             return self.size == size
         solution = solve(self.size, size)
-        return solution is not None and solution[1].is_whole
+        return solution is not None and solution[1].is_whole and (solution[1].value or 0) >= 0
 
     def _given(self, primitive: Primitive) -> bool:
+        if not self.given:
+            return True
         parameters = primitive.declaration.scheme.parameters
         explicit = [
             show_argument(argument)
@@ -149,31 +147,60 @@ def _show_size(size: Nat) -> str:
     return show_nat(size).replace(str(WILDCARD), "_")
 
 
-def _elements(operands: list[Expr]) -> Nat | None:
-    """The number of elements of the array that a primitive is applied to, its last operand."""
-    type_ = operands[-1].type if operands else None
-    return type_.size if isinstance(type_, Array) else None
+# --- the applications of a program ------------------------------------------------------------------------
 
 
-def _on_vectors(term: Expr, primitive: Primitive) -> bool:
-    return isinstance(term.type, Vector) and primitive.declaration.elementwise
+@dataclass(frozen=True)
+class Part:
+    """A primitive that is applied to all of its operands, so that data results.
+
+    kind:   `map` or `reduce`, of a loop at any level
+    size:   the number of elements of its last operand
+    width:  the number of elements of the vectors that arithmetic is on
+    inside: what the application repeats: a loop's function, and the operands of anything else
+    beside: the other operands of a loop: what it reads
+    """
+
+    name: str
+    kind: str | None
+    primitive: Primitive
+    size: Nat | None
+    width: Nat | None
+    inside: tuple[Expr, ...]
+    beside: tuple[Expr, ...]
 
 
-def _width(term: Expr) -> Nat | None:
-    return term.type.size if isinstance(term.type, Vector) else None
+PARTS = "_parts"  # where a term remembers its parts: programs on the way to a sketch share most terms
 
 
-def inside(term: Expr) -> tuple[Expr, ...]:
-    """What an application repeats: a loop's function, and the operands of anything else."""
-    applied = call(term)
-    operands = tuple(applied[2]) if applied is not None else ()
-    return operands[:1] if kind(term) is not None else operands
+def parts_of(term: Expr) -> tuple[Part, ...]:
+    """The outermost applications of a term, from left to right."""
+    known: tuple[Part, ...] | None = term.__dict__.get(PARTS)
+    if known is None:
+        known = term.__dict__[PARTS] = tuple(_parts(term))
+    return known
 
 
-def _beside(term: Expr) -> tuple[Expr, ...]:
-    """The other parts of an application: what a loop reads."""
-    applied = call(term)
-    return tuple(applied[2][1:]) if applied is not None and kind(term) is not None else ()
+def _parts(term: Expr) -> Iterator[Part]:
+    applied = call(term) if isinstance(term, Apply) and is_data(term.type) else None
+    if applied is None:
+        for child in children(term):
+            yield from parts_of(child)
+        return
+    name, primitive, operands = applied
+    loop, last, result = kind(term), operands[-1].type, term.type
+    size = last.size if isinstance(last, Array) else None
+    width = result.size if isinstance(result, Vector) and primitive.declaration.elementwise else None
+    cut = len(operands) if loop is None else 1
+    yield Part(name, loop, primitive, size, width, tuple(operands[:cut]), tuple(operands[cut:]))
+
+
+def every_part(term: Expr) -> Iterator[Part]:
+    """All applications of a term, outermost first."""
+    for part in parts_of(term):
+        yield part
+        for operand in (*part.inside, *part.beside):
+            yield from every_part(operand)
 
 
 # --- sketches ---------------------------------------------------------------------------------------------
@@ -208,8 +235,8 @@ class Contains(Sketch):
 
     def satisfied(self, term: Expr) -> bool:
         return any(
-            self.node.matches(part) and any(self.within.satisfied(inner) for inner in inside(part) or (part,))
-            for part in _applications(term)
+            self.node.matches(part) and any(self.within.satisfied(inner) for inner in part.inside)
+            for part in every_part(term)
         )
 
     def parts(self) -> tuple[Sketch, ...]:
@@ -323,10 +350,6 @@ def _primitives(term: Expr) -> Counter[str]:
     return Counter(part.name for part in subterms(term) if isinstance(part, Primitive))
 
 
-def _applications(term: Expr) -> Iterator[Expr]:
-    return (part for part in subterms(term) if isinstance(part, Apply) and part.head is not None)
-
-
 # --- the order of loops -----------------------------------------------------------------------------------
 
 Nest = tuple[frozenset[int], ...]
@@ -334,17 +357,13 @@ Nest = tuple[frozenset[int], ...]
 
 def nests(term: Expr, wanted: tuple[Node, ...]) -> frozenset[Nest]:
     """For each nest of a program, from outside, which of the wanted nodes each of its loops may be."""
-    if not isinstance(term, Apply):
-        return _merged(nests(child, wanted) for child in children(term))
-    here = frozenset(number for number, node in enumerate(wanted) if node.matches(term))
-    if not here:
-        return _merged(nests(child, wanted) for child in children(term))
-    below = _merged(nests(part, wanted) for part in inside(term)) or frozenset({()})
-    return _merged((frozenset((here, *nest) for nest in below), *(nests(p, wanted) for p in _beside(term))))
-
-
-def _merged(found: Iterator[frozenset[Nest]] | tuple[frozenset[Nest], ...]) -> frozenset[Nest]:
-    return reduce(frozenset.union, found, frozenset())
+    found: set[Nest] = set()
+    for part in parts_of(term):
+        here = frozenset(number for number, node in enumerate(wanted) if node.matches(part))
+        below = frozenset[Nest]().union(*(nests(inner, wanted) for inner in part.inside))
+        found |= {(here, *nest) for nest in below or {()}} if here else below
+        found.update(*(nests(read, wanted) for read in part.beside))
+    return frozenset(found)
 
 
 @dataclass(frozen=True)
