@@ -77,7 +77,10 @@ GOALS = ["baseline", "blocking", "vectorization", "loop_perm", "array_packing", 
 
 # --- what a sketch means ------------------------------------------------------------------------------------
 
-NEST = "fun((a: 4.6.f32, b: 6.f32) => a |> mapSeq(fun(r => zip(r)(b) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))"
+NEST = (
+    "fun((a: 4.6.f32, b: 6.f32) =>"
+    " a |> mapSeq(fun(r => zip(r)(b) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))"
+)
 
 
 @pytest.mark.parametrize(
@@ -85,8 +88,8 @@ NEST = "fun((a: 4.6.f32, b: 6.f32) => a |> mapSeq(fun(r => zip(r)(b) |> map(fun(
     [
         "_", "map", "map 4", "map 6", "mapSeq 4", "reduce 6", "loop 4 > loop 6", "map 4 > map 6",
         "map 4 > reduce", "map 2*_ > map 3*_", "map _ + 1", "map 4 > reduce & map 4 > map", "map 5 | map 4",
-        "map 4 > (reduce 5 | map 6)", "zip > mapSeq | zip 6", "mapSeq > mul", "`fun(p: (f32, f32) => fst(p) * snd(p))`",
-        "map 4 > _",
+        "map 4 > (reduce 5 | map 6)", "zip > mapSeq | zip 6", "mapSeq > mul",
+        "`fun(p: (f32, f32) => fst(p) * snd(p))`", "map 4 > _",
     ],
 )  # fmt: skip
 def test_a_program_satisfies_a_sketch(text: str) -> None:
@@ -211,13 +214,13 @@ def found(name: str) -> tuple[Any, ...]:
 
 @cache
 def visited() -> tuple[Expr, ...]:
-    """Programs on the way to all goals: one of five."""
+    """Programs on the way to all goals: one of twenty."""
     every: list[Expr] = []
     for name in goals():
         last = found(name)[-1].program
         start = example().body(data_flow(goals()[name].definition))
         every += [start, *programs(start, Success(last.term, last.steps))]
-    return tuple(every[::5])
+    return tuple(every[::20])
 
 
 def wanted() -> Iterator[Sketch]:
@@ -252,13 +255,13 @@ def test_the_distance_is_zero_for_programs_that_satisfy_a_sketch_and_for_no_othe
 def test_names_of_bound_variables_do_not_matter() -> None:
     every = list({str(one): one for one in wanted()}.values())[::3]
     keys = set()
-    for term in visited()[::2]:
+    for term in visited():
         other = renamed(term)
         assert alpha_equal(term, other) and program_key(term) == program_key(other)
         keys.add(program_key(term))
         for one in every:
             assert one.distance(term) == one.distance(other), one
-    assert len(keys) > 30
+    assert len(keys) > 15
 
 
 def test_programs_that_differ_have_different_keys() -> None:
@@ -293,13 +296,7 @@ def test_kernels_are_made_of_a_goal(name: str) -> None:
     """Its loops are those of the schedule that is written by hand; packing copies numbers, not vectors."""
     goal = goals()[name]
     result = succeeded(example().compiled(goal)(data_flow(goal.definition)))
-    made = loops_of(result.term)
-    numbers = {8: 64, 18: 96, 6: 8, 2: 2, 3: 3}
-    if name == "baseline":
-        assert made == "mapSeq(64) mapSeq(96) reduceSeq(8)"
-    else:
-        patterns = re.findall(r"\w+(?=\()", TVM[name])
-        assert re.findall(r"\w+(?=\()", made) == patterns, numbers
+    assert re.findall(r"\w+(?=\()", loops_of(result.term)) == re.findall(r"\w+(?=\()", TVM[name])
     text = "".join(kernel.source for kernel in assemble(result.term, "guided").kernels)
     assert text.count("__global__") == (2 if "toMem" in str(goal.guides) else 1)
 
@@ -315,7 +312,7 @@ def test_a_goal_is_reached_from_any_program_and_size() -> None:
     """Rows of B, awkward sizes, whole numbers: every step is evaluated."""
     text = (
         "fun((A: 6.4.i32, B: 15.4.i32) => A |> map(fun(r => B |> map(fun(c =>"
-        " zip(r)(c) |> map(fun((x, y) => x * y)) |> reduce(+, 0)))))"
+        " zip(r)(c) |> map(fun((x, y) => x * y)) |> reduce(+, 0))))))"
     )
     search = guided(Guide.of("map 2 > map 3 > reduce 2 > map 3 > reduce 2 > map 5", "tile=5,3,2 reorder"))
     assert_preserves(search, text)
@@ -398,9 +395,10 @@ def failure(search: Strategy, text: str) -> Failure:
 
 
 def test_a_failure_names_the_nearest_program_and_what_it_lacks() -> None:
-    wrong = failure(guided(Guide.of("map 2 > map 2 > map 3 > map 5", "tile")), matmul(6, 10, 4))
+    guide = Guide.of("map m/3 > map n/5 > map 3 > map 5", "tile", {"m": 6, "n": 10})
+    wrong = failure(guided(guide), matmul(6, 10, 4))
     assert wrong.reason == (
-        "`map 2 > map 2 > map 3 > map 5` is not reached in 2 rounds: of the nearest of 5 programs,"
+        "`map m/3 > map n/5 > map 3 > map 5` is not reached in 2 rounds: of the nearest of 5 programs,"
         " `map 2` is inside of `map 3`"
     )
     assert "its loops are map(2), map(3), map(2), map(5), reduceSeq(4)" in (wrong.hint or "")
