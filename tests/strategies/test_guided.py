@@ -405,11 +405,13 @@ def test_a_failure_names_the_nearest_program_and_what_it_lacks() -> None:
     error = wrong.error("guided")
     assert error.code == "R0606" and "after 8 steps" in error.render()
     second = failure(
-        guided(Guide.of("map 2 > map 3", "tile"), Guide.of("map 7 & vector 4 | reduce 9", "vectorise")),
+        guided(
+            Guide.of("map 2 > map 3", "tile"), Guide.of("map 7 & vector 4 | reduce 9", "vectorise"), steps=2
+        ),
         matmul(6, 10, 4),
     )
     assert "(2. sketch)" in second.reason and "`reduce 9` is missing" in second.reason
-    term = failure(guided(Guide.of("`fun(x: f32 => x * 2.0)` & map 7", "reorder")), matmul(6, 10, 4))
+    term = failure(guided(Guide.of("`fun(x: f32 => x * 2.0)` & map 7", "reorder"), steps=1), matmul(6, 10, 4))
     assert "`x => x * 2.0` is missing; `map 7` is missing" in term.reason
 
 
