@@ -31,7 +31,7 @@ from rise.normal import data_flow
 from rise.testing import assert_equivalent, assert_preserves
 from strategies.core import Strategy
 from strategies.guided.engine import Beam, Found, program_key
-from strategies.guided.moves import at, at_view, packed
+from strategies.guided.moves import at, at_view, packed, views_of_inputs
 from strategies.guided.python import module_of
 from strategies.guided.rules import NAMES, Rules, rule_set
 from strategies.guided.search import Guide, Search, guided
@@ -86,7 +86,7 @@ NEST = (
 @pytest.mark.parametrize(
     "text",
     [
-        "_", "map", "map 4", "map 6", "mapSeq 4", "reduce 6", "loop 4 > loop 6", "map 4 > map 6",
+        "_", "map", "map 4", "map 6", "mapSeq 4", "reduce 6", "loop 4 > loop 6", "map 4 > map 6", "map 10 - 6 > map 12/2", "map 2 + 2*(4 - 3)",
         "map 4 > reduce", "map 2*_ > map 3*_", "map _ + 1", "map 4 > reduce & map 4 > map", "map 5 | map 4",
         "map 4 > (reduce 5 | map 6)", "zip > mapSeq | zip 6", "mapSeq > mul",
         "`fun(p: (f32, f32) => fst(p) * snd(p))`", "map 4 > _",
@@ -382,8 +382,10 @@ def test_a_beam_keeps_the_nearest_and_knows_each_program_once() -> None:
     """Two strategies that make the same program are one; of those made, `width` are kept."""
     term = program("fun(xs: 12.i32 => xs |> map(fun(x => x + 1)))").body  # type: ignore[union-attr]
     moves: list[Strategy] = [*rule_set("tile=2,3,6", sketch("_")).moves(term)] * 2
-    beam = Beam(Found(term), Rules("twice", lambda _: moves), sketch("map 2 > map 9"), 2)
-    assert beam.grow() and beam.visited == 4 and len(beam.front) == 2
+    rules = Rules("twice", lambda _: moves)
+    for width, kept in ((2, 2), (9, 3)):
+        beam = Beam(Found(term), rules, sketch("map 2 > map 9"), width)
+        assert beam.grow() and beam.visited == 4 and len(beam.front) == kept
     assert loops_of(beam.extract(beam.sketch).term) in ("map(2) map(6)", "map(6) map(2)")
     assert not beam.satisfies(beam.sketch)
 
@@ -454,6 +456,15 @@ def test_places_that_are_not_there_are_refused() -> None:
     missing = in_inputs(at_view(2, MAP_SEQ))(term)
     assert isinstance(missing, Failure) and missing.reason == "there is no view 2: inputs are read in 1 views"
     assert isinstance(at((0, 7), MAP_SEQ)(term), Failure)
+
+
+def test_views_of_what_a_loop_binds_are_not_views_of_inputs() -> None:
+    term = program(
+        "fun((xs: 4.6.8.i32, y: i32) => xs |> map(fun(x => x |> transpose |> map(map(fun(z => z + y))))))"
+    )
+    assert views_of_inputs(example().body(term)) == ()
+    stored = program("fun(xs: 4.6.i32 => xs |> transpose |> toMem(Global) |> map(map(abs)))")
+    assert views_of_inputs(example().body(stored)) == ()
 
 
 def test_what_is_packed_is_read_as_before() -> None:
