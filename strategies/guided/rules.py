@@ -16,7 +16,8 @@ from rewrites import lowering as low
 from rewrites import sliding
 from rewrites import tensor as t
 from rewrites import views as v
-from rewrites.library import places, rules
+from rewrites.constants import constant_of
+from rewrites.library import rules
 from rewrites.result import Path
 from rewrites.strategy import head_of
 from rise.errors import StrategyError
@@ -214,15 +215,15 @@ def _rule_set(word: str, sketch: Sketch) -> Rules:
 
 
 def _rule(constant: str, given: str) -> Rules:
-    """One rule, anywhere."""
-    names = {held: name for name, (_, held) in places().items()}
+    """One rule by itself, anywhere."""
+    names = {constant_of(name): name for name in rules()}
     if constant not in names:
         hint = suggestion(constant, names) or "`rise rules` lists the rules"
         raise StrategyError("R0641", f"there is no rule `{constant}`", None, hint)
     sizes = dict(part.split("=") for part in given.split(",") if part)
     rule = rules()[names[constant]]
     chosen = rule.with_sizes(**{name: int(value) for name, value in sizes.items()}) if sizes else rule
-    return anywhere(repr(chosen), chosen, after=tidied())
+    return anywhere(repr(chosen), chosen)
 
 
 def _numbers(sketch: Sketch) -> tuple[int, ...]:
