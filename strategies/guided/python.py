@@ -35,7 +35,8 @@ def module_of(moves: tuple[Strategy, ...], meaning: str, lower: bool = False) ->
         opening, closing = "found = complete(\n    in_inputs(\n        seq(\n", "        )\n    )\n)\n"
         lines = [f"    {line}" for line in lines]
     body = opening + "".join(f"{line}\n" for line in lines) + closing
-    return f'"""{meaning}"""\n\n{"".join(imports(body))}\n{body}'
+    said = meaning.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"""{said}"""\n\n{"".join(imports(body))}\n{body}'
 
 
 def imports(code: str) -> Iterator[str]:

@@ -324,6 +324,26 @@ def test_a_search_takes_a_sketch_of_a_rule_that_it_is_given() -> None:
     assert [step.rule for step in result.steps] == ["splitJoin"]
 
 
+def test_bare_rules_reach_blocking_too() -> None:
+    """Without a normal form after each rule: every step is one that a sketch needs."""
+    goal = goals()["blocking"]
+    split = "SPLIT_JOIN(n=32) SPLIT_JOIN(n=4) BLOCK_REDUCE(n=32) BLOCK_REDUCE(n=4) REDUCE_MAP REDUCE_SEQ_MAP"
+    move = (
+        "MAP_FIRST_FISSION MAP_LAST_FISSION MAP_FUSION LIFT_REDUCE LIFT_REDUCTION INTERCHANGE"
+        " INTERCHANGE_NEST TRANSPOSE_MAP REDUCE_FROM REDUCE_SEQ_MAP REDUCE_MAP REDUCE_SEQ JOIN_MAP MAP_JOIN TRANSPOSE_TWICE"
+        " FOLD_OF_FOLD[0] FOLD_JOIN"
+    )
+    (first, _), (second, _) = goal.guides
+    start = data_flow(goal.definition)
+    reached = Search().reached(
+        start, [Guide.of(first, split, goal.sizes), Guide.of(second, move, goal.sizes)]
+    )
+    assert reached[-1].satisfied and sum(each.visited for each in reached) == 406
+    last = reached[-1].program
+    assert len(last.moves) == len(last.steps) == 11
+    assert_equivalent(start, succeeded(last.schedule(start)).term, seeds=(0,))
+
+
 def test_sizes_may_stay_open() -> None:
     text = 'import "prelude.rise"\ndef times(m: Nat, n: Nat, k: Nat)(A: m.k.f32, B: k.n.f32) = matmul(A)(B)'
     term = data_flow(opened(check_text(text)["times"], {"k": 8}, {"m": 32, "n": 1}).program)
@@ -341,7 +361,9 @@ def test_a_derivation_is_saved_and_replayed() -> None:
 def test_what_is_found_prints_as_the_python_that_repeats_it() -> None:
     goal = goals()["par"]
     start = data_flow(goal.definition)
-    text = module_of(found("par")[-1].program.moves, "Found.", lower=True)
+    meaning = 'A """ text" \\'
+    text = module_of(found("par")[-1].program.moves, meaning, lower=True)
+    assert ast.get_docstring(ast.parse(text)) == meaning
     namespace: dict[str, Any] = {}
     exec(compile(ast.parse(text), "found", "exec"), namespace)
     again = succeeded(namespace["found"](start))
