@@ -108,7 +108,15 @@ GOALS: Mapping[str, Goal] = {
         ),
     ),
 }
+# rules by their Python names: no normal form after each
+BARE_SPLIT = "SPLIT_JOIN(n=32) SPLIT_JOIN(n=4) BLOCK_REDUCE(n=32) BLOCK_REDUCE(n=4) REDUCE_MAP REDUCE_SEQ_MAP"
+BARE_REORDER = (
+    "MAP_FIRST_FISSION MAP_LAST_FISSION MAP_FUSION LIFT_REDUCE LIFT_REDUCTION INTERCHANGE INTERCHANGE_NEST"
+    " TRANSPOSE_MAP REDUCE_FROM REDUCE_SEQ_MAP REDUCE_MAP REDUCE_SEQ JOIN_MAP MAP_JOIN TRANSPOSE_TWICE"
+    " FOLD_OF_FOLD[0] FOLD_JOIN"
+)
 OTHERS: Mapping[str, Goal] = {
+    "blocking, by bare rules": Goal("times", PRODUCT, ((SPLIT[0], BARE_SPLIT), (BLOCKS, BARE_REORDER))),
     "tiles in 1 dimension": Goal("twice1", {"l": 35}, (("map l/5 > map 5", "tile"),)),
     "tiles in 2 dimensions": Goal(
         "twice2", {"l": 35, "m": 33}, (("map l/5 > map m/3 > map 5 > map 3", "tile reorder"),)
@@ -148,14 +156,14 @@ def body(term: Expr) -> Expr:
     return body(term.body) if isinstance(term, Lambda) else term
 
 
-def compiled(goal: Goal) -> Strategy:
-    """What was found, without the search, and every other loop executed one step after the other."""
-    return complete(seq(found(goal)[-1].program.schedule, in_inputs(lowered())))
+def compiled(schedule: Strategy) -> Strategy:
+    """A schedule that was found, and every other loop executed one step after the other."""
+    return complete(seq(schedule, in_inputs(lowered())))
 
 
 def kernels(goal: Goal) -> HostProgram:
     """The kernels that are made of the result, and how the host calls them."""
-    result = compiled(goal)(data_flow(goal.definition))
+    result = compiled(found(goal)[-1].program.schedule)(data_flow(goal.definition))
     if not hasattr(result, "steps"):
         raise result.error("guided")
     return assemble(result.term, "guided")
