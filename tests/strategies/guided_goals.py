@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rewrites.algorithmic import BLOCK_REDUCE, LIFT_REDUCE, REDUCE_FROM, SPLIT_JOIN
-from rewrites.lowering import MAP_GLOBAL, MAP_SEQ, REDUCE_SEQ, REDUCE_SEQ_UNROLL
-from rewrites.maps import MAP_FIRST_FISSION
+from rewrites.lowering import MAP_GLOBAL, MAP_SEQ, REDUCE_SEQ_UNROLL
 from rewrites.sliding import SLIDE_BEFORE_SPLIT
 from rewrites.tensor import TENSORISE
-from rewrites.views import INTERCHANGE, TRANSPOSE_PAIR
+from rewrites.views import TRANSPOSE_PAIR
 from strategies.core import Strategy, seq
 from strategies.guided.moves import at, folds, lift_fold, packed, sums_in_blocks, tidied
 from strategies.loops.nests import at_loop, in_elements, interchange
@@ -94,19 +92,6 @@ FOUND: Mapping[str, Strategy] = {
         vectorize(4),
         at_loop(1, MAP_GLOBAL.with_sizes(d=0)),
         at_loop(5, REDUCE_SEQ_UNROLL),
-    ),
-    "blocking, by bare rules": seq(
-        at((), SPLIT_JOIN.with_sizes(n=32)),
-        at((1, 0, 1, 0, 0, 1, 0), SPLIT_JOIN.with_sizes(n=32)),
-        at((1, 0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0), BLOCK_REDUCE.with_sizes(n=4)),
-        at((1, 0, 1, 0), MAP_FIRST_FISSION),
-        at((1, 0, 1, 0, 1), INTERCHANGE),
-        at((1, 0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0), LIFT_REDUCE),
-        at((1, 0, 1, 0, 1, 1, 0, 1, 0), LIFT_REDUCE),
-        at((1, 0, 1, 0, 1, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 1), REDUCE_SEQ),
-        at((1, 0, 1, 0, 1, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0), REDUCE_FROM),
-        at((1, 0, 1, 0, 1, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0), LIFT_REDUCE),
-        at((1, 0, 1, 0, 1, 1, 0, 1, 0, 0, 0, 1, 0, 0), LIFT_REDUCE),
     ),
     "tiles in 1 dimension": seq(
         split_loop(1, 5),

@@ -78,11 +78,9 @@ def goals() -> dict[str, Any]:
 GOALS = ["baseline", "blocking", "vectorization", "loop_perm", "array_packing", "cache_blocks", "par"]
 # those that tests search for; of the others they repeat what was found
 SEARCHED = [
-    "baseline",
-    "loop_perm",
-    "array_packing",
-    *(name for name in FOUND if name.startswith(("tiles in", "a "))),
-]
+    "baseline", "loop_perm", "array_packing", "tiles in 1 dimension", "tiles in 2 dimensions",
+    "a stencil in overlapping tiles", "a tensor-core product of tiles",
+]  # fmt: skip
 
 
 def start_of(name: str) -> Expr:
@@ -237,11 +235,11 @@ def test_sizes_have_to_be_whole_and_known() -> None:
 
 @cache
 def visited() -> tuple[Expr, ...]:
-    """Programs on the way to all goals: one of twenty."""
+    """Programs on the way to all goals: one of thirty."""
     every: list[Expr] = []
     for name in FOUND:
         every += [start_of(name), *programs(start_of(name), repeated(name))]
-    return tuple(every[::20])
+    return tuple(every[::30])
 
 
 def wanted() -> Iterator[Sketch]:
@@ -281,7 +279,7 @@ def test_names_of_bound_variables_do_not_matter() -> None:
         keys.add(program_key(term))
         for one in every:
             assert one.distance(term) == one.distance(other), one
-    assert len(keys) > 15
+    assert len(keys) > 10
 
 
 def test_programs_that_differ_have_different_keys() -> None:
