@@ -71,42 +71,37 @@ class Beam:
     def __init__(self, start: Found, rules: Rules, sketch: Sketch, width: int) -> None:
         self.rules, self.sketch, self.width = rules, sketch, width
         self.front = [start]
-        self.best = start
-        self.known = {program_key(start.term): sketch.distance(start.term)}
+        self.best, self.distance = start, sketch.distance(start.term)
+        self.known: set[Hashable] = {program_key(start.term)}
 
     def grow(self) -> bool:
-        found: list[tuple[int, int, Found]] = []
-        for program in self.front:
-            for successor in self._successors(program):
-                distance = self.known[program_key(successor.term)]
-                found.append((distance, successor.term.extent, successor))
-                if distance == 0:
-                    break
-            if found and found[-1][0] == 0:
+        found: list[tuple[int, Found]] = []
+        for distance, program in self._successors():
+            found.append((distance, program))
+            if distance == 0:
                 break
-        found.sort(key=lambda each: each[:2])
-        self.front = [program for _, _, program in found[: self.width]]
-        if found and found[0][0] < self.known[program_key(self.best.term)]:
-            self.best = found[0][2]
+        found.sort(key=lambda each: (each[0], each[1].term.extent))
+        self.front = [program for _, program in found[: self.width]]
+        if found and found[0][0] < self.distance:
+            self.distance, self.best = found[0]
         return bool(found)
 
-    def _successors(self, program: Found) -> Iterator[Found]:
-        """What the rules make of a program, unless it is known."""
-        for move in self.rules.moves(program.term):
-            result = move.attempt(program.term)
-            if result is None:
-                continue
-            key = program_key(result.term)
-            if key not in self.known:
-                self.known[key] = self.sketch.distance(result.term)
-                yield program.after(move, result)
+    def _successors(self) -> Iterator[tuple[int, Found]]:
+        """What the rules make of the programs at the front, unless it is known, with its distance."""
+        for program in self.front:
+            for move in self.rules.moves(program.term):
+                result = move.attempt(program.term)
+                key = None if result is None else program_key(result.term)
+                if result is None or key in self.known:
+                    continue
+                self.known.add(key)
+                yield self.sketch.distance(result.term), program.after(move, result)
 
     def satisfies(self, sketch: Sketch) -> bool:
         return sketch.satisfied(self.best.term)
 
     def extract(self, sketch: Sketch) -> Found:
-        programs = [self.best, *self.front]
-        return min(programs, key=lambda program: sketch.distance(program.term))
+        return min((self.best, *self.front), key=lambda program: sketch.distance(program.term))
 
     @property
     def visited(self) -> int:

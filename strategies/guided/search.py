@@ -123,13 +123,13 @@ def result(reached: tuple[Reached, ...]) -> Result:
         return Success(last.program.term, last.program.steps)
     nearest = last.program
     wanting = "; ".join(explained(last.guide.sketch, nearest.term))
-    count = f" ({len(reached)}. sketch)" if len(reached) > 1 else ""
+    count = f" (sketch {len(reached)})" if len(reached) > 1 else ""
     reason = (
         f"`{last.guide.written}`{count} is not reached in {last.rounds} rounds:"
         f" of the nearest of {last.visited} programs, {wanting}"
     )
     loops = ", ".join(line.strip() for line in show_nest(nearest.term).splitlines())
-    hint = f"its loops are {loops}; a sketch in between, more rules or a wider beam may help"
+    hint = f"its loops are {loops or 'none'}; a sketch in between, more rules or a wider beam may help"
     return Failure("guided", nearest.term, reason, len(nearest.steps), hint=hint, after=len(nearest.steps))
 
 

@@ -40,7 +40,7 @@ ANY_SIZE = atom(WILDCARD)
 
 
 class Sketch:
-    """A set of programs. `a > b` of the text is `a.inside(b)`."""
+    """A set of programs."""
 
     def satisfied(self, term: Expr) -> bool:
         """Whether a term is in the set."""
@@ -403,6 +403,8 @@ def explained(sketch: Sketch, term: Expr) -> Iterator[str]:
                 yield f"`{chain[number]}` is missing"
             for outer, inner in order.exchanged:
                 yield f"`{chain[inner]}` is inside of `{chain[outer]}`"
+            if order.cost == 0 and sketch.tail.satisfied(term):
+                yield f"`{sketch.tail}` is not inside of `{chain[-1]}`"
             yield from explained(sketch.tail, term)
         case Term():
             yield f"{sketch} is missing"

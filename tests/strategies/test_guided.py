@@ -441,7 +441,9 @@ def test_a_failure_names_the_nearest_program_and_what_it_lacks() -> None:
         ),
         matmul(6, 10, 4),
     )
-    assert "(2. sketch)" in second.reason and "`reduce 9` is missing" in second.reason
+    assert "(sketch 2)" in second.reason and "`reduce 9` is missing" in second.reason
+    apart = failure(guided(Guide.of("map 10 > (map 6 | map 9)", "tile=7")), matmul(6, 10, 4))
+    assert "`map 6 | map 9` is not inside of `map 10`" in apart.reason
     term = failure(guided(Guide.of("`fun(x: f32 => x * 2.0)` & map 7", "reorder"), steps=1), matmul(6, 10, 4))
     assert "`x => x * 2.0` is missing; `map 7` is missing" in term.reason
 
