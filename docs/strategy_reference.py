@@ -15,12 +15,13 @@ from rise.normal import data_flow
 from rise.pretty import show
 from rise.types import I32, Array
 from strategies import core, normal_forms, operands, places, registry
+from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
 from strategies.matmul import epilogue, grid, instructions, schedules, staging
 from strategies.matmul import tiling as tiles
 from strategies.matmul.constraints import Schedule
 
-LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise)
+LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search)
 MATMUL = (schedules, tiles, grid, instructions, epilogue, staging)
 MODULES = (*LOOPS, *MATMUL)
 
@@ -168,6 +169,22 @@ EXAMPLES = {
     "aligned": ("aligned", "fun(xs: 8.f32 => xs |> asVector(4))"),
     "vectors_inward": ("vectors_inward", "fun(xs: 8.f32 => xs |> map(fun(x => x * 2)) |> asVector(4))"),
     "vectorize": ("in_inputs(vectorize(4))", NEST),
+    "guided": ('guided(Guide.of("map 2 > map 4 > map 2 > map 2", "tile reorder"))', NEST),
+    "at": ("at((0, 0, 1, 0), MAP_SEQ)", NEST),
+    "at_view": (
+        "in_inputs(at_view(1, TRANSPOSE_PAIR))",
+        "fun(xss: 4.8.i32 => xss |> transpose |> map(map(abs)))",
+    ),
+    "packed": (
+        "in_inputs(packed(1, 2, MAP_SEQ))",
+        "fun((xss: 4.8.i32, ys: 2.i32) => ys |> map(fun(y => xss |> transpose |> map(map(fun(x =>"
+        " x * y))))))",
+    ),
+    "folds": ("in_inputs(folds())", SUMS),
+    "tidied": ("in_inputs(tidied())", "fun(xs: 8.i32 => xs |> split(4) |> join |> map(fun(x => x + 1)))"),
+    "lowered": ("in_inputs(fused >> lowered())", SUMS),
+    "sums_in_blocks": ("in_inputs(sums_in_blocks(4))", "fun(xss: 4.8.i32 => xss |> map(reduce(+, 0)))"),
+    "lift_fold": ("in_inputs(fused >> lift_fold())", SUMS),
     "products": ("in_inputs(products)", BIAS),
     "operands_in_bulk": ("in_inputs(products >> operands_in_bulk)", RELU),
     "operands_named": ("in_inputs(products >> operands_named(tile_output(32, 32)))", RELU),
@@ -276,6 +293,7 @@ SECTIONS = {
     ),
 }
 SECTIONS |= {
+    "Guided search": "guided folds tidied lowered at at_view packed sums_in_blocks lift_fold",
     "Phases of products: what is around tiles": (
         "products operands_in_bulk operands_named of_matrices in_whole_tiles to_kernels"
     ),

@@ -69,6 +69,7 @@ LAYERS = {
     "strategies": (
         ("strategies",),
         ("strategies.loops",),
+        ("strategies.guided",),
         ("strategies.memory_bound",),
         ("strategies.matmul",),
         ("strategies.user_defined",),

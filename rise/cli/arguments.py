@@ -87,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
     _run(commands)
     _compile(commands)
     _derive(commands)
+    _search(commands)
     _equal(commands)
     _catalogues(commands)
     _demonstrations(commands)
@@ -167,6 +168,24 @@ def _derive(commands: Any) -> None:
     made.add_argument("--replay", metavar="F.json", help="apply a saved derivation instead of the strategy")
     made.add_argument("--html", metavar="F.html", help="write a page with all steps, side by side")
     made.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _search(commands: Any) -> None:
+    made = _command(commands, "search", "search", "find the steps to a program that satisfies sketches")
+    _program(made)
+    _imports(made)
+    add = made.add_argument
+    several: dict[str, Any] = {"action": "append", "default": []}
+    add("--sketch", required=True, metavar="S", help="`map m/32 > reduce 4`; several: in order", **several)
+    add("--rules", metavar="SETS", help="rules for each sketch, or for all: 'tile=32,4 reorder'", **several)
+    add("--steps", type=_positive, default=12, metavar="N", help="rules applied for one sketch at most (12)")
+    add("--beam", type=_positive, default=8, metavar="N", help="programs kept after each of them (8)")
+    add("--lower", action="store_true", help="execute all other loops one step after the other")
+    add("--check", action="store_true", help="evaluate before and after every step")
+    add("--seed", type=int, default=0, metavar="N", help="for the inputs of the check")
+    add("--save", metavar="F.json", help="write the derivation")
+    add("--python", action="store_true", help="print a strategy in Python that repeats the steps")
+    add("--json", action="store_true", help="print JSON")
 
 
 def _equal(commands: Any) -> None:

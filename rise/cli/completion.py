@@ -45,6 +45,10 @@ def _names(action: argparse.Action, command: str) -> Iterable[str] | None:
         from strategies.registry import MODULES
 
         return MODULES
+    if (command, action.dest) == ("search", "rules"):
+        from strategies.guided.rules import NAMES
+
+        return NAMES
     if action.dest == "target":
         return TARGETS
     if (command, action.dest) == ("primitives", "name"):

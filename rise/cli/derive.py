@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(described(program, success, made), indent=2))
     else:
-        _print(success, made)
+        print_derivation(success, made)
     return 0 if all(trial.agrees for trial in made) else 1
 
 
@@ -91,7 +91,8 @@ def checked(
 # --- showing ----------------------------------------------------------------------------------------
 
 
-def _print(success: Success, made: list[Trial]) -> None:
+def print_derivation(success: Success, made: list[Trial]) -> None:
+    """The steps, how often each rule was applied, what a check says, and the program."""
     first = made[0].verdicts if made else []
     for number, step in enumerate(success.steps, 1):
         _print_step(number, step, _mark(number, step, first))

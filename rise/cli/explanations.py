@@ -149,6 +149,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0631": "A strategy or a rule of your own returns something else than a Success or a Failure, or what "
     "is to be a strategy is none.",
     "R0632": "A rule of your own makes a term of another type than the one that it is applied to.",
+    "R0640": "A sketch of `rise search` cannot be read, or it names a size that the program does not have. "
+    "docs/guided-search.md says what sketches are.",
+    "R0641": "A guided search is given no rules, or a set of rules that does not exist.",
     "R0699": "An internal error: a rule made a term that is not well typed. Please report it.",
     "R0701": "A low-level program must say how each result is written: by a loop (`mapSeq`) or in parallel.",
     "R0702": "A result that is read later must be stored: `toMem(Local)`, `toMem(Shared)`.",

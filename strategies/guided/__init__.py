@@ -1,0 +1,1 @@
+"""Guided search: sketches say which program is wanted, and a search finds the steps to one."""
