@@ -28,19 +28,26 @@ def quotient(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
     if (factor := _common_factor(rest, size)) > 1:
         reduced = rest.exact_quotient(factor)
         if reduced is not None and size.value:
-            return whole + quotient(reduced, size.value // factor, facts)
+            return _with_whole(whole, reduced, constant(size.value // factor), facts)
     if (grouped := _group(rest, size, facts)) is not None:
         multiple, _, group = grouped
-        return whole + quotient(multiple, size.exact_quotient(group) or size, facts)
+        return _with_whole(whole, multiple, size.exact_quotient(group) or size, facts)
     if (nested := _nested(rest)) is not None:
         inner, more = nested
-        return whole + quotient(inner.left + inner.right * more, inner.right * size, facts)
+        return _with_whole(whole, inner.left + inner.right * more, inner.right * size, facts)
     if (digits := _leading_digits(rest, size)) is not None:
         inner, more = digits
         return whole + remainder(quotient(inner.left, size, facts), more, facts)
     if whole.terms and not at_least(rest, 0, facts):
         return atom(Operation("quotient", dividend, size))
     return whole + atom(Operation("quotient", rest, size))
+
+
+def _with_whole(whole: Nat, rest: Nat, divisor: Nat, facts: Facts) -> Nat:
+    """whole + rest / divisor; in one quotient where the rest may be negative, which C rounds up."""
+    if not whole.terms or at_least(rest, 0, facts):
+        return whole + quotient(rest, divisor, facts)
+    return quotient(whole * divisor + rest, divisor, facts)
 
 
 def remainder(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 from itertools import product
+from math import prod
+from random import Random
 
 import pytest
 import z3
@@ -437,3 +439,38 @@ def test_an_operation_has_parentheses_where_it_is_a_part_only(size: Nat, text: s
     assert str(size) == show_nat(size) == text
     assert str(Array(size, F32)) == show_type(Array(size, F32)) == f"({text}).f32"
     assert "((" not in str(NatFunction("i", size))
+
+
+# --- as C computes ----------------------------------------------------------------------------------------
+
+
+def in_c(size: Nat, values: dict[str, int]) -> int:
+    """The value as C has it, which rounds quotients to zero."""
+
+    def of(base: object) -> int:
+        if not isinstance(base, Operation):
+            return values[base.name]  # type: ignore[attr-defined]
+        left, right = in_c(base.left, values), in_c(base.right, values)
+        rounded = int(Fraction(left, right))
+        return {"quotient": rounded, "remainder": left - right * rounded}[base.operator]
+
+    parts = (Fraction(c) * prod(of(base) ** times for base, times in m) for m, c in size.terms)
+    return int(sum(parts, Fraction(0)))
+
+
+def test_a_quotient_of_a_natural_number_is_the_same_in_c() -> None:
+    """No part of it is the quotient of a negative number, which C would round up."""
+    random, negative = Random(20261127), 0
+    x, y = variable("x"), variable("y")
+    for _ in range(400):
+        a, b, c = random.randint(-9, 9) * random.choice((1, 8)), random.randint(-9, 9), random.randint(0, 300)
+        divisor = random.choice((2, 3, 4, 8, 12, 64, 128))
+        size = x * a + y * b * random.choice((1, 8, 64)) + c
+        made = quotient(size, divisor) if random.random() < 0.7 else quotient(quotient(size, 2), divisor)
+        for values in ({"x": i, "y": j} for i in (0, 1, 2, 5, 31) for j in (0, 1, 3, 7)):
+            whole = size.substitute({NatVariable(n): constant(v) for n, v in values.items()}).value or 0
+            if whole >= 0:
+                exact = made.substitute({NatVariable(n): constant(v) for n, v in values.items()}).value
+                assert in_c(made, values) == exact, (size, divisor, made, values)
+                negative += min(a, b) < 0
+    assert negative > 500
