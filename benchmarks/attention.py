@@ -1,7 +1,9 @@
 """Attention through `auto` beside cuDNN and FlashAttention-2, as torch calls them: one process, in turns.
 
     python benchmarks/attention.py [--out FOLDER] [--causal] [--lengths 512 1024 …] [--dims 64 128 256]
+    python benchmarks/attention.py --modified [--out FOLDER] [--lengths 8192] [--dims 64 128]
 
+With `--modified`, scores are modified (a bound, a slope, a window), beside FlexAttention under torch.compile.
 The workload is the one of the FlashAttention papers: f16, batch · length = 16384, heads · dimension = 2048.
 Every result is compared with softmax(Q·Kᵀ/√d)·V in f64 for one head, after its memory was filled with NaN. A
 time is the median over launches on a warm GPU; the variants take turns, and the best of three turns counts.
@@ -19,7 +21,7 @@ from statistics import median
 from typing import Any
 
 import codegen
-from rise.check.program import load
+from rise.check.program import check_text, load
 
 PROGRAMS = Path(__file__).parents[1] / "examples" / "attention.rise"
 TOKENS, WIDTH = 16384, 2048
@@ -40,6 +42,31 @@ class Line:
         figures = f"{ours:.0f} | {cudnn:.0f} | {flash:.0f} | {ours / cudnn:.2f} | {ours / flash:.2f}"
         return f"| {self.dim} | {self.length} | {figures} | {self.errors[0]:.1e} | {self.errors[1]:.1e} |"
 
+
+# scores that are modified: a function of the score and of the numbers of its query and key
+MODIFIED = """
+import "prelude.rise"
+
+def ofHeads{b: Nat, h: Nat, m: Nat, n: Nat, d: Nat, e: Nat}
+    (f: n.d.f16 -> n.e.f16 -> (d.f16, i32) -> e.f16, Q: b.h.m.d.f16, K: b.h.n.d.f16, V: b.h.n.e.f16) =
+  zip(Q)(zip(K)(V)) |> map((Q, (K, V)) =>
+    zip(Q)(zip(K)(V)) |> map((Q, (K, V)) => Q |> numbered |> map(f(K)(V))))
+
+def softcap(b: Nat, h: Nat, m: Nat, n: Nat, d: Nat, e: Nat)
+    (Q: b.h.m.d.f16, K: b.h.n.d.f16, V: b.h.n.e.f16): b.h.m.e.f16 =
+  ofHeads(K => V => (q, i) =>
+    attend((j, s) => 30.0 * tanh(s * rsqrt(cast(length(q))) / 30.0), K, V, q), Q, K, V)
+
+def alibi(b: Nat, h: Nat, m: Nat, n: Nat, d: Nat, e: Nat)
+    (Q: b.h.m.d.f16, K: b.h.n.d.f16, V: b.h.n.e.f16): b.h.m.e.f16 =
+  ofHeads(K => V => (q, i) =>
+    attend((j, s) => s * rsqrt(cast(length(q))) + 0.0625 * f32(j - i), K, V, q), Q, K, V)
+
+def window(b: Nat, h: Nat, m: Nat, n: Nat, d: Nat, e: Nat)
+    (Q: b.h.m.d.f16, K: b.h.n.d.f16, V: b.h.n.e.f16): b.h.m.e.f16 =
+  ofHeads(K => V => (q, i) =>
+    attend((j, s) => select(j <= i && i - j < 1024, s * rsqrt(cast(length(q))), -infinity), K, V, q), Q, K, V)
+"""
 
 HEADER = """\
 | d | length | ours | cuDNN | FlashAttention-2 | of cuDNN | of FA2 | error | cuDNN's |
@@ -103,6 +130,63 @@ def measured(torch: Any, dim: int, length: int, causal: bool, only: bool = False
     return Line(dim, length, rates, (errors[0], errors[1]))
 
 
+def modifications(torch: Any) -> dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]]:
+    """FlexAttention's function of a score, and its mask, for each program of MODIFIED."""
+
+    def capped(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        return 30.0 * torch.tanh(score / 30.0)
+
+    def sloped(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        return score + 0.0625 * (j - i)
+
+    def same(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
+        return score
+
+    def near(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return (j <= i) & (i - j < 1024)
+
+    return {"softcap": (capped, None), "alibi": (sloped, None), "window": (same, near)}
+
+
+def modified(torch: Any, name: str, dim: int, length: int) -> str:
+    """A row: microseconds of ours and of FlexAttention under torch.compile, and the largest difference."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    batch, heads = max(TOKENS // length, 1), WIDTH // dim
+    q, k, v = (torch.randn((batch, heads, length, dim), device="cuda", dtype=torch.float16) for _ in range(3))
+    sizes = {"b": batch, "h": heads, "m": length, "n": length, "d": dim, "e": dim}
+    ours = codegen.compile(check_text(MODIFIED)[name], sizes=sizes, backend="cuda")
+    result = torch.full_like(q, math.nan)
+    score, near = modifications(torch)[name]
+    mask = None if near is None else create_block_mask(near, None, None, length, length, device="cuda")
+    flex = torch.compile(flex_attention)
+    variants: dict[str, Callable[[], Any]] = {
+        "ours": lambda: ours(q, k, v, out=result),
+        "flex": lambda: flex(q, k, v, score_mod=score, block_mask=mask),
+    }
+    variants["ours"]()
+    error = float((variants["flex"]().double() - result.double()).abs().max())
+    if result.isnan().any() or error > 4e-3:
+        raise SystemExit(f"wrong at {name} {sizes}: {error}")
+    times = {
+        key: min(median_ms(torch, launch) for _ in range(TURNS)) * 1e3 for key, launch in variants.items()
+    }
+    figures = f"{times['ours']:.0f} | {times['flex']:.0f} | {times['flex'] / times['ours']:.2f}"
+    return f"| {name} | {dim} | {length} | {figures} | {error:.1e} |"
+
+
+MODIFIED_HEADER = """\
+| scores | d | length | ours, µs | FlexAttention, µs | ratio | difference |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |"""
+
+
+def write(folder: Path | None, name: str, table: str) -> None:
+    print(table)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(table, encoding="utf-8")
+
+
 def main() -> None:
     import torch
 
@@ -112,7 +196,14 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="run only ours, once: for compute-sanitizer")
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048, 4096, 8192, 16384])
     parser.add_argument("--dims", type=int, nargs="+", default=[64, 128, 256])
+    parser.add_argument("--modified", action="store_true", help="modified scores, beside FlexAttention")
     given = parser.parse_args()
+    if given.modified:
+        names = modifications(torch)
+        rows = [modified(torch, n, d, length) for n in names for d in given.dims for length in given.lengths]
+        title = f"# Modified scores, f16, {torch.cuda.get_device_name()}"
+        write(given.out, "attention-modified.md", "\n".join([title, "", MODIFIED_HEADER, *rows, ""]))
+        return
     lines = []
     for dim in given.dims:
         for length in given.lengths:
@@ -129,11 +220,7 @@ def main() -> None:
         f"{'Causal attention' if given.causal else 'Attention'}, f16, TFLOP/s, {torch.cuda.get_device_name()}"
     )
     table = "\n".join([f"# {title}", "", f"Geometric means: {said}.", "", HEADER, *map(str, lines), ""])
-    print(table)
-    if given.out is not None:
-        name = f"attention{'-causal' if given.causal else ''}.md"
-        given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / name).write_text(table, encoding="utf-8")
+    write(given.out, f"attention{'-causal' if given.causal else ''}.md", table)
 
 
 if __name__ == "__main__":
