@@ -1,0 +1,56 @@
+"""Matrices in shared memory, multiplied by threads: each computes a row of the result at a time."""
+
+from __future__ import annotations
+
+from rewrites import algorithmic as a
+from rewrites import lowering as low
+from rewrites import views
+from rewrites import zips
+from rewrites.runs import OUTER_PRODUCTS, VECTORS_IN_REGISTERS
+from rise.expr import Expr
+from rise.types import shape
+from strategies.core import Rewrite, Strategy, argument, choice, depending, everywhere, normalize, prints_as_call, seq, try_
+from strategies.default import written
+from strategies.memory_bound.blocks import rounded_up
+from strategies.places import mapped
+
+
+@prints_as_call
+def rows_of_matrices(s: Rewrite) -> Strategy:
+    """s for the map over the rows of several matrices.
+
+    before: xs |> map(x => g(x) |> map(f(x)))
+    after:  s(xs |> map(x => g(x) |> map(row => (x, row))) |> join |> map((x, row) => f(x)(row))) |> split(m)
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        rows = shape(term.type)[0][1]
+        return seq(views.JOIN_SPLIT_PAIR.with_sizes(n=rows), argument(seq(a.FLATTEN, s)))
+
+    return depending(chosen)
+
+
+@prints_as_call
+def by_threads(threads: int, s: Rewrite) -> Strategy:
+    """A map by the threads of a block, in turns.
+
+    before: xs |> map(f)
+    after:  xs |> split(threads) |> mapSeq(mapThreads(0)(s f)) |> join
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        size = shape(term.type)[0][0].value or 1
+        turn = seq(mapped(s), low.MAP_THREADS.with_sizes(d=0))
+        turns = seq(a.SPLIT_JOIN.with_sizes(n=threads), argument(seq(mapped(turn), low.MAP_SEQ)))
+        return rounded_up(size, threads, turns)
+
+    return depending(chosen)
+
+
+# one row by one thread: sums of rows where it is a product, all loops unrolled
+one_row: Strategy = seq(
+    normalize(OUTER_PRODUCTS),
+    written(low.MAP_SEQ),
+    normalize(choice(low.UNROLL_MAP, low.REDUCE_SEQ_UNROLL)),
+)
+_ = (zips, VECTORS_IN_REGISTERS, try_, everywhere)
