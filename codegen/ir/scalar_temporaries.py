@@ -17,7 +17,7 @@ from math import gcd
 from codegen.ir import imperative as i
 from codegen.ir.identifiers import derived
 from rise.errors import TranslationError
-from rise.nat import Facts, Nat, NatVariable, at_least, constant, less_than, nat, variable
+from rise.nat import Facts, Nat, NatVariable, Operation, at_least, constant, less_than, nat, simplify, variable
 from rise.types import Data, Index, Scalar, Space
 
 INT, BOOL = Scalar("i32"), Scalar("bool")
@@ -213,6 +213,23 @@ def or_zero(value: i.Expression) -> tuple[tuple[i.Expression, ...], i.Expression
             return (condition, *conditions), inner
         case _:
             return (), value
+
+
+def comparison(value: Nat, bound: Nat, facts: Facts) -> tuple[Nat, Nat]:
+    """value < bound without quotients, by the part of the value that decides it: see `whole_blocks`."""
+    value, bound = undivided(value, bound, facts)
+    return whole_blocks(value, bound, facts), bound
+
+
+def undivided(value: Nat, bound: Nat, facts: Facts) -> tuple[Nat, Nat]:
+    """a + x / c < b as c·a + x < c·b: a condition on rows of c elements is one on the elements."""
+    for monomial, coefficient in value.terms:
+        match monomial, coefficient:
+            case ((Operation("quotient", inner, divisor), 1),), 1 if divisor.value:
+                rest = value - Nat.build({monomial: coefficient})
+                larger = simplify(divisor * rest + inner, facts)
+                return undivided(larger, divisor * bound, facts)
+    return value, bound
 
 
 def whole_blocks(value: Nat, bound: Nat, facts: Facts) -> Nat:

@@ -6,12 +6,12 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
 from rewrites import zips
+from rewrites.padding import ROUND_UP_MAP
 from rewrites.runs import OUTER_PRODUCTS, VECTORS_IN_REGISTERS
 from rise.expr import Expr
 from rise.types import shape
 from strategies.core import Rewrite, Strategy, argument, choice, depending, everywhere, normalize, prints_as_call, seq, try_
 from strategies.default import written
-from strategies.memory_bound.blocks import rounded_up
 from strategies.places import mapped
 
 
@@ -42,7 +42,8 @@ def by_threads(threads: int, s: Rewrite) -> Strategy:
         size = shape(term.type)[0][0].value or 1
         turn = seq(mapped(s), low.MAP_THREADS.with_sizes(d=0))
         turns = seq(a.SPLIT_JOIN.with_sizes(n=threads), argument(seq(mapped(turn), low.MAP_SEQ)))
-        return rounded_up(size, threads, turns)
+        more = -size % threads
+        return seq(ROUND_UP_MAP.with_sizes(p=more), argument(turns)) if more else turns
 
     return depending(chosen)
 
