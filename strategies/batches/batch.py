@@ -8,7 +8,16 @@ from strategies.batches.runs import staged, several, through_shared
 from strategies.batches.sizes import Sizes
 from strategies.batches.threads import by_threads, one_row, rows_of_matrices
 from strategies.complete import complete
-from strategies.core import FunctionStrategy, Rewrite, Strategy, argument, depending, prints_as_call, seq, try_
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    depending,
+    prints_as_call,
+    seq,
+    try_,
+)
 from strategies.memory_bound.blocks import chosen_or, refuse
 from strategies.places import in_inputs
 

@@ -11,7 +11,17 @@ from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
 from rewrites.runs import BY_MEMBERS
 from rise.expr import Expr
 from rise.types import Array, Pair, Scalar, shape
-from strategies.core import Rewrite, Strategy, argument, choice, depending, id_, normalize, prints_as_call, seq
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    argument,
+    choice,
+    depending,
+    id_,
+    normalize,
+    prints_as_call,
+    seq,
+)
 from strategies.memory_bound.blocks import Block, refuse
 from strategies.operands import each_operand
 from strategies.places import arguments, mapped

@@ -10,7 +10,18 @@ from rewrites.padding import ROUND_UP_MAP
 from rewrites.runs import OUTER_PRODUCTS, VECTORS_IN_REGISTERS
 from rise.expr import Expr
 from rise.types import shape
-from strategies.core import Rewrite, Strategy, argument, choice, depending, everywhere, normalize, prints_as_call, seq, try_
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    argument,
+    choice,
+    depending,
+    everywhere,
+    normalize,
+    prints_as_call,
+    seq,
+    try_,
+)
 from strategies.default import written
 from strategies.places import mapped
 
