@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rewrites.pointwise import POINTWISE_EACH
 from rise.expr import Expr
-from strategies.batches.runs import staged, several, through_shared
+from strategies.batches.runs import several, staged, through_shared
 from strategies.batches.sizes import Sizes
 from strategies.batches.threads import by_threads, one_row, rows_of_matrices
 from strategies.complete import complete
@@ -37,8 +37,8 @@ def batch(count: int = 0, threads: int = 0) -> Strategy:
         sizes = Sizes.of(term)
         if sizes is None:
             return refuse("batch", NO_BATCH)
-        matrices = count or sizes.count()
-        workers = threads or sizes.threads(matrices)
+        best = sizes.chosen()
+        matrices, workers = count or best[0], threads or best[1]
         compute = seq(argument(staged(workers)), rows_of_matrices(by_threads(workers, one_row)))
         return several(matrices, through_shared(workers, compute))
 

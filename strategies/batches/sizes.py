@@ -12,6 +12,9 @@ from rise.types import Array, Data, Pair, Scalar, Type, shape
 VECTOR = 16  # bytes that a thread moves at once
 TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
 WARP = 32
+SHARED, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
+RESIDENT = 2048  # threads of a multiprocessor
+IN_FLIGHT = 64 * 1024  # bytes that hide the latency of memory, twice: not all blocks are loading
 THREADS = (128, 256)  # of a block, at least and at most
 
 
@@ -45,24 +48,32 @@ class Sizes:
     def bytes(self) -> int:
         return sum(self.read) + self.written
 
-    def count(self) -> int:
-        """So many that each run is whole vectors, and all of them are about TILE bytes."""
+    def chosen(self) -> tuple[int, int]:
+        """Matrices of a block, and its threads.
+
+        Each run is whole vectors, all of them are at most TILE bytes and at least half as many; as few threads
+        as possible have no row in the last turn, and as many bytes as IN_FLIGHT are under way.
+        """
         whole = lcm(*(VECTOR // gcd(VECTOR, part) for part in (*self.read, self.written)))
-        most = max(1, TILE // (whole * self.bytes))
-        needed = -(-self.batch // whole)
-        return whole * min(most, needed)
+        most = min(max(1, TILE // (whole * self.bytes)), -(-self.batch // whole))
+        counts = range(whole * -(-most // 2), whole * most + 1, whole)
+        pairs = ((count, threads) for count in reversed(counts) for threads in self._threads(count))
+        return min(pairs, key=lambda pair: round(self.idle(*pair) * max(1, IN_FLIGHT / self.loading(*pair)), 2))
 
-    def threads(self, count: int) -> int:
-        """Multiples of warps; the fewest that leave as few threads as possible idle in the last turn."""
+    def idle(self, count: int, threads: int) -> float:
+        """Turns of all threads over those that the rows need."""
         rows = count * self.rows
+        return -(-rows // threads) * threads / rows
+
+    def loading(self, count: int, threads: int) -> int:
+        """The bytes that the blocks of a multiprocessor load."""
+        blocks = min(SHARED // (count * self.bytes + RESERVED), RESIDENT // threads)
+        return max(1, blocks) * count * sum(self.read)
+
+    def _threads(self, count: int) -> range:
         least, most = THREADS
-        if rows <= least:
-            return -(-rows // WARP) * WARP
-
-        def idle(threads: int) -> float:
-            return -(-rows // threads) * threads / rows
-
-        return min(range(least, most + 1, WARP), key=lambda threads: (idle(threads), threads))
+        rows = -(-count * self.rows // WARP) * WARP
+        return range(min(least, rows), min(most, rows) + 1, WARP)
 
 
 def _bytes(type_: Type) -> Iterator[int | None]:

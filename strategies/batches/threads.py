@@ -5,9 +5,8 @@ from __future__ import annotations
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
-from rewrites import zips
 from rewrites.padding import ROUND_UP_MAP
-from rewrites.runs import OUTER_PRODUCTS, VECTORS_IN_REGISTERS
+from rewrites.runs import OUTER_PRODUCTS
 from rise.expr import Expr
 from rise.types import shape
 from strategies.core import (
@@ -16,14 +15,19 @@ from strategies.core import (
     argument,
     choice,
     depending,
-    everywhere,
     normalize,
     prints_as_call,
+    repeat,
     seq,
-    try_,
 )
 from strategies.default import written
+from strategies.matmul.tiling import in_components
+from strategies.memory_bound.blocks import sequential
+from strategies.normal_forms import fuse_once
 from strategies.places import mapped
+
+# all that is done with the rows of a matrix, as one map over them
+one_map: Strategy = repeat(choice(fuse_once, argument(in_components)))
 
 
 @prints_as_call
@@ -36,7 +40,7 @@ def rows_of_matrices(s: Rewrite) -> Strategy:
 
     def chosen(term: Expr) -> Rewrite:
         rows = shape(term.type)[0][1]
-        return seq(views.JOIN_SPLIT_PAIR.with_sizes(n=rows), argument(seq(a.FLATTEN, s)))
+        return seq(mapped(one_map), views.JOIN_SPLIT_PAIR.with_sizes(n=rows), argument(seq(a.FLATTEN, s)))
 
     return depending(chosen)
 
@@ -62,7 +66,7 @@ def by_threads(threads: int, s: Rewrite) -> Strategy:
 # one row by one thread: sums of rows where it is a product, all loops unrolled
 one_row: Strategy = seq(
     normalize(OUTER_PRODUCTS),
+    sequential,
     written(low.MAP_SEQ),
     normalize(choice(low.UNROLL_MAP, low.REDUCE_SEQ_UNROLL)),
 )
-_ = (zips, VECTORS_IN_REGISTERS, try_, everywhere)
