@@ -1,4 +1,4 @@
-"""Matrices in shared memory, multiplied by tensor cores: a warp computes a matrix at a time."""
+"""Matrices in shared memory, multiplied by tensor cores: each by one warp, or by several warps in turn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rise.expr import Expr
 from rise.types import shape
 from strategies.core import Rewrite, Strategy, argument, depending, prints_as_call, seq
 from strategies.matmul.epilogue import direct_epilogue
-from strategies.matmul.grid import by_itself
+from strategies.matmul.grid import by_itself, to_warps
 from strategies.matmul.instructions import accumulate_fragments, load_once, tensorise, warp_tiles
 from strategies.matmul.products import bring_prologue, separate_prologue
 from strategies.matmul.rounding import rounded_up
@@ -21,11 +21,11 @@ FRAGMENT = (16, 8, 16)
 
 
 @prints_as_call
-def by_warps_each(warps: int, s: Rewrite) -> Strategy:
+def each_by_a_warp(warps: int, s: Rewrite) -> Strategy:
     """s for what a map computes of one element, each by a warp, in turns.
 
     before: xs |> map(f)
-    after:  xs |> split(warps) |> mapSeq(mapWarp(s f)) |> join
+    after:  xs |> split(warps) |> mapSeq(mapWarp(s(f))) |> join
     """
 
     def chosen(term: Expr) -> Rewrite:
@@ -39,17 +39,42 @@ def by_warps_each(warps: int, s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def by_one_warp(sizes: tuple[int, int, int]) -> Strategy:
-    """A matrix around products by the instructions of one warp, with zeros up to whole fragments.
+def each_by_all(s: Rewrite) -> Strategy:
+    """s for what a map computes of one element, by all warps of a block.
 
-    sizes: of the product, m, n and k
+    before: xs |> map(f)
+    after:  xs |> mapSeq(s(f))
     """
-    m, n, k = (-(-size // part) * part for size, part in zip(sizes, FRAGMENT, strict=True))
-    sums = seq(tile_reduction(k), warp_tiles(m, n), tensorise(FRAGMENT), accumulate_fragments, load_once)
-    whole = direct_epilogue(sums, (m, n), FRAGMENT, by_itself)
+    return seq(mapped(s), low.MAP_SEQ)
+
+
+@prints_as_call
+def on_fragments(sizes: tuple[int, int, int], rows: int, workers: Rewrite) -> Strategy:
+    """A matrix around products by instructions, with zeros up to whole fragments.
+
+    sizes:   of the product, m, n and k
+    rows:    that a warp computes
+    workers: the level of the maps over these parts
+    """
+    m, n, k = (-(-size // part) * part for size, part in zip(sizes, (rows, *FRAGMENT[1:]), strict=True))
+    sums = seq(tile_reduction(k), warp_tiles(rows, n), tensorise(FRAGMENT), accumulate_fragments, load_once)
+    whole = direct_epilogue(sums, (rows, n), FRAGMENT, workers)
     return seq(
         products,
         separate_prologue,
         rounded_up((m, n, k), None, operands_named(whole)),
         bring_prologue,
     )
+
+
+@prints_as_call
+def matrix_by_a_warp(sizes: tuple[int, int, int]) -> Strategy:
+    """A matrix around products, of these sizes, by the instructions of one warp."""
+    rows = -(-sizes[0] // FRAGMENT[0]) * FRAGMENT[0]
+    return on_fragments(sizes, rows, by_itself)
+
+
+@prints_as_call
+def matrix_by_warps(sizes: tuple[int, int, int]) -> Strategy:
+    """A matrix around products, of these sizes, a warp for every 16 rows of it."""
+    return on_fragments(sizes, FRAGMENT[0], to_warps)

@@ -1,16 +1,19 @@
-"""Several matrices as one run of numbers: a block copies them to shared memory, and their results from there."""
+"""Several matrices as one run of numbers, which a block copies to shared memory, and results from there."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
 
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
-from rewrites.memory import COPIES, IN_SHARED
+from rewrites.memory import COPIES, IN_SHARED, LAYOUT_CHANGED
 from rewrites.padding import EMPTY_ZIP, MAP_EMPTY, TAKE_EMPTY
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
 from rewrites.runs import BY_MEMBERS
 from rise.expr import Expr
-from rise.types import Array, Pair, Scalar, shape
+from rise.types import Array, Data, Pair, Scalar, Type, shape
 from strategies.core import (
     Rewrite,
     Strategy,
@@ -22,17 +25,20 @@ from strategies.core import (
     prints_as_call,
     seq,
 )
-from strategies.memory_bound.blocks import Block, refuse
+from strategies.memory_bound.blocks import WIDEST, Block, refuse
 from strategies.operands import each_operand
-from strategies.places import arguments, mapped
+from strategies.places import mapped
 
-WIDEST = 16  # bytes that a thread moves at once
+LEAST_ASYNCHRONOUS = 4  # bytes
+BANKS = 64  # bytes: rows that are multiples of so many start in few different banks
+PADDING = 8  # elements: rows and columns of fragments are then in different banks
 COPY_ASYNC = COPIES[1]
+PADDED = LAYOUT_CHANGED[0]
 
 
 @prints_as_call
 def several(count: int, s: Rewrite) -> Strategy:
-    """s for so many elements of a map at a time, each time by a block; what is too much are zeros.
+    """s for so many elements of a map at a time, each time by a block; behind the last element are zeros.
 
     before: xs |> map(f)
     after:  xs |> split(count) |> mapBlock(0)(t => s(t |> map(f))) |> join
@@ -42,16 +48,16 @@ def several(count: int, s: Rewrite) -> Strategy:
         size = shape(term.type)[0][0].value
         if size is None:
             return refuse("several", "the size of the batch is not known")
-        whole = seq(
-            a.SPLIT_JOIN.with_sizes(n=count),
-            argument(seq(mapped(s), low.MAP_BLOCK.with_sizes(d=0))),
-        )
+        block = seq(mapped(s), low.MAP_BLOCK.with_sizes(d=0))
+        whole = seq(a.SPLIT_JOIN.with_sizes(n=count), argument(block))
         more = -size % count
-        longer = normalize(choice(MAP_EMPTY, EMPTY_ZIP, TAKE_EMPTY))
-        zeros = seq(longer, normalize(EMPTY_AS_ZEROS))
-        return seq(ROUND_UP.with_sizes(p=more), argument(seq(zeros, whole))) if more else whole
+        return seq(ROUND_UP.with_sizes(p=more), argument(seq(longer, whole))) if more else whole
 
     return depending(chosen)
+
+
+# a longer batch from longer arrays of operands
+longer: Strategy = seq(normalize(choice(MAP_EMPTY, EMPTY_ZIP, TAKE_EMPTY)), normalize(EMPTY_AS_ZEROS))
 
 
 @prints_as_call
@@ -63,9 +69,7 @@ def as_run(s: Rewrite) -> Strategy:
     """
 
     def chosen(term: Expr) -> Rewrite:
-        sizes, element = shape(term.type)
-        if not sizes or not isinstance(element, Scalar):
-            return refuse("as_run", f"expected an array of numbers, found `{term.type}`")
+        sizes, _ = shape(term.type)
         if len(sizes) == 1:
             return s
         return seq(views.JOIN_SPLIT_PAIR.with_sizes(n=sizes[1]), argument(as_run(s)))
@@ -73,19 +77,40 @@ def as_run(s: Rewrite) -> Strategy:
     return depending(chosen)
 
 
+# --- copies -----------------------------------------------------------------------------------------------
+
+
 @prints_as_call
 def staged(threads: int) -> Strategy:
     """Arrays of arrays, zipped or not, in shared memory, each copied as one run by all threads of a block."""
-    return seq(IN_SHARED, COPY_ASYNC, argument(_copied(threads)))
+
+    def chosen(term: Expr) -> Rewrite:
+        runs = list(parts(term.type))
+        if not all(isinstance(shape(run)[1], Scalar) for run in runs):
+            return refuse("staged", f"`{term.type}` is not made of arrays of numbers")
+        asynchronous = all(vector(run) * width(run) >= LEAST_ASYNCHRONOUS for run in runs)
+        padded = padding(runs)
+        layout = PADDED.with_sizes(p=padded) if padded else id_
+        copy = COPY_ASYNC if asynchronous else id_
+        return seq(IN_SHARED, layout, copy, argument(each_part(as_run(moved(threads)))))
+
+    return depending(chosen)
 
 
-def _copied(threads: int) -> Strategy:
+@prints_as_call
+def each_part(s: Rewrite) -> Strategy:
+    """s for an array, or for each of the arrays that an array of tuples is.
+
+    before: xs
+    after:  zip(s(xs |> map(fst)))(s(xs |> map(snd)))
+    """
+
     def chosen(term: Expr) -> Rewrite:
         match term.type:
             case Array(_, Pair()):
-                return seq(BY_MEMBERS, each_operand(_copied(threads)))
+                return seq(BY_MEMBERS, each_operand(each_part(s)))
             case _:
-                return as_run(moved(threads))
+                return s
 
     return depending(chosen)
 
@@ -93,28 +118,56 @@ def _copied(threads: int) -> Strategy:
 @prints_as_call
 def moved(threads: int) -> Strategy:
     """A run through all threads of a block, by the widest vectors that divide it."""
-
-    def chosen(term: Expr) -> Rewrite:
-        (size,), element = shape(term.type)
-        vector = max(1, WIDEST // element.bytes) if isinstance(element, Scalar) else 1
-        while (size.value or 0) % vector:
-            vector //= 2
-        return Block(threads, vector, strategy="batch").write
-
-    return depending(chosen)
+    return depending(lambda run: Block(threads, vector(run.type), strategy="batch").write)
 
 
 @prints_as_call
 def through_shared(threads: int, s: Rewrite) -> Strategy:
-    """Results of s in shared memory, and from there as one run by all threads of a block."""
-    result = as_run(moved(threads))
+    """Results of s in shared memory, and from there as one run by all threads of a block.
+
+    before: e
+    after:  s(e) |> toMem(Shared) |> join |> … mapThreads(0) … |> split(n)
+    """
 
     def chosen(term: Expr) -> Rewrite:
-        depth = len(shape(term.type)[0]) - 1
-        del depth
-        return seq(IN_SHARED, argument(s), result)
+        padded = padding([term.type])
+        layout = PADDED.with_sizes(p=padded) if padded else id_
+        return seq(IN_SHARED, layout, argument(s), as_run(moved(threads)))
 
     return depending(chosen)
 
 
-_ = (arguments, id_)
+# --- what is known of runs --------------------------------------------------------------------------------
+
+
+def parts(type_: Type) -> list[Data]:
+    """The arrays that an array of tuples is."""
+    match type_:
+        case Array(size, Pair(first, second)):
+            return [*parts(Array(size, first)), *parts(Array(size, second))]
+        case Array():
+            return [type_]
+        case _:
+            return []
+
+
+def width(run: Type) -> int:
+    """Of its elements, in bytes."""
+    element = shape(run)[1]
+    return element.bytes if isinstance(element, Scalar) else WIDEST
+
+
+def vector(run: Type) -> int:
+    """How many elements of a run a thread moves at once: as many as divide it, 16 bytes at most."""
+    elements = 1
+    for size in shape(run)[0]:
+        elements *= size.value or 1
+    return gcd(elements, WIDEST // width(run))
+
+
+def padding(runs: Sequence[Type]) -> int:
+    """Elements added to rows of matrices, of which too many would start in the same bank; 0 if none are."""
+    rows = [(sizes[-1].value or 0) * width(run) for run in runs if len(sizes := shape(run)[0]) > 2]
+    whole = all(row % WIDEST == 0 for row in rows) and len(rows) == len(runs)
+    crowded = any(row % BANKS == 0 for row in rows)
+    return PADDING if whole and crowded else 0

@@ -1,31 +1,59 @@
-"""How many matrices a block takes, and how many threads it has."""
+"""What a block takes of a batch: how many matrices, with how many threads, and who multiplies them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import gcd, lcm
+from math import gcd, lcm, prod
 
 from rise.expr import Expr, Lambda, call
-from rise.types import Array, Data, Pair, Scalar, Type, shape
+from rise.types import Scalar, shape
+from strategies.abstraction import outermost_parts
+from strategies.batches.fragments import FRAGMENT
+from strategies.batches.runs import parts, width
+from strategies.matmul.products import Product, is_product
+from strategies.memory_bound.blocks import WARP, WIDEST
 
-VECTOR = 16  # bytes that a thread moves at once
+THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
 TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
-WARP = 32
+LARGEST = 48 * 1024  # of a block that also keeps its results there
 SHARED, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
 RESIDENT = 2048  # threads of a multiprocessor
 IN_FLIGHT = 64 * 1024  # bytes that hide the latency of memory, twice: not all blocks are loading
-THREADS = (128, 256)  # of a block, at least and at most
+LEAST, MOST = 128, 256  # threads of a block
+INSTRUCTIONS = 800  # multiplications of a product, from which on tensor cores take fewer instructions
+ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
+ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
+TENSOR = ("f16", "bf16")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """by: who multiplies a matrix: threads, a warp, or all warps of a block.
+
+    stored: whether results go through shared memory
+    """
+
+    by: str
+    count: int
+    threads: int
+    stored: bool = True
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What one element of a batch reads and writes, in bytes, an array each; and the rows of its result."""
+    """What one element of a batch reads and writes, in bytes, an array each; and its product.
+
+    rows, columns, depth: of the product
+    operand: the type of its elements
+    """
 
     batch: int
     read: tuple[int, ...]
     written: int
     rows: int
+    columns: int
+    depth: int
+    operand: str
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -34,31 +62,53 @@ class Sizes:
         applied = call(term)
         if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):
             return None
+        function, xs = applied[2]
         known = [size.value for size in sizes]
-        read = list(_bytes(applied[2][0].parameter.type))
-        if len(known) < 2 or None in known or None in read or not isinstance(element, Scalar):
+        runs = parts(xs.type)
+        if len(known) < 2 or None in known or not runs or not isinstance(element, Scalar):
+            return None
+        if not all(isinstance(shape(run)[1], Scalar) for run in runs):
             return None
         batch, rows, *rest = (size or 1 for size in known)
-        written = rows * element.bytes
-        for size in rest:
-            written *= size
-        return cls(batch, tuple(size or 1 for size in read), written, rows)
+        found = [Product.of(part) for part in outermost_parts(function, is_product)]
+        depths = [product.length.value or 1 for product in found]
+        read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width(run) for run in runs]
+        operand = str(shape(found[0].rows.type)[1]) if found else ""
+        return cls(
+            batch,
+            tuple(read),
+            rows * prod(rest) * element.bytes,
+            rows,
+            prod(rest),
+            max(depths, default=1),
+            operand,
+        )
 
     @property
     def bytes(self) -> int:
         return sum(self.read) + self.written
 
-    def chosen(self) -> tuple[int, int]:
-        """Matrices of a block, and its threads.
+    @property
+    def product(self) -> tuple[int, int, int]:
+        return self.rows, self.columns, self.depth
 
-        Each run is whole vectors, all of them are at most TILE bytes and at least half as many; as few threads
-        as possible have no row in the last turn, and as many bytes as IN_FLIGHT are under way.
-        """
-        whole = lcm(*(VECTOR // gcd(VECTOR, part) for part in (*self.read, self.written)))
-        most = min(max(1, TILE // (whole * self.bytes)), -(-self.batch // whole))
-        counts = range(whole * -(-most // 2), whole * most + 1, whole)
-        pairs = ((count, threads) for count in reversed(counts) for threads in self._threads(count))
-        return min(pairs, key=lambda pair: round(self.idle(*pair) * max(1, IN_FLIGHT / self.loading(*pair)), 2))
+    def plan(self) -> Plan:
+        """Threads multiply tiny matrices, and those whose elements tensor cores do not take."""
+        if self.operand not in TENSOR or prod(self.product) < INSTRUCTIONS:
+            return self._by_threads()
+        rows, columns = (-(-n // f) * f for n, f in zip(self.product[:2], FRAGMENT[:2], strict=True))
+        return self._by_warps() if rows * columns <= ONE_WARP else self._by_blocks(rows)
+
+    # --- by threads: a row each
+
+    def _by_threads(self) -> Plan:
+        """As few threads as possible have no row in the last turn, and IN_FLIGHT bytes are under way."""
+        pairs = [(count, threads) for count in self._counts(TILE) for threads in self._threads(count)]
+
+        def cost(pair: tuple[int, int]) -> float:
+            return round(self.idle(*pair) * max(1, IN_FLIGHT / self.loading(*pair)), 2)
+
+        return Plan(THREADS, *min(pairs, key=cost))
 
     def idle(self, count: int, threads: int) -> float:
         """Turns of all threads over those that the rows need."""
@@ -71,24 +121,40 @@ class Sizes:
         return max(1, blocks) * count * sum(self.read)
 
     def _threads(self, count: int) -> range:
-        least, most = THREADS
         rows = -(-count * self.rows // WARP) * WARP
-        return range(min(least, rows), min(most, rows) + 1, WARP)
+        return range(min(LEAST, rows), min(MOST, rows) + 1, WARP)
 
+    # --- by tensor cores
 
-def _bytes(type_: Type) -> Iterator[int | None]:
-    match type_:
-        case Pair(first, second):
-            yield from (*_bytes(first), *_bytes(second))
-        case Array():
-            sizes, element = shape(type_)
-            total: int | None = _width(element)
-            for size in sizes:
-                total = total * size.value if total is not None and size.value is not None else None
-            yield total
-        case _:
-            yield _width(type_)
+    def _by_warps(self) -> Plan:
+        """As many matrices as are about TILE bytes, and warps that divide them."""
+        pairs = (
+            (count, warps) for count in self._counts(TILE) for warps in (4, 5, 3, 2, 1) if count % warps == 0
+        )
+        count, warps = max(pairs, key=lambda pair: (min(pair[1], 4), pair[0]))
+        return Plan(WARPS, count, WARP * warps)
 
+    def _by_blocks(self, rows: int) -> Plan:
+        """As few matrices as are whole vectors; their results are stored at once where they need too much."""
+        counts = [self._whole(alignment) for alignment in ALIGNMENTS]
+        choices = [
+            (count, stored)
+            for limit in (2 * TILE, LARGEST, SHARED // 3, SHARED)
+            for stored in (True, False)
+            for count in counts
+            if count * (self.bytes if stored else sum(self.read)) + RESERVED <= limit
+        ]
+        count, stored = choices[0] if choices else (1, False)
+        return Plan(BLOCKS, min(count, self.batch), WARP * (rows // FRAGMENT[0]), stored)
 
-def _width(type_: Data | Type) -> int | None:
-    return type_.bytes if isinstance(type_, Scalar) else None
+    # --- runs
+
+    def _whole(self, alignment: int) -> int:
+        """How many matrices are runs of such multiples, all of them."""
+        return lcm(*(alignment // gcd(alignment, part) for part in (*self.read, self.written)))
+
+    def _counts(self, most: int) -> list[int]:
+        """How many matrices are at most so many bytes, and at least half of that; the most first."""
+        whole = next((n for n in map(self._whole, ALIGNMENTS) if n * self.bytes <= 2 * most), 1)
+        times = min(max(1, most // (whole * self.bytes)), -(-self.batch // whole))
+        return list(reversed(range(whole * -(-times // 2), whole * times + 1, whole)))
