@@ -1,8 +1,7 @@
-"""Rules for many small matrices: an array of them is one run of numbers, and rows of products are sums of rows."""
+"""Rules for arrays of small matrices: of tuples as zipped arrays, of rows of products as sums of rows."""
 
 from __future__ import annotations
 
-from rewrites.conditions import numbers
 from rewrites.rule import library_rule as rule
 
 BY_MEMBERS = rule(
@@ -17,13 +16,5 @@ OUTER_PRODUCTS = rule(
     "zip(xs)(ys |> transpose) |> reduceSeqUnroll(Local)(fun(acc, (x, row) =>"
     " zip(acc)(row) |> map(fun((a, y) => op(a, f((x, y)))))), generate(fun(i => z)))",
     exact=False,
-    meaning="A row of a product is the sum of the rows of the second factor, times the numbers of the first's.",
-)
-VECTORS_IN_REGISTERS = rule(
-    "vectors in registers",
-    "xs",
-    "xs |> asVector(v) |> mapSeqUnroll(fun(x => x)) |> asScalar |> toMem(Local)",
-    sizes=("v",),
-    conditions=(numbers("xs"),),
-    meaning="A thread loads an array, v adjacent elements at once.",
+    meaning="A row of a product is a sum of rows of its second factor, each times a number of the first's.",
 )

@@ -20,7 +20,7 @@ SHARED, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of
 RESIDENT = 2048  # threads of a multiprocessor
 IN_FLIGHT = 64 * 1024  # bytes that hide the latency of memory, twice: not all blocks are loading
 LEAST, MOST = 128, 256  # threads of a block
-INSTRUCTIONS = 800  # multiplications of a product, from which on tensor cores take fewer instructions
+INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores take fewer instructions
 ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
 TENSOR = ("f16", "bf16")
@@ -140,7 +140,7 @@ class Sizes:
         choices = [
             (count, stored)
             for limit in (2 * TILE, LARGEST, SHARED // 3, SHARED)
-            for stored in (True, False)
+            for stored in ((True, False) if limit < SHARED else (False,))
             for count in counts
             if count * (self.bytes if stored else sum(self.read)) + RESERVED <= limit
         ]
