@@ -71,6 +71,7 @@ LAYERS = {
         ("strategies.loops",),
         ("strategies.memory_bound",),
         ("strategies.matmul",),
+        ("strategies.batches",),
         ("strategies.user_defined",),
         ("strategies.registry",),
         ("strategies.search",),

@@ -97,7 +97,8 @@ class Sizes:
         if self.operand not in TENSOR or prod(self.product) < INSTRUCTIONS:
             return self._by_threads()
         rows, columns = (-(-n // f) * f for n, f in zip(self.product[:2], FRAGMENT[:2], strict=True))
-        return self._by_warps() if rows * columns <= ONE_WARP else self._by_blocks(rows)
+        fits = self._whole(ALIGNMENTS[-1]) * self.bytes <= 2 * TILE
+        return self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(rows)
 
     # --- by threads: a row each
 
@@ -155,6 +156,7 @@ class Sizes:
 
     def _counts(self, most: int) -> list[int]:
         """How many matrices are at most so many bytes, and at least half of that; the most first."""
-        whole = next((n for n in map(self._whole, ALIGNMENTS) if n * self.bytes <= 2 * most), 1)
+        wholes = [self._whole(alignment) for alignment in ALIGNMENTS]
+        whole = next((n for n in wholes if n * self.bytes <= 2 * most), wholes[-1])
         times = min(max(1, most // (whole * self.bytes)), -(-self.batch // whole))
         return list(reversed(range(whole * -(-times // 2), whole * times + 1, whole)))
