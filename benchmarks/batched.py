@@ -1,4 +1,4 @@
-"""Batches of small products through `auto`, beside a copy of as many bytes and torch.bmm: one process, in turns.
+"""Batches of small products through `auto`, beside a copy of as many bytes and torch.bmm, in one process.
 
     python benchmarks/batched.py [--out FOLDER] [--sizes 1 2 3 …] [--results f32 f16] [--bytes 300000000]
 
@@ -61,7 +61,8 @@ class Line:
     def __str__(self) -> str:
         ours = self.times["ours"]
         figures = f"{1000 * ours:.1f} | {self.bytes / ours / 1e6:.0f} | {self.over('copy'):.3f}"
-        return f"| {self.size} | {self.result} | {self.batch} | {figures} | {self.over('torch'):.2f} | {self.chosen} |"
+        others = f"{self.over('torch'):.2f} | {self.chosen}"
+        return f"| {self.size} | {self.result} | {self.batch} | {figures} | {others} |"
 
 
 def median_ms(torch: Any, launch: Callable[[], Any]) -> float:

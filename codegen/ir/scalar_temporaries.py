@@ -17,7 +17,18 @@ from math import gcd
 from codegen.ir import imperative as i
 from codegen.ir.identifiers import derived
 from rise.errors import TranslationError
-from rise.nat import Facts, Nat, NatVariable, Operation, at_least, constant, less_than, nat, simplify, variable
+from rise.nat import (
+    Facts,
+    Nat,
+    NatVariable,
+    Operation,
+    at_least,
+    constant,
+    less_than,
+    nat,
+    simplify,
+    variable,
+)
 from rise.types import Data, Index, Scalar, Space
 
 INT, BOOL = Scalar("i32"), Scalar("bool")

@@ -22,6 +22,8 @@ IN_FLIGHT = 64 * 1024  # bytes that hide the latency of memory, twice: not all b
 LEAST, MOST = 128, 256  # threads of a block
 INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores take fewer instructions
 ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
+WIDEST_ROW = 32  # sums that a thread has in its registers at most
+LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
 TENSOR = ("f16", "bf16")
 
@@ -91,6 +93,12 @@ class Sizes:
     @property
     def product(self) -> tuple[int, int, int]:
         return self.rows, self.columns, self.depth
+
+    @property
+    def are_small(self) -> bool:
+        """Whether a block can take one of them as a whole."""
+        wide = self.operand in TENSOR or self.columns <= WIDEST_ROW
+        return wide and max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= SHARED
 
     def plan(self) -> Plan:
         """Threads multiply tiny matrices, and those whose elements tensor cores do not take."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
-from rise.expr import Expr
-from strategies.search.choice import Choice, Search, problem_of
+from rise.expr import Expr, Lambda
+from strategies.batches.sizes import Sizes
+from strategies.core import try_
+from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
-
-LARGEST = 128  # rows, columns and depth of products
-WHY = "a batch of small products"
 
 
 def batched(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     """The kernel of a closed program that is a batch of small products; None where it is none."""
-    problem = problem_of(program)
-    if problem is None or problem.batch == 1 or max(problem.m, problem.n, problem.k) > LARGEST:
+    body = program
+    while isinstance(body, Lambda):
+        body = body.body
+    found = try_(POINTWISE_EACH)(body)
+    sizes = Sizes.of(found.term) if isinstance(found, Success) else None
+    if sizes is None or sizes.batch == 1 or not sizes.are_small:
         return None
+    plan = sizes.plan()
     point = Point.of("batch", {})
     result = search.attempt(point, program)
-    return (Choice(point, WHY), result) if isinstance(result, Success) else None
+    if not isinstance(result, Success):
+        return None
+    reason = f"{plan.count} of a batch of {sizes.batch} products for each block, multiplied by {plan.by}"
+    return Choice(point, reason), result

@@ -15,7 +15,7 @@ from codegen.pipeline import assemble, generate
 from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
-from rise.expr import Expr, Primitive, subterms
+from rise.expr import Expr, Lambda, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.nat import Facts, evaluate, nat, quotient, variable
 from rise.normal import data_flow
@@ -66,7 +66,7 @@ def exact(term: Expr, low: Expr, seed: int = 5) -> bool:
 
 def by(term: Expr) -> str:
     """Who multiplies the matrices of a program."""
-    while hasattr(term, "parameter"):
+    while isinstance(term, Lambda):
         term = term.body
     sizes = Sizes.of(term)
     assert sizes is not None
