@@ -49,7 +49,7 @@ def each_by_all(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def on_fragments(sizes: tuple[int, int, int], rows: int, workers: Rewrite) -> Strategy:
+def on_fragments_of(sizes: tuple[int, int, int], rows: int, workers: Rewrite) -> Strategy:
     """A matrix around products by instructions, with zeros up to whole fragments.
 
     sizes:   of the product, m, n and k
@@ -71,10 +71,10 @@ def on_fragments(sizes: tuple[int, int, int], rows: int, workers: Rewrite) -> St
 def matrix_by_a_warp(sizes: tuple[int, int, int]) -> Strategy:
     """A matrix around products, of these sizes, by the instructions of one warp."""
     rows = -(-sizes[0] // FRAGMENT[0]) * FRAGMENT[0]
-    return on_fragments(sizes, rows, by_itself)
+    return on_fragments_of(sizes, rows, by_itself)
 
 
 @prints_as_call
 def matrix_by_warps(sizes: tuple[int, int, int]) -> Strategy:
     """A matrix around products, of these sizes, a warp for every 16 rows of it."""
-    return on_fragments(sizes, FRAGMENT[0], to_warps)
+    return on_fragments_of(sizes, FRAGMENT[0], to_warps)

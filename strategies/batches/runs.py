@@ -85,11 +85,11 @@ def staged(threads: int) -> Strategy:
     """Arrays of arrays, zipped or not, in shared memory, each copied as one run by all threads of a block."""
 
     def chosen(term: Expr) -> Rewrite:
-        runs = list(parts(term.type))
+        runs = list(arrays_of(term.type))
         if not all(isinstance(shape(run)[1], Scalar) for run in runs):
             return refuse("staged", f"`{term.type}` is not made of arrays of numbers")
-        asynchronous = all(vector(run) * width(run) >= LEAST_ASYNCHRONOUS for run in runs)
-        padded = padding(runs)
+        asynchronous = all(vector_of(run) * width_of(run) >= LEAST_ASYNCHRONOUS for run in runs)
+        padded = padding_of(runs)
         layout = PADDED.with_sizes(p=padded) if padded else id_
         copy = COPY_ASYNC if asynchronous else id_
         return seq(IN_SHARED, layout, copy, argument(each_part(as_run(moved(threads)))))
@@ -118,7 +118,7 @@ def each_part(s: Rewrite) -> Strategy:
 @prints_as_call
 def moved(threads: int) -> Strategy:
     """A run through all threads of a block, by the widest vectors that divide it."""
-    return depending(lambda run: Block(threads, vector(run.type), strategy="batch").write)
+    return depending(lambda run: Block(threads, vector_of(run.type), strategy="batch").write)
 
 
 @prints_as_call
@@ -130,7 +130,7 @@ def through_shared(threads: int, s: Rewrite) -> Strategy:
     """
 
     def chosen(term: Expr) -> Rewrite:
-        padded = padding([term.type])
+        padded = padding_of([term.type])
         layout = PADDED.with_sizes(p=padded) if padded else id_
         return seq(IN_SHARED, layout, argument(s), as_run(moved(threads)))
 
@@ -140,34 +140,34 @@ def through_shared(threads: int, s: Rewrite) -> Strategy:
 # --- what is known of runs --------------------------------------------------------------------------------
 
 
-def parts(type_: Type) -> list[Data]:
+def arrays_of(type_: Type) -> list[Data]:
     """The arrays that an array of tuples is."""
     match type_:
         case Array(size, Pair(first, second)):
-            return [*parts(Array(size, first)), *parts(Array(size, second))]
+            return [*arrays_of(Array(size, first)), *arrays_of(Array(size, second))]
         case Array():
             return [type_]
         case _:
             return []
 
 
-def width(run: Type) -> int:
+def width_of(run: Type) -> int:
     """Of its elements, in bytes."""
     element = shape(run)[1]
     return element.bytes if isinstance(element, Scalar) else WIDEST
 
 
-def vector(run: Type) -> int:
+def vector_of(run: Type) -> int:
     """How many elements of a run a thread moves at once: as many as divide it, 16 bytes at most."""
     elements = 1
     for size in shape(run)[0]:
         elements *= size.value or 1
-    return gcd(elements, WIDEST // width(run))
+    return gcd(elements, WIDEST // width_of(run))
 
 
-def padding(runs: Sequence[Type]) -> int:
+def padding_of(runs: Sequence[Type]) -> int:
     """Elements added to rows of matrices, of which too many would start in the same bank; 0 if none are."""
-    rows = [(sizes[-1].value or 0) * width(run) for run in runs if len(sizes := shape(run)[0]) > 2]
+    rows = [(sizes[-1].value or 0) * width_of(run) for run in runs if len(sizes := shape(run)[0]) > 2]
     whole = all(row % WIDEST == 0 for row in rows) and len(rows) == len(runs)
     crowded = any(row % BANKS == 0 for row in rows)
     return PADDING if whole and crowded else 0

@@ -9,7 +9,7 @@ from rise.expr import Expr, Lambda, call
 from rise.types import Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.batches.fragments import FRAGMENT
-from strategies.batches.runs import parts, width
+from strategies.batches.runs import arrays_of, width_of
 from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST
 
@@ -66,7 +66,7 @@ class Sizes:
             return None
         function, xs = applied[2]
         known = [size.value for size in sizes]
-        runs = parts(xs.type)
+        runs = arrays_of(xs.type)
         if len(known) < 2 or None in known or not runs or not isinstance(element, Scalar):
             return None
         if not all(isinstance(shape(run)[1], Scalar) for run in runs):
@@ -74,7 +74,7 @@ class Sizes:
         batch, rows, *rest = (size or 1 for size in known)
         found = [Product.of(part) for part in outermost_parts(function, is_product)]
         depths = [product.length.value or 1 for product in found]
-        read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width(run) for run in runs]
+        read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width_of(run) for run in runs]
         operand = str(shape(found[0].rows.type)[1]) if found else ""
         return cls(
             batch,
