@@ -15,6 +15,5 @@ OUTER_PRODUCTS = rule(
     "ys |> map(fun(y => zip(xs)(y) |> map(f) |> reduce(op, z)))",
     "zip(xs)(ys |> transpose) |> reduceSeqUnroll(Local)(fun(acc, (x, row) =>"
     " zip(acc)(row) |> map(fun((a, y) => op(a, f((x, y)))))), generate(fun(i => z)))",
-    exact=False,
     meaning="A row of a product is a sum of rows of its second factor, each times a number of the first's.",
 )
