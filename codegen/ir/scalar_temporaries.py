@@ -233,14 +233,28 @@ def comparison(value: Nat, bound: Nat, facts: Facts) -> tuple[Nat, Nat]:
 
 
 def undivided(value: Nat, bound: Nat, facts: Facts) -> tuple[Nat, Nat]:
-    """a + x / c < b as c·a + x < c·b: a condition on rows of c elements is one on the elements."""
+    """a + x / c < b as c·a + x < c·b: a condition on rows of c elements is one on the elements.
+
+    Only for x of several indices, such as a thread and the lane of its vector: the loop over a single index
+    is split at rows.
+    """
+    first = _divided(value)
+    if first is None or len(first[1].left.variables) < 2:
+        return value, bound
+    while (found := _divided(value)) is not None:
+        rest, quotient_ = found
+        value = simplify(quotient_.right * rest + quotient_.left, facts)
+        bound = quotient_.right * bound
+    return value, bound
+
+
+def _divided(value: Nat) -> tuple[Nat, Operation] | None:
+    """a and x / c of a + x / c."""
     for monomial, coefficient in value.terms:
         match monomial, coefficient:
-            case ((Operation("quotient", inner, divisor), 1),), 1 if divisor.value:
-                rest = value - Nat.build({monomial: coefficient})
-                larger = simplify(divisor * rest + inner, facts)
-                return undivided(larger, divisor * bound, facts)
-    return value, bound
+            case ((Operation("quotient", _, divisor) as found, 1),), 1 if divisor.value:
+                return value - Nat.build({monomial: coefficient}), found
+    return None
 
 
 def whole_blocks(value: Nat, bound: Nat, facts: Facts) -> Nat:

@@ -47,6 +47,7 @@ class Sizes:
 
     rows, columns, depth: of the product
     operand: the type of its elements
+    matrices: whether an element of the batch has a matrix, and not only rows
     """
 
     batch: int
@@ -56,6 +57,7 @@ class Sizes:
     columns: int
     depth: int
     operand: str
+    matrices: bool = True
 
     @classmethod
     def of(cls, term: Expr) -> Sizes | None:
@@ -84,6 +86,7 @@ class Sizes:
             prod(rest),
             max(depths, default=1),
             operand,
+            any(len(shape(run)[0]) > 2 for run in runs),
         )
 
     @property
@@ -98,7 +101,7 @@ class Sizes:
     def are_small(self) -> bool:
         """Whether a block can take one of them as a whole."""
         wide = self.operand in TENSOR or self.columns <= WIDEST_ROW
-        return wide and max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= SHARED
+        return self.matrices and wide and max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= SHARED
 
     def plan(self) -> Plan:
         """Threads multiply tiny matrices, and those whose elements tensor cores do not take."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
-from strategies.batches.sizes import Sizes
+from rise.instructions import Family
+from strategies.batches.sizes import THREADS, Sizes
 from strategies.core import try_
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
@@ -21,6 +22,8 @@ def batched(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     if sizes is None or sizes.batch == 1 or not sizes.are_small:
         return None
     plan = sizes.plan()
+    if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
+        return None
     point = Point.of("batch", {})
     result = search.attempt(point, program)
     if not isinstance(result, Success):

@@ -193,7 +193,7 @@ def test_conditions_on_rows_are_conditions_on_elements() -> None:
     x, y = variable("x"), variable("y")
     facts = Facts().with_range("x", 0, nat(40)).with_range("y", 0, nat(5))
     for divisor in (3, 7):
-        value = 4 * y + quotient(x + 2, divisor, facts)
+        value = 4 * y + quotient(x + 2 * y + 2, divisor, facts)
         flat, bound = undivided(value, nat(9), facts)
         assert "/" not in str(flat)
         for i in range(40):
