@@ -101,7 +101,8 @@ class Sizes:
     def are_small(self) -> bool:
         """Whether a block can take one of them as a whole."""
         wide = self.operand in TENSOR or self.columns <= WIDEST_ROW
-        return self.matrices and wide and max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= SHARED
+        fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= SHARED
+        return self.matrices and wide and fits
 
     def plan(self) -> Plan:
         """Threads multiply tiny matrices, and those whose elements tensor cores do not take."""

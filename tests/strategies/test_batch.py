@@ -17,7 +17,7 @@ from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, Lambda, Primitive, subterms
 from rise.interpret import call, random_inputs
-from rise.nat import Facts, evaluate, nat, quotient, variable
+from rise.nat import Facts, evaluate, nat, quotient, remainder, simplify, variable
 from rise.normal import data_flow
 from rise.testing import assert_preserves
 from strategies.auto import auto
@@ -187,6 +187,21 @@ def test_plans_fit_and_divide() -> None:
         assert 32 <= plan.threads <= 1024
         assert all(plan.count * size % 4 == 0 for size in sizes.read), (m, n, k)
         assert plan.by != THREADS or prod((m, n, k)) < 500
+
+
+def test_digits_of_an_index_are_joined() -> None:
+    """c·(r·(q / r) + q % r) + x % c is x for q = x / c, whatever simplifies in between."""
+    thread, lane, turn = variable("thread"), variable("lane"), variable("turn")
+    for turns in (1, 2):
+        facts = Facts().with_range("thread", 0, nat(160)).with_range("lane", 0, nat(8))
+        facts = facts.with_range("turn", 0, nat(turns))
+        x = lane + 8 * thread + 1280 * turn
+        for rows in (1, 2, 7, 12, 20):
+            for columns in (3, 12, 20):
+                q = quotient(x, columns, facts)
+                digits = rows * quotient(q, rows, facts) + remainder(q, rows, facts)
+                joined = simplify(columns * digits + remainder(x, columns, facts), facts)
+                assert joined == simplify(x, facts), (turns, rows, columns)
 
 
 def test_conditions_on_rows_are_conditions_on_elements() -> None:
