@@ -160,7 +160,7 @@ class Resolver:
         answer = decided(value, limit, facts)
         if answer is not None:
             return first(facts) if answer else second(facts)
-        blocks, end = comparison(value, limit, facts)
+        blocks, end = comparison(value, limit, facts, self.scalars.lanes)
         if self.scalars.write_implies(blocks, end):
             return first(assuming_less(facts, value, limit))
         condition = less(blocks, end)
@@ -239,7 +239,7 @@ class Resolver:
         """Restricts the current write to index < size."""
         index = simplify(index, facts)
         if decided(index, size, facts) is not True:
-            self.scalars.restrict(*comparison(index, size, facts))
+            self.scalars.restrict(*comparison(index, size, facts, self.scalars.lanes))
 
     def _clamped(self, index: Nat, size: Nat, facts: Facts) -> Nat:
         """The index clamped to the bounds."""

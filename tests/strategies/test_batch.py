@@ -79,7 +79,7 @@ def by(term: Expr) -> str:
 # --- who multiplies ---------------------------------------------------------------------------------------
 
 AWKWARD = {
-    THREADS: [(1, 1, 1, 1), (97, 2, 3, 5), (5, 1, 13, 3)],
+    THREADS: [(1, 1, 1, 1), (97, 2, 3, 5), (5, 1, 13, 3), (29, 7, 1, 2)],
     WARPS: [(13, 13, 13, 13), (2, 31, 17, 5)],
     BLOCKS: [(3, 33, 33, 33), (1, 65, 31, 20)],
 }
@@ -213,7 +213,8 @@ def test_conditions_on_rows_are_conditions_on_elements() -> None:
     facts = Facts().with_range("x", 0, nat(40)).with_range("y", 0, nat(5))
     for divisor in (3, 7):
         value = 4 * y + quotient(x + 2 * y + 2, divisor, facts)
-        flat, bound = undivided(value, nat(9), facts)
+        assert undivided(value, nat(9), facts, set()) == (value, nat(9))
+        flat, bound = undivided(value, nat(9), facts, {"x"})
         assert "/" not in str(flat)
         for i in range(40):
             for j in range(5):
