@@ -1,5 +1,5 @@
 """Writes docs/gemm.md, docs/hopper-gemm.md and docs/tensor-cores.md: how programs of examples/ come to
-tensor cores; and in docs/codegen.md what each command prints.
+tensor cores; and in docs/codegen.md and docs/batches.md what each command prints.
 
 python docs/generate.py
 """
@@ -13,7 +13,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from functools import cache
+from functools import cache, partial
 from itertools import dropwhile, groupby
 from pathlib import Path
 from textwrap import wrap
@@ -348,9 +348,9 @@ def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> str:
 COMMANDS = re.compile(r"(```console\n\$ ([^`]*)\n```\n\n```\w*\n).*?(?=```)", re.DOTALL)
 
 
-def tour() -> str:
-    """docs/codegen.md, written by hand except for the output of its commands."""
-    page = (ROOT / "docs" / "codegen.md").read_text(encoding="utf-8")
+def with_output(name: str) -> str:
+    """A page that is written by hand except for the output of its commands."""
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     return COMMANDS.sub(lambda found: found[1] + printed(found[2]), page)
 
 
@@ -396,7 +396,8 @@ PAGES = {
     "gemm.md": gemm,
     "hopper-gemm.md": hopper_gemm,
     "tensor-cores.md": tensor_cores,
-    "codegen.md": tour,
+    "codegen.md": partial(with_output, "codegen.md"),
+    "batches.md": partial(with_output, "batches.md"),
     "strategies.md": strategies,
 }
 

@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from rewrites import algorithmic, lowering, maps, movement, strategy, views
 from rewrites.result import Failure
+from rewrites.rounding import ROUND_UP
 from rise.check.program import check_expression
 from rise.expr import Identifier
 from rise.nat import nat
@@ -15,6 +16,7 @@ from rise.normal import data_flow
 from rise.pretty import show
 from rise.types import I32, Array
 from strategies import core, normal_forms, operands, places, registry
+from strategies.batches import fragments, runs, threads
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
 from strategies.matmul import epilogue, grid, instructions, schedules, staging
@@ -23,7 +25,8 @@ from strategies.matmul.constraints import Schedule
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search)
 MATMUL = (schedules, tiles, grid, instructions, epilogue, staging)
-MODULES = (*LOOPS, *MATMUL)
+BATCHES = (runs, threads, fragments)
+MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
 HEADER = """\
 # Strategies
@@ -70,6 +73,19 @@ CHAIN = (
     "fun((A: 64.32.f16, B: 32.64.f16, C: 64.32.f16) => A |> map(fun(row => B |> transpose |> map(fun(col =>"
     " f16(zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))) |> map(fun(row => C"
     " |> transpose |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))"
+)
+SMALL = (
+    "fun((As: 50.4.6.f16, Bs: 50.6.2.f16) => zip(As)(Bs) |> map(fun((A, B) => A |> map(fun(row => transpose(B)"
+    " |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))))"
+)
+SCALED = (
+    "fun((A: 4.6.f16, B: 6.2.f16) => A |> map(fun(row => transpose(B) |> map(fun(col =>"
+    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))"
+    " |> map(fun(r => r |> map(fun(x => 2 * x)))))"
+)
+ROW = (
+    "fun((row: 6.f16, B: 6.2.f16) => transpose(B) |> map(fun(col =>"
+    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))"
 )
 TILES = "products >> tile_output(32, 32, in_list=True)"
 WARPS = "tile_reduction(32) >> warp_tiles(16, 16) >> tensorise((16, 8, 16)) >> accumulate_fragments"
@@ -250,11 +266,28 @@ EXAMPLES = {
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
         PRODUCT,
     ),
+    "several": ("in_inputs(several(16, id_))", SMALL),
+    "longer": ("in_inputs(ROUND_UP.with_sizes(p=6) >> argument(longer))", SMALL),
+    "as_run": ("in_inputs(as_run(MAP_NOTHING))", "fun(xss: 4.8.i32 => xss)"),
+    "staged": ("in_inputs(argument(staged(32)))", SMALL),
+    "each_part": ("in_inputs(each_part(MAP_NOTHING))", "fun((xs: 8.i32, ys: 8.i32) => zip(xs)(ys))"),
+    "moved": ("in_inputs(moved(32))", "fun(xs: 256.f16 => xs)"),
+    "through_shared": ("in_inputs(through_shared(32, id_))", MATRIX),
+    "one_map": ("in_inputs(one_map)", SCALED),
+    "rows_of_matrices": ("in_inputs(rows_of_matrices(id_))", SMALL),
+    "by_threads": ("in_inputs(by_threads(32, id_))", VECTOR),
+    "one_row": ("in_inputs(one_row)", ROW),
+    "each_by_a_warp": ("in_inputs(each_by_a_warp(2, id_))", SMALL),
+    "each_by_all": ("in_inputs(each_by_all(id_))", SMALL),
+    "on_fragments_of": ("in_inputs(on_fragments_of((4, 2, 6), 16, by_itself))", SCALED),
+    "matrix_by_a_warp": ("in_inputs(matrix_by_a_warp((4, 2, 6)))", SCALED),
+    "matrix_by_warps": ("in_inputs(matrix_by_warps((20, 8, 16)))", PRODUCT.replace("64.64", "20.16")),
     "default": ("default()", SUMS),
     "tensor_core": ("tensor_core(block=(64, 64, 32), warp=(32, 32), stages=0, epilogue='direct')", GEMM),
     "elementwise": ("elementwise()", VECTOR),
     "reduction": ("reduction(threads=32)", "fun(xss: 64.1024.f32 => xss |> map(reduce(+, 0)))"),
     "one_pass": ("one_pass(rows=64, columns=32)", CHAIN),
+    "batch": ("batch()", SMALL),
     "rows": (
         "rows(threads=32, vector=1)",
         "fun(xss: 64.1024.f32 => xss |> map(fun(xs => xs |> map(fun(x => x * 2)))))",
@@ -307,6 +340,10 @@ SECTIONS |= {
     ),
     "Phases of products: memory": "stage specialise direct_epilogue shared_epilogue",
     "Schedules of products": "by_warps wmma mma_sync hopper",
+    "Phases of batches": (
+        "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"
+        " each_by_a_warp each_by_all matrix_by_a_warp matrix_by_warps on_fragments_of"
+    ),
 }
 # what phases are made of
 HELPERS = frozenset(
@@ -390,7 +427,7 @@ def twice(s: strategy.Rewrite) -> strategy.Strategy:
 
 SCOPE = {
     **vars(algorithmic), **vars(lowering), **vars(maps), **vars(movement), **vars(views), **vars(core),
-    **{name: value for module in (*MATMUL, *LOOPS) for name, value in vars(module).items()},
+    **{name: value for module in (*MATMUL, *LOOPS, *BATCHES) for name, value in vars(module).items()},
     **{found.name: found.factory for found in registry.catalogue()},
-    "Schedule": Schedule, "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
+    "ROUND_UP": ROUND_UP, "Schedule": Schedule, "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
 }  # fmt: skip

@@ -25,6 +25,7 @@ from strategies.matmul.separate import operands_stored, product_stored, separate
 from strategies.memory_bound.family import fitting
 from strategies.operands import each_operand, nth_operand
 from strategies.places import in_inputs
+from strategies.search.batches import batched
 from strategies.search.choice import Choice, Search, chosen, separate_operands
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
@@ -144,6 +145,10 @@ class _Kernels:
         closed, bound = closed_over(term, self.inputs)
         if not has_product(term):
             return self._memory_bound(term, closed, bound)
+        small = batched(self.search, closed)
+        if small is not None:
+            self.made.append(small[0])
+            return below(small[1], bound)
         if separate_operands(self.search, closed):
             separate = self._parts(operands_stored)(term)
             if isinstance(separate, Success):

@@ -29,6 +29,7 @@ MODULES: Mapping[str, str] = {
     "default": "strategies.default",
     "tensor_core": "strategies.matmul.tensor_core",
     "one_pass": "strategies.matmul.one_pass",
+    "batch": "strategies.batches.batch",
     "elementwise": "strategies.memory_bound.elementwise",
     "reduction": "strategies.memory_bound.reduction",
     "rows": "strategies.memory_bound.rows",

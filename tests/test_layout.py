@@ -72,6 +72,7 @@ LAYERS = {
         ("strategies.guided",),
         ("strategies.memory_bound",),
         ("strategies.matmul",),
+        ("strategies.batches",),
         ("strategies.user_defined",),
         ("strategies.registry",),
         ("strategies.search",),

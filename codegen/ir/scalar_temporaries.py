@@ -9,7 +9,7 @@ the program does not read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import gcd
@@ -17,7 +17,18 @@ from math import gcd
 from codegen.ir import imperative as i
 from codegen.ir.identifiers import derived
 from rise.errors import TranslationError
-from rise.nat import Facts, Nat, NatVariable, at_least, constant, less_than, nat, variable
+from rise.nat import (
+    Facts,
+    Nat,
+    NatVariable,
+    Operation,
+    at_least,
+    constant,
+    less_than,
+    nat,
+    simplify,
+    variable,
+)
 from rise.types import Data, Index, Scalar, Space
 
 INT, BOOL = Scalar("i32"), Scalar("bool")
@@ -40,12 +51,14 @@ class ScalarTemporaries:
 
     guards: the conditions under which the current expression is evaluated, outermost first
     write_guards: pairs (value, bound): the command writes only where value < bound for all of them
+    lanes: the indices of the loops over the elements of a vector
     ranges: the ranges of the scalars that are indices
     """
 
     taken: set[str] = field(default_factory=set)
     guards: tuple[i.Expression, ...] = ()
     write_guards: list[tuple[Nat, Nat]] = field(default_factory=list)
+    lanes: set[str] = field(default_factory=set)
     ranges: dict[str, tuple[Nat, Nat]] = field(default_factory=dict)
     definitions: list[Definition] = field(default_factory=list)
     cache: dict[tuple[i.Expression, tuple[i.Expression, ...]], i.Access] = field(default_factory=dict)
@@ -213,6 +226,35 @@ def or_zero(value: i.Expression) -> tuple[tuple[i.Expression, ...], i.Expression
             return (condition, *conditions), inner
         case _:
             return (), value
+
+
+def comparison(value: Nat, bound: Nat, facts: Facts, lanes: Set[str]) -> tuple[Nat, Nat]:
+    """value < bound by the part of the value that decides it (`whole_blocks`), without quotients of lanes."""
+    value, bound = undivided(value, bound, facts, lanes)
+    return whole_blocks(value, bound, facts), bound
+
+
+def undivided(value: Nat, bound: Nat, facts: Facts, lanes: Set[str]) -> tuple[Nat, Nat]:
+    """a + x / c < b as c·a + x < c·b: a condition on rows of c elements is one on the elements.
+
+    lanes: the indices of a vector's elements. Only an x with one of them is no quotient afterwards, so that
+           the condition holds for the first elements of a vector, or for all.
+    """
+    while (found := _divided(value, lanes)) is not None:
+        rest, quotient_ = found
+        value = simplify(quotient_.right * rest + quotient_.left, facts)
+        bound = quotient_.right * bound
+    return value, bound
+
+
+def _divided(value: Nat, lanes: Set[str]) -> tuple[Nat, Operation] | None:
+    """a and x / c of a + x / c, where one of the lanes is in x."""
+    for monomial, coefficient in value.terms:
+        match monomial, coefficient:
+            case ((Operation("quotient", inner, divisor) as found, 1),), 1 if divisor.value:
+                if not lanes.isdisjoint(inner.variables):
+                    return value - Nat.build({monomial: coefficient}), found
+    return None
 
 
 def whole_blocks(value: Nat, bound: Nat, facts: Facts) -> Nat:

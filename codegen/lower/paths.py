@@ -20,11 +20,11 @@ from codegen.ir.scalar_temporaries import (
     ScalarTemporaries,
     assuming_less,
     assuming_not_less,
+    comparison,
     decided,
     in_blocks,
     less,
     negated,
-    whole_blocks,
 )
 from codegen.lower.views import READING, WRITING, Choice, Path, Reading, Sizes, fed, index_of
 from rise.errors import RiseError, TranslationError
@@ -160,10 +160,10 @@ class Resolver:
         answer = decided(value, limit, facts)
         if answer is not None:
             return first(facts) if answer else second(facts)
-        blocks = whole_blocks(value, limit, facts)
-        if self.scalars.write_implies(blocks, limit):
+        blocks, end = comparison(value, limit, facts, self.scalars.lanes)
+        if self.scalars.write_implies(blocks, end):
             return first(assuming_less(facts, value, limit))
-        condition = less(blocks, limit)
+        condition = less(blocks, end)
         with self.scalars.under(condition):
             one = first(assuming_less(facts, value, limit))
         with self.scalars.under(negated(condition)):
@@ -239,7 +239,7 @@ class Resolver:
         """Restricts the current write to index < size."""
         index = simplify(index, facts)
         if decided(index, size, facts) is not True:
-            self.scalars.restrict(whole_blocks(index, size, facts), size)
+            self.scalars.restrict(*comparison(index, size, facts, self.scalars.lanes))
 
     def _clamped(self, index: Nat, size: Nat, facts: Facts) -> Nat:
         """The index clamped to the bounds."""

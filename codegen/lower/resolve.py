@@ -69,6 +69,8 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
         case i.When(value, bound, body):
             return i.When(simplify(value, facts), simplify(bound, facts), _command(r, body, facts))
         case i.For(index, size) | i.ParallelFor(_, _, index, size):
+            if isinstance(command, i.For) and command.role in (i.Role.VECTOR, i.Role.ALIGNED_VECTOR):
+                r.scalars.lanes.add(index)
             body = _command(r, command.body, facts.with_range(index, 0, size))
             return replace(command, body=body)
         case i.New(space, name, type_, body, origin, layout):

@@ -86,7 +86,7 @@ class _Vectoriser:
         match loop:
             case i.For(body=i.When(value, bound), role=i.Role.VECTOR):
                 found = [(value, bound)]
-            case i.For(body=i.Assign(_, value), role=i.Role.VECTOR):
+            case i.For(body=i.Assign(_, value) | i.CopyAsync(_, value), role=i.Role.VECTOR):
                 found = (
                     guard
                     for access, guards in _reads((value,), ())
@@ -106,7 +106,7 @@ class _Vectoriser:
             return loop
         value, bound = guard
         last = value.substitute({NatVariable(loop.index): loop.count - 1})
-        return i.sequence(i.When(last, bound, whole), i.When(bound, last + 1, loop))
+        return i.sequence(i.When(last, bound, whole), i.When(bound, last + 1, _synchronous(loop)))
 
     def _assignment(
         self, loop: i.For, body: i.Assign | i.CopyAsync, target: i.Access, facts: Facts
@@ -365,6 +365,16 @@ def _comparison(condition: i.Expression) -> tuple[Guard | None, Guard | None]:
             return (value, bound), (bound, value + 1)
         case _:
             return None, None
+
+
+def _synchronous(loop: i.For) -> i.For:
+    """Asynchronous copies of elements that are too narrow for them: assignments, through a register."""
+
+    def change(copy: i.CopyAsync) -> i.Command:
+        narrow = isinstance(copy.target, i.Access) and not _is_copy_width(copy.target.type)
+        return i.Assign(copy.target, copy.value, copy.origin) if narrow else copy
+
+    return replace(loop, body=i.rebuild(loop.body, i.CopyAsync, change))
 
 
 def _single(copy: i.CopyAsync, target: i.Access) -> i.CopyAsync:

@@ -135,28 +135,35 @@ OPERATIONS.update(quotient=quotient, remainder=remainder, min=minimum, max=maxim
 
 def simplify(value: Nat, facts: Facts) -> Nat:
     """Rebuilds every operation under the facts."""
-    return _recombine(value.rebuilt(lambda base: _simplify_atom(base, facts)))
+    return _recombine(value.rebuilt(lambda base: _simplify_atom(base, facts)), facts)
 
 
-def _recombine(value: Nat) -> Nat:
-    """b * (a / b) + a % b is a; b * (a / b % c) + a % b is a % (b * c)."""
+def _recombine(value: Nat, facts: Facts) -> Nat:
+    """b * (a / b) + a % b is a; b * ((d + a / b) % c) + a % b is (b * d + a) % (b * c)."""
+    found = [*_remainders(value)]
+    for factor, base in found:
+        whole = factor * base.right * quotient(base.left, base.right, facts)
+        if set(whole.terms) <= set(value.terms):
+            return _recombine(value - whole - factor * atom(base) + factor * base.left, facts)
+    for factor, base in found:
+        inner = quotient(base.left, base.right, facts)
+        for outer in value.atoms:
+            if not (isinstance(outer, Operation) and outer.operator == "remainder"):
+                continue
+            digits = factor * base.right * atom(outer)
+            if set(inner.terms) <= set(outer.left.terms) and set(digits.terms) <= set(value.terms):
+                left = base.right * (outer.left - inner) + base.left
+                joined = remainder(left, base.right * outer.right, facts)
+                return _recombine(value - digits - factor * atom(base) + factor * joined, facts)
+    return value
+
+
+def _remainders(value: Nat) -> Iterator[tuple[Nat, Operation]]:
+    """c and a % b of the terms c * (a % b)."""
     for monomial, coefficient in value.terms:
         for base, exponent in monomial:
-            if not (isinstance(base, Operation) and base.operator == "remainder" and exponent == 1):
-                continue
-            others = tuple((a, e) for a, e in monomial if a != base)
-            factor = Nat.build({others: coefficient})
-            whole = factor * base.right * atom(Operation("quotient", base.left, base.right))
-            if set(whole.terms) <= set(value.terms):
-                return _recombine(value - whole - factor * atom(base) + factor * base.left)
-            quotient_ = atom(Operation("quotient", base.left, base.right))
-            for outer in value.atoms:
-                if isinstance(outer, Operation) and outer.operator == "remainder" and outer.left == quotient_:
-                    digits = factor * base.right * atom(outer)
-                    if set(digits.terms) <= set(value.terms):
-                        joined = atom(Operation("remainder", base.left, base.right * outer.right))
-                        return _recombine(value - digits - factor * atom(base) + factor * joined)
-    return value
+            if isinstance(base, Operation) and base.operator == "remainder" and exponent == 1:
+                yield Nat.build({tuple((a, e) for a, e in monomial if a != base): coefficient}), base
 
 
 def _simplify_atom(base: Atom, facts: Facts) -> Nat:

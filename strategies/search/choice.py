@@ -76,7 +76,7 @@ def chosen(search: Search, term: Expr) -> tuple[Choice, Success] | str:
         if not isinstance(remembered, RiseError):
             return remembered
         said = [f"the remembered parameters no longer make a kernel, {record}: {reason(remembered)}"]
-    problem = _problem(term)
+    problem = problem_of(term)
     if problem is None:
         return "; ".join([*said, NO_PRODUCT])
     found, trials = _modelled(search, problem, term)
@@ -96,7 +96,7 @@ def separate_operands(search: Search, term: Expr) -> bool:
 
     Bulk copies bring numbers as they are, so otherwise warps copy and compute the operands of each tile.
     """
-    problem = _problem(term)
+    problem = problem_of(term)
     if problem is None or not problem.computed or lookup(identity(term), search.target, search.store):
         return False
     plain = replace(problem, computed=False)
@@ -109,7 +109,7 @@ def separate_operands(search: Search, term: Expr) -> bool:
     return separately < with_warps.cost.cycles
 
 
-def _problem(term: Expr) -> Problem | None:
+def problem_of(term: Expr) -> Problem | None:
     try:
         return Problem.of(term)
     except RiseError:  # of a rule that does not take the program: then there is no product to rank

@@ -75,6 +75,8 @@ class Problem:
         products = outermost_parts(found, is_product) if found is not None else []
         if not products or found is None:
             return None
+        if any(len(shape(matrix.type)[0]) != 2 for part in products for matrix in Product.of(part).operands):
+            return None
         parts = [_operands(product) for product in products]
         result, element = _result(_body(found).type)
         sizes = [_number(n) for n in (*result, *(k for _, _, k in parts))]

@@ -21,7 +21,16 @@ needs_backend = pytest.mark.skipif(available_backend() is None, reason="there is
 
 
 @pytest.mark.parametrize(
-    "page", ["passes.md", "gemm.md", "hopper-gemm.md", "tensor-cores.md", "codegen.md", "strategies.md"]
+    "page",
+    [
+        "passes.md",
+        "gemm.md",
+        "hopper-gemm.md",
+        "tensor-cores.md",
+        "codegen.md",
+        "batches.md",
+        "strategies.md",
+    ],
 )
 def test_a_page_is_up_to_date(page: str) -> None:
     sys.path.insert(0, str(DOCS))

@@ -1,0 +1,1 @@
+"""Schedules of many small independent computations: batches."""

@@ -1,0 +1,57 @@
+"""Many small products: blocks take several matrices each."""
+
+from __future__ import annotations
+
+from rewrites.pointwise import POINTWISE_EACH
+from rise.expr import Expr
+from strategies.batches.fragments import each_by_a_warp, each_by_all, matrix_by_a_warp, matrix_by_warps
+from strategies.batches.runs import several, staged, through_shared
+from strategies.batches.sizes import THREADS, WARPS, Plan, Sizes
+from strategies.batches.threads import by_threads, one_row, rows_of_matrices
+from strategies.complete import complete
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    depending,
+    prints_as_call,
+    seq,
+    try_,
+)
+from strategies.memory_bound.blocks import WARP, chosen_or, refuse
+from strategies.places import in_inputs
+
+NO_BATCH = "expected a map over a batch of arrays of known sizes"
+
+
+@prints_as_call
+def batch(count: int = 0, threads: int = 0) -> Strategy:
+    """A map over small matrices: each block copies several to shared memory, and multiplies them there.
+
+    count:   matrices of a block; 0: as many as are about 16 KiB, with their results
+    threads: of a block; 0: as many as the rows of these matrices occupy
+    """
+    chosen_or("batch", count=count, threads=threads)
+
+    def chosen(term: Expr) -> Rewrite:
+        sizes = Sizes.of(term)
+        if sizes is None:
+            return refuse("batch", NO_BATCH)
+        plan = sizes.plan()
+        plan = Plan(plan.by, count or plan.count, threads or plan.threads, plan.stored)
+        compute = seq(argument(staged(plan.threads)), multiplied(plan, sizes.product))
+        return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
+
+    return FunctionStrategy("batch", complete(in_inputs(seq(try_(POINTWISE_EACH), depending(chosen)))))
+
+
+def multiplied(plan: Plan, product: tuple[int, int, int]) -> Strategy:
+    """A map over matrices in shared memory, by threads, a warp for each, or all warps for each in turn."""
+    match plan.by:
+        case by if by == THREADS:
+            return rows_of_matrices(by_threads(plan.threads, one_row))
+        case by if by == WARPS:
+            return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(product))
+        case _:
+            return each_by_all(matrix_by_warps(product))

@@ -1,0 +1,80 @@
+"""Matrices in shared memory, multiplied by tensor cores: each by one warp, or by several warps in turn."""
+
+from __future__ import annotations
+
+from rewrites import algorithmic as a
+from rewrites import lowering as low
+from rewrites.padding import ROUND_UP_MAP
+from rise.expr import Expr
+from rise.types import shape
+from strategies.core import Rewrite, Strategy, argument, depending, prints_as_call, seq
+from strategies.matmul.epilogue import direct_epilogue
+from strategies.matmul.grid import by_itself, to_warps
+from strategies.matmul.instructions import accumulate_fragments, load_once, tensorise, warp_tiles
+from strategies.matmul.products import bring_prologue, separate_prologue
+from strategies.matmul.rounding import rounded_up
+from strategies.matmul.schedules import operands_named, products
+from strategies.matmul.tiling import tile_reduction
+from strategies.places import mapped
+
+FRAGMENT = (16, 8, 16)
+
+
+@prints_as_call
+def each_by_a_warp(warps: int, s: Rewrite) -> Strategy:
+    """s for what a map computes of one element, each by a warp, in turns.
+
+    before: xs |> map(f)
+    after:  xs |> split(warps) |> mapSeq(mapWarp(s(f))) |> join
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        size = shape(term.type)[0][0].value or 1
+        turn = seq(mapped(s), low.MAP_WARP)
+        turns = seq(a.SPLIT_JOIN.with_sizes(n=warps), argument(seq(mapped(turn), low.MAP_SEQ)))
+        more = -size % warps
+        return seq(ROUND_UP_MAP.with_sizes(p=more), argument(turns)) if more else turns
+
+    return depending(chosen)
+
+
+@prints_as_call
+def each_by_all(s: Rewrite) -> Strategy:
+    """s for what a map computes of one element, by all warps of a block.
+
+    before: xs |> map(f)
+    after:  xs |> mapSeq(s(f))
+    """
+    return seq(mapped(s), low.MAP_SEQ)
+
+
+@prints_as_call
+def on_fragments_of(sizes: tuple[int, int, int], rows: int, workers: Rewrite) -> Strategy:
+    """A matrix around products by instructions, with zeros up to whole fragments.
+
+    sizes:   of the product, m, n and k
+    rows:    that a warp computes
+    workers: the level of the maps over these parts
+    """
+    m, n, k = (-(-size // part) * part for size, part in zip(sizes, (rows, *FRAGMENT[1:]), strict=True))
+    sums = seq(tile_reduction(k), warp_tiles(rows, n), tensorise(FRAGMENT), accumulate_fragments, load_once)
+    whole = direct_epilogue(sums, (rows, n), FRAGMENT, workers)
+    return seq(
+        products,
+        separate_prologue,
+        rounded_up((m, n, k), None, operands_named(whole)),
+        bring_prologue,
+    )
+
+
+@prints_as_call
+def matrix_by_a_warp(sizes: tuple[int, int, int]) -> Strategy:
+    """A matrix around products, of these sizes, by the instructions of one warp."""
+    rows = -(-sizes[0] // FRAGMENT[0]) * FRAGMENT[0]
+    return on_fragments_of(sizes, rows, by_itself)
+
+
+@prints_as_call
+def matrix_by_warps(sizes: tuple[int, int, int]) -> Strategy:
+    """A matrix around products, of these sizes, a warp for every 16 rows of it."""
+    return on_fragments_of(sizes, FRAGMENT[0], to_warps)

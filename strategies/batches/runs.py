@@ -1,0 +1,173 @@
+"""Several matrices as one run of numbers, which a block copies to shared memory, and results from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from rewrites import algorithmic as a
+from rewrites import lowering as low
+from rewrites import views
+from rewrites.memory import COPIES, IN_SHARED, LAYOUT_CHANGED
+from rewrites.padding import EMPTY_ZIP, MAP_EMPTY, TAKE_EMPTY
+from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
+from rewrites.runs import BY_MEMBERS
+from rise.expr import Expr
+from rise.types import Array, Data, Pair, Scalar, Type, shape
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    argument,
+    choice,
+    depending,
+    id_,
+    normalize,
+    prints_as_call,
+    seq,
+)
+from strategies.memory_bound.blocks import WIDEST, Block, refuse
+from strategies.operands import each_operand
+from strategies.places import mapped
+
+LEAST_ASYNCHRONOUS = 4  # bytes
+BANKS = 64  # bytes: rows that are multiples of so many start in few different banks
+PADDING = 8  # elements: rows and columns of fragments are then in different banks
+COPY_ASYNC = COPIES[1]
+PADDED = LAYOUT_CHANGED[0]
+
+
+@prints_as_call
+def several(count: int, s: Rewrite) -> Strategy:
+    """s for so many elements of a map at a time, each time by a block; behind the last element are zeros.
+
+    before: xs |> map(f)
+    after:  xs |> split(count) |> mapBlock(0)(t => s(t |> map(f))) |> join
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        size = shape(term.type)[0][0].value
+        if size is None:
+            return refuse("several", "the size of the batch is not known")
+        block = seq(mapped(s), low.MAP_BLOCK.with_sizes(d=0))
+        whole = seq(a.SPLIT_JOIN.with_sizes(n=count), argument(block))
+        more = -size % count
+        return seq(ROUND_UP.with_sizes(p=more), argument(seq(longer, whole))) if more else whole
+
+    return depending(chosen)
+
+
+# a longer batch from longer arrays of operands
+longer: Strategy = seq(normalize(choice(MAP_EMPTY, EMPTY_ZIP, TAKE_EMPTY)), normalize(EMPTY_AS_ZEROS))
+
+
+@prints_as_call
+def as_run(s: Rewrite) -> Strategy:
+    """s for an array of arrays as one array of numbers.
+
+    before: xss
+    after:  s(xss |> join) |> split(n)
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        sizes, _ = shape(term.type)
+        if len(sizes) == 1:
+            return s
+        return seq(views.JOIN_SPLIT_PAIR.with_sizes(n=sizes[1]), argument(as_run(s)))
+
+    return depending(chosen)
+
+
+# --- copies -----------------------------------------------------------------------------------------------
+
+
+@prints_as_call
+def staged(threads: int) -> Strategy:
+    """Arrays of arrays, zipped or not, in shared memory, each copied as one run by all threads of a block."""
+
+    def chosen(term: Expr) -> Rewrite:
+        runs = list(arrays_of(term.type))
+        if not all(isinstance(shape(run)[1], Scalar) for run in runs):
+            return refuse("staged", f"`{term.type}` is not made of arrays of numbers")
+        asynchronous = all(vector_of(run) * width_of(run) >= LEAST_ASYNCHRONOUS for run in runs)
+        padded = padding_of(runs)
+        layout = PADDED.with_sizes(p=padded) if padded else id_
+        copy = COPY_ASYNC if asynchronous else id_
+        return seq(IN_SHARED, layout, copy, argument(each_part(as_run(moved(threads)))))
+
+    return depending(chosen)
+
+
+@prints_as_call
+def each_part(s: Rewrite) -> Strategy:
+    """s for an array, or for each of the arrays that an array of tuples is.
+
+    before: xs
+    after:  zip(s(xs |> map(fst)))(s(xs |> map(snd)))
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        match term.type:
+            case Array(_, Pair()):
+                return seq(BY_MEMBERS, each_operand(each_part(s)))
+            case _:
+                return s
+
+    return depending(chosen)
+
+
+@prints_as_call
+def moved(threads: int) -> Strategy:
+    """A run through all threads of a block, by the widest vectors that divide it."""
+    return depending(lambda run: Block(threads, vector_of(run.type), strategy="batch").write)
+
+
+@prints_as_call
+def through_shared(threads: int, s: Rewrite) -> Strategy:
+    """Results of s in shared memory, and from there as one run by all threads of a block.
+
+    before: e
+    after:  s(e) |> toMem(Shared) |> join |> … mapThreads(0) … |> split(n)
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        padded = padding_of([term.type])
+        layout = PADDED.with_sizes(p=padded) if padded else id_
+        return seq(IN_SHARED, layout, argument(s), as_run(moved(threads)))
+
+    return depending(chosen)
+
+
+# --- what is known of runs --------------------------------------------------------------------------------
+
+
+def arrays_of(type_: Type) -> list[Data]:
+    """The arrays that an array of tuples is."""
+    match type_:
+        case Array(size, Pair(first, second)):
+            return [*arrays_of(Array(size, first)), *arrays_of(Array(size, second))]
+        case Array():
+            return [type_]
+        case _:
+            return []
+
+
+def width_of(run: Type) -> int:
+    """Of its elements, in bytes."""
+    element = shape(run)[1]
+    return element.bytes if isinstance(element, Scalar) else WIDEST
+
+
+def vector_of(run: Type) -> int:
+    """How many elements of a run a thread moves at once: as many as divide it, 16 bytes at most."""
+    elements = 1
+    for size in shape(run)[0]:
+        elements *= size.value or 1
+    return gcd(elements, WIDEST // width_of(run))
+
+
+def padding_of(runs: Sequence[Type]) -> int:
+    """Elements added to rows of matrices, of which too many would start in the same bank; 0 if none are."""
+    rows = [(sizes[-1].value or 0) * width_of(run) for run in runs if len(sizes := shape(run)[0]) > 2]
+    whole = all(row % WIDEST == 0 for row in rows) and len(rows) == len(runs)
+    crowded = any(row % BANKS == 0 for row in rows)
+    return PADDING if whole and crowded else 0

@@ -1,0 +1,174 @@
+"""What a block takes of a batch: how many matrices, with how many threads, and who multiplies them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, lcm, prod
+
+from rise.expr import Expr, Lambda, call
+from rise.types import Scalar, shape
+from strategies.abstraction import outermost_parts
+from strategies.batches.fragments import FRAGMENT
+from strategies.batches.runs import arrays_of, width_of
+from strategies.matmul.products import Product, is_product
+from strategies.memory_bound.blocks import WARP, WIDEST
+
+THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
+TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
+LARGEST = 48 * 1024  # of a block that also keeps its results there
+SHARED, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
+RESIDENT = 2048  # threads of a multiprocessor
+IN_FLIGHT = 64 * 1024  # bytes that hide the latency of memory, twice: not all blocks are loading
+LEAST, MOST = 128, 256  # threads of a block
+INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores take fewer instructions
+ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
+WIDEST_ROW = 32  # sums that a thread has in its registers at most
+LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
+ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
+TENSOR = ("f16", "bf16")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """by: who multiplies a matrix: threads, a warp, or all warps of a block.
+
+    stored: whether results go through shared memory
+    """
+
+    by: str
+    count: int
+    threads: int
+    stored: bool = True
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What one element of a batch reads and writes, in bytes, an array each; and its product.
+
+    rows, columns, depth: of the product
+    operand: the type of its elements
+    matrices: whether an element of the batch has a matrix, and not only rows
+    """
+
+    batch: int
+    read: tuple[int, ...]
+    written: int
+    rows: int
+    columns: int
+    depth: int
+    operand: str
+    matrices: bool = True
+
+    @classmethod
+    def of(cls, term: Expr) -> Sizes | None:
+        """Of a map over arrays of known sizes; None for other programs."""
+        sizes, element = shape(term.type)
+        applied = call(term)
+        if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):
+            return None
+        function, xs = applied[2]
+        known = [size.value for size in sizes]
+        runs = arrays_of(xs.type)
+        if len(known) < 2 or None in known or not runs or not isinstance(element, Scalar):
+            return None
+        if not all(isinstance(shape(run)[1], Scalar) for run in runs):
+            return None
+        batch, rows, *rest = (size or 1 for size in known)
+        found = [Product.of(part) for part in outermost_parts(function, is_product)]
+        depths = [product.length.value or 1 for product in found]
+        read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width_of(run) for run in runs]
+        operand = str(shape(found[0].rows.type)[1]) if found else ""
+        return cls(
+            batch,
+            tuple(read),
+            rows * prod(rest) * element.bytes,
+            rows,
+            prod(rest),
+            max(depths, default=1),
+            operand,
+            any(len(shape(run)[0]) > 2 for run in runs),
+        )
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.read) + self.written
+
+    @property
+    def product(self) -> tuple[int, int, int]:
+        return self.rows, self.columns, self.depth
+
+    @property
+    def are_small(self) -> bool:
+        """Whether a block can take one of them as a whole."""
+        wide = self.operand in TENSOR or self.columns <= WIDEST_ROW
+        fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= SHARED
+        return self.matrices and wide and fits
+
+    def plan(self) -> Plan:
+        """Threads multiply tiny matrices, and those whose elements tensor cores do not take."""
+        if self.operand not in TENSOR or prod(self.product) < INSTRUCTIONS:
+            return self._by_threads()
+        rows, columns = (-(-n // f) * f for n, f in zip(self.product[:2], FRAGMENT[:2], strict=True))
+        fits = self._whole(ALIGNMENTS[-1]) * self.bytes <= 2 * TILE
+        return self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(rows)
+
+    # --- by threads: a row each
+
+    def _by_threads(self) -> Plan:
+        """As few threads as possible have no row in the last turn, and IN_FLIGHT bytes are under way."""
+        pairs = [(count, threads) for count in self._counts(TILE) for threads in self._threads(count)]
+
+        def cost(pair: tuple[int, int]) -> float:
+            return round(self.idle(*pair) * max(1, IN_FLIGHT / self.loading(*pair)), 2)
+
+        return Plan(THREADS, *min(pairs, key=cost))
+
+    def idle(self, count: int, threads: int) -> float:
+        """Turns of all threads over those that the rows need."""
+        rows = count * self.rows
+        return -(-rows // threads) * threads / rows
+
+    def loading(self, count: int, threads: int) -> int:
+        """The bytes that the blocks of a multiprocessor load."""
+        blocks = min(SHARED // (count * self.bytes + RESERVED), RESIDENT // threads)
+        return max(1, blocks) * count * sum(self.read)
+
+    def _threads(self, count: int) -> range:
+        rows = -(-count * self.rows // WARP) * WARP
+        return range(min(LEAST, rows), min(MOST, rows) + 1, WARP)
+
+    # --- by tensor cores
+
+    def _by_warps(self) -> Plan:
+        """As many matrices as are about TILE bytes, and warps that divide them."""
+        pairs = (
+            (count, warps) for count in self._counts(TILE) for warps in (4, 5, 3, 2, 1) if count % warps == 0
+        )
+        count, warps = max(pairs, key=lambda pair: (min(pair[1], 4), pair[0]))
+        return Plan(WARPS, count, WARP * warps)
+
+    def _by_blocks(self, rows: int) -> Plan:
+        """As few matrices as are whole vectors; their results are stored at once where they need too much."""
+        counts = [self._whole(alignment) for alignment in ALIGNMENTS]
+        choices = [
+            (count, stored)
+            for limit in (2 * TILE, LARGEST, SHARED // 3, SHARED)
+            for stored in ((True, False) if limit < SHARED else (False,))
+            for count in counts
+            if count * (self.bytes if stored else sum(self.read)) + RESERVED <= limit
+        ]
+        count, stored = choices[0] if choices else (1, False)
+        return Plan(BLOCKS, min(count, self.batch), WARP * (rows // FRAGMENT[0]), stored)
+
+    # --- runs
+
+    def _whole(self, alignment: int) -> int:
+        """How many matrices are runs of such multiples, all of them."""
+        return lcm(*(alignment // gcd(alignment, part) for part in (*self.read, self.written)))
+
+    def _counts(self, most: int) -> list[int]:
+        """How many matrices are at most so many bytes, and at least half of that; the most first."""
+        wholes = [self._whole(alignment) for alignment in ALIGNMENTS]
+        whole = next((n for n in wholes if n * self.bytes <= 2 * most), wholes[-1])
+        times = min(max(1, most // (whole * self.bytes)), -(-self.batch // whole))
+        return list(reversed(range(whole * -(-times // 2), whole * times + 1, whole)))

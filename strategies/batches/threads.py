@@ -1,0 +1,72 @@
+"""Matrices in shared memory, multiplied by threads: each computes a row of the result at a time."""
+
+from __future__ import annotations
+
+from rewrites import algorithmic as a
+from rewrites import lowering as low
+from rewrites import views
+from rewrites.padding import ROUND_UP_MAP
+from rewrites.runs import OUTER_PRODUCTS
+from rise.expr import Expr
+from rise.types import shape
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    argument,
+    choice,
+    depending,
+    normalize,
+    prints_as_call,
+    repeat,
+    seq,
+)
+from strategies.default import written
+from strategies.matmul.tiling import in_components
+from strategies.memory_bound.blocks import sequential
+from strategies.normal_forms import fuse_once
+from strategies.places import mapped
+
+# all that is done with the rows of a matrix, as one map over them
+one_map: Strategy = repeat(choice(fuse_once, argument(in_components)))
+
+
+@prints_as_call
+def rows_of_matrices(s: Rewrite) -> Strategy:
+    """s for the map over the rows of several matrices.
+
+    before: xs |> map(x => g(x) |> map(f(x)))
+    after:  s(xs |> map(x => g(x) |> map(row => (x, row))) |> join |> map((x, row) => f(x)(row))) |> split(m)
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        rows = shape(term.type)[0][1]
+        return seq(mapped(one_map), views.JOIN_SPLIT_PAIR.with_sizes(n=rows), argument(seq(a.FLATTEN, s)))
+
+    return depending(chosen)
+
+
+@prints_as_call
+def by_threads(threads: int, s: Rewrite) -> Strategy:
+    """A map by the threads of a block, in turns.
+
+    before: xs |> map(f)
+    after:  xs |> split(threads) |> mapSeq(mapThreads(0)(s f)) |> join
+    """
+
+    def chosen(term: Expr) -> Rewrite:
+        size = shape(term.type)[0][0].value or 1
+        turn = seq(mapped(s), low.MAP_THREADS.with_sizes(d=0))
+        turns = seq(a.SPLIT_JOIN.with_sizes(n=threads), argument(seq(mapped(turn), low.MAP_SEQ)))
+        more = -size % threads
+        return seq(ROUND_UP_MAP.with_sizes(p=more), argument(turns)) if more else turns
+
+    return depending(chosen)
+
+
+# one row by one thread: sums of rows where it is a product, all loops unrolled
+one_row: Strategy = seq(
+    normalize(OUTER_PRODUCTS),
+    sequential,
+    written(low.MAP_SEQ),
+    normalize(choice(low.UNROLL_MAP, low.REDUCE_SEQ_UNROLL)),
+)

@@ -1,0 +1,32 @@
+"""Which programs are batches of small products, for which a block takes several of them at a time."""
+
+from __future__ import annotations
+
+from rewrites.pointwise import POINTWISE_EACH
+from rewrites.result import Success
+from rise.expr import Expr, Lambda
+from rise.instructions import Family
+from strategies.batches.sizes import THREADS, Sizes
+from strategies.core import try_
+from strategies.search.choice import Choice, Search
+from strategies.search.space import Point
+
+
+def batched(search: Search, program: Expr) -> tuple[Choice, Success] | None:
+    """The kernel of a closed program that is a batch of small products; None where it is none."""
+    body = program
+    while isinstance(body, Lambda):
+        body = body.body
+    found = try_(POINTWISE_EACH)(body)
+    sizes = Sizes.of(found.term) if isinstance(found, Success) else None
+    if sizes is None or sizes.batch == 1 or not sizes.are_small:
+        return None
+    plan = sizes.plan()
+    if plan.by != THREADS and Family.MMA not in search.gpu.sustained:
+        return None
+    point = Point.of("batch", {})
+    result = search.attempt(point, program)
+    if not isinstance(result, Success):
+        return None
+    reason = f"{plan.count} of a batch of {sizes.batch} products for each block, multiplied by {plan.by}"
+    return Choice(point, reason), result

@@ -1,0 +1,222 @@
+"""Batches of small products: derived, checked against the interpreter, run in the emulator."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from random import Random
+
+import numpy as np
+import pytest
+
+from codegen.execute import execute
+from codegen.ir.scalar_temporaries import undivided
+from codegen.pipeline import assemble, generate
+from rewrites.result import Failure
+from rise.check.program import check_text
+from rise.check.specialise import inputs_of, specialise
+from rise.expr import Expr, Lambda, Primitive, subterms
+from rise.interpret import call, random_inputs
+from rise.nat import Facts, evaluate, nat, quotient, remainder, simplify, variable
+from rise.normal import data_flow
+from rise.testing import assert_preserves
+from strategies.auto import auto
+from strategies.batches.batch import batch
+from strategies.batches.sizes import BLOCKS, SHARED, THREADS, WARPS, Sizes
+from strategies.search.batches import batched
+from strategies.search.choice import Search
+from strategies.search.hardware import for_target
+from tests.support.programs import succeeded
+
+DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
+BODIES = {
+    "plain": DOT,
+    "rounded": f"$t({DOT})",
+    "scaled": f"0.5 * ({DOT}) + 3",
+}
+ROWS = {"A": ("m.k", "A"), "T": ("k.m", "transpose(A)")}
+COLUMNS = {"A": ("k.n", "transpose(B)"), "T": ("n.k", "B")}
+
+
+@cache
+def products(
+    b: int, m: int, n: int, k: int, type_: str = "f16", layouts: str = "AA", body: str = "plain"
+) -> Expr:
+    """b products of an m.k and a k.n matrix; T: stored transposed."""
+    rows, columns = ROWS[layouts[0]], COLUMNS[layouts[1]]
+    text = (
+        f"def f(b: Nat, m: Nat, n: Nat, k: Nat)(As: b.{rows[0]}.{type_}, Bs: b.{columns[0]}.{type_}) ="
+        f" zip(As)(Bs) |> map((A, B) => {rows[1]} |> map(row => {columns[1]} |> map(col =>"
+        f" {BODIES[body].replace('$t', type_)})))"
+    )
+    return program(text, b=b, m=m, n=n, k=k)
+
+
+def program(text: str, **sizes: int) -> Expr:
+    return data_flow(specialise(check_text(text)["f"], sizes))
+
+
+def used(low: Expr) -> set[str]:
+    return {part.name for part in subterms(low) if isinstance(part, Primitive)}
+
+
+def exact(term: Expr, low: Expr, seed: int = 5) -> bool:
+    """Whether the kernel computes what the program does, on whole numbers."""
+    inputs = random_inputs(inputs_of(term), seed, exact=True)
+    found, wanted = execute(assemble(low, "f"), inputs, "emulate"), call(term, *inputs)
+    return np.array_equal(np.asarray(found, np.float64), np.asarray(wanted, np.float64))
+
+
+def by(term: Expr) -> str:
+    """Who multiplies the matrices of a program."""
+    while isinstance(term, Lambda):
+        term = term.body
+    sizes = Sizes.of(term)
+    assert sizes is not None
+    return sizes.plan().by
+
+
+# --- who multiplies ---------------------------------------------------------------------------------------
+
+AWKWARD = {
+    THREADS: [(1, 1, 1, 1), (97, 2, 3, 5), (5, 1, 13, 3), (29, 7, 1, 2)],
+    WARPS: [(13, 13, 13, 13), (2, 31, 17, 5)],
+    BLOCKS: [(3, 33, 33, 33), (1, 65, 31, 20)],
+}
+
+
+@pytest.mark.parametrize(("who", "sizes"), [(who, s) for who, all_ in AWKWARD.items() for s in all_])
+def test_products_of_any_size_are_exact(who: str, sizes: tuple[int, int, int, int]) -> None:
+    term = products(*sizes)
+    assert by(term) == who
+    low = succeeded(batch()(term)).term
+    assert ("tensorMatMulAdd" in used(low)) == (who != THREADS)
+    assert exact(term, low)
+
+
+def test_random_products_are_exact() -> None:
+    """Any size, element type, layout and epilogue."""
+    seed, found = 20261123, set()
+    random = Random(seed)
+    for number in range(6):
+        sizes = (random.randint(1, 40), *(random.choice([1, 2, 3, 5, 8, 11, 16, 21]) for _ in range(3)))
+        type_, body = random.choice(["f16", "bf16", "f32"]), random.choice(list(BODIES))
+        layouts = random.choice("AT") + random.choice("AT")
+        term = products(*sizes, type_, layouts, body)
+        found.add(by(term))
+        case = f"seed {seed}, number {number}: {sizes}, {type_}, {layouts}, {body}"
+        assert exact(term, succeeded(batch()(term)).term), case
+    assert found >= {THREADS, WARPS}
+
+
+def test_every_step_preserves_the_products() -> None:
+    assert_preserves(batch(), products(3, 3, 2, 4))
+
+
+# --- what else is a batch ---------------------------------------------------------------------------------
+
+OTHERS = {
+    "α·A·B + β·C": (
+        "def f(As: 7.5.6.f16, Bs: 7.6.4.f16, Cs: 7.5.4.f32, a: f32, b: f32) = zip(As)(zip(Bs)(Cs)) |>"
+        " map((A, (B, C)) => zip(A)(C) |> map((row, cs) => zip(transpose(B))(cs) |> map((col, c) =>"
+        f" a * ({DOT}) + b * c)))"
+    ),
+    "one operand for all": (
+        "def f(As: 7.5.6.f16, B: 6.4.f16) = As |> map(A => A |> map(row => transpose(B) |> map(col =>"
+        f" {DOT})))"
+    ),
+    "max(A, 0)·B": (
+        "def f(As: 7.5.6.f16, Bs: 7.6.4.f16) = zip(As)(Bs) |> map((A, B) => A |> map(map(x => max(x, 0))) |>"
+        f" map(row => transpose(B) |> map(col => {DOT})))"
+    ),
+    "Gram matrices": f"def f(As: 7.11.13.f16) = As |> map(A => A |> map(row => A |> map(col => {DOT})))",
+    "transposed results": (
+        "def f(As: 7.5.6.f16, Bs: 7.6.4.f16) = zip(As)(Bs) |> map((A, B) =>"
+        f" A |> map(row => transpose(B) |> map(col => {DOT})) |> transpose)"
+    ),
+    "matrices times vectors": (
+        f"def f(As: 7.5.6.f32, xs: 7.6.f32) = zip(As)(xs) |> map((A, col) => A |> map(row => {DOT}))"
+    ),
+    "outer products": "def f(us: 7.5.f32, vs: 7.4.f32) = zip(us)(vs) |> map((u, v) => u |> map(x =>"
+    " v |> map(y => x * y)))",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_batches_are_exact(name: str) -> None:
+    term = program(OTHERS[name])
+    assert exact(term, succeeded(batch()(term)).term)
+
+
+def test_auto_takes_batches_and_leaves_single_matrices() -> None:
+    chosen = [k.point.strategy for k in auto().choice(products(50, 5, 6, 7)).kernels]
+    assert chosen == ["batch"]
+    search = Search(for_target("sm_90a"), "sm_90a")
+    assert batched(search, products(50, 5, 6, 7)) is not None
+    assert batched(search, products(1, 64, 64, 64)) is None
+    assert batched(search, products(50, 64, 192, 64)) is None
+
+
+def test_what_is_no_batch_is_refused() -> None:
+    for text in ("def f(xs: 8.f32) = xs |> map(x => x + 1)", "def f(x: f32) = x + 1"):
+        result = batch()(program(text))
+        assert isinstance(result, Failure)
+        assert "a map over a batch of arrays" in str(result.error("batch"))
+
+
+# --- what the kernels are ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", [(1009, 5, 7, 2), (1009, 16, 16, 16), (103, 31, 31, 31)])
+def test_all_global_accesses_are_wide(sizes: tuple[int, int, int, int]) -> None:
+    """16 bytes (8 where runs are multiples of 8), but for a vector at the end, which exists only in part."""
+    text = generate(succeeded(batch()(products(*sizes))).term, "f").source
+    whole = [line for line in text.splitlines() if "[&" in line or "&As_[" in line or "&Bs_[" in line]
+    wide = [line for line in whole if "copy_async" in line]
+    assert wide
+    assert all("<8>" in line or "<4>" in line for line in wide)
+    stores = [line for line in text.splitlines() if "&output[" in line]
+    assert stores
+    assert all("copy_vector<4>" in line for line in stores)
+
+
+def test_plans_fit_and_divide() -> None:
+    random = Random(3)
+    for _ in range(300):
+        m, n, k = (random.randint(1, 128) for _ in range(3))
+        sizes = Sizes(10**6, (2 * m * k, 2 * k * n), 4 * m * n, m, n, k, "f16")
+        plan = sizes.plan()
+        shared = plan.count * (sum(sizes.read) + sizes.written * plan.stored)
+        assert shared <= SHARED
+        assert 32 <= plan.threads <= 1024
+        assert all(plan.count * size % 4 == 0 for size in sizes.read), (m, n, k)
+        assert plan.by != THREADS or prod((m, n, k)) < 500
+
+
+def test_digits_of_an_index_are_joined() -> None:
+    """c·(r·(q / r) + q % r) + x % c is x for q = x / c, whatever simplifies in between."""
+    thread, lane, turn = variable("thread"), variable("lane"), variable("turn")
+    for turns in (1, 2):
+        facts = Facts().with_range("thread", 0, nat(160)).with_range("lane", 0, nat(8))
+        facts = facts.with_range("turn", 0, nat(turns))
+        x = lane + 8 * thread + 1280 * turn
+        for rows in (1, 2, 7, 12, 20):
+            for columns in (3, 12, 20):
+                q = quotient(x, columns, facts)
+                digits = rows * quotient(q, rows, facts) + remainder(q, rows, facts)
+                joined = simplify(columns * digits + remainder(x, columns, facts), facts)
+                assert joined == simplify(x, facts), (turns, rows, columns)
+
+
+def test_conditions_on_rows_are_conditions_on_elements() -> None:
+    x, y = variable("x"), variable("y")
+    facts = Facts().with_range("x", 0, nat(40)).with_range("y", 0, nat(5))
+    for divisor in (3, 7):
+        value = 4 * y + quotient(x + 2 * y + 2, divisor, facts)
+        assert undivided(value, nat(9), facts, set()) == (value, nat(9))
+        flat, bound = undivided(value, nat(9), facts, {"x"})
+        assert "/" not in str(flat)
+        for i in range(40):
+            for j in range(5):
+                at = {"x": i, "y": j}
+                assert (evaluate(value, at) < 9) == (evaluate(flat, at) < evaluate(bound, {}))
