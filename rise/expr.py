@@ -15,7 +15,7 @@ from operator import is_
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
 from rise.declaration import Declaration
 from rise.errors import RiseError
-from rise.source import Origin
+from rise.source import Located, Origin
 from rise.types import (
     Argument,
     Dependent,
@@ -328,6 +328,13 @@ def subterms(expr: Expr) -> Iterator[Expr]:
         expr = rest.pop()
         yield expr
         rest += reversed(children(expr))
+
+
+def located(expr: Expr, path: tuple[int, ...] = ()) -> Expr:
+    """The same term, each node of which has its path as its origin."""
+    origin = Located(path, expr.origin)
+    below = tuple(located(child, (*path, index)) for index, child in enumerate(children(expr)))
+    return replace(with_children(expr, below), origin=origin)
 
 
 def size(expr: Expr) -> int:
