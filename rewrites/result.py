@@ -18,7 +18,10 @@ WIDTH = 92
 
 @dataclass(frozen=True)
 class Step:
-    """One application of a rule: where, with which parameters, and the subterm before and after."""
+    """One application of a rule: where, with which parameters, and the subterm before and after.
+
+    by: the strategies that led to it, the outermost first, as they are called
+    """
 
     rule: str
     path: Path
@@ -26,12 +29,20 @@ class Step:
     after: Expr
     constraints: tuple[Constraint, ...] = ()
     parameters: Mapping[str, Nat] = field(default_factory=dict)
+    by: tuple[str, ...] = field(default=(), compare=False)
 
     def below(self, index: int) -> Step:
         """The step as one of the term whose child it was made in."""
-        lifted = object.__new__(Step)  # a step is lifted as often as its place is deep: four times as fast
-        lifted.__dict__.update(self.__dict__, path=(index, *self.path))
-        return lifted
+        return self._with(path=(index, *self.path))
+
+    def within(self, strategy: str) -> Step:
+        """The step as one of a strategy, one of whose parts made it."""
+        return self._with(by=(strategy, *self.by))
+
+    def _with(self, **changed: object) -> Step:
+        made = object.__new__(Step)  # a step is lifted as often as its place is deep: four times as fast
+        made.__dict__.update(self.__dict__, **changed)
+        return made
 
 
 @dataclass(frozen=True)
