@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 
 from rise.data import shown as words
 from rise.errors import StrategyError
@@ -36,8 +37,13 @@ class Step:
         return self._with(path=(index, *self.path))
 
     def within(self, strategy: str) -> Step:
-        """The step as one of a strategy, one of whose parts made it."""
-        return self._with(by=(strategy, *self.by))
+        """The step as one of a strategy, one of whose parts made it.
+
+        How a combination works inside, by other combinations, is of no interest.
+        """
+        kind = type(strategy)
+        inner = self.by if kind is str else dropwhile(lambda title: isinstance(title, kind), self.by)
+        return self._with(by=(strategy, *inner))
 
     def _with(self, **changed: object) -> Step:
         made = object.__new__(Step)  # a step is lifted as often as its place is deep: four times as fast

@@ -168,6 +168,10 @@ def head_of(s: Rewrite) -> Head:
     return getattr(s, "head", None)
 
 
+class Combination(str):
+    """The title of a strategy that only combines others, by which steps are listed."""
+
+
 def within(title: str, result: Success) -> Success:
     """The success of a part of a strategy as one of the strategy with that title."""
     if not result.steps:
@@ -179,9 +183,9 @@ def part_of_sequence(part: Strategy, result: Result) -> Result:
     """A combination that is written as a part of a sequence is what its steps are listed under."""
     if not isinstance(result, Success) or not isinstance(part, FunctionStrategy) or part.is_phase:
         return result
-    if part.made is None or part.made.function in OPERATORS or part.title.endswith("(…)"):
+    if part.made is None or part.made.function in OPERATORS:
         return result
-    return within(part.title, result)
+    return within(Combination(part.title), result)
 
 
 def then(first: Result, second: Rewrite) -> Result:
