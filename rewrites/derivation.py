@@ -56,13 +56,15 @@ class Replayed:
 # --- writing and reading --------------------------------------------------------------------------------
 
 
+def written(parameters: Mapping[str, Nat]) -> dict[str, int | str]:
+    """The parameters of a step as numbers, or as text where they are none."""
+    return {name: str(size) if size.value is None else size.value for name, size in parameters.items()}
+
+
 def saved(step: Step) -> SavedStep:
-    parameters = {
-        name: str(size) if size.value is None else size.value for name, size in step.parameters.items()
-    }
     constraints = tuple(str(c) for c in step.constraints)
     before, after = show(step.before), show(step.after)
-    return SavedStep(step.rule, parameters, step.path, before, after, constraints, step.by)
+    return SavedStep(step.rule, written(step.parameters), step.path, before, after, constraints, step.by)
 
 
 def described(start: Expr, success: Success) -> dict[str, Any]:

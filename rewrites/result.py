@@ -15,6 +15,11 @@ from rise.user_code import place_of_function
 
 Path = tuple[int, ...]
 WIDTH = 92
+ELLIPSIS = "(…)"  # the arguments of a strategy that are too long to be shown
+
+
+class Combination(str):
+    """The title of a strategy that only combines others, by which steps are listed."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +42,16 @@ class Step:
         return self._with(path=(index, *self.path))
 
     def within(self, strategy: str) -> Step:
-        """The step as one of a strategy, one of whose parts made it.
+        """The step as one of a strategy, one of whose parts made it."""
+        return self._with(by=(strategy, *self.by))
 
-        How a combination works inside, by other combinations, is of no interest.
-        """
-        kind = type(strategy)
-        inner = self.by if kind is str else dropwhile(lambda title: isinstance(title, kind), self.by)
-        return self._with(by=(strategy, *inner))
+    def combined(self, title: Combination) -> Step:
+        """The step as one of a combination. How it works inside, by other combinations, is of no interest;
+        nor is a combination too long to be shown, where its parts have titles."""
+        if title.endswith(ELLIPSIS) and self.by:
+            return self
+        inner = dropwhile(lambda each: isinstance(each, Combination), self.by)
+        return self._with(by=(title, *inner))
 
     def _with(self, **changed: object) -> Step:
         made = object.__new__(Step)  # a step is lifted as often as its place is deep: four times as fast

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import ParamSpec, TypeVar
 
-from rewrites.result import Failure, Result, Step, Success, no_result, shown
+from rewrites.result import ELLIPSIS, Combination, Failure, Result, Step, Success, no_result, shown
 from rise.data import shown as words
 from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive
@@ -133,7 +133,9 @@ class FunctionStrategy(Strategy):
     def title(self) -> str:
         """The call that made it, or only the name of the function where that is long."""
         whole = repr(self)
-        return whole if self.made is None or len(whole) <= LONGEST_TITLE else f"{self.made.function}(…)"
+        return (
+            whole if self.made is None or len(whole) <= LONGEST_TITLE else f"{self.made.function}{ELLIPSIS}"
+        )
 
     def __repr__(self) -> str:
         return self.name if self.made is None else str(self.made)
@@ -168,10 +170,6 @@ def head_of(s: Rewrite) -> Head:
     return getattr(s, "head", None)
 
 
-class Combination(str):
-    """The title of a strategy that only combines others, by which steps are listed."""
-
-
 def within(title: str, result: Success) -> Success:
     """The success of a part of a strategy as one of the strategy with that title."""
     if not result.steps:
@@ -185,7 +183,8 @@ def part_of_sequence(part: Strategy, result: Result) -> Result:
         return result
     if part.made is None or part.made.function in OPERATORS:
         return result
-    return within(Combination(part.title), result)
+    steps = tuple(step.combined(Combination(part.title)) for step in result.steps)
+    return Success(result.term, steps, result.missed)
 
 
 def then(first: Result, second: Rewrite) -> Result:

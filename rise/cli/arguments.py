@@ -147,7 +147,9 @@ def _compile(commands: Any) -> None:
     _imports(made)
     _foreign(made)
     made.add_argument("--stage", choices=STAGES, default="cuda", help="what to print (cuda)")
-    made.add_argument("--lines", action="store_true", help="also write where lines come from: FILE.lines.json")
+    made.add_argument(
+        "--lines", action="store_true", help="also write where lines come from: FILE.lines.json"
+    )
     made.add_argument("--pass", dest="pass_", metavar="NAME", help="--stage imperative after this pass only")
     made.add_argument(
         "--spills",
@@ -184,9 +186,13 @@ def _view(commands: Any) -> None:
 
     meaning = "say which term and which rewrite step a line of CUDA comes from"
     made = _command(commands, "explain-line", "explain_line", meaning)
-    made.add_argument("file", metavar="FILE", help="F.cu:LINE, of `rise compile --lines`, or a program, *.rise")
+    made.add_argument(
+        "file", metavar="FILE", help="F.cu:LINE, of `rise compile --lines`, or a program, *.rise"
+    )
     made.add_argument("name", nargs="?", metavar="NAME", help="a definition of the program")
-    made.add_argument("--line", type=_positive, metavar="N", help="of the CUDA text that `rise compile` prints")
+    made.add_argument(
+        "--line", type=_positive, metavar="N", help="of the CUDA text that `rise compile` prints"
+    )
     _of_program(made)
     _runtime(made)
     made.add_argument("--json", action="store_true", help="print JSON")

@@ -135,7 +135,9 @@ def _read(text: str) -> dict[str, Any]:
         if not all(isinstance(each, dict) and MEMBERS <= each.keys() for each in origins):
             raise ValueError("an origin has not all of its parts")
     except ValueError as error:
-        raise UsageError("R0062", f"this does not say where lines come from: {error}", None, WRITES_THEM) from None
+        raise UsageError(
+            "R0062", f"this does not say where lines come from: {error}", None, WRITES_THEM
+        ) from None
     return found
 
 

@@ -115,5 +115,3 @@ def bodies(text: str) -> set[int]:
         elif inside and line.startswith(" "):
             found.add(number)
     return found
-
-

@@ -468,7 +468,9 @@ def _iterate(translator: Translator, call: Call, last: Callable[[Expr, Environme
         step = translator.accept(expr, target, environment)
         replace_ = translator.copy(replaced, there, call.origin)
         index = translator.name("turn_number")
-        loop = i.For(index, constant(iterations - 1), i.sequence(step, replace_), label=call.name, origin=call.origin)
+        loop = i.For(
+            index, constant(iterations - 1), i.sequence(step, replace_), label=call.name, origin=call.origin
+        )
         start = translator.copy(replaced, value, call.origin)
         body = i.sequence(start, loop, last(*iteration(0, here)))
         return i.New(

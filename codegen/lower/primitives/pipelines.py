@@ -202,7 +202,11 @@ class _Pipeline:
         fill = _when(variable(index), count, self._fill(rings, variable(index), variable(index)), ahead)
         loop = i.sequence(fill, self._commit(rings))
         role, label = (i.Role.PRELOAD, "fetch") if _in_registers(rings) else (i.Role.SEQUENCE, "prologue")
-        return i.For(index, constant(ahead), loop, True, role=role, label=label, origin=self.call.origin) if ahead else i.Skip()
+        return (
+            i.For(index, constant(ahead), loop, True, role=role, label=label, origin=self.call.origin)
+            if ahead
+            else i.Skip()
+        )
 
     def _steady(
         self,
@@ -233,7 +237,9 @@ class _Pipeline:
         if parts is not None:
             after = _unless_empty(i.When(k + 1, count, at_index(parts.first, name, k + 1)))
             body = i.sequence(early, self._commit(rings), parts.middle, wait, after, parts.last)
-            loop = i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin)
+            loop = i.For(
+                name, count, body, role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin
+            )
             return parts.around(i.sequence(wait, at_index(parts.first, name, constant(0)), loop))
         load = (early, self._commit(rings))
         if not ahead:
@@ -247,7 +253,15 @@ class _Pipeline:
             registers = half.registers
             body = i.New(Space.LOCAL, registers.name, registers.type, body, self.call.origin)
         # registers cannot be indexed at run time
-        return i.For(name, count, body, _in_registers(rings), role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin)
+        return i.For(
+            name,
+            count,
+            body,
+            _in_registers(rings),
+            role=i.Role.PIPELINE,
+            label=self.call.name,
+            origin=self.call.origin,
+        )
 
     # --- bulk copies ----------------------------------------------------------------------------------
 
@@ -284,7 +298,14 @@ class _Pipeline:
         )
         pipeline = i.sequence(
             i.Elected(
-                i.For(prologue, constant(ahead), _when(filled, count, first, ahead), True, label="prologue", origin=self.call.origin)
+                i.For(
+                    prologue,
+                    constant(ahead),
+                    _when(filled, count, first, ahead),
+                    True,
+                    label="prologue",
+                    origin=self.call.origin,
+                )
             ),
             i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin),
         )
@@ -342,7 +363,14 @@ class _Pipeline:
         whole: i.Command = i.WarpSpecialise(
             i.Elected(i.sequence(*setup)),
             i.For(filled, count, i.sequence(*loads), label="load", origin=self.call.origin),
-            i.For(k, count, i.sequence(use, *releases), role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin),
+            i.For(
+                k,
+                count,
+                i.sequence(use, *releases),
+                role=i.Role.PIPELINE,
+                label=self.call.name,
+                origin=self.call.origin,
+            ),
             producers,
             consumers,
             execution,

@@ -89,5 +89,7 @@ def _at(value: Nat, lane: int, values: Mapping[str, Nat]) -> int:
     """An index in lane `lane` of the first warp, in the first iteration of all loops."""
     known = {}
     for name in value.variables:
-        known[name] = lane if name == "threadIdx.x" else _at(values[name], lane, values) if name in values else 0
+        known[name] = (
+            lane if name == "threadIdx.x" else _at(values[name], lane, values) if name in values else 0
+        )
     return int(evaluate(value, known))

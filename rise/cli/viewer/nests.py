@@ -68,9 +68,7 @@ def _kind(name: str) -> str:
 
 def _extent(primitive: Primitive) -> str:
     """The number of iterations: the argument called n."""
-    for parameter, argument in zip(
-        primitive.declaration.scheme.parameters, primitive.arguments, strict=True
-    ):
+    for parameter, argument in zip(primitive.declaration.scheme.parameters, primitive.arguments, strict=True):
         if parameter.name == "n" and isinstance(argument, Nat):
             return str(argument)
     return ""
@@ -78,5 +76,7 @@ def _extent(primitive: Primitive) -> str:
 
 def _called(name: str, primitive: Primitive) -> str:
     """`toMem(Shared)`: with the memory, which is what a reader wants to know."""
-    spaces = [str(argument) for argument in primitive.arguments if str(argument) in ("Global", "Shared", "Local")]
+    spaces = [
+        str(argument) for argument in primitive.arguments if str(argument) in ("Global", "Shared", "Local")
+    ]
     return f"{name}({spaces[0]})" if spaces else name

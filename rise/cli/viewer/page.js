@@ -208,15 +208,20 @@ const matches = (step) => !wanted.text || [step.rule, ...step.by].some((name) =>
 
 function plant(which, node, into) {
   const story = stories[which];
-  for (const part of node.inside)
+  for (let part of node.inside)
     if (typeof part === "number") into.append(leaf(which, part, story.steps[part].rule));
     else if (part.steps === 1) {
       let inner = part;
       while (typeof inner !== "number") inner = inner.inside[0];
       into.append(leaf(which, inner, story.steps[inner].rule, part.name));
     } else {
-      const summary = element("summary", "", element("b", "", part.name), ` ${part.steps}`);
-      summary.title = part.name;
+      let names = part.name;
+      while (part.inside.length === 1) {  // a strategy all of whose steps another one made
+        part = part.inside[0];
+        names += ` › ${part.name}`;
+      }
+      const summary = element("summary", "", element("b", "", names), ` ${part.steps}`);
+      summary.title = names;
       const folded = element("details", "", summary);
       folded.open = part.steps < 40 || node.name === "";
       folded.addEventListener("toggle", () => { if (folded.open && !folded.planted) { folded.planted = true; plant(which, part, folded); mark(); } });
@@ -345,7 +350,7 @@ function ruleCard(story, step) {
   card.append(element("p", "dim", `${step.source ? step.source + ", " : ""}at ${step.path.join(".") || "the top"}`));
   if (step.by.length) card.append(element("p", "dim", `by ${step.by.join(" › ")}`));
   if (rule.entry) {
-    const link = element("button", "", "in the list of rules");
+    const link = element("button", "link", "in the list of rules");
     link.addEventListener("click", () => openRules(step.rule));
     card.append(link);
   }
@@ -388,7 +393,13 @@ function openRules(name) {
 // --- the kernel -------------------------------------------------------------------------------------
 
 const cells = (row, kind = "td") => element("tr", "", ...row.map((cell) => element(kind, typeof cell === "number" ? "r" : "", cell === null ? "" : typeof cell === "number" ? cell.toLocaleString("en") : cell)));
-const tabled = (head, rows) => element("table", "", ...(head ? [cells(head, "th")] : []), ...rows.map((row) => cells(row)));
+
+function tabled(head, rows) {
+  const made = element("table", "", ...rows.map((row) => cells(row)));
+  if (head) made.prepend(cells(head, "th"));
+  if (head) rows[0]?.forEach((cell, n) => { if (rows.some((row) => typeof row[n] === "number")) made.rows[0].cells[n].className = "r"; });
+  return made;
+}
 
 function openKernel() {
   if ($("cuda").children.length) return;
@@ -415,7 +426,7 @@ function explain(part) {
   where.append(element("h2", "", "This line comes from"), element("p", "", element("code", "", text)));
   const story = stories[0];
   if (step) {
-    const link = element("button", "", `step ${step}: ${story.steps[step - 1].rule}`);
+    const link = element("button", "link", `step ${step}: ${story.steps[step - 1].rule}`);
     link.addEventListener("click", () => { look("derivation"); go(step); });
     where.append(element("p", "", "made by ", link), element("p", "dim", story.rules[story.steps[step - 1].rule].meaning));
   } else where.append(element("p", "dim", "as it stands in the program"));
@@ -426,6 +437,7 @@ function explain(part) {
 function fromLine(n) {
   const part = kernel.lines[n];
   pick("cuda", (line) => line === n);
+  history.replaceState(null, "", "#line=" + (n + 1));
   if (part < 0) return;
   const range = kernel.parts[part][0];
   pick("low", (line) => range.length && line >= range[0] && line <= range[2], range);
@@ -511,6 +523,7 @@ function roof(r) {
 function look(tab) {
   $("derivation").hidden = tab !== "derivation";
   $("kernel").hidden = tab !== "kernel";
+  $("steps").hidden = tab === "kernel";
   for (const button of document.querySelectorAll("nav button")) button.setAttribute("aria-pressed", button.dataset.tab === tab);
   if (tab === "kernel") openKernel();
 }
@@ -552,9 +565,9 @@ addEventListener("hashchange", fromAddress);
 
 function fromAddress() {
   const step = /step=(\d+)/.exec(location.hash), line = /line=(\d+)/.exec(location.hash);
-  if (line && kernel) { look("kernel"); fromLine(Number(line[1]) - 1); return; }
-  look("derivation");
+  look(line && kernel ? "kernel" : "derivation");
   go(step ? Number(step[1]) : stories.length > 1 ? firstDifference() + 1 : 0, true);
+  if (line && kernel) fromLine(Number(line[1]) - 1);
 }
 
 filtered();

@@ -16,7 +16,9 @@ ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", 
 
 def page(stories: Sequence[Data], kernel: Data | None = None) -> str:
     """The page of a derivation, or of two side by side, and of the kernel that the first one ends in."""
-    title = " and ".join(f"Derivation of {story['name']}" if not n else story["name"] for n, story in enumerate(stories))
+    title = " and ".join(
+        f"Derivation of {story['name']}" if not n else story["name"] for n, story in enumerate(stories)
+    )
     return Template(_part("page.html")).substitute(
         title=escape(title),
         style=_part("page.css"),

@@ -12,7 +12,8 @@ from difflib import SequenceMatcher
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from rewrites.derivation import programs, rule_named, saved
+from rewrites.derivation import programs, rule_named, written
+from rewrites.proofs.marks import mark
 from rewrites.result import Step, Success
 from rise.check.compare import Comparison
 from rise.cli.rules import doc_entry, equation
@@ -21,7 +22,7 @@ from rise.expr import Expr
 from rise.notation import show_type
 from rise.source import place
 from rise.traced import Part, Path, Traced, traced
-from rewrites.proofs.marks import mark
+from rise.types import Type
 
 T = TypeVar("T", bound=Hashable)
 Data = dict[str, Any]
@@ -46,7 +47,7 @@ class Table(Generic[T]):
 class Tables:
     """Types; lines, each a text and for its terms column, length and type; boxes of loop nests."""
 
-    types: Table[str] = field(default_factory=Table)
+    types: Table[Type] = field(default_factory=Table)
     lines: Table[tuple[str, tuple[int, ...]]] = field(default_factory=Table)
     boxes: Table[tuple[int, str, str, str]] = field(default_factory=Table)
 
@@ -60,7 +61,7 @@ def story(
 ) -> Data:
     """The derivation of a definition, as the page reads it."""
     tables, steps = Tables(), success.steps
-    before, lines, boxes = traced(start), [], []
+    before = traced(start)
     lines, boxes = _lines(before, tables), _boxes(start, tables)
     first = {"lines": lines, "boxes": boxes}
     told = []
@@ -81,7 +82,7 @@ def story(
         advance(number, len(steps))
     return {
         "name": name,
-        "types": tables.types.items,
+        "types": [show_type(type_) for type_ in tables.types.items],
         "table": tables.lines.items,
         "boxes": tables.boxes.items,
         "start": first,
@@ -92,13 +93,13 @@ def story(
 
 def _told(step: Step, verdict: Comparison | None) -> Data:
     """What there is to say of a step besides the programs before and after it."""
-    kept, origin = saved(step), place(step.before.origin)
+    origin = place(step.before.origin)
     return {
         "rule": step.rule,
         "by": list(step.by),
-        "parameters": dict(kept.parameters),
+        "parameters": written(step.parameters),
         "path": list(step.path),
-        "asks": list(kept.constraints),
+        "asks": [str(c) for c in step.constraints],
         "source": str(origin) if origin is not None else "",
         "agrees": None if verdict is None else verdict.agrees,
     }
@@ -134,7 +135,7 @@ def _typed(parts: list[Part], tables: Tables) -> Iterator[tuple[int, int, int]]:
     """Column, length and type of each term that is on one line, the inner ones first."""
     for part in parts:
         column = part.start[1]
-        yield column, part.end[1] - column, tables.types.of(show_type(part.term.type))
+        yield column, part.end[1] - column, tables.types.of(part.term.type)
 
 
 def _boxes(program: Expr, tables: Tables) -> list[int]:

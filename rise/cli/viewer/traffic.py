@@ -119,7 +119,9 @@ def _bytes(type_: Data) -> int:
             return count * element.bytes
         case Fragment():
             rows, columns = _extents(element)
-            return count * rows * columns * (element.element.bytes if isinstance(element.element, Scalar) else 4)
+            return (
+                count * rows * columns * (element.element.bytes if isinstance(element.element, Scalar) else 4)
+            )
         case Index():
             return count * 4
         case _:
