@@ -197,7 +197,7 @@ def replay(start: Expr, steps: list[SavedStep]) -> Replayed:
             raise _inapplicable(number, len(steps), step, result.reason, part, result)
         if _shape(show(part)) != _shape(step.before):
             changed.append(number)
-        made = Step(step.rule, step.path, part, result.term, *_of(result), step.by)
+        made = Step(step.rule, step.path, part, result.term, *_of(result), by=step.by)
         done.append(made)
         whole = replaced(whole, step.path, result.term)
     return Replayed(Success(whole, tuple(done)), tuple(changed))

@@ -132,7 +132,7 @@ def _read(text: str) -> dict[str, Any]:
             raise ValueError("it has no lines, no origins or no digest")
         if not all(is_whole(line) and -1 <= line < len(origins) for line in lines):
             raise ValueError("a line has an origin that is not there")
-        if not all(isinstance(each, dict) and MEMBERS <= each.keys() for each in origins):
+        if not all(isinstance(each, dict) and each.keys() >= MEMBERS for each in origins):
             raise ValueError("an origin has not all of its parts")
     except ValueError as error:
         raise UsageError(
