@@ -79,7 +79,7 @@ def _described(origin: Origin | None) -> Mapping[str, Any] | None:
 def write_lines(
     arguments: argparse.Namespace, chosen: Subject, success: Success, header: Sequence[str]
 ) -> None:
-    """Where the lines of the text come from, beside the file that `-o` names. UsageError R0061 without one."""
+    """Where the lines of the text come from, beside the file that `-o` names, else UsageError R0061."""
     if not arguments.output:
         raise _unclear("a file for the text", "-o F.cu names it; the lines are written beside it")
     target = Path(arguments.output + SUFFIX)

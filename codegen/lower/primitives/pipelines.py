@@ -37,6 +37,7 @@ from codegen.lower.translate import (
 from rise.errors import TranslationError
 from rise.expr import Expr, Identifier, Lambda, map_children
 from rise.nat import Nat, at_least, constant, quotient, remainder, variable
+from rise.source import Origin
 from rise.types import ROW_MAJOR, Array, Data, Layout, Space
 
 COPIES = ("copyAsync", "copyThreads", "bulkCopy")
@@ -53,6 +54,7 @@ class Ring:
     asynchronous: bool
     space: Space = Space.SHARED
     bulk: bool = False
+    origin: Origin = None
 
     @property
     def type(self) -> Data:
@@ -138,7 +140,7 @@ class _Pipeline:
             i.Wait(0) if copying and ahead else i.Skip(),
         )
         for ring in reversed(rings):
-            body = i.New(ring.space, ring.name, ring.type, body, self.call.origin, ring.layout)
+            body = i.New(ring.space, ring.name, ring.type, body, ring.origin, ring.layout)
         return body
 
     # --- loading --------------------------------------------------------------------------------------
@@ -169,10 +171,18 @@ class _Pipeline:
             name = self.translator.name("ring", inner.type)
             asynchronous = inner.name == "copyAsync"
             bulk = inner.name == "bulkCopy"
-            return Ring(name, stages, inner.arguments[0], layout_of(inner), asynchronous, bulk=bulk)
+            return Ring(
+                name,
+                stages,
+                inner.arguments[0],
+                layout_of(inner),
+                asynchronous,
+                bulk=bulk,
+                origin=inner.origin,
+            )
         if inner is not None and inner.name == "toMem" and inner.size("a") is Space.LOCAL:
             name = self.translator.name(stem(inner.type, Space.LOCAL), inner.type)
-            return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL)
+            return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL, origin=inner.origin)
         return None
 
     def _at_element(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
@@ -311,7 +321,7 @@ class _Pipeline:
         )
         whole: i.Command = i.Ring(i.InitBarriers(full, stages), pipeline, execution, self.call.origin)
         for ring in reversed(rings):
-            whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
+            whole = i.New(ring.space, ring.name, ring.type, whole, ring.origin, ring.layout)
         return i.New(Space.SHARED, full.name, type_, whole, self.call.origin, BARRIERS)
 
     def _warp_specialised(
@@ -379,7 +389,7 @@ class _Pipeline:
         for barriers in reversed(declared):
             whole = i.New(Space.SHARED, barriers.name, type_, whole, self.call.origin, BARRIERS)
         for ring in reversed(rings):
-            whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
+            whole = i.New(ring.space, ring.name, ring.type, whole, ring.origin, ring.layout)
         return whole
 
     def _start(self, rings: list[Ring], full: i.AcceptVariable, index: Nat, slot: Nat) -> i.Command:
@@ -393,7 +403,7 @@ class _Pipeline:
                         accept_at(i.AcceptVariable(ring.name, ring.type), slot),
                         value,
                         barrier,
-                        origin=self.call.origin,
+                        origin=ring.origin,
                     ),
                     environment,
                 )
