@@ -34,6 +34,7 @@ from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.browser import CHROMIUM, seen
 from tests.support.lines import coverage, loops, of_program
+from tests.support.pages import blocks, calls, files
 from tests.support.programs import succeeded
 
 SUMS = """def f(n: Nat)(xs: n.i32) =
@@ -413,6 +414,27 @@ def test_what_is_no_profile_is_refused(damage: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="not a profile") as caught:
         profile.read(json.dumps({**PROFILE, **damage}))
     assert caught.value.code == "R0060"
+
+
+# --- the documentation ------------------------------------------------------------------------------------
+
+
+def test_the_page_of_the_documentation_says_what_happens(
+    rise: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manual = ROOT / "docs" / "viewer.md"
+    monkeypatch.chdir(tmp_path)
+    for name, text in files(manual):
+        Path(name).write_text(text)
+    shown = list(calls(manual))
+    assert len(shown) >= 7
+    for command, expected in shown:
+        called = rise(*command.split())
+        assert called.status == 0, called.err
+        pattern = "(?:.*\n)*?".join(re.escape(part) for part in expected.split("…\n"))
+        assert re.search(pattern, called.out + called.err), f"{command}\n{called.out}{called.err}"
+    (example,) = blocks(manual, "json")
+    assert profile.read(example)["sums_kernel"].lines == {5: 3, 6: 41}
 
 
 # --- in a browser -----------------------------------------------------------------------------------------
