@@ -9,7 +9,7 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -197,8 +197,7 @@ def replay(start: Expr, steps: list[SavedStep]) -> Replayed:
             raise _inapplicable(number, len(steps), step, result.reason, part, result)
         if _shape(show(part)) != _shape(step.before):
             changed.append(number)
-        made = Step(step.rule, step.path, part, result.term, *_of(result), by=step.by)
-        done.append(made)
+        done.append(replace(result.steps[0], path=step.path, by=step.by))
         whole = replaced(whole, step.path, result.term)
     return Replayed(Success(whole, tuple(done)), tuple(changed))
 
@@ -212,11 +211,6 @@ def _shape(text: str) -> list[str]:
         numbers.setdefault(word, f"#{len(numbers)}") if word.isidentifier() and word not in fixed else word
         for word in words
     ]
-
-
-def _of(result: Success) -> tuple[Any, ...]:
-    """Constraints and parameters of the only step."""
-    return result.steps[0].constraints, result.steps[0].parameters
 
 
 def _applied(step: SavedStep, part: Expr) -> Result:

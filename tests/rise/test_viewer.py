@@ -45,7 +45,7 @@ PRODUCT = """def f(A: 64.64.f16, B: 64.64.f16) = A |> map(row => B |> transpose 
 """
 ROOT = Path(__file__).parents[2]
 LAST = 30
-SMALL = {"block": (32, 32, 32), "warp": (16, 16)}
+SMALL: dict[str, Any] = {"block": (32, 32, 32), "warp": (16, 16)}
 
 
 @cache
@@ -276,14 +276,14 @@ def test_view_needs_a_name(rise: Any, file: str) -> None:
 
 # --- lines of CUDA ----------------------------------------------------------------------------------------
 
-HOPPER = {
+HOPPER: dict[str, Any] = {
     "block": (128, 128, 64), "warp": (64, 128), "fragment": (64, 128, 16), "stages": 2,
     "warp_specialised": True, "epilogue": "bulk",
 }  # fmt: skip
 LOW_LEVEL = {
     "default": (SUMS.replace("(n: Nat)(xs: n.i32)", "(xs: 77.i32)"), default()),
-    "warps": (PRODUCT, tensor_core(**SMALL)),  # type: ignore[arg-type]
-    "warpgroups": (PRODUCT.replace("64", "256"), tensor_core(**HOPPER)),  # type: ignore[arg-type]
+    "warps": (PRODUCT, tensor_core(**SMALL)),
+    "warpgroups": (PRODUCT.replace("64", "256"), tensor_core(**HOPPER)),
 }
 
 
