@@ -20,6 +20,10 @@ class Makers:
         """The number of the step that made a node of the result; 0 where it is a part of the program."""
         return self.steps.get(_mark(term), 0)
 
+    def is_same(self, one: Expr, other: Expr) -> bool:
+        """Whether two nodes, of programs before and after steps, are one: only what is in them differs."""
+        return _mark(one) == _mark(other)
+
 
 def makers(start: Expr, success: Success) -> Makers:
     """What is known of the nodes of a derivation, whose steps are counted from 1."""

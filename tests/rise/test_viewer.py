@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rewrites.derivation import programs
+from rewrites.provenance import makers
 from rewrites.result import Success
 from rise.check.program import check_text
 from rise.check.specialise import specialise
@@ -25,7 +26,7 @@ from rise.cli.viewer.page import embedded, page
 from rise.cli.viewer.story import difference, story
 from rise.cli.viewer.traffic import traffic
 from rise.errors import UsageError
-from rise.expr import Expr
+from rise.expr import Expr, subterms
 from rise.normal import data_flow
 from rise.pretty import show
 from rise.traced import traced
@@ -316,6 +317,16 @@ def test_a_line_names_the_step_that_made_its_term() -> None:
     low = show(success.term).split("\n")
     assert low[origin.low[0] - 1][origin.low[1] - 1 :].startswith("tensorMatMulAdd(")
     assert all(made.of_line(n) for n in bodies(made.text) if not is_trivial(lines[n - 1]))
+
+
+def test_no_term_was_there_before_the_step_that_made_it() -> None:
+    chosen, success = product()
+    made = makers(data_flow(chosen.program), success)
+    parts = [part for part in subterms(success.term) if made.step_of(part)]
+    assert len(parts) > 100
+    for part in parts:
+        before = subterms(success.steps[made.step_of(part) - 1].before)
+        assert not any(made.is_same(part, old) for old in before)
 
 
 def test_a_line_of_a_file_is_explained_as_the_program_explains_it(
