@@ -9,7 +9,7 @@ from __future__ import annotations
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -42,6 +42,7 @@ class SavedStep:
     before: str
     after: str
     constraints: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,15 @@ class Replayed:
 # --- writing and reading --------------------------------------------------------------------------------
 
 
+def written(parameters: Mapping[str, Nat]) -> dict[str, int | str]:
+    """The parameters of a step as numbers, or as text where they are none."""
+    return {name: str(size) if size.value is None else size.value for name, size in parameters.items()}
+
+
 def saved(step: Step) -> SavedStep:
-    parameters = {
-        name: str(size) if size.value is None else size.value for name, size in step.parameters.items()
-    }
     constraints = tuple(str(c) for c in step.constraints)
-    return SavedStep(step.rule, parameters, step.path, show(step.before), show(step.after), constraints)
+    before, after = show(step.before), show(step.after)
+    return SavedStep(step.rule, written(step.parameters), step.path, before, after, constraints, step.by)
 
 
 def described(start: Expr, success: Success) -> dict[str, Any]:
@@ -76,6 +80,11 @@ def described(start: Expr, success: Success) -> dict[str, Any]:
 
 def read(text: str) -> list[SavedStep]:
     """The steps of a saved derivation. UsageError R0608, with the step, where the text is none."""
+    return read_with_program(text)[1]
+
+
+def read_with_program(text: str) -> tuple[str, list[SavedStep]]:
+    """The text of the program that a saved derivation starts from, and the steps. UsageError R0608."""
     try:
         found = _member({"file": parsed(text)}, "file", dict)
     except ValueError as error:
@@ -91,7 +100,8 @@ def read(text: str) -> list[SavedStep]:
             steps.append(_step(_member({"step": step}, "step", dict)))
         except ValueError as error:
             raise _unreadable(f"step {number}: {error}") from None
-    return steps
+    program = found.get("program", "")
+    return program if isinstance(program, str) else "", steps
 
 
 def _step(found: Mapping[str, Any]) -> SavedStep:
@@ -106,7 +116,10 @@ def _step(found: Mapping[str, Any]) -> SavedStep:
     constraints = _member({"constraints": [], **found}, "constraints", list)
     if not all(isinstance(constraint, str) for constraint in constraints):
         raise ValueError(f"the constraints are {shown(constraints)}")
-    return SavedStep(rule, parameters, tuple(path), before, after, tuple(constraints))
+    by = _member({"by": [], **found}, "by", list)
+    if not all(isinstance(strategy, str) for strategy in by):
+        raise ValueError(f"the strategies are {shown(by)}")
+    return SavedStep(rule, parameters, tuple(path), before, after, tuple(constraints), tuple(by))
 
 
 def _member(found: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -184,8 +197,7 @@ def replay(start: Expr, steps: list[SavedStep]) -> Replayed:
             raise _inapplicable(number, len(steps), step, result.reason, part, result)
         if _shape(show(part)) != _shape(step.before):
             changed.append(number)
-        made = Step(step.rule, step.path, part, result.term, *_of(result))
-        done.append(made)
+        done.append(replace(result.steps[0], path=step.path, by=step.by))
         whole = replaced(whole, step.path, result.term)
     return Replayed(Success(whole, tuple(done)), tuple(changed))
 
@@ -199,11 +211,6 @@ def _shape(text: str) -> list[str]:
         numbers.setdefault(word, f"#{len(numbers)}") if word.isidentifier() and word not in fixed else word
         for word in words
     ]
-
-
-def _of(result: Success) -> tuple[Any, ...]:
-    """Constraints and parameters of the only step."""
-    return result.steps[0].constraints, result.steps[0].parameters
 
 
 def _applied(step: SavedStep, part: Expr) -> Result:

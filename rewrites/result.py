@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import dropwhile
 
 from rise.data import shown as words
 from rise.errors import StrategyError
@@ -16,11 +17,19 @@ from rise.user_code import place_of_function
 
 Path = tuple[int, ...]
 WIDTH = 92
+ELLIPSIS = "(…)"  # the arguments of a strategy that are too long to be shown
+
+
+class Combination(str):
+    """The title of a strategy that only combines others, by which steps are listed."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One application of a rule: where, with which parameters, and the subterm before and after."""
+    """One application of a rule: where, with which parameters, and the subterm before and after.
+
+    by: the strategies that led to it, the outermost first, as they are called
+    """
 
     rule: str
     path: Path
@@ -28,12 +37,28 @@ class Step:
     after: Expr
     constraints: tuple[Constraint, ...] = ()
     parameters: Mapping[str, Nat] = field(default_factory=dict)
+    by: tuple[str, ...] = field(default=(), compare=False)
 
     def below(self, index: int) -> Step:
         """The step as one of the term whose child it was made in."""
-        lifted = object.__new__(Step)  # a step is lifted as often as its place is deep: four times as fast
-        lifted.__dict__.update(self.__dict__, path=(index, *self.path))
-        return lifted
+        return self._with(path=(index, *self.path))
+
+    def within(self, strategy: str) -> Step:
+        """The step as one of a strategy, one of whose parts made it."""
+        return self._with(by=(strategy, *self.by))
+
+    def combined(self, title: Combination) -> Step:
+        """The step as one of a combination. How it works inside, by other combinations, is of no interest;
+        nor is a combination too long to be shown, where its parts have titles."""
+        if title.endswith(ELLIPSIS) and self.by:
+            return self
+        inner = dropwhile(lambda each: isinstance(each, Combination), self.by)
+        return self._with(by=(title, *inner))
+
+    def _with(self, **changed: object) -> Step:
+        made = object.__new__(Step)  # a step is lifted as often as its place is deep: four times as fast
+        made.__dict__.update(self.__dict__, **changed)
+        return made
 
 
 @filled_at_once

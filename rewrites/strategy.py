@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cached_property, wraps
 from typing import ParamSpec, TypeVar
 
-from rewrites.result import Failure, Result, Step, Success, no_result, shown
+from rewrites.result import ELLIPSIS, Combination, Failure, Result, Step, Success, no_result, shown
 from rise.data import shown as words
 from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive
@@ -21,6 +21,8 @@ Head = tuple[str, int] | None
 P = ParamSpec("P")
 S = TypeVar("S", bound="Strategy")
 STRATEGIES = "a strategy is made of rules and of functions from a term to a Success or a Failure"
+# strategies that steps are listed under print with at most so many characters
+LONGEST_TITLE = 60
 # how sequence and choice print: their operator, and what they are without parts
 OPERATORS = {"seq": (" >> ", "id_"), "choice": (" | ", "fail")}
 
@@ -108,12 +110,32 @@ class FunctionStrategy(Strategy):
 
     def __call__(self, term: Expr) -> Result:
         result = self.function(term)
-        if isinstance(result, (Success, Failure)):
+        if isinstance(result, Success):
+            return within(self.title, result) if self.is_phase else result
+        if isinstance(result, Failure):
             return result
         raise no_result(f"the strategy `{self.name}`", result, self.function)
 
     def attempt(self, term: Expr) -> Success | None:
-        return super().attempt(term) if self.quiet is None else self.quiet(term)
+        if self.quiet is None:
+            return super().attempt(term)
+        result = self.quiet(term)
+        return within(self.title, result) if result is not None and self.is_phase else result
+
+    @property
+    def is_phase(self) -> bool:
+        """Whether it is more than how other strategies are combined: none of them is an argument."""
+        if self.made is None or self.made.function in OPERATORS:
+            return False
+        return not any(map(callable, (*self.made.given, *self.made.named.values())))
+
+    @cached_property
+    def title(self) -> str:
+        """The call that made it, or only the name of the function where that is long."""
+        whole = repr(self)
+        return (
+            whole if self.made is None or len(whole) <= LONGEST_TITLE else f"{self.made.function}{ELLIPSIS}"
+        )
 
     def __repr__(self) -> str:
         return self.name if self.made is None else str(self.made)
@@ -148,6 +170,23 @@ def head_of(s: Rewrite) -> Head:
     return getattr(s, "head", None)
 
 
+def within(title: str, result: Success) -> Success:
+    """The success of a part of a strategy as one of the strategy with that title."""
+    if not result.steps:
+        return result
+    return Success(result.term, tuple(step.within(title) for step in result.steps), result.missed)
+
+
+def part_of_sequence(part: Strategy, result: Result) -> Result:
+    """A combination that is written as a part of a sequence is what its steps are listed under."""
+    if not isinstance(result, Success) or not isinstance(part, FunctionStrategy) or part.is_phase:
+        return result
+    if part.made is None or part.made.function in OPERATORS:
+        return result
+    steps = tuple(step.combined(Combination(part.title)) for step in result.steps)
+    return Success(result.term, steps, result.missed)
+
+
 def then(first: Result, second: Rewrite) -> Result:
     """What a strategy makes of the result of another one."""
     if isinstance(first, Failure):
@@ -177,7 +216,7 @@ def seq(*parts: Rewrite) -> Strategy:
     def run(term: Expr) -> Result:
         result: Result = Success(term)
         for part in strategies:
-            result = then(result, part)
+            result = then(result, lambda term, part=part: part_of_sequence(part, part(term)))  # type: ignore[misc]  # by value
         return result
 
     def quiet(term: Expr) -> Success | None:
@@ -186,7 +225,8 @@ def seq(*parts: Rewrite) -> Strategy:
             result = part.attempt(term)
             if result is None:
                 return None
-            term, steps = result.term, steps + result.steps
+            made = part_of_sequence(part, result)
+            term, steps = result.term, steps + made.steps  # type: ignore[union-attr]  # of a success
         return Success(term, steps)
 
     return FunctionStrategy("seq", run, head_of(strategies[0]) if strategies else None, quiet)

@@ -61,7 +61,36 @@ class Either:
     otherwise: Document
 
 
-Document = str | Break | Suffix | Nest | Align | Group | Concat | Either
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """What is inside, of which it is of interest where in the text it is set."""
+
+    of: object
+    inside: Document
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """Where a mark ends that was set from a place on."""
+
+    of: object
+    start: Place
+
+
+Document = str | Break | Suffix | Nest | Align | Group | Concat | Either | Mark | _End
+
+# a line, counted from 0, and a column
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """What a mark is of, and the characters that it covers: from its start up to, not including, its end."""
+
+    of: object
+    start: Place
+    end: Place
+
 
 SPACE, NOTHING, LINE_END = Break(), Break(""), Break(None)
 
@@ -98,8 +127,11 @@ def solid(*parts: Document) -> Document:
     return Group(Concat(parts), solid=True)
 
 
-def render(document: Document, width: int) -> str:
-    """The text, with lines of at most `width` characters where the breaks allow it."""
+def render(document: Document, width: int, marked: list[Occurrence] | None = None) -> str:
+    """The text, with lines of at most `width` characters where the breaks allow it.
+
+    marked: where the marks are is added there, the inner ones first
+    """
     page = _Page()
     rest: list[_Item] = [(0, False, document)]
     while rest:
@@ -115,6 +147,11 @@ def render(document: Document, width: int) -> str:
                 page.end_line(indent)
             case Align(inside):
                 rest.append((page.column, flat, inside))
+            case Mark(of, inside):
+                rest += [(indent, flat, _End(of, page.place)), (indent, flat, inside)]
+            case _End(of, start):
+                if marked is not None:
+                    marked.append(Occurrence(of, start, page.place))
             case Group(inside):
                 fits = flat or _fits(rest, (indent, True, inside), width - page.column)
                 rest.append((indent, fits, inside))
@@ -134,6 +171,10 @@ class _Page:
     line: list[str] = field(default_factory=list)
     column: int = 0
     suffixes: list[str] = field(default_factory=list)
+
+    @property
+    def place(self) -> Place:
+        return len(self.lines), self.column
 
     def write(self, text: str) -> None:
         if not text:
@@ -158,13 +199,15 @@ class _Page:
         return "\n".join(self.lines)
 
 
-def _opened(indent: int, flat: bool, item: Nest | Align | Concat) -> list[_Item]:
+def _opened(indent: int, flat: bool, item: Nest | Align | Concat | Mark | _End) -> list[_Item]:
     """The parts of a document, the first one last, as a stack wants them."""
     match item:
         case Nest(by, inside):
             return [(indent + by, flat, inside)]
-        case Align(inside):
+        case Align(inside) | Mark(_, inside):
             return [(indent, flat, inside)]
+        case _End():
+            return []
         case Concat(parts):
             return [(indent, flat, part) for part in reversed(parts)]
 

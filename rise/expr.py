@@ -16,7 +16,7 @@ from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to
 from rise.declaration import Declaration
 from rise.errors import RiseError
 from rise.frozen import cached_property, filled_at_once
-from rise.source import Origin
+from rise.source import Located, Origin
 from rise.types import (
     Argument,
     Dependent,
@@ -334,6 +334,13 @@ def subterms(expr: Expr) -> Iterator[Expr]:
         expr = rest.pop()
         yield expr
         rest += reversed(children(expr))
+
+
+def located(expr: Expr, path: tuple[int, ...] = ()) -> Expr:
+    """The same term, each node of which has its path as its origin."""
+    origin = Located(path, expr.origin)
+    below = tuple(located(child, (*path, index)) for index, child in enumerate(children(expr)))
+    return replace(with_children(expr, below), origin=origin)
 
 
 def size(expr: Expr) -> int:

@@ -72,11 +72,11 @@ def show(expr: Expr, width: int = 100, annotate: bool = False) -> str:
     """
     shown: frozenset[int] = frozenset()
     if annotate and not expr.free and any(_has_fragment(term) for term in subterms(expr)):
-        expr = _unhidden(expr, _names(expr))
+        expr = _unhidden(expr, names_used(expr))
         shown = _annotated(Definition("it", (), expr), width)
     if annotate:
-        return print_expression(Unelaboration(_names(expr), shown).outermost(expr), width)
-    return print_expression(Unelaboration(_names(expr), shown).expression(expr, curried=True), width)
+        return print_expression(Unelaboration(names_used(expr), shown).outermost(expr), width)
+    return print_expression(Unelaboration(names_used(expr), shown).expression(expr, curried=True), width)
 
 
 def _has_fragment(term: Expr) -> bool:
@@ -86,7 +86,7 @@ def _has_fragment(term: Expr) -> bool:
 
 def show_definition(definition: Definition, width: int = 100) -> str:
     """`def name = …`, types written where parsing the text again could not find them."""
-    definition = replace(definition, body=_unhidden(definition.body, _names(definition.body)))
+    definition = replace(definition, body=_unhidden(definition.body, names_used(definition.body)))
     return _definition(definition, _annotated(definition, width), width)
 
 
@@ -114,7 +114,7 @@ def _annotated(definition: Definition, width: int) -> frozenset[int]:
 
 def _definition(definition: Definition, annotated: frozenset[int], width: int) -> str:
     """A definition with inferred parameters shows its whole type, another one those of its parameters."""
-    body, written = definition.body, Unelaboration(_names(definition.body), annotated)
+    body, written = definition.body, Unelaboration(names_used(definition.body), annotated)
     implicit = _kinded((p.name, p.kind) for p in definition.parameters)
     shows_type = bool(implicit) or not isinstance(_below_dependent(body), Lambda)
     syntax = s.DefinitionSyntax(
@@ -152,7 +152,7 @@ def _below_dependent(expr: Expr) -> Expr:
     return expr
 
 
-def _names(expr: Expr) -> frozenset[str]:
+def names_used(expr: Expr) -> frozenset[str]:
     """What is used in an expression without being bound there: no binder may hide these names."""
     names: set[str] = set()
     for term in subterms(expr):
@@ -242,11 +242,14 @@ class Unelaboration:
         while isinstance(body, Lambda):
             shown = annotate or id(body) in self.annotated
             parameter, body = _renamed(body, self.reserved)
-            parameters.append(_pattern(parameter.name, _type(parameter.type) if shown else None))
+            parameters.append(self._parameter(parameter, shown))
         node = self.expression(body)
         for names in [parameters] if together else [[p] for p in reversed(parameters)]:
             node = s.Function(tuple(names), node, NOWHERE)
         return node
+
+    def _parameter(self, parameter: Identifier, annotate: bool) -> s.NamePattern:
+        return s.NamePattern(parameter.name, _type(parameter.type) if annotate else None, NOWHERE)
 
     def _dependent_function(self, expr: Expr, below: Callable[[Expr], s.Surface]) -> s.Surface:
         names: list[tuple[str, Kind]] = []
@@ -274,7 +277,7 @@ class Unelaboration:
         match head.name, values:
             case "let", [value, Lambda() as function]:
                 parameter, body = _renamed(function, self.reserved)
-                pattern = _pattern(parameter.name)
+                pattern = self._parameter(parameter, annotate=False)
                 return s.Let(pattern, self.expression(value), self.expression(body), NOWHERE)
             case "let", _:
                 return self.expression(_expanded_let(head, values))
@@ -333,10 +336,6 @@ class Unelaboration:
 
 def _name(name: str) -> s.Name:
     return s.Name(name, NOWHERE)
-
-
-def _pattern(name: str, type_: s.SurfaceType | None = None) -> s.NamePattern:
-    return s.NamePattern(name, type_, NOWHERE)
 
 
 def _literal(literal: Literal) -> s.Surface:

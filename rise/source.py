@@ -98,7 +98,15 @@ class Derived:
     parent: Origin
 
 
-Origin = Span | Derived | None
+@dataclass(frozen=True)
+class Located:
+    """The origin of a node of a whole program: its path there, and the origin that it had before."""
+
+    path: tuple[int, ...]
+    parent: Origin
+
+
+Origin = Span | Derived | Located | None
 
 
 @dataclass(frozen=True)
@@ -111,6 +119,13 @@ class Note:
 
 def place(origin: Origin) -> Span | None:
     """The source span at the bottom of an origin, if there is one."""
-    while isinstance(origin, Derived):
+    while isinstance(origin, Derived | Located):
         origin = origin.parent
     return origin
+
+
+def path_of(origin: Origin) -> tuple[int, ...] | None:
+    """Where the node is in the whole program that was located last, if it is a part of one."""
+    while isinstance(origin, Derived):
+        origin = origin.parent
+    return origin.path if isinstance(origin, Located) else None

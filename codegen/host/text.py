@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
 from rise.errors import LaunchError
+from rise.source import Origin
 
 ENTRY = re.compile(
     r'extern\s*"C"\s*__global__\s+void\s+(?:__cluster_dims__\s*\([^)]*\)\s*)?'
@@ -26,13 +27,29 @@ class Entry:
 
 def cuda_text(program: HostProgram) -> str:
     """All kernels in one text; what precedes them, includes and functions, only once."""
+    before, bodies = _parts(program)
+    return "\n".join([*(f"{part}\n" for part in before), *bodies])
+
+
+def cuda_origins(program: HostProgram) -> list[Origin]:
+    """For each line of that text the origin of the term that it comes from; None where there is none."""
+    before, bodies = _parts(program)
+    origins: list[Origin] = [None] * sum(part.count("\n") + 2 for part in before)
+    for kernel, body in zip(program.kernels, bodies, strict=True):
+        count = body.count("\n")
+        origins += [*kernel.lines[-count:], None]
+    return origins[:-1]
+
+
+def _parts(program: HostProgram) -> tuple[list[str], list[str]]:
+    """What precedes all kernels, and the kernels."""
     before: dict[str, None] = {}
     bodies = []
     for kernel in program.kernels:
         head, start, body = kernel.source.partition('extern "C"')
         before |= dict.fromkeys(part.strip("\n") for part in head.split("\n\n") if part.strip())
         bodies.append(start + body)
-    return "\n".join([*(f"{part}\n" for part in before), *bodies])
+    return list(before), bodies
 
 
 def entries(text: str) -> dict[str, Entry]:

@@ -448,6 +448,7 @@ class When:
     value: Nat
     bound: Nat
     body: Command
+    origin: Origin = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -457,6 +458,7 @@ class Define:
     name: str
     value: Nat
     body: Command
+    origin: Origin = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -477,7 +479,7 @@ class For:
     """A sequential loop.
 
     owner: each thread executes the iterations whose elements it owns
-    label: the origin of the loop, for readers of the kernel
+    label: the primitive or the pass that the loop is of, for readers of the kernel
     """
 
     index: str
@@ -488,6 +490,7 @@ class For:
     role: Role = Role.SEQUENCE
     label: str = ""
     counters: tuple[Counter, ...] = ()
+    origin: Origin = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -584,6 +587,7 @@ class FillFragment:
     fragment: Fragment
     target: Acceptor
     value: Expression
+    origin: Origin = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -618,6 +622,7 @@ class ForFragment:
     fragment: Fragment
     index: str
     body: Command
+    origin: Origin = field(default=None, compare=False, repr=False)
 
 
 Command = (

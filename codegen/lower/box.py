@@ -36,7 +36,7 @@ def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Co
                 raise
             continue
         for panel, size in zip(reversed(panels), reversed(sizes[:outer]), strict=True):
-            body = i.For(panel, size, body, unroll=True, label=label)
+            body = i.For(panel, size, body, unroll=True, label=label, origin=command.origin)
         return body
     raise _refused("it has no dimensions", command.origin)
 

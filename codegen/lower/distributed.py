@@ -57,7 +57,7 @@ def _load_elements(r: Resolver, command: i.LoadFragment, places: Distribution, f
         target = r.write(command.target, (register,), inside)
         return i.Assign(target, r.read(command.tile, (row, column), inside), command.origin)
 
-    return _each_element(r, places, element, facts, "asFragment", command.fragment)
+    return _each_element(r, places, element, facts, "asFragment", command)
 
 
 def store(r: Resolver, command: i.StoreFragment, places: Distribution, facts: Facts) -> i.Command:
@@ -77,7 +77,7 @@ def _store_elements(r: Resolver, command: i.StoreFragment, places: Distribution,
         first = remainder(variable(_holders(command.fragment)[0]), constant(1 + sum(SAME_ROW)))
         return i.When(first, constant(1), stored)
 
-    return _each_element(r, places, element, facts, "asMatrix", command.fragment)
+    return _each_element(r, places, element, facts, "asMatrix", command)
 
 
 def _each_element(
@@ -86,18 +86,19 @@ def _each_element(
     make: Callable[[Nat, Nat, Nat, Facts], i.Command],
     facts: Facts,
     label: str,
-    fragment: Fragment,
+    command: i.LoadFragment | i.StoreFragment,
 ) -> i.Command:
     """make(register, row, column, facts) for every register of every lane, adjacent elements together."""
     group, neighbour = r.scalars.fresh("g"), r.scalars.fresh("h")
     groups, run = quotient(places.registers, constant(places.run)), constant(places.run)
-    lane, holders = _holders(fragment)
+    lane, holders = _holders(command.fragment)
     inside = facts.with_range(lane, 0, holders).with_range(group, 0, groups).with_range(neighbour, 0, run)
     register = places.run * variable(group) + variable(neighbour)
     row, column = (simplify(n, inside) for n in places.at(variable(lane), register))
     body = r.scalars.enclose(lambda: make(register, row, column, inside))
     neighbours = i.vector_loop(neighbour, run, body)
-    return _by_holders(i.For(group, groups, neighbours, unroll=True, label=label), fragment)
+    loop = i.For(group, groups, neighbours, unroll=True, label=label, origin=command.origin)
+    return _by_holders(loop, command.fragment)
 
 
 def _holders(fragment: Fragment) -> tuple[str, int]:
@@ -155,7 +156,7 @@ def _matrices(r: Resolver, command: i.LoadFragment, places: Distribution, facts:
 
     body = r.scalars.enclose(make)
     groups = constant(matrices // count)
-    loop = i.For(group, groups, body, unroll=True, label="asFragment")
+    loop = i.For(group, groups, body, unroll=True, label="asFragment", origin=command.origin)
     return _by_holders(loop, command.fragment)
 
 
@@ -220,7 +221,7 @@ def _matrices_out(
 
     body = r.scalars.enclose(make)
     groups = constant(matrices // count)
-    loop = i.For(group, groups, body, unroll=True, label="asMatrix")
+    loop = i.For(group, groups, body, unroll=True, label="asMatrix", origin=command.origin)
     return i.ParallelFor(i.Level.WARPGROUP_THREAD, 0, MEMBER, constant(HOLDERS[Family.WGMMA]), loop)
 
 

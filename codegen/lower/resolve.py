@@ -117,8 +117,8 @@ def _statement(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             found = r.tile(lambda p, f: r.write(tile, p, f), fragment, facts, origin)
             _check_rows(r, found, origin)
             return i.StoreFragment(fragment, found, r.read(value, (), facts), origin)
-        case i.FillFragment(fragment, target, value):
-            return i.FillFragment(fragment, r.write(target, (), facts), r.read(value, (), facts))
+        case i.FillFragment(_, target, value):
+            return replace(command, target=r.write(target, (), facts), value=r.read(value, (), facts))
         case i.MmaFragment():
             return _product(r, command, facts)
         case i.InitBarriers(barriers):

@@ -312,7 +312,7 @@ class Translator:
             case Array(size):
                 index = self.name("i")
                 inner = self.copy(accept_at(target, index), at(value, index), origin)
-                return i.For(index, size, inner, unroll=True, owner=True, label="copy")
+                return i.For(index, size, inner, unroll=True, owner=True, label="copy", origin=origin)
             case Pair() as pair:
                 return self._each_member(self.copy, target, value, pair, origin)
             case _:

@@ -22,11 +22,11 @@ def index_scalars(function: i.Function, _: Launch) -> i.Function:
 def _command(command: i.Command) -> i.Command:
     command = i.with_inner(command, tuple(_command(part) for part in i.inner(command)))
     match command:
-        case i.New(Space.LOCAL, name, type_, i.Sequence((i.Assign(i.Access(first), value), *rest))) if (
-            first == name and type_ == INT and (known := _index(value)) is not None
-        ):
+        case i.New(
+            Space.LOCAL, name, type_, i.Sequence((i.Assign(i.Access(first), value), *rest)), origin
+        ) if first == name and type_ == INT and (known := _index(value)) is not None:
             body = i.sequence(*rest)
-            return command if _is_used_as_scalar(body, name) else i.Define(name, known, body)
+            return command if _is_used_as_scalar(body, name) else i.Define(name, known, body, origin)
         case _:
             return command
 

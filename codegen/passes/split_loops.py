@@ -62,7 +62,11 @@ class _LoopSplitter:
         round_, number = self.names.fresh("round"), worker(loop.level, loop.dimension, self.launch)
         rounds = constant(total // workers)
         body = _at(loop, workers * variable(round_) + number, facts.with_range(round_, 0, rounds))
-        return loop if divisions(body, {round_}) else i.For(round_, rounds, body, label="cyclic")
+        return (
+            loop
+            if divisions(body, {round_})
+            else i.For(round_, rounds, body, label="cyclic", origin=loop.origin)
+        )
 
 
 def _at(loop: i.For | i.ParallelFor, index: Nat, facts: Facts) -> i.Command:

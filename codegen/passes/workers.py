@@ -49,8 +49,9 @@ def name_workers(function: i.Function, launch: Launch) -> i.Function:
     names.taken -= {loop.index for loop in loops}
     found = {key: names.fresh(_stem(*key)) for key in dict.fromkeys((c.level, c.dimension) for c in loops)}
     body = _named(function.body, found, {}, launch)
-    for (level, dimension), name in reversed(found.items()):
-        body = i.Define(name, worker(level, dimension, launch), body)
+    firsts = {(loop.level, loop.dimension): loop.origin for loop in reversed(loops)}
+    for key, name in reversed(found.items()):
+        body = i.Define(name, worker(*key, launch), body, firsts[key])
     return replace(function, body=body)
 
 
@@ -75,4 +76,4 @@ def _named(
     number = variable(names[command.level, command.dimension])
     body = _named(command.body, names, {**renamed, NatVariable(command.index): number}, launch)
     each = launch.sharing(command) is Sharing.ONE_EACH
-    return body if each else i.When(number, command.count, body)
+    return body if each else i.When(number, command.count, body, command.origin)

@@ -15,6 +15,7 @@ from rise.suggest import suggestion
 STAGES = ("high", "low", "imperative", "cuda", "ptx", "cubin", "resources")
 CANDIDATES = ("table", "tuned", "model")
 SHELLS = ("bash", "zsh", "fish")
+TARGET = "sm_90a"
 BACKENDS = ("interpret", "emulate", "cuda")
 
 
@@ -88,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     _compile(commands)
     _derive(commands)
     _search(commands)
+    _view(commands)
     _equal(commands)
     _catalogues(commands)
     _demonstrations(commands)
@@ -140,12 +142,15 @@ def _compile(commands: Any) -> None:
     _program(made)
     _strategy(made)
     made.add_argument(
-        "--target", type=_target, default="sm_90a", metavar="ARCH", help="GPU to compile for (sm_90a)"
+        "--target", type=_target, default=TARGET, metavar="ARCH", help=f"GPU to compile for ({TARGET})"
     )
     made.add_argument("-o", "--output", metavar="FILE", help="write to a file")
     _imports(made)
     _foreign(made)
     made.add_argument("--stage", choices=STAGES, default="cuda", help="what to print (cuda)")
+    made.add_argument(
+        "--lines", action="store_true", help="also write where lines come from: FILE.lines.json"
+    )
     made.add_argument("--pass", dest="pass_", metavar="NAME", help="--stage imperative after this pass only")
     made.add_argument(
         "--spills",
@@ -166,7 +171,7 @@ def _derive(commands: Any) -> None:
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for the inputs of the check")
     made.add_argument("--save", metavar="F.json", help="write the derivation")
     made.add_argument("--replay", metavar="F.json", help="apply a saved derivation instead of the strategy")
-    made.add_argument("--html", metavar="F.html", help="write a page with all steps, side by side")
+    made.add_argument("--html", metavar="F.html", help="write the page that `rise view` writes")
     made.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -186,6 +191,43 @@ def _search(commands: Any) -> None:
     add("--save", metavar="F.json", help="write the derivation")
     add("--python", action="store_true", help="print a strategy in Python that repeats the steps")
     add("--json", action="store_true", help="print JSON")
+
+
+def _view(commands: Any) -> None:
+    meaning = "write a page of a derivation and its kernel, or of two derivations side by side"
+    made = _command(commands, "view", "view", meaning)
+    made.add_argument("file", metavar="FILE", help="a program, *.rise, or a derivation that --save wrote")
+    made.add_argument("name", nargs="?", metavar="NAME", help="a definition; for a derivation, another one")
+    _of_program(made)
+    made.add_argument("--profile", metavar="F.json", help="measurements to show with the kernel")
+    made.add_argument("-o", "--output", metavar="F.html", help="the page (NAME.html)")
+    made.add_argument("--open", action="store_true", help="open it in a browser")
+
+    meaning = "say which term and which rewrite step a line of CUDA comes from"
+    made = _command(commands, "explain-line", "explain_line", meaning)
+    made.add_argument(
+        "file", metavar="FILE", help="F.cu:LINE, of `rise compile --lines`, or a program, *.rise"
+    )
+    made.add_argument("name", nargs="?", metavar="NAME", help="a definition of the program")
+    made.add_argument(
+        "--line", type=_positive, metavar="N", help="of the CUDA text that `rise compile` prints"
+    )
+    _of_program(made)
+    _runtime(made)
+    made.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _of_program(made: argparse.ArgumentParser) -> None:
+    """What a program is derived and compiled with."""
+    made.add_argument(
+        "--size", nargs="+", action="extend", default=[], metavar="NAME=N", help="sizes: m=128 n=64"
+    )
+    made.set_defaults(runtime=[])
+    _imports(made)
+    _strategy(made)
+    made.add_argument(
+        "--target", type=_target, default=TARGET, metavar="ARCH", help=f"GPU to compile for ({TARGET})"
+    )
 
 
 def _equal(commands: Any) -> None:

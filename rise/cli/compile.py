@@ -12,6 +12,7 @@ from codegen.host.text import cuda_text
 from codegen.ir import show as imperative
 from rise import files
 from rise.check.specialise import inputs_of
+from rise.cli.explain_line import write_lines
 from rise.cli.foreign import FORBIDDEN, check_foreign
 from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note, show_code
@@ -55,6 +56,8 @@ def compiled(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy)
     for line in _launches(made):
         note(line)
     if arguments.stage == "cuda":
+        if arguments.lines:
+            write_lines(arguments, chosen, success, header(chosen, made, arguments))
         return _put(arguments, with_header(chosen, made, arguments))
     if arguments.stage == "resources":
         return _put(arguments, "\n".join(map(str, _resources(made, arguments))))
@@ -95,11 +98,16 @@ def show_function(program: Expr) -> str:
 
 def with_header(chosen: Subject, made: HostProgram, arguments: argparse.Namespace) -> str:
     """The CUDA text under a comment that says where it comes from and how it is launched."""
+    return "\n".join([*header(chosen, made, arguments), cuda_text(made)])
+
+
+def header(chosen: Subject, made: HostProgram, arguments: argparse.Namespace) -> list[str]:
+    """The lines of that comment."""
     sizes = " ".join([*(f"{n}={v}" for n, v in chosen.sizes.items()), *chosen.runtime])
     single = len(made.kernels) == 1 and not made.sizes
     launches = [f"launch: {made.kernels[0].launch}"] if single else ["the host:", *_launches(made)]
     lines = [f"{chosen.definition.name} {sizes}, strategy {arguments.strategy}", *launches]
-    return "\n".join([*(f"// {line}" for line in lines), cuda_text(made)])
+    return [f"// {line}" for line in lines]
 
 
 def _put(arguments: argparse.Namespace, text: str) -> int:

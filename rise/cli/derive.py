@@ -19,6 +19,7 @@ from rewrites.result import Step, Success, one_line, show_path
 from rewrites.rule import RULES
 from rise import files
 from rise.check.compare import Comparison
+from rise.cli.arguments import TARGET
 from rise.cli.checking import Trial, at_sizes, coverage, trials
 from rise.cli.progress import progress
 from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
@@ -42,10 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save:
         files.write(Path(arguments.save), json.dumps(saved(program, success), indent=1, ensure_ascii=False))
     if arguments.html:
-        from rise.cli.derivation_page import page
+        from rise.cli.view import write_page
 
         verdicts = made[0].verdicts if made else []
-        files.write(Path(arguments.html), page(arguments.name, program, success, verdicts))
+        write_page(Path(arguments.html), chosen, success, TARGET, verdicts=verdicts)
     if arguments.json:
         print(json.dumps(described(program, success, made), indent=2))
     else:

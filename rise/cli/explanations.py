@@ -45,6 +45,11 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0041": "The command needs a package that is not installed. The hint names the extra that brings it.",
     "R0050": "Python finds another project's package under the name of one of ours: `rewrites`, "
     "`strategies`, `codegen` or `bench`. Install rise-lang into an environment of its own.",
+    "R0060": "The file of `--profile` is not a profile of kernels. docs/viewer.md shows one.",
+    "R0061": "`rise view` and `rise explain-line` take a program and the name of a definition, or what "
+    "another command wrote: a saved derivation, a CUDA text with its lines.",
+    "R0062": "The file that says where the lines of a CUDA text come from is missing, damaged, or of another "
+    "text. `rise compile … -o F.cu --lines` writes it.",
     "R0101": "The text is not a program: something else is expected where the caret stands.",
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",
     "R0103": "A character that no program contains.",

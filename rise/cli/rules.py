@@ -147,6 +147,11 @@ def _entry(item: Item) -> str:
     return f"* **{escaped(item['name'])}**: {_symbol(item)} {' '.join(what)}"
 
 
+def doc_entry(rule: Rule | Computed) -> str:
+    """What docs/rules.md says of a rule; empty where it is one of a user's own."""
+    return _entry(_item(rule)).removeprefix("* ") if rule.name in places() else ""
+
+
 def _symbol(item: Item) -> str:
     return SYMBOLS[Mark(item["known"])]
 

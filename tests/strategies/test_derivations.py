@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from rewrites.derivation import FORMAT, VERSION, described, read, replay, rule_n
 from rewrites.result import Success
 from rewrites.rule import RULES, rule
 from rise.check.program import check_text
-from rise.cli.derivation_page import marked, page
 from rise.errors import StrategyError, UsageError
 from rise.expr import Expr, alpha_equal
 from rise.normal import data_flow
@@ -189,67 +187,6 @@ def test_a_wrong_rule_in_the_middle_is_named(rise: Any, file: str, monkeypatch: 
     assert "step 2, `swapped, for tests`, changes the result" in called.out
     assert "   1. reduce → reduceSeq   at 0   ✓ ∎" in called.out
     assert "CHANGES THE RESULT" in called.out
-
-
-# --- the page -----------------------------------------------------------------------------------------
-
-
-class Page(HTMLParser):
-    """Checks that tags close, and collects what the page has."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.count: dict[str, int] = {}
-        self.links: list[str] = []
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.count[tag] = self.count.get(tag, 0) + 1
-        self.links += [name for name, _ in attributes if name in ("src", "href")]
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
-def test_the_page_has_every_step_and_needs_nothing_else() -> None:
-    term = program(PRODUCT)
-    success = derived(SMALL, term)
-    text = page("f", term, success)
-    found = Page()
-    found.feed(text)
-    assert found.open == []
-    assert found.links == []
-    assert found.count["details"] == len(success.steps) + 2
-    assert "script" not in found.count
-    assert "http" not in text
-    assert "zip(c)(a) |&gt; map(" in text  # the equation of tensorise
-    assert "bm = 32, bn = 32" in text
-
-
-def test_the_command_writes_the_page(rise: Any, file: str, tmp_path: Path) -> None:
-    target = tmp_path / "f.html"
-    called = rise("derive", file, "f", "--size", "n=7", "--html", str(target), "--check")
-    assert called.status == 0, called.err
-    assert target.read_text().count('class="right"') >= 2
-
-
-def test_what_changed_is_marked() -> None:
-    before, after = marked("xs |> map(f) |> map(g)", "xs |> map(fun(x => g(f(x))))")
-    assert before.startswith("xs |&gt; map(")
-    assert re.sub(r"<del>.*?</del>", "", before).count("map") <= 1
-    assert "<ins>fun</ins>" in after or "<ins>fun(" in after
-    assert marked("a", "a") == ("a", "a")
-
-
-@pytest.mark.parametrize("text", ["x < y", "x |> f", 'a & "b"'])
-def test_marks_lose_no_character(text: str) -> None:
-    from html import unescape
-
-    before, after = marked(text, text[::-1])
-    assert unescape(re.sub(r"</?(del|ins)>", "", before)) == text
-    assert unescape(re.sub(r"</?(del|ins)>", "", after)) == text[::-1]
 
 
 # --- the structure of results -------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codegen.pipeline import assemble
+from codegen.host.program import HostProgram
 from rise.check.program import Loader
 from rise.check.specialise import size_names, specialise
 from rise.expr import Expr, inline
@@ -20,6 +20,7 @@ sys.path.insert(0, str(EXAMPLES))
 import references  # noqa: E402  # beside the examples, in no package
 from references import drawing  # noqa: E402
 
+from tests.support.lines import of_program  # noqa: E402
 from tests.support.programs import succeeded  # noqa: E402
 
 Reference = references.Reference
@@ -75,9 +76,11 @@ def example(file: str, name: str, sizes: Mapping[str, int]) -> Expr:
     return data_flow(inline(specialise(definition, {n: sizes.get(n, 256) for n in size_names(definition)})))
 
 
+def kernels(term: Expr, strategy: str, settings: dict[str, str]) -> HostProgram:
+    """The kernels of a program, which know the places of the terms that their lines come from."""
+    return of_program(succeeded(find(strategy).make(settings)(term)).term)
+
+
 def texts(term: Expr, strategy: str, settings: dict[str, str]) -> list[str]:
-    """The kernels of a program."""
-    return [
-        made.source
-        for made in assemble(succeeded(find(strategy).make(settings)(term)).term, "shipped").kernels
-    ]
+    """The texts of the kernels of a program."""
+    return [made.source for made in kernels(term, strategy, settings).kernels]

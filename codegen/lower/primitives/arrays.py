@@ -386,7 +386,7 @@ def write_generate(translator: Translator, call: Call, target: i.Acceptor) -> i.
     natural = i.Natural(variable(index), index_type(function))
     expr, inner = translator.apply(function, (natural,), call.environment)
     written = translator.accept(expr, accept_at(target, index), inner)
-    return i.For(index, call.nat("n"), written, unroll=True, owner=True, label="generate")
+    return i.For(index, call.nat("n"), written, unroll=True, owner=True, label="generate", origin=call.origin)
 
 
 # --- naming -------------------------------------------------------------------------------------------------
@@ -468,7 +468,9 @@ def _iterate(translator: Translator, call: Call, last: Callable[[Expr, Environme
         step = translator.accept(expr, target, environment)
         replace_ = translator.copy(replaced, there, call.origin)
         index = translator.name("turn_number")
-        loop = i.For(index, constant(iterations - 1), i.sequence(step, replace_), label=call.name)
+        loop = i.For(
+            index, constant(iterations - 1), i.sequence(step, replace_), label=call.name, origin=call.origin
+        )
         start = translator.copy(replaced, value, call.origin)
         body = i.sequence(start, loop, last(*iteration(0, here)))
         return i.New(

@@ -90,7 +90,13 @@ def loop(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
             index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
         )
         return i.For(
-            index, call.nat("n"), written, call.name == "mapSeqUnroll", role=i.Role.MAP, label=call.name
+            index,
+            call.nat("n"),
+            written,
+            call.name == "mapSeqUnroll",
+            role=i.Role.MAP,
+            label=call.name,
+            origin=call.origin,
         )
 
     return elements(translator, xs, call.environment, body)
@@ -230,7 +236,13 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
         index = translator.name("k")
         step = element(index, lambda x: step_of(translator, call, function, (value, x), target))
         return i.For(
-            index, call.nat("n"), step, call.name == "reduceSeqUnroll", role=i.Role.REDUCTION, label=call.name
+            index,
+            call.nat("n"),
+            step,
+            call.name == "reduceSeqUnroll",
+            role=i.Role.REDUCTION,
+            label=call.name,
+            origin=call.origin,
         )
 
     return elements(translator, xs, call.environment, body)
@@ -276,7 +288,7 @@ def scan(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
             kept = translator.copy(accept_at(target, index), accumulator, call.origin)
             return i.sequence(update, kept)
 
-        return i.For(index, call.nat("n"), element(index, step), label=call.name)
+        return i.For(index, call.nat("n"), element(index, step), label=call.name, origin=call.origin)
 
     scanned = elements(translator, xs, call.environment, body)
     return i.New(Space.LOCAL, name, type_, i.sequence(start, scanned), call.origin)

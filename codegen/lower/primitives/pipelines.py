@@ -38,6 +38,7 @@ from codegen.lower.translate import (
 from rise.errors import TranslationError
 from rise.expr import Expr, Identifier, Lambda, map_children
 from rise.nat import Nat, at_least, constant, quotient, remainder, variable
+from rise.source import Origin
 from rise.types import ROW_MAJOR, Array, Data, Layout, Space
 
 COPIES = ("copyAsync", "copyThreads", "bulkCopy")
@@ -54,6 +55,7 @@ class Ring:
     asynchronous: bool
     space: Space = Space.SHARED
     bulk: bool = False
+    origin: Origin = None
 
     @property
     def type(self) -> Data:
@@ -156,7 +158,7 @@ class _Pipeline:
             i.Wait(0) if copying and ahead else i.Skip(),
         )
         for ring in reversed(rings):
-            body = i.New(ring.space, ring.name, ring.type, body, self.call.origin, ring.layout)
+            body = i.New(ring.space, ring.name, ring.type, body, ring.origin, ring.layout)
         return body
 
     # --- loading --------------------------------------------------------------------------------------
@@ -181,10 +183,18 @@ class _Pipeline:
             name = self.translator.name("ring", inner.type)
             asynchronous = inner.name == "copyAsync"
             bulk = inner.name == "bulkCopy"
-            return Ring(name, stages, inner.arguments[0], layout_of(inner), asynchronous, bulk=bulk)
+            return Ring(
+                name,
+                stages,
+                inner.arguments[0],
+                layout_of(inner),
+                asynchronous,
+                bulk=bulk,
+                origin=inner.origin,
+            )
         if inner is not None and inner.name == "toMem" and inner.size("a") is Space.LOCAL:
             name = self.translator.name(stem(inner.type, Space.LOCAL), inner.type)
-            return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL)
+            return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL, origin=inner.origin)
         return None
 
     def _at_element(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
@@ -214,7 +224,11 @@ class _Pipeline:
         fill = _when(variable(index), count, self._fill(rings, variable(index), variable(index)), ahead)
         loop = i.sequence(fill, self._commit(rings))
         role, label = (i.Role.PRELOAD, "fetch") if _in_registers(rings) else (i.Role.SEQUENCE, "prologue")
-        return i.For(index, constant(ahead), loop, True, role=role, label=label) if ahead else i.Skip()
+        return (
+            i.For(index, constant(ahead), loop, True, role=role, label=label, origin=self.call.origin)
+            if ahead
+            else i.Skip()
+        )
 
     def _steady(
         self,
@@ -245,7 +259,9 @@ class _Pipeline:
         if parts is not None:
             after = _unless_empty(i.When(k + 1, count, at_index(parts.first, name, k + 1)))
             body = i.sequence(early, self._commit(rings), parts.middle, wait, after, parts.last)
-            loop = i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name)
+            loop = i.For(
+                name, count, body, role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin
+            )
             return parts.around(i.sequence(wait, at_index(parts.first, name, constant(0)), loop))
         load = (early, self._commit(rings))
         if not ahead:
@@ -259,7 +275,15 @@ class _Pipeline:
             registers = half.registers
             body = i.New(Space.LOCAL, registers.name, registers.type, body, self.call.origin)
         # registers cannot be indexed at run time
-        return i.For(name, count, body, _in_registers(rings), role=i.Role.PIPELINE, label=self.call.name)
+        return i.For(
+            name,
+            count,
+            body,
+            _in_registers(rings),
+            role=i.Role.PIPELINE,
+            label=self.call.name,
+            origin=self.call.origin,
+        )
 
     # --- bulk copies ----------------------------------------------------------------------------------
 
@@ -296,13 +320,20 @@ class _Pipeline:
         )
         pipeline = i.sequence(
             i.Elected(
-                i.For(prologue, constant(ahead), _when(filled, count, first, ahead), True, label="prologue")
+                i.For(
+                    prologue,
+                    constant(ahead),
+                    _when(filled, count, first, ahead),
+                    True,
+                    label="prologue",
+                    origin=self.call.origin,
+                )
             ),
-            i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name),
+            i.For(name, count, body, role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin),
         )
         whole: i.Command = i.Ring(i.InitBarriers(full, stages), pipeline, execution, self.call.origin)
         for ring in reversed(rings):
-            whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
+            whole = i.New(ring.space, ring.name, ring.type, whole, ring.origin, ring.layout)
         return i.New(Space.SHARED, full.name, type_, whole, self.call.origin, BARRIERS)
 
     def _warp_specialised(
@@ -353,9 +384,18 @@ class _Pipeline:
             declared += [full, empty]
         whole: i.Command = i.WarpSpecialise(
             i.Elected(i.sequence(*setup)),
-            self.visited.around(i.For(filled, count, i.sequence(*loads), label="load")),
             self.visited.around(
-                i.For(k, count, i.sequence(use, *releases), role=i.Role.PIPELINE, label=self.call.name)
+                i.For(filled, count, i.sequence(*loads), label="load", origin=self.call.origin)
+            ),
+            self.visited.around(
+                i.For(
+                    k,
+                    count,
+                    i.sequence(use, *releases),
+                    role=i.Role.PIPELINE,
+                    label=self.call.name,
+                    origin=self.call.origin,
+                )
             ),
             producers,
             consumers,
@@ -365,7 +405,7 @@ class _Pipeline:
         for barriers in reversed(declared):
             whole = i.New(Space.SHARED, barriers.name, type_, whole, self.call.origin, BARRIERS)
         for ring in reversed(rings):
-            whole = i.New(ring.space, ring.name, ring.type, whole, self.call.origin, ring.layout)
+            whole = i.New(ring.space, ring.name, ring.type, whole, ring.origin, ring.layout)
         return whole
 
     def _start(self, rings: list[Ring], full: i.AcceptVariable, index: Nat, slot: Nat) -> i.Command:
@@ -379,7 +419,7 @@ class _Pipeline:
                         accept_at(i.AcceptVariable(ring.name, ring.type), slot),
                         value,
                         barrier,
-                        origin=self.call.origin,
+                        origin=ring.origin,
                     ),
                     environment,
                 )

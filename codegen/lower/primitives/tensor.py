@@ -67,7 +67,7 @@ def fill(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     return translator.all(
         call.arguments,
         call.environment,
-        lambda value: i.FillFragment(fragment_of(call.type), target, value),
+        lambda value: i.FillFragment(fragment_of(call.type), target, value, call.origin),
     )
 
 
@@ -79,7 +79,7 @@ def each_element(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
         index = translator.name("e")
         expr, inner = translator.apply(function, (at(value, index),), call.environment)
         written = translator.accept(expr, accept_at(target, index), inner)
-        return i.ForFragment(fragment_of(call.type), index, written)
+        return i.ForFragment(fragment_of(call.type), index, written, call.origin)
 
     return translator.continue_with(fragment, body, call.environment)
 
@@ -136,9 +136,9 @@ def rows(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
         filled = translator.accept(initial, accept_at(place, start), call.environment)
         copied = translator.name("e")
         return i.sequence(
-            i.ForFragment(column, start, filled),
-            i.ForFragment(accumulator, each, added),
-            *(i.ForFragment(column, exchanged, exchange) for exchange in exchanges),
+            i.ForFragment(column, start, filled, call.origin),
+            i.ForFragment(accumulator, each, added, call.origin),
+            *(i.ForFragment(column, exchanged, exchange, call.origin) for exchange in exchanges),
             i.ForFragment(column, copied, i.Assign(accept_at(target, copied), at(own, copied), call.origin)),
         )
 

@@ -16,6 +16,7 @@ from codegen.passes.analysis.fresh import binds
 from codegen.passes.analysis.walk import own_nats, substituted
 from rise.errors import RiseError
 from rise.nat import Nat, NatVariable, variable
+from rise.source import Origin
 from rise.types import Array, Fragment, Vector
 
 
@@ -131,5 +132,15 @@ class Walk:
         used = {name for part in i.commands(body) for value in own_nats(part) for name in value.variables}
         for value, name in reversed(self.definitions.get(number, {}).items()):
             if name in used:
-                body, used = i.Define(name, value, body), used | value.variables
+                origin = _of_first_use(name, body)
+                body, used = i.Define(name, value, body, origin), used | value.variables
         return body
+
+
+def _of_first_use(name: str, command: i.Command, around: Origin = None) -> Origin:
+    """The origin of the first command that uses a name, or of what is around it."""
+    origin = getattr(command, "origin", None) or around
+    if any(name in value.variables for value in own_nats(command)):
+        return origin
+    found = (_of_first_use(name, part, origin) for part in i.inner(command))
+    return next((origin for origin in found if origin is not None), None)
