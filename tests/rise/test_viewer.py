@@ -35,7 +35,7 @@ from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.browser import CHROMIUM, seen
 from tests.support.lines import coverage, loops, of_program
-from tests.support.pages import blocks, calls, files
+from tests.support.pages import File, blocks, calls, in_order
 from tests.support.programs import succeeded
 
 SUMS = """def f(n: Nat)(xs: n.i32) =
@@ -435,8 +435,9 @@ def test_the_page_of_the_documentation_says_what_happens(
 ) -> None:
     manual = ROOT / "docs" / "viewer.md"
     monkeypatch.chdir(tmp_path)
-    for name, text in files(manual):
-        Path(name).write_text(text)
+    for shown_file in in_order(manual):
+        if isinstance(shown_file, File):
+            Path(shown_file.name).write_text(shown_file.content)
     shown = list(calls(manual))
     assert len(shown) >= 7
     for command, expected in shown:
