@@ -59,6 +59,11 @@ def causal_heads(Q: Array, K: Array, V: Array) -> Array:
     return attended(Q, K, V, lambda s, i, j: np.where(j <= i, s * root(Q), -np.inf))
 
 
+def by_token(of_heads: Callable[[Array, Array, Array], Array]) -> Callable[[Array, Array, Array], Array]:
+    """A function of arrays by batch, head and token, for such by batch, token and head."""
+    return lambda *arrays: of_heads(*(xs.swapaxes(1, 2) for xs in arrays)).swapaxes(1, 2)
+
+
 def grouped(Q: Array, K: Array, V: Array) -> Array:
     b, h, g, m, d = Q.shape
     return heads(Q.reshape(b, h, g * m, d), K, V)
@@ -77,5 +82,7 @@ ATTENTION: References = {
     "biased": rounded(biased, ONE),
     "heads": rounded(heads, MANY),
     "causalHeads": rounded(causal_heads, MANY),
+    "headsByToken": rounded(by_token(heads), MANY),
+    "causalHeadsByToken": rounded(by_token(causal_heads), MANY),
     "grouped": rounded(grouped, GROUPS),
 }

@@ -15,18 +15,16 @@ from rewrites.orders import RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
-from rise.expr import Expr, Lambda, subterms
+from rise.expr import Expr, Lambda, call, subterms
 from rise.types import Array, Pair, Scalar, shape
 from strategies.complete import complete
 from strategies.core import (
     Rewrite,
     Strategy,
     argument,
-    body,
     check,
     depending,
     everywhere,
-    function,
     id_,
     normalize,
     prints_as_call,
@@ -56,12 +54,11 @@ def in_one_pass(columns: int) -> Strategy:
     after:  zip(K |> split(columns))(V |> split(columns)) |> reduceSeq(…) |> …
     """
     powers = seq(everywhere(EXP_AS_EXP2), everywhere(EXP2_OF_DIFFERENCE), everywhere(EXP2_OF_PRODUCT))
-    quotients = function(body(everywhere(RECIPROCAL)))
     return seq(
         try_(FACTORS),
         ROLLING.with_sizes(n=columns),
         powers,
-        quotients,
+        everywhere(RECIPROCAL),
         ROWS_ON_FRAGMENTS.with_sizes(k=DEPTH),
     )
 
@@ -108,15 +105,17 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
 
     shares: by how many blocks each of these arrays is shared out, outermost first; without, by one for each
 
-    before: zip(A)(B) |> map((a, b) => e)
-    after:  zip(A)(B) |> mapBlock(1)((a, b) => s(e))
+    before: zip(A)(B) |> map((a, b) => e) |> transpose
+    after:  zip(A)(B) |> mapBlock(1)((a, b) => s(e)) |> transpose
     """
 
     def make(term: Expr) -> Strategy:
-        match rank(term):
-            case 2:
+        match rank(term), call(term):
+            case 2, _:
                 return seq(s)
-            case 3 | 4 as dimensions:
+            case 3 | 4, ("transpose", _, [_]):
+                return argument(each_matrix(s, shares))
+            case 3 | 4 as dimensions, _:
                 d = dimensions - 2
                 share = [low.BLOCKS_PERSIST.with_sizes(d=d, p=shares[0])] if shares else []
                 over = seq(low.MAP_BLOCK.with_sizes(d=d), *share)
@@ -125,6 +124,21 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
                 return check(lambda _: False, "each_matrix", NO_ROWS)
 
     return depending(make)
+
+
+def counted(term: Expr) -> tuple[list[int], Expr]:
+    """The sizes of arrays of matrices, outermost first, and the matrix that they are made of."""
+    counts: list[int] = []
+    while rank(term) > 2:
+        match call(term):
+            case "transpose", _, [inner]:
+                term = inner
+            case "map", _, [Lambda(_, inner), _] if isinstance(term.type, Array):
+                counts.append(term.type.size.value or 0)
+                term = inner
+            case _:
+                break
+    return counts, term
 
 
 def shared_out(counts: Sequence[int], blocks: int) -> tuple[int, ...]:
@@ -208,9 +222,9 @@ def one_pass(
     by_rows = seq(repeat(a.MAP_FUSION), of_matrix)
 
     def over_matrices(term: Expr) -> Strategy:
-        *counts, length = (size.value or 0 for size in shape(term.type)[0][:-1]) if rank(term) > 2 else (1,)
-        tiles = -(-length // rows)
-        shares = shared_out(counts, blocks // tiles) if tiles <= blocks < tiles * prod(counts) else ()
+        counts, matrix = counted(term)
+        tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if rank(matrix) == 2 else 0
+        shares = shared_out(counts, blocks // tiles) if 0 < tiles <= blocks < tiles * prod(counts) else ()
         return each_matrix(by_rows, shares)
 
     return complete(in_inputs(seq(depending(over_matrices), staged)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any
 
 from rewrites.algorithmic import is_reduction
@@ -13,6 +14,7 @@ from rewrites.result import Success
 from rise.expr import Expr, Lambda, call, subterms
 from rise.nat import Nat
 from rise.types import Index
+from strategies.matmul.one_pass import counted
 from strategies.matmul.products import rank
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
@@ -47,17 +49,11 @@ class Pass:
         body = program
         while isinstance(body, Lambda):
             body = body.body
-        batch = 1
-        while rank(body) > 2:
-            match call(body):
-                case "map", head, [Lambda(_, inner), _] if (count := _known(head.arguments[0])) is not None:
-                    batch, body = batch * count, inner
-                case _:
-                    return None
-        if rank(body) != 2:
+        counts, body = counted(body)
+        if rank(body) != 2 or 0 in counts:
             return None
         try:
-            return _sizes(factored(system(body)), batch)
+            return _sizes(factored(system(body)), prod(counts))
         except NotPointwise:
             return None
 
