@@ -1,9 +1,11 @@
 """Attention through `auto` beside cuDNN and FlashAttention-2, as torch calls them: one process, in turns.
 
     python benchmarks/attention.py [--out FOLDER] [--causal] [--lengths 512 1024 …] [--dims 64 128 256]
+    python benchmarks/attention.py --decode [--out FOLDER]
     python benchmarks/attention.py --modified [--out FOLDER] [--lengths 8192] [--dims 64 128]
 
-With `--modified`, scores are modified (a bound, a slope, a window), beside FlexAttention under torch.compile.
+With `--decode` there is one query a head. With `--modified`, scores are modified (a bound, a slope, a window),
+beside FlexAttention under torch.compile.
 The workload is the one of the FlashAttention papers: f16, batch · length = 16384, heads · dimension = 2048.
 Every result is compared with softmax(Q·Kᵀ/√d)·V in f64 for one head, after its memory was filled with NaN. A
 time is the median over launches on a warm GPU; the variants take turns, and the best of three turns counts.
@@ -130,6 +132,51 @@ def measured(torch: Any, dim: int, length: int, causal: bool, only: bool = False
     return Line(dim, length, rates, (errors[0], errors[1]))
 
 
+# one query a head: batch, heads, heads that keys and values have, keys, dimension
+FEW_QUERIES = (
+    (1, 32, 32, 8192, 128),
+    (16, 32, 32, 4096, 128),
+    (4, 32, 32, 32768, 128),
+    (16, 64, 8, 8192, 128),
+)
+
+
+def decoded(torch: Any, batch: int, heads: int, shared: int, length: int, dim: int) -> str:
+    """A row: microseconds of ours and of cuDNN for one query a head, and bytes of keys and values a second."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention
+
+    group = heads // shared
+    q = torch.randn((batch, heads, 1, dim), device="cuda", dtype=torch.float16)
+    k, v = (torch.randn((batch, shared, length, dim), device="cuda", dtype=torch.float16) for _ in range(2))
+    sizes = {"b": batch, "h": shared, "m": group, "n": length, "d": dim, "e": dim}
+    ours = codegen.compile(load(PROGRAMS)["heads"], sizes=sizes, backend="cuda")
+    mine, result = (
+        q.view(batch, shared, group, dim),
+        torch.full_like(q, math.nan).view(batch, shared, group, dim),
+    )
+
+    def theirs() -> Any:
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return scaled_dot_product_attention(q, k, v, enable_gqa=group > 1)
+
+    ours(mine, k, v, out=result)
+    wanted = reference(torch, mine[-1, -1], k[-1, -1], v[-1, -1], False)
+    error = float((result[-1, -1].double() - wanted).abs().max())
+    if result.isnan().any() or error > 1e-3:
+        raise SystemExit(f"wrong at {sizes}: {error}")
+    launches: tuple[Callable[[], Any], ...] = (lambda: ours(mine, k, v, out=result), theirs)
+    times = [min(median_ms(torch, launch) for _ in range(TURNS)) * 1e3 for launch in launches]
+    rate = 2 * k.nbytes / times[0] / 1e3
+    shape = f"{batch} | {heads} | {shared} | {length}"
+    return f"| {shape} | {times[0]:.0f} | {times[1]:.0f} | {times[1] / times[0]:.2f} | {rate:.0f} |"
+
+
+DECODED_HEADER = """\
+| batch | heads | of keys | keys | ours, µs | cuDNN, µs | ratio | ours, GB/s |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+
+
 def modifications(torch: Any) -> dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]]:
     """FlexAttention's function of a score, and its mask, for each program of MODIFIED."""
 
@@ -197,7 +244,13 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048, 4096, 8192, 16384])
     parser.add_argument("--dims", type=int, nargs="+", default=[64, 128, 256])
     parser.add_argument("--modified", action="store_true", help="modified scores, beside FlexAttention")
+    parser.add_argument("--decode", action="store_true", help="one query a head, beside cuDNN")
     given = parser.parse_args()
+    if given.decode:
+        rows = [decoded(torch, *shape) for shape in FEW_QUERIES]
+        title = f"# One query a head, f16, d = 128, {torch.cuda.get_device_name()}"
+        write(given.out, "attention-decode.md", "\n".join([title, "", DECODED_HEADER, *rows, ""]))
+        return
     if given.modified:
         names = modifications(torch)
         rows = [modified(torch, n, d, length) for n in names for d in given.dims for length in given.lengths]
