@@ -4,8 +4,9 @@
     python benchmarks/attention.py --decode [--out FOLDER]
     python benchmarks/attention.py --modified [--out FOLDER] [--lengths 8192] [--dims 64 128]
 
-With `--decode` there is one query a head. With `--modified`, scores are modified (a bound, a slope, a window),
-beside FlexAttention under torch.compile.
+With `--decode` there is one query a head. With `--modified`, scores are modified (a bound, a slope, a
+window), beside FlexAttention under torch.compile.
+
 The workload is the one of the FlashAttention papers: f16, batch · length = 16384, heads · dimension = 2048.
 Every result is compared with softmax(Q·Kᵀ/√d)·V in f64 for one head, after its memory was filled with NaN. A
 time is the median over launches on a warm GPU; the variants take turns, and the best of three turns counts.
@@ -142,7 +143,7 @@ FEW_QUERIES = (
 
 
 def decoded(torch: Any, batch: int, heads: int, shared: int, length: int, dim: int) -> str:
-    """A row: microseconds of ours and of cuDNN for one query a head, and bytes of keys and values a second."""
+    """A row: microseconds of ours and of cuDNN for one query a head; bytes of keys and values a second."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
 
