@@ -57,14 +57,14 @@ NO_MASK = "no `select(c, x, -infinity)` compares numbers of rows and columns"
 # --- numbers of tiles -------------------------------------------------------------------------------------
 
 
-def _zipped_arrays(xs: Expr) -> Iterator[Expr]:
-    """The arrays of nested zips."""
-    match call(xs):
-        case "zip", _, [first, second]:
-            yield from _zipped_arrays(first)
-            yield from _zipped_arrays(second)
+def _operands(name: str, term: Expr) -> Iterator[Expr]:
+    """What an operation of two operands is applied to, also where it is nested."""
+    match call(term):
+        case found, _, [first, second] if found == name:
+            yield from _operands(name, first)
+            yield from _operands(name, second)
         case _:
-            yield xs
+            yield term
 
 
 def _zipped_like(xs: Expr, values: Mapping[Expr, Expr]) -> Expr:
@@ -100,7 +100,7 @@ def NUMBERS_OF_TILES(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
             pass
         case _:
             return "expected tiles: `xs |> split(n)`"
-    arrays = list(dict.fromkeys(_zipped_arrays(xs)))
+    arrays = list(dict.fromkeys(_operands("zip", xs)))
     numbers = [ys for ys in arrays if are_numbers(ys)]
     others = [ys for ys in arrays if ys not in numbers]
     if not numbers:
@@ -181,15 +181,6 @@ def _sign(value: Nat, name: str) -> int | None:
                 return None
             found = 1 if coefficient > 0 else -1
     return found
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    match call(condition):
-        case "and", _, [left, right]:
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
-        case _:
-            yield condition
 
 
 # --- factors ----------------------------------------------------------------------------------------------
@@ -278,7 +269,7 @@ class _Masks:
         column = self.number_of_column(scope)
         if column is None:
             return term
-        parts = list(_conjuncts(condition))
+        parts = list(_operands("and", condition))
         some = [self.of_block(part, column, scope, True) for part in parts]
         every = [self.of_block(part, column, scope, False) for part in parts]
         of_blocks = [part for part in some if part is not None]
