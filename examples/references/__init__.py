@@ -10,6 +10,7 @@ from references.reference import Reference, References
 _FILES: Mapping[str, References] = {
     "attention.rise": attention.ATTENTION,
     "attention_f32.rise": science.ATTENTION,
+    "batches.rise": matrices.BATCHES,
     "clustering.rise": science.CLUSTERING,
     "complex_numbers.rise": science.COMPLEX_NUMBERS,
     "convolutions.rise": images.CONVOLUTIONS,

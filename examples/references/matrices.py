@@ -127,6 +127,36 @@ SOLVERS: References = {
 }
 
 
+# --- batches ----------------------------------------------------------------------------------------
+
+
+def lower_triangular(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """With small numbers below a diagonal near 1."""
+    return np.tril(generator.uniform(-0.2, 0.2, shape), -1) + np.eye(shape[-1]) * generator.uniform(1, 2)
+
+
+def positive_definite(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    lower = lower_triangular(generator, shape)
+    return lower @ lower.swapaxes(-1, -2)
+
+
+BATCHES: References = {
+    "matrixVectors": Reference(
+        lambda As, xs: (As @ xs[..., None])[..., 0], sizes(b=(1, 3), m=(1, 5), n=(1, 7))
+    ),
+    "gramMatrices": Reference(lambda As: As @ As.swapaxes(1, 2), sizes(b=(1, 3), m=(1, 5), n=(1, 7))),
+    "outerProducts": Reference(
+        lambda xs, ys: xs[..., None] * ys[:, None], sizes(b=(1, 3), m=(1, 5), n=(1, 7))
+    ),
+    "triangularSolve": rounded(
+        lambda Ls, ys: np.linalg.solve(Ls, ys[..., None])[..., 0],
+        sizes(b=(1, 3), n=(1, 5)),
+        Ls=lower_triangular,
+    ),
+    "cholesky": rounded(np.linalg.cholesky, sizes(b=(1, 3), n=(1, 4)), As=positive_definite),
+}
+
+
 # --- sparse matrices --------------------------------------------------------------------------------
 
 
