@@ -11,6 +11,7 @@ from rewrites import staging as s
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
 from rewrites.folds import FACTORS
 from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
+from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.orders import RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
@@ -23,6 +24,7 @@ from strategies.core import (
     Strategy,
     argument,
     check,
+    choice,
     depending,
     everywhere,
     id_,
@@ -105,17 +107,17 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
 
     shares: by how many blocks each of these arrays is shared out, outermost first; without, by one for each
 
-    before: zip(A)(B) |> map((a, b) => e) |> transpose
-    after:  zip(A)(B) |> mapBlock(1)((a, b) => s(e)) |> transpose
+    before: zip(A)(B) |> map((a, b) => e) |> join
+    after:  zip(A)(B) |> mapBlock(1)((a, b) => s(e)) |> join
     """
 
     def make(term: Expr) -> Strategy:
-        match rank(term), call(term):
-            case 2, _:
+        if rearranges(term):
+            return argument(each_matrix(s, shares))
+        match rank(term):
+            case 2:
                 return seq(s)
-            case 3 | 4, ("transpose", _, [_]):
-                return argument(each_matrix(s, shares))
-            case 3 | 4 as dimensions, _:
+            case 3 | 4 as dimensions:
                 d = dimensions - 2
                 share = [low.BLOCKS_PERSIST.with_sizes(d=d, p=shares[0])] if shares else []
                 over = seq(low.MAP_BLOCK.with_sizes(d=d), *share)
@@ -126,12 +128,18 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
     return depending(make)
 
 
+def rearranges(term: Expr) -> bool:
+    """Whether a term only gives an array another form."""
+    found = call(term)
+    return found is not None and found[0] in ("join", "split", "transpose")
+
+
 def counted(term: Expr) -> tuple[list[int], Expr]:
     """The sizes of arrays of matrices, outermost first, and the matrix that they are made of."""
     counts: list[int] = []
-    while rank(term) > 2:
+    while rank(term) > 2 or rearranges(term):
         match call(term):
-            case "transpose", _, [inner]:
+            case _, _, [inner] if rearranges(term):
                 term = inner
             case "map", _, [Lambda(_, inner), _] if isinstance(term.type, Array):
                 counts.append(term.type.size.value or 0)
@@ -219,7 +227,7 @@ def one_pass(
     copies = TileCopy(128 * groups, 8, 0, bulk=True)
     roles = specialise(stages, groups) if warp_specialised else id_
     staged = seq(stage(copies, stages), roles, stored_in_bulk if bulk_stores else id_)
-    by_rows = seq(repeat(a.MAP_FUSION), of_matrix)
+    by_rows = seq(repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND)), of_matrix)
 
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)

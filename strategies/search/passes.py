@@ -65,7 +65,10 @@ class Pass:
             if self._fits(rows, columns, stages, bulk, gpu)
         ]
         found.sort(key=lambda point: (self._cost(point, gpu), point["stages"]))
-        return found
+        # results that are transposed cannot be stored in bulk
+        kinds = [[point for point in found if point["bulk_stores"] is bulk] for bulk in (True, False)]
+        best = sorted((points[0] for points in kinds if points), key=found.index)
+        return [*best, *(point for point in found if point not in best)]
 
     def _fits(self, rows: int, columns: int, stages: int, bulk: bool, gpu: Gpu) -> bool:
         result = rows * self.columns * bulk

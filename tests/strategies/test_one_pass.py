@@ -14,7 +14,7 @@ from codegen.pipeline import assemble
 from rewrites.derivation import programs
 from rewrites.result import Failure, Success
 from rise.check.compare import compare, tolerance
-from rise.check.program import check_expression, load
+from rise.check.program import check_expression, check_text, load
 from rise.check.specialise import inputs_of, specialise
 from rise.expr import Expr, Primitive, subterms
 from rise.interpret import call, random_inputs
@@ -144,3 +144,23 @@ def test_a_result_that_is_not_a_matrix_is_refused_by_name() -> None:
     assert isinstance(result, Failure)
     assert "by rows" in str(result.error("one_pass"))
     assert not isinstance(result, Success)
+
+
+OF_ATTENTION = {
+    "transposed": "of(Q) |> transpose",
+    "joined": "of(Q) |> join",
+    "added": "zip(of(Q))(R) |> map((o, r) => zip(o)(r) |> map((x, y) => x + y))",
+    "added to": "zip(R)(of(Q)) |> map((r, o) => zip(r)(o) |> map((x, y) => max(x * y, 0)))",
+    "scaled by a number of the row": "zip(of(Q))(R) |> map((o, r) => o |> map(x => f32(x) * f32(r |> idx(0))))",
+}
+
+
+@pytest.mark.parametrize("result", OF_ATTENTION)
+def test_what_is_done_with_the_result_is_in_the_kernel(result: str) -> None:
+    body = OF_ATTENTION[result].replace("of(Q)", "(Q |> map(q => attend((j, s) => s * 0.25, K, V, q)))")
+    text = f"""import "prelude.rise"
+def f(m: Nat, n: Nat, d: Nat, e: Nat)(Q: m.d.f16, K: n.d.f16, V: n.e.f16, R: m.e.f16) = {body}"""
+    term = data_flow(specialise(check_text(text)["f"], {"m": 65, "n": 43, "d": 16, "e": 16}))
+    low = succeeded(auto("sm_90a")(term)).term
+    assert len(assemble(low, "f").kernels) == 1
+    assert agrees(term, low, 17)
