@@ -150,8 +150,8 @@ OF_ATTENTION = {
     "transposed": "of(Q) |> transpose",
     "joined": "of(Q) |> join",
     "added": "zip(of(Q))(R) |> map((o, r) => zip(o)(r) |> map((x, y) => x + y))",
-    "added to": "zip(R)(of(Q)) |> map((r, o) => zip(r)(o) |> map((x, y) => max(x * y, 0)))",
-    "scaled by a number of the row": "zip(of(Q))(R) |> map((o, r) => o |> map(x => f32(x) * f32(r |> idx(0))))",
+    "bounded": "zip(of(Q))(R) |> map((o, r) => zip(r)(o) |> map((x, y) => max(x * y, 0)))",
+    "scaled by rows": "zip(of(Q))(R) |> map((o, r) => o |> map(x => f32(x) * f32(r |> idx(0))))",
 }
 
 
