@@ -18,17 +18,17 @@ import argparse
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
+
+from timing import median_ms
 
 import codegen
 from rise.check.program import check_text, load
 
 PROGRAMS = Path(__file__).parents[1] / "examples" / "attention.rise"
 TOKENS, WIDTH = 16384, 2048
-LAUNCHES, TURNS = 10, 3
+TURNS = 3
 
 
 @dataclass(frozen=True)
@@ -74,17 +74,6 @@ def window(b: Nat, h: Nat, m: Nat, n: Nat, d: Nat, e: Nat)
 HEADER = """\
 | d | length | ours | cuDNN | FlashAttention-2 | of cuDNN | of FA2 | error | cuDNN's |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
-
-
-def median_ms(torch: Any, launch: Callable[[], Any]) -> float:
-    launch()
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(LAUNCHES + 1)]
-    marks[0].record()
-    for mark in marks[1:]:
-        launch()
-        mark.record()
-    torch.cuda.synchronize()
-    return float(median(a.elapsed_time(b) for a, b in pairwise(marks)))
 
 
 def reference(torch: Any, q: Any, k: Any, v: Any, causal: bool) -> Any:

@@ -15,10 +15,10 @@ import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
+
+from timing import median_ms
 
 import codegen
 from rise.check.program import check_text
@@ -38,7 +38,7 @@ def productsHalf(b: Nat, n: Nat)(As: b.n.n.f16, Bs: b.n.n.f16) =
 NAMES = {"f32": "products", "f16": "productsHalf"}
 WIDTH = {"f32": 4, "f16": 2}
 SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 100, 128)
-LAUNCHES, TURNS = 10, 3
+TURNS = 3
 HEADER = """\
 | n | result | batch | ours µs | GB/s | of copy | of torch | kernel |
 | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |"""
@@ -63,17 +63,6 @@ class Line:
         figures = f"{1000 * ours:.1f} | {self.bytes / ours / 1e6:.0f} | {self.over('copy'):.3f}"
         others = f"{self.over('torch'):.2f} | {self.chosen}"
         return f"| {self.size} | {self.result} | {self.batch} | {figures} | {others} |"
-
-
-def median_ms(torch: Any, launch: Callable[[], Any]) -> float:
-    launch()
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(LAUNCHES + 1)]
-    marks[0].record()
-    for mark in marks[1:]:
-        launch()
-        mark.record()
-    torch.cuda.synchronize()
-    return float(median(a.elapsed_time(b) for a, b in pairwise(marks)))
 
 
 def largest_error(torch: Any, a: Any, b: Any, result: Any) -> float:

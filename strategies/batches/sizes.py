@@ -148,12 +148,21 @@ class Sizes:
         return Plan(WARPS, count, WARP * warps)
 
     def _by_blocks(self, rows: int) -> Plan:
-        """As few matrices as are whole vectors; their results are stored at once where they need too much."""
+        """As few matrices as are whole vectors.
+
+        Results go through shared memory where a multiprocessor then still has two blocks: measured.
+        """
         counts = [self._whole(alignment) for alignment in ALIGNMENTS]
+        limits = [
+            (2 * TILE, True),
+            (LARGEST, True),
+            (SHARED // 3, True),
+            (SHARED // 2, True),
+            (SHARED, False),
+        ]
         choices = [
             (count, stored)
-            for limit in (2 * TILE, LARGEST, SHARED // 3, SHARED)
-            for stored in ((True, False) if limit < SHARED else (False,))
+            for limit, stored in limits
             for count in counts
             if count * (self.bytes if stored else sum(self.read)) + RESERVED <= limit
         ]
