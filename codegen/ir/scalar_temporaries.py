@@ -237,8 +237,8 @@ def comparison(value: Nat, bound: Nat, facts: Facts, lanes: Set[str]) -> tuple[N
 def undivided(value: Nat, bound: Nat, facts: Facts, lanes: Set[str]) -> tuple[Nat, Nat]:
     """a + x / c < b as c·a + x < c·b: a condition on rows of c elements is one on the elements.
 
-    lanes: the indices of a vector's elements. Only an x with one of them is no quotient afterwards, so that
-           the condition holds for the first elements of a vector, or for all.
+    lanes: the indices of a vector's elements. Only quotients of an x that contains one of them are removed:
+           the condition then holds for all elements of a vector, or for the first ones.
     """
     while (found := _divided(value, lanes)) is not None:
         rest, quotient_ = found

@@ -5,21 +5,13 @@ A beam search keeps whole programs. Another engine, such as an e-graph, has the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from rewrites.result import Step, Success
-from rise.expr import (
-    Apply,
-    DependentApply,
-    DependentLambda,
-    Expr,
-    Identifier,
-    Lambda,
-    Literal,
-    Primitive,
-)
+from rise.canonical import canonical
+from rise.expr import Expr
 from strategies.core import Strategy, seq
 from strategies.guided.rules import Rules
 from strategies.guided.sketch import Sketch
@@ -72,7 +64,7 @@ class Beam:
         self.rules, self.sketch, self.width = rules, sketch, width
         self.front = [start]
         self.best, self.distance = start, sketch.distance(start.term)
-        self.known: set[Hashable] = {program_key(start.term)}
+        self.known: set[str] = {canonical(start.term)}
 
     def grow(self) -> bool:
         found: list[tuple[int, Found]] = []
@@ -91,8 +83,10 @@ class Beam:
         for program in self.front:
             for move in self.rules.moves(program.term):
                 result = move.attempt(program.term)
-                key = None if result is None else program_key(result.term)
-                if result is None or key in self.known:
+                if result is None:
+                    continue
+                key = canonical(result.term)
+                if key in self.known:
                     continue
                 self.known.add(key)
                 yield self.sketch.distance(result.term), program.after(move, result)
@@ -106,28 +100,3 @@ class Beam:
     @property
     def visited(self) -> int:
         return len(self.known)
-
-
-def program_key(term: Expr) -> Hashable:
-    """A key that is the same for terms that differ in the names of bound variables only."""
-    return _key(term, {}, 0)
-
-
-def _key(term: Expr, bound: dict[str, int], depth: int) -> Hashable:
-    match term:
-        case Apply(function, argument):
-            return _key(function, bound, depth), _key(argument, bound, depth)
-        case Identifier(name):
-            return depth - bound[name] if name in bound else name
-        case Lambda(parameter, body):
-            return "λ", parameter.type, _key(body, {**bound, parameter.name: depth}, depth + 1)
-        case Literal(value, type_):
-            return type(value), value, type_
-        case Primitive(declaration, arguments):
-            return declaration.name, arguments
-        case DependentLambda(name, kind, body):
-            return name, kind, _key(body, bound, depth)
-        case DependentApply(function, argument):
-            return _key(function, bound, depth), argument
-        case _:
-            return term.name, term.arguments

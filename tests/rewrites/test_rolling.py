@@ -15,17 +15,15 @@ from rewrites.folds import FACTORS
 from rewrites.result import Failure, Success
 from rewrites.rolling import ROLLING
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS
-from rise.check.program import check_expression
 from rise.expr import Apply, Expr, Lambda, map_children
-from rise.normal import data_flow
 from rise.pretty import show
 from rise.testing import assert_equivalent
 from strategies.core import Rewrite, seq, try_
 from strategies.places import in_inputs
 from tests.support.programs import succeeded
+from tests.support.rows import SCORE, term_of
 
 DRAWS = 30
-SCORE = "(zip(q)(k) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0) |> fun(s => max(min(s, 4), -4)))"
 # of a score s, a number u of the row and a number b of the element
 CHANGES = (
     "s",
@@ -54,11 +52,6 @@ def drawn(random: Random, text: str, **sizes: int) -> str:
 
 PLAIN = "(zip(w)(c) |> map(fun((x, y) => x * f32(y))) |> reduce(+, 0))"
 ROUNDED = "(zip(w)(c) |> map(fun((x, y) => f32(f16(x)) * f32(y))) |> reduce(+, 0))"
-
-
-def term_of(text: str) -> Expr:
-    """The program of a text, whose parentheses are closed at its end."""
-    return data_flow(check_expression(text + ")" * (text.count("(") - text.count(")"))))
 
 
 def passed(strategy: Rewrite, term: Expr) -> Expr:

@@ -23,6 +23,7 @@ from rewrites.derivation import described, programs, read, replay
 from rewrites.lowering import MAP_SEQ
 from rewrites.memory import NOT_STORED
 from rewrites.result import Failure, Success
+from rise.canonical import canonical
 from rise.check.program import check_expression, check_text
 from rise.check.symbolic import opened
 from rise.errors import StrategyError
@@ -31,7 +32,7 @@ from rise.nat import variable
 from rise.normal import data_flow
 from rise.testing import assert_equivalent, assert_preserves
 from strategies.core import Strategy, seq
-from strategies.guided.engine import Beam, Found, program_key
+from strategies.guided.engine import Beam, Found
 from strategies.guided.moves import at, at_view, packed, views_of_inputs
 from strategies.guided.python import module_of
 from strategies.guided.rules import NAMES, Rules, rule_set
@@ -275,8 +276,8 @@ def test_names_of_bound_variables_do_not_matter() -> None:
     keys = set()
     for term in visited():
         other = renamed(term)
-        assert alpha_equal(term, other) and program_key(term) == program_key(other)
-        keys.add(program_key(term))
+        assert alpha_equal(term, other) and canonical(term) == canonical(other)
+        keys.add(canonical(term))
         for one in every:
             assert one.distance(term) == one.distance(other), one
     assert len(keys) > 10
@@ -292,7 +293,7 @@ def test_programs_that_differ_have_different_keys() -> None:
         "fun((a: 4.i32, b: 4.i32) => a |> map(fun(x => x - 2)))",
         "fun((a: 5.i32, b: 4.i32) => a |> map(fun(x => x - 2)))",
     )
-    assert len({program_key(program(text)) for text in texts}) == len(texts)
+    assert len({canonical(program(text)) for text in texts}) == len(texts)
 
 
 # --- goals --------------------------------------------------------------------------------------------------

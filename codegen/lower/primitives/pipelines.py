@@ -9,7 +9,7 @@ that slots are not overwritten while they are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from codegen.ir import imperative as i
@@ -40,6 +40,8 @@ from rise.expr import Expr, Identifier, Lambda, map_children
 from rise.nat import Nat, at_least, constant, quotient, remainder, variable
 from rise.source import Origin
 from rise.types import ROW_MAJOR, Array, Data, Layout, Space
+
+Step = Callable[[i.Expression], i.Command]  # what is done with a loaded element
 
 COPIES = ("copyAsync", "copyThreads", "bulkCopy")
 
@@ -97,14 +99,14 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
 
     def loops(element: Element) -> i.Command:
         whole = Visited(step, element, call.nat("n"))
-        elements_ = visited(translator, step, load, whole, call.environment)
+        found = visited(translator, step, load, whole, call.environment)
 
         def updated(loaded: i.Expression) -> i.Command:
-            command = step_of(translator, call, elements_.step, (value, loaded), target)
+            command = step_of(translator, call, found.step, (value, loaded), target)
             check_update(resolved(command))
             return command
 
-        return _Pipeline(translator, call, load, elements_).run(updated)
+        return _Pipeline(translator, call, load, found, call.nat("stages")).run(updated)
 
     return elements(translator, xs, call.environment, loops)
 
@@ -123,37 +125,35 @@ class _Pipeline:
     call: Call
     load: Lambda
     visited: Visited
+    stages: Nat
 
-    def run(self, step: Callable[[i.Expression], i.Command]) -> i.Command:
-        stages, count = self.call.nat("stages"), self.visited.count
-        if stages.value is None or stages.value < 1:
-            raise TranslationError("R0713", f"a pipeline has 1 stage or more, not {stages}", self.call.origin)
-        loaded = self._loaded(self.load, stages)
-        rings = list(loaded.rings)
-        if not rings:
+    @property
+    def count(self) -> Nat:
+        return self.visited.count
+
+    def run(self, step: Step) -> i.Command:
+        if self.stages.value is None or self.stages.value < 1:
+            message = f"a pipeline has 1 stage or more, not {self.stages}"
+            raise TranslationError("R0713", message, self.call.origin)
+        loaded = self._loaded()
+        if not loaded.rings:
             message = "the load of a pipeline stores nothing in Shared memory or in registers"
             hint = "say what to store with `copyAsync`, `copyThreads` or `toMem(Local)`"
             raise TranslationError("R0725", message, self.call.origin, hint)
         if self.call.name == "reduceRoleSplit":
-            return self._warp_specialised(loaded, rings, stages, count, step)
-        return self.visited.around(self._by_all(loaded, rings, stages, count, step))
+            return self._warp_specialised(loaded, step)
+        return self.visited.around(self._by_all(loaded, step))
 
-    def _by_all(
-        self,
-        loaded: Loaded,
-        rings: list[Ring],
-        stages: Nat,
-        count: Nat,
-        step: Callable[[i.Expression], i.Command],
-    ) -> i.Command:
+    def _by_all(self, loaded: Loaded, step: Step) -> i.Command:
         """The pipeline of which all threads execute all parts."""
+        rings = loaded.rings
         if any(ring.bulk for ring in rings):
-            return self._bulk(loaded, rings, stages, count, step)
-        ahead = self._ahead(number(stages, "the number of stages", self.call.origin), rings)
+            return self._bulk(loaded, step)
+        ahead = self._ahead(number(self.stages, "the number of stages", self.call.origin), rings)
         copying = any(ring.asynchronous for ring in rings)
         body = i.sequence(
-            self._prologue(rings, ahead, count),
-            self._steady(loaded, rings, ahead, stages, count, step),
+            self._prologue(rings, ahead),
+            self._steady(loaded, ahead, step),
             # no copies are pending any more, but proving that would need counting
             i.Wait(0) if copying and ahead else i.Skip(),
         )
@@ -163,20 +163,20 @@ class _Pipeline:
 
     # --- loading --------------------------------------------------------------------------------------
 
-    def _loaded(self, load: Lambda, stages: Nat) -> Loaded:
+    def _loaded(self) -> Loaded:
         rings: list[Ring] = []
 
         def named(expr: Expr) -> Expr:
-            ring = self._ring(expr, stages)
+            ring = self._ring(expr)
             if ring is not None:
                 rings.append(ring)
                 return Identifier(ring.name, ring.value.type, expr.origin)
             return expr if isinstance(expr, Lambda) else map_children(expr, named)
 
-        value = named(load.body)
+        value = named(self.load.body)
         return Loaded(value, tuple(rings))
 
-    def _ring(self, expr: Expr, stages: Nat) -> Ring | None:
+    def _ring(self, expr: Expr) -> Ring | None:
         """The ring that stores a part, if it is stored."""
         inner = as_call(expr, self.call.environment)
         if inner is not None and inner.name in COPIES:
@@ -185,7 +185,7 @@ class _Pipeline:
             bulk = inner.name == "bulkCopy"
             return Ring(
                 name,
-                stages,
+                self.stages,
                 inner.arguments[0],
                 layout_of(inner),
                 asynchronous,
@@ -194,7 +194,9 @@ class _Pipeline:
             )
         if inner is not None and inner.name == "toMem" and inner.size("a") is Space.LOCAL:
             name = self.translator.name(stem(inner.type, Space.LOCAL), inner.type)
-            return Ring(name, stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL, origin=inner.origin)
+            return Ring(
+                name, self.stages, inner.arguments[0], ROW_MAJOR, False, Space.LOCAL, origin=inner.origin
+            )
         return None
 
     def _at_element(self, index: Nat, use: Callable[[Environment], i.Command]) -> i.Command:
@@ -204,24 +206,24 @@ class _Pipeline:
 
     # --- loops ----------------------------------------------------------------------------------------
 
-    def _ahead(self, stages: int, rings: list[Ring]) -> int:
+    def _ahead(self, stages: int, rings: Sequence[Ring]) -> int:
         """The distance in elements between load and computation: at least 1 for copies through registers."""
         if stages == 1 and any(ring.asynchronous or ring.space is Space.LOCAL for ring in rings):
             return 0
         return max(stages - 1, 1)
 
-    def _fill(self, rings: list[Ring], index: Nat, slot: Nat) -> i.Command:
+    def _fill(self, rings: Sequence[Ring], index: Nat, slot: Nat) -> i.Command:
         def fill(environment: Environment) -> i.Command:
             return i.sequence(*(ring.fill(self.translator, slot, environment) for ring in rings))
 
         return self._at_element(index, fill)
 
-    def _commit(self, rings: list[Ring]) -> i.Command:
+    def _commit(self, rings: Sequence[Ring]) -> i.Command:
         return i.Commit() if any(ring.asynchronous for ring in rings) else i.Skip()
 
-    def _prologue(self, rings: list[Ring], ahead: int, count: Nat) -> i.Command:
+    def _prologue(self, rings: Sequence[Ring], ahead: int) -> i.Command:
         index = self.translator.name("k")
-        fill = _when(variable(index), count, self._fill(rings, variable(index), variable(index)), ahead)
+        fill = _when(variable(index), self.count, self._fill(rings, variable(index), variable(index)), ahead)
         loop = i.sequence(fill, self._commit(rings))
         role, label = (i.Role.PRELOAD, "fetch") if _in_registers(rings) else (i.Role.SEQUENCE, "prologue")
         return (
@@ -230,15 +232,8 @@ class _Pipeline:
             else i.Skip()
         )
 
-    def _steady(
-        self,
-        loaded: Loaded,
-        rings: list[Ring],
-        ahead: int,
-        stages: Nat,
-        count: Nat,
-        step: Callable[[i.Expression], i.Command],
-    ) -> i.Command:
+    def _steady(self, loaded: Loaded, ahead: int, step: Step) -> i.Command:
+        rings, stages, count = loaded.rings, self.stages, self.count
         name = self.translator.name("k")
         k = variable(name)
         following, slot = k + ahead, remainder(k + ahead, stages)
@@ -287,19 +282,13 @@ class _Pipeline:
 
     # --- bulk copies ----------------------------------------------------------------------------------
 
-    def _bulk(
-        self,
-        loaded: Loaded,
-        rings: list[Ring],
-        stages: Nat,
-        count: Nat,
-        step: Callable[[i.Expression], i.Command],
-    ) -> i.Command:
+    def _bulk(self, loaded: Loaded, step: Step) -> i.Command:
         """One thread starts the copies, which signal their bytes to the slot's mbarrier.
 
         Products of a step may be pending when the next one starts; once those of step k - 1 are complete,
         element k + S - 1 is loaded into its slot.
         """
+        rings, stages, count = loaded.rings, self.stages, self.count
         number = stages.value or 0
         if number < 2 or not all(ring.bulk for ring in rings):
             message = "a pipeline of bulk copies has at least 2 stages, and only bulk copies"
@@ -336,19 +325,13 @@ class _Pipeline:
             whole = i.New(ring.space, ring.name, ring.type, whole, ring.origin, ring.layout)
         return i.New(Space.SHARED, full.name, type_, whole, self.call.origin, BARRIERS)
 
-    def _warp_specialised(
-        self,
-        loaded: Loaded,
-        rings: list[Ring],
-        stages: Nat,
-        count: Nat,
-        step: Callable[[i.Expression], i.Command],
-    ) -> i.Command:
+    def _warp_specialised(self, loaded: Loaded, step: Step) -> i.Command:
         """Producers wait until a slot is empty, consumers until it is full.
 
         Operands of different phases of a step have mbarriers of their own (see `phases`).
         Slot p % S holds the p-th element of the ring, counted over all executions of the pipeline.
         """
+        rings, stages, count = loaded.rings, self.stages, self.count
         if stages.value == 1:
             # a consumer releases a slot only after it has started the products of the next element
             message = (
@@ -408,7 +391,7 @@ class _Pipeline:
             whole = i.New(ring.space, ring.name, ring.type, whole, ring.origin, ring.layout)
         return whole
 
-    def _start(self, rings: list[Ring], full: i.AcceptVariable, index: Nat, slot: Nat) -> i.Command:
+    def _start(self, rings: Sequence[Ring], full: i.AcceptVariable, index: Nat, slot: Nat) -> i.Command:
         barrier = accept_at(full, slot)
 
         def start(environment: Environment) -> i.Command:
@@ -430,7 +413,7 @@ class _Pipeline:
 
         return self._at_element(index, start)
 
-    def _halves(self, rings: list[Ring], index: Nat, slot: Nat) -> dict[str, Halves]:
+    def _halves(self, rings: Sequence[Ring], index: Nat, slot: Nat) -> dict[str, Halves]:
         """For each ring that is filled through registers, the two halves of the copy, if it can be split."""
         found: dict[str, Halves] = {}
         for ring in rings:
@@ -460,7 +443,7 @@ class _RingPosition:
         return quotient(self.before + index, self.stages)
 
 
-def _in_registers(rings: list[Ring]) -> bool:
+def _in_registers(rings: Sequence[Ring]) -> bool:
     return any(ring.space is Space.LOCAL for ring in rings)
 
 

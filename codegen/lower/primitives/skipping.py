@@ -43,7 +43,7 @@ class Visited:
 
 
 def visited(
-    translator: Translator, step: Expr, load: Lambda | None, whole: Visited, environment: Environment
+    translator: Translator, step: Expr, load: Lambda, whole: Visited, environment: Environment
 ) -> Visited:
     """What a fold with this step visits of all elements. load: what a pipeline makes of an element"""
     match step:
@@ -56,14 +56,12 @@ def visited(
             pass
         case _:
             return whole
-    given = x if load is None else load.parameter
-    if load is not None:
-        guard = simplify(substitute(guard, {x.name: load.body}))
+    guard = simplify(substitute(guard, {x.name: load.body}))
     k = translator.name("k")
     found: list[i.Expression] = []
 
     def evaluate(value: i.Expression) -> i.Command:
-        found.append(translator.pure(guard, {**environment, given.name: value}, guard.origin))
+        found.append(translator.pure(guard, {**environment, load.parameter.name: value}, guard.origin))
         return i.Skip()
 
     whole.element(variable(k), evaluate)
