@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from math import ceil
+from math import ceil, lcm
 from typing import Any
 
 from rise.errors import StrategyError
@@ -86,6 +86,19 @@ class Schedule:
         return (
             self.ping_pong * self.slice_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
         )
+
+    @property
+    def whole(self) -> tuple[int, int, int]:
+        """What sizes are rounded up to: whole groups of raster order, and clusters, of whole tiles."""
+        m, n, k = self.block
+        if self.raster_group > 1:
+            return m * lcm(self.raster_group, self.cluster), n, k
+        return m, n * self.cluster, k
+
+    def tiles(self, rows: int, columns: int) -> int:
+        """Of a result, with those behind its ends that complete groups and clusters."""
+        m, n, _ = self.whole
+        return ceil(rows / m) * ceil(columns / n) * (m // self.block[0]) * (n // self.block[1])
 
 
 _PARAMETERS = frozenset(f.name for f in fields(Schedule))
@@ -213,13 +226,6 @@ def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool
 
     sizes: m, n, k of the product. Bulk copies take rows across k in panels, of which fragments are some.
     """
-    rows, columns = (ceil(sizes[name] / s.block[d]) for d, name in enumerate("mn"))
-    if s.raster_group and rows % s.raster_group:
-        message = f"tensor_core: raster_group: {s.raster_group} does not divide {rows}, the rows of tiles"
-        raise StrategyError("R0604", message, hint="`raster_group=1` does")
-    if rows * columns % s.cluster:
-        message = f"tensor_core: cluster: {s.cluster} does not divide {rows * columns}, the tiles"
-        raise StrategyError("R0604", message, hint="`cluster=1` does")
     for index, name in enumerate("mn"):
         if not s.uses_wgmma or along_k[index]:
             continue

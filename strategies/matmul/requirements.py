@@ -145,22 +145,6 @@ def _is_reduction(term: Expr) -> bool:
     return applied is not None and applied[0] in ("reduce", "scan") and isinstance(term.type, Array | Scalar)
 
 
-def groups(s: Subject) -> Iterator[Refusal]:
-    """Blocks take tiles in groups of rows, all of one size."""
-    rows = _sizes(s.term)[0].value
-    group = s.schedule.raster_group
-    if rows is None or not group:
-        return
-    tiles = -(-rows // s.schedule.block[0])
-    if tiles % group:
-        fitting = max(g for g in range(1, group + 1) if tiles % g == 0)
-        yield Refusal(
-            f"raster_group is {group}, which does not divide {tiles}, the rows of tiles of the result",
-            f"use `raster_group={fitting}`",
-            s.term,
-        )
-
-
 # --- fragments --------------------------------------------------------------------------------------------
 
 
@@ -215,7 +199,7 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
     if not s.of_wmma:
         return
     sizes = [size.value for size in _sizes(s.term)]
-    stick_out = any((size or 0) % tile for size, tile in zip(sizes, s.schedule.block, strict=False))
+    stick_out = any((size or 0) % tile for size, tile in zip(sizes, s.schedule.whole, strict=False))
     if s.schedule.epilogue == "direct" and stick_out and s.schedule.split_k == 1:
         yield Refusal(
             "epilogue is `direct`: tiles stick out of the result, and these fragments are stored as a whole",
@@ -307,7 +291,7 @@ def boxes(s: Subject) -> Iterator[Refusal]:
 
 
 PROGRAMS: tuple[Check, ...] = (sums, single_products, only_products)
-TILES: tuple[Check, ...] = (groups, tiles_aligned, whole_tiles, vectors, boxes)
+TILES: tuple[Check, ...] = (tiles_aligned, whole_tiles, vectors, boxes)
 
 
 def _sizes(term: Expr) -> tuple[Nat, ...]:

@@ -134,7 +134,7 @@ def in_whole_tiles(
     tiles:    the phases for a matrix of whole tiles, from what is known of the result
     """
     named = check(contains(is_product), "products", NO_PRODUCT)
-    whole = depending(lambda term: rounded_up(needs.block, copies, tiles(Stored.of(term))))
+    whole = depending(lambda term: rounded_up(needs.whole, copies, tiles(Stored.of(term))))
     return of_matrices(
         seq(
             products, fulfils(needs, copies, PROGRAMS), operands, named, fulfils(needs, copies, TILES), whole

@@ -64,7 +64,8 @@ def tensor_core(p: Parameters) -> Strategy:
                         it
     padding:            elements added to rows in shared memory, so that columns are in different banks
     vector:             elements that a thread copies at once, up to 16 bytes
-    raster_group:       blocks in groups of so many rows of tiles, for reuse in the L2 cache; 0: row by row
+    raster_group:       blocks in groups of so many rows of tiles, for reuse in the L2 cache; 0: row by row.
+                        The last group is completed by tiles behind the end of the result
     epilogue:           `direct`: finished on fragments; `shared`: through shared memory, in whole rows;
                         `bulk`: finished on fragments of warpgroups, then through shared memory by bulk
                         stores
@@ -77,7 +78,7 @@ def tensor_core(p: Parameters) -> Strategy:
     warp_specialised:   one more warpgroup only loads, for those that compute
     persistent_blocks:  so many blocks, each of which computes several tiles; 0: a block for each tile
     cluster:            so many blocks, neighbours in raster order, load the operands that they share by
-                        multicast
+                        multicast: tiles of the first operand with `raster_group=1`, else of the second
     ping_pong:          so many warpgroups compute a block's tiles alternately: one multiplies, another runs
                         its epilogue
     """

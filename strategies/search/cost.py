@@ -8,6 +8,7 @@ for sm_90), with the time that copies take added and the rates of `hardware`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
 
 from rise.instructions import Family, family
@@ -16,17 +17,16 @@ from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
 SECOND_KERNEL = 7500  # cycles: the end of a kernel and the start of the next
-SYNCHRONISATION = 0.01  # of a tile's time, where the blocks of a cluster wait for each other
+# of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
+SYNCHRONISATION, OF_MANY = 0.01, 0.3
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 LINE = 128  # bytes of the L2 cache that are read at once
-# times as long, where such rows are copied in parts shorter than a line, by the bytes of a part; measured at
-# 160 and 224 columns, 1.4 to 1.85 of what was expected
-PARTS_STRADDLE = {128: 1.0, 64: 1.7, 32: 2.0}
-STRADDLES = 1.5  # times as many bytes through the L2 cache, where rows of an operand start inside of lines
+REQUEST = 2  # cycles of a multiprocessor for each line of which it asks for bytes, however few: measured
 WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and 64×64, on H200
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
+WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
 LANES = 128  # of a multiprocessor, each with an operation a cycle
@@ -49,8 +49,8 @@ class Cost:
 
 
 def tiles(p: Problem, s: Schedule) -> int:
-    """⌈m/BM⌉·⌈n/BN⌉ of each matrix, for each slice of k."""
-    return p.batch * ceil(p.m / s.block[0]) * ceil(p.n / s.block[1]) * s.split_k
+    """⌈m/BM⌉·⌈n/BN⌉ of each matrix, in whole groups and clusters, for each slice of k."""
+    return p.batch * s.tiles(p.m, p.n) * s.split_k
 
 
 def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
@@ -60,7 +60,8 @@ def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 def workers(s: Schedule, gpu: Gpu) -> int:
     """Multiprocessors that compute: of a persistent grid not more than it has blocks."""
-    return min(s.persistent_blocks or gpu.multiprocessors, gpu.multiprocessors)
+    there = gpu.in_clusters(s.cluster)
+    return min(s.persistent_blocks or there, there)
 
 
 def wave_efficiency(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -107,15 +108,37 @@ def patterns(p: Problem, s: Schedule) -> dict[int, int]:
     return {index: panel(s.block[index], p.operand_bytes) * p.operand_bytes for index in across}
 
 
-def straddling(p: Problem, s: Schedule) -> float:
-    """How much longer a tile takes whose operands across k are copied in parts that straddle lines."""
-    widths = (width for index, width in patterns(p, s).items() if straddles(p, index))
-    return max((PARTS_STRADDLE[width] for width in widths), default=1.0)
+def requests(p: Problem, s: Schedule, index: int) -> float:
+    """Lines of the L2 cache of which a tile of an operand asks for bytes, for each element along k.
+
+    Tiles are copied in parts of their rows, as long as a line or as the pattern in shared memory. Where rows
+    start inside of lines, so do parts, and some take bytes of two.
+    """
+    length, row = s.block[index] * p.operand_bytes, p.rows[index] * p.operand_bytes
+    if row % LINE == 0 or row % WIDEST:  # the latter are copied to longer rows
+        return length / LINE
+    width = patterns(p, s).get(index, LINE)
+    return length / width * touched(row, width)
 
 
-def straddles(p: Problem, index: int) -> bool:
-    """Whether rows of an operand start inside of lines of the L2 cache."""
-    return p.rows[index] * p.operand_bytes % LINE > 0
+@cache
+def touched(row: int, width: int) -> float:
+    """Of how many lines a part of so many bytes has some, in the mean, in rows of so many."""
+    starts = [i * row + j * width for i in range(LINE // WIDEST) for j in range(LINE // width)]
+    return sum(ceil((start % LINE + width) / LINE) for start in starts) / len(starts)
+
+
+def sharing(p: Problem, s: Schedule) -> tuple[int, int]:
+    """How many blocks load a tile of the first operand together, and how many one of the second.
+
+    The blocks of a cluster are neighbours in raster order: of a row of tiles where groups have one row, else
+    of a column. Each loads a part, which has whole atoms of the pattern.
+    """
+    atoms = 8 * s.cluster
+    if s.raster_group <= 1:
+        return (s.cluster, 1) if s.block[0] % atoms == 0 else (1, 1)
+    long = s.block[1 if p.along_k[1] else 2]
+    return (1, s.cluster) if s.raster_group % s.cluster == 0 and long % atoms == 0 else (1, 1)
 
 
 def loaded(p: Problem) -> tuple[float, float]:
@@ -125,12 +148,11 @@ def loaded(p: Problem) -> tuple[float, float]:
 
 
 def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """K·es·(BM + BN/c) from the cache, which all multiprocessors share; blocks of a cluster share columns."""
-    first, second = loaded(p)
-    across, down = (STRADDLES if straddles(p, index) else 1 for index in (0, 1))
-    rows, columns = across * first * s.block[0], down * second * s.block[1] / max(s.cluster, 1)
-    moved = depth(p, s) * p.operand_bytes * (rows + columns)
-    return moved / port(p, s, gpu)
+    """K·es·(BM/a + BN/b) from the cache, where a and b blocks share a tile, and what its lines take."""
+    parts = [part / count for part, count in zip(loaded(p), sharing(p, s), strict=True)]
+    moved = sum(part * s.block[index] for index, part in enumerate(parts)) * p.operand_bytes
+    asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
+    return depth(p, s) * max(moved / port(p, s, gpu), REQUEST * asked)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -214,10 +236,11 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
         "l2": l2_cycles(p, s, gpu), "latency": latency_cycles(p, s, gpu),
     }  # fmt: skip
     bound = max(parts, key=lambda name: parts[name])
-    tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT) * (1 + SYNCHRONISATION if s.cluster > 1 else 1)
-    tile *= 1 if s.uses_wgmma else WARPS
-    tile *= straddling(p, s) * (LOW if s.ping_pong > 1 and s.block[0] == s.fragment[0] else 1)
     count, together = waves(p, s, gpu), resident(p, s, gpu)
+    tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
+    tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
+    tile *= 1 if s.uses_wgmma else WARPS
+    tile *= LOW if s.ping_pong > 1 and s.block[0] == s.fragment[0] else 1
     fills = 1 if s.persistent_blocks and s.warp_specialised else count / together
     hidden = together * s.ping_pong > 1
     epilogues = 1 + (count - 1) / (4 if hidden else 1)

@@ -8,7 +8,7 @@ estimates of the same kind.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rise.errors import UsageError
 from rise.instructions import Family
@@ -26,6 +26,8 @@ class Gpu:
     dram_rate:  bytes a cycle from memory, for the whole GPU
     latency:    cycles from asking for a tile to having it, while others do too
     fill:       cycles from the start of a block to its first product
+    clusters:   blocks that there are at a time in clusters of so many, where fewer than multiprocessors: as
+                the driver says, since a cluster is in one graphics processing cluster
     shared:     bytes of shared memory of a multiprocessor; a block has `limits.shared_bytes` at most
     """
 
@@ -44,6 +46,11 @@ class Gpu:
     fill: int
     shared: int
     limits: Limits
+    clusters: Mapping[int, int] = field(default_factory=dict)
+
+    def in_clusters(self, size: int) -> int:
+        """How many blocks there are at a time, in clusters of so many, one block to a multiprocessor."""
+        return self.clusters.get(size, self.multiprocessors // size * size)
 
     def microseconds(self, cycles: float) -> float:
         return cycles / self.mhz
@@ -51,8 +58,8 @@ class Gpu:
 
 _WARPS = {Family.MMA: 0.55, Family.WMMA: 0.5, Family.VOLTA: 0.2}
 H200 = Gpu(
-    "H200", "sm_90a", 132, 1830, 2048, {Family.WGMMA: 0.80, **_WARPS},
-    7000, 64, 50 * 2**20, 128, 2300, 1000, 2500, 228 * 1024, Limits(),
+    "H200", "sm_90a", 132, 1830, 2048, {Family.WGMMA: 0.86, **_WARPS},
+    7000, 64, 50 * 2**20, 128, 2300, 1000, 2000, 228 * 1024, Limits(), {3: 117, 4: 120, 8: 120},
 )  # fmt: skip
 A100 = Gpu(
     "A100", "sm_80", 108, 1410, 1024, {Family.MMA: 0.85, Family.WMMA: 0.75, Family.VOLTA: 0.3},

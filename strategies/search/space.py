@@ -18,7 +18,7 @@ from typing import Any
 from rise.errors import StrategyError, UsageError
 from strategies.matmul.constraints import Resources, Schedule, check, check_sizes, panel, resources
 from strategies.registry import find, show_value
-from strategies.search.cost import Cost, cost
+from strategies.search.cost import Cost, cost, sharing
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -83,6 +83,8 @@ ARRANGEMENTS = (
 WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
 
 
+GROUPS = (8, 16)  # rows of tiles in a group, besides those that divide them
+CLUSTERS = (2, 3, 4)
 DEPTHS = (64, 128)  # of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
 SLOW = 1.3  # times the cost of the best
@@ -93,26 +95,42 @@ NARROWEST = 48  # columns of one of several: narrower ones wait for shared memor
 def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     """By warpgroups, fed by another one."""
     for s in shapes(p, gpu):
-        rows, columns = ceil(p.m / s.block[0]), ceil(p.n / s.block[1])
-        tiles, sliced = p.batch * rows * columns, slices(p, s.block[1], gpu)
-        many = tiles > gpu.multiprocessors
-        if s.ping_pong > 1 and not many:
+        tiles, sliced = p.batch * s.tiles(p.m, p.n), slices(p, s.block[1], gpu)
+        if s.ping_pong > 1 and tiles <= gpu.multiprocessors:
             continue
-        # a block with one tile has not more than its steps
-        stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
-        yield {
-            "block": [s.block],
-            "warp": [s.warp],
-            "fragment": [s.fragment],
-            "stages": [stages],
-            "raster_group": [max(g for g in range(1, 9) if rows % g == 0), *([16] if rows % 16 == 0 else [])],
-            "epilogue": [s.epilogue],
-            "split_k": sliced,
-            "warp_specialised": [True],
-            "persistent_blocks": [gpu.multiprocessors if many else 0],
-            "cluster": [1, 2] if sliced == [1] and p.batch == 1 else [1],
-            "ping_pong": [s.ping_pong],
-        }
+        for group, cluster in orders(p, s, clusters=sliced == [1] and p.batch == 1):
+            there = gpu.in_clusters(cluster)
+            many = p.batch * replace(s, raster_group=group, cluster=cluster).tiles(p.m, p.n) > there
+            # a block with one tile has not more than its steps
+            stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
+            yield {
+                "block": [s.block],
+                "warp": [s.warp],
+                "fragment": [s.fragment],
+                "stages": [stages],
+                "raster_group": [group],
+                "epilogue": [s.epilogue],
+                "split_k": sliced,
+                "warp_specialised": [True],
+                "persistent_blocks": [there if many else 0],
+                "cluster": [cluster],
+                "ping_pong": [s.ping_pong],
+            }
+
+
+def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]:
+    """Groups of raster order, and clusters, whose blocks share tiles of one operand.
+
+    A group of several rows need not divide the rows of tiles: then tiles behind their end complete it.
+    """
+    rows = ceil(p.m / s.block[0])
+    groups = {max(g for g in range(1, 9) if rows % g == 0), *(g for g in GROUPS if rows > g)}
+    yield from ((group, 1) for group in sorted(groups))
+    for size in CLUSTERS if clusters else ():
+        whole = [g for g in range(size, GROUPS[-1] + 1, size) if rows % g == 0]
+        for group in (1, *({max(whole), size} if whole else {size})):
+            if sharing(p, replace(s, raster_group=group, cluster=size)) != (1, 1):
+                yield group, size
 
 
 def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:

@@ -69,7 +69,7 @@ class Trials:
         s = one.point.schedule
         block = needed(s, self._problem)
         if code == SHARED:
-            return (code, s.uses_wgmma), block.shared_bytes
+            return (code,), block.shared_bytes
         return (code, *self._kind(one)), block.accumulators
 
     def _kind(self, one: Ranked) -> Kind:

@@ -87,14 +87,28 @@ def measurements() -> dict[str, list[tuple[float, float]]]:
     return found
 
 
+def inside_of_lines(case: str) -> bool:
+    """Whether rows of an operand of A·B start inside of lines of the cache."""
+    definition, _, n, k = case.split()
+    rows = (k, n) if definition == "matmulHalf" else (k,)
+    return any(int(size.split("=")[1]) * 2 % c.LINE for size in rows)
+
+
 def test_of_what_was_measured_the_best_is_among_the_first() -> None:
-    """What the model ranks first is within 10 % of the best that was measured, of eight one within 1 %."""
+    """What the model ranks first is within 10 % of the best that was measured, of eight one within 2 %.
+
+    Where rows start inside of lines, the first is within 10 % in the mean.
+    """
     cases = measurements()
-    assert len(cases) == 22 and sum(map(len, cases.values())) > 500
+    assert len(cases) == 46 and sum(map(len, cases.values())) > 1100
+    slower = {}
     for case, timed in cases.items():
         order = [us for us, _ in sorted(timed, key=lambda each: each[1])]
-        assert order[0] <= 1.1 * min(order), case
-        assert min(order[:8]) <= 1.01 * min(order), case
+        slower[case] = order[0] / min(order)
+        assert inside_of_lines(case) or slower[case] <= 1.1, case
+        assert min(order[:8]) <= 1.02 * min(order), case
+    inside = [log(slower[case]) for case in cases if inside_of_lines(case)]
+    assert len(inside) == 20 and sum(inside) / len(inside) < log(1.1)
 
 
 def test_expected_times_are_those_that_were_measured_roughly() -> None:
@@ -166,11 +180,46 @@ def test_more_stages_hide_more_latency() -> None:
     assert len(set(times)) == len(times)
 
 
-def test_a_cluster_halves_what_columns_cost_the_cache() -> None:
-    p, s = square(8192), tile(128, 128)
-    alone, together = c.l2_cycles(p, s, H200), c.l2_cycles(p, replace(s, cluster=2), H200)
-    assert together == alone * 0.75
-    assert c.cost(p, replace(s, cluster=2), H200).cycles < c.cost(p, s, H200).cycles
+@pytest.mark.parametrize("group", [1, 8])
+def test_a_cluster_halves_what_a_shared_operand_costs_the_cache(group: int) -> None:
+    """The first operand in raster order by rows, the second one in groups of rows."""
+    p, s = square(8192), tile(128, 128, raster_group=group)
+    pair = replace(s, cluster=2)
+    assert c.sharing(p, pair) == ((2, 1) if group == 1 else (1, 2))
+    assert c.l2_cycles(p, pair, H200) == c.l2_cycles(p, s, H200) * 0.75
+    assert c.cost(p, pair, H200).cycles < c.cost(p, s, H200).cycles
+
+
+def test_a_cluster_that_shares_no_whole_atoms_saves_nothing() -> None:
+    """A third of 128 rows, or of 64 rows of k, is no multiple of eight; of 192 rows it is."""
+    p = Problem(4096, 4096, 4096)
+    for s in (tile(128, 128, raster_group=1, cluster=3), tile(192, 128, raster_group=3, cluster=3)):
+        assert c.sharing(p, s) == (1, 1)
+    assert c.sharing(p, tile(192, 128, raster_group=1, cluster=3)) == (3, 1)
+
+
+def test_what_completes_groups_and_clusters_is_counted() -> None:
+    p = Problem(5 * 128, 7 * 128, 512)
+    for group, cluster, count in ((1, 1, 35), (1, 2, 40), (1, 4, 40), (2, 1, 42), (8, 4, 56), (3, 2, 42)):
+        assert c.tiles(p, tile(128, 128, raster_group=group, cluster=cluster)) == count
+
+
+@pytest.mark.parametrize(("row", "width", "lines"), [
+    (256, 128, 1), (192, 128, 1.5), (144, 128, 1.875), (160, 64, 1.25), (144, 64, 1.375), (160, 32, 1),
+])  # fmt: skip
+def test_parts_that_start_inside_of_lines_take_bytes_of_two(row: int, width: int, lines: float) -> None:
+    """Counted for many rows, byte by byte."""
+    parts = [r * row + start for r in range(64) for start in range(0, 2 * c.LINE, width)]
+    counted = [len({byte // c.LINE for byte in range(first, first + width)}) for first in parts]
+    assert c.touched(row, width) == lines == sum(counted) / len(counted)
+
+
+def test_rows_inside_of_lines_cost_more() -> None:
+    s = tile(128, 128)
+    aligned, inside = (c.l2_cycles(Problem(1024, 1024, k), s, H200) / k for k in (4096, 4104))
+    assert inside > 1.3 * aligned
+    # rows that the copying unit does not take are copied to longer ones
+    assert c.requests(Problem(1024, 1024, 4097), s, 0) == c.requests(Problem(1024, 1024, 4096), s, 0)
 
 
 def test_a_persistent_grid_with_roles_fills_its_pipeline_once() -> None:

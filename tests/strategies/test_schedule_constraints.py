@@ -182,18 +182,14 @@ def test_tiles_may_stick_out_of_the_result() -> None:
     check_sizes(wide(raster_group=7, cluster=2), {"m": 13 * 128 + 1, "n": 255, "k": 64})
 
 
-def test_tiles_that_are_not_so_many_are_refused() -> None:
-    """Of 6 × 1 tiles groups of 8 rows, of 7 × 3 two at a time."""
-    with pytest.raises(StrategyError, match="group: 8 does not divide 6, the rows of tiles") as refused:
-        check_sizes(wide(raster_group=8), {"m": 768, "n": 256, "k": 64})
-    assert refused.value.code == "R0604"
-    sizes = {"m": 6 * 128 + 1, "n": 2 * 256 + 1, "k": 64}
+def test_groups_and_clusters_need_not_divide() -> None:
+    """Of 6 × 1 tiles a group of 8 rows, of 7 × 3 two at a time: sizes are rounded up to whole ones."""
+    check_sizes(wide(raster_group=8), {"m": 768, "n": 256, "k": 64})
+    assert wide(raster_group=8).whole == (8 * 128, 256, 64)
     for cluster in (2, 4):
-        said = f"cluster: {cluster} does not divide 21, the tiles"
-        with pytest.raises(StrategyError, match=said) as refused:
-            check_sizes(wide(cluster=cluster), sizes)
-        assert refused.value.hint == "`cluster=1` does"
-    check_sizes(wide(ping_pong=2, raster_group=7, cluster=3), sizes)
+        assert wide(raster_group=1, cluster=cluster).whole == (128, 256 * cluster, 64)
+        assert wide(raster_group=7, cluster=cluster).whole == (7 * cluster * 128, 256, 64)
+    assert wide(raster_group=8, cluster=4).tiles(6 * 128 + 1, 2 * 256 + 1) == 8 * 3
 
 
 def test_panels_of_rows_across_k_are_as_wide_as_a_pattern() -> None:
