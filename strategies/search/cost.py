@@ -23,6 +23,7 @@ BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read be
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 LINE = 128  # bytes of the L2 cache that are read at once
+PART_OF_LINE = 1.3  # times as many, where parts that start inside of lines are shorter than a line: measured
 REQUEST = 2  # cycles of a multiprocessor for each line of which it asks for bytes, however few: measured
 WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and 64×64, on H200
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
@@ -30,7 +31,7 @@ WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
 LANES = 128  # of a multiprocessor, each with an operation a cycle
-ALONE = 0.92  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
+ALONE = 0.80  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def requests(p: Problem, s: Schedule, index: int) -> float:
     if row % LINE == 0 or row % WIDEST:  # the latter are copied to longer rows
         return length / LINE
     width = patterns(p, s).get(index, LINE)
-    return length / width * touched(row, width)
+    return length / width * touched(row, width) * (PART_OF_LINE if width < LINE else 1)
 
 
 @cache

@@ -95,20 +95,17 @@ def inside_of_lines(case: str) -> bool:
 
 
 def test_of_what_was_measured_the_best_is_among_the_first() -> None:
-    """What the model ranks first is within 10 % of the best that was measured, of eight one within 2 %.
+    """What the model ranks first is within 12 % of the best that was measured, of eight one within 2 %.
 
-    Where rows start inside of lines, the first is within 10 % in the mean.
+    Within 10 % where rows start at lines of the cache.
     """
     cases = measurements()
     assert len(cases) == 46 and sum(map(len, cases.values())) > 1100
-    slower = {}
     for case, timed in cases.items():
         order = [us for us, _ in sorted(timed, key=lambda each: each[1])]
-        slower[case] = order[0] / min(order)
-        assert inside_of_lines(case) or slower[case] <= 1.1, case
+        assert order[0] <= (1.12 if inside_of_lines(case) else 1.1) * min(order), case
         assert min(order[:8]) <= 1.02 * min(order), case
-    inside = [log(slower[case]) for case in cases if inside_of_lines(case)]
-    assert len(inside) == 20 and sum(inside) / len(inside) < log(1.1)
+    assert sum(map(inside_of_lines, cases)) == 20
 
 
 def test_expected_times_are_those_that_were_measured_roughly() -> None:
