@@ -25,6 +25,9 @@ NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 LINE = 128  # bytes of the L2 cache that are read at once
 PART_OF_LINE = 1.3  # times as many, where parts that start inside of lines are shorter than a line: measured
 REQUEST = 2  # cycles of a multiprocessor for each line of which it asks for bytes, however few: measured
+# cycles of a step whose operands are computed on their way through registers, and for each byte of a thread's
+# part; measured at 32×32 and 64×64, where such kernels took 2 to 3.5 times what was expected
+COMPUTED_STEP, COMPUTED_BYTE = 300, 15
 WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and 64×64, on H200
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
@@ -167,6 +170,16 @@ def latency_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     return depth(p, s) * p.folds / p.products / s.block[2] * gpu.latency / (ahead * resident(p, s, gpu))
 
 
+def computed_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """Of threads that load operands, compute them and store them, which no asynchronous copy does."""
+    if not p.computed:
+        return 0.0
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
+    part = (s.block[0] + s.block[1]) * s.block[2] * p.operand_bytes / needed.threads
+    steps = depth(p, s) / s.block[2]
+    return steps * (COMPUTED_STEP + COMPUTED_BYTE * part) / resident(p, s, gpu)
+
+
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
     needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
@@ -241,6 +254,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
     tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
     tile *= 1 if s.uses_wgmma else WARPS
+    tile += computed_cycles(p, s, gpu)
     tile *= LOW if s.ping_pong > 1 and s.block[0] == s.fragment[0] else 1
     fills = 1 if s.persistent_blocks and s.warp_specialised else count / together
     hidden = together * s.ping_pong > 1
