@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-# lines of TFLOP/s, of GB/s; our speed-ups, sorted; bars; how many kernels a tolerance needs; computed
-FORMS = ("rate", "bandwidth", "speed-up", "bars", "tolerance", "formula")
+# lines of TFLOP/s; our speed-ups, sorted; bars; how many kernels a tolerance needs; computed
+FORMS = ("rate", "speed-up", "bars", "tolerance", "formula")
 
 
 @dataclass(frozen=True)
