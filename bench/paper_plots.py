@@ -25,7 +25,8 @@ def draw(measured: Sequence[Measured], folder: Path) -> list[Path]:
         figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
         if _drawn(axes, each):
             axes.set_title(f"{each.figure.paper}, {each.figure.number}: {each.table.title}", fontsize=9)
-            axes.set_ylim(bottom=0)
+            if axes.get_yscale() == "linear":
+                axes.set_ylim(bottom=0)
             for kind in FORMATS:
                 path = folder / f"{each.table.name}.{kind}"
                 with files.replacing(path) as file:

@@ -96,7 +96,7 @@ def page(name: str, folder: Path, link: str) -> str:
 def _figure(measured: Measured, folder: Path, link: str) -> Iterator[str]:
     figure, name = measured.figure, measured.table.name
     yield f"### {figure.number}: {measured.table.title}"
-    yield f"The paper: {figure.stated}\n\nHere: {figure.instead}"
+    yield f"*Stated by the paper.* {figure.stated}\n\n*What differs.* {figure.instead}"
     if (folder / f"{name}.svg").exists():
         yield f"![{figure.number}]({link}/{name}.svg)"
     lines = list(_results(measured))
