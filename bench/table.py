@@ -130,8 +130,8 @@ def known(folder: Path = TABLES) -> list[str]:
 
 def group(name: str, folder: Path = TABLES) -> list[str]:
     """The names of the tables in a folder of tables, as `papers/000`; none where there is no such folder."""
-    inside = (folder / name) if not name.endswith(".toml") else Path()
-    if not name or not inside.is_dir():
+    inside = folder / name
+    if not name or not inside.is_dir() or folder not in inside.parents:
         return []
     return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in inside.rglob("*.toml"))
 

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.table is None:
         for name in [*tables.known(), *tables.group("papers")]:
             found = tables.find(name)
-            print(f"{name:16} {len(found.cases):4} cases  {found.title}")
+            print(f"{name:14} {len(found.cases):4} cases  {found.title}")
         return RIGHT
     if arguments.report is not None:
         return _page(arguments)

@@ -1,4 +1,4 @@
-"""The papers' evaluations: every figure has a table, its programs compile and are right, a page shows them."""
+"""The papers' evaluations: every figure has a table, its programs are right, and a page shows them."""
 
 from __future__ import annotations
 
