@@ -14,6 +14,7 @@ import numpy as np
 
 from bench import cublas, cublaslt, fused, torch_baselines
 from bench.cublaslt import EPILOGUE_DEFAULT, EPILOGUE_RELU_BIAS, Problem
+from bench.evaluations import LAYOUTS, Layout
 from bench.memory import DeviceArray, Probe
 from bench.table import Case
 from bench.work import Operands, Work
@@ -74,26 +75,36 @@ def _product(
     transposed: bool = False,
     a_transposed: bool = False,
     of: DeviceArray | None = None,
+    into: DeviceArray | None = None,
+    compute: int = cublas.COMPUTE_32F,
 ) -> None:
-    """The result becomes alpha * (input `left`, or `of`) * (input `right`) + beta * the result."""
-    sizes, output = case.sizes, operands.output
+    """The result, or `into`, becomes alpha * (input `left`, or `of`) * (input `right`) + beta * itself."""
+    sizes, output = case.sizes, into or operands.output
     blas = libraries.cublas
     blas.on(stream.handle)
     blas.gemm(
         sizes["m"], sizes["n"], sizes[inner], alpha,
         (of or operands.inputs[left]).pointer, operands.inputs[right].pointer, beta, output.pointer,
         a_transposed=a_transposed, b_transposed=transposed, result=RESULTS[output.dtype],
+        compute=compute,
     )  # fmt: skip
 
 
 def gemm(
-    libraries: Libraries, case: Case, sets: Sequence[Operands], transposed: bool = False
+    libraries: Libraries,
+    case: Case,
+    sets: Sequence[Operands],
+    transposed: bool = False,
+    compute: int = cublas.COMPUTE_32F,
 ) -> Iterator[tuple[str, Work]]:
-    """C is updated in place, as cuBLAS does; only to be checked, D is C first."""
+    """C is updated in place, as cuBLAS does; only to be checked, D is C first. Without factors they are 1."""
 
     def call(stream: Any, operands: Operands) -> None:
-        alpha, beta = operands.inputs[3:]
-        _product(libraries, case, operands, stream, alpha=alpha, beta=beta, transposed=transposed)
+        alpha, beta = operands.inputs[3:] or (1.0, 1.0)
+        _product(
+            libraries, case, operands, stream,
+            alpha=alpha, beta=beta, transposed=transposed, compute=compute,
+        )  # fmt: skip
 
     def check(stream: Any, operands: Operands) -> None:
         given, output = operands.inputs[2], operands.output
@@ -129,6 +140,23 @@ def batched(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Itera
     yield "cublasGemmStridedBatchedEx", Work(call)
 
 
+def batched_half(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
+    """Results in f16; sums in f32, or in f16 as well, as in cublasHgemm."""
+    for compute, how in ((cublas.COMPUTE_32F, "f32"), (cublas.COMPUTE_16F, "f16")):
+
+        def call(stream: Any, operands: Operands, compute: int = compute) -> None:
+            b, m, n, k = (case.sizes[name] for name in "bmnk")
+            x, y, output = *operands.inputs, operands.output
+            blas = libraries.cublas
+            blas.on(stream.handle)
+            blas.batched(
+                b, m, n, k, x.pointer, y.pointer, output.pointer,
+                result=RESULTS[output.dtype], compute=compute,
+            )  # fmt: skip
+
+        yield f"cublasGemmStridedBatchedEx, sums in {how}", Work(call)
+
+
 # --- cublasGemmEx and kernels of one's own ------------------------------------------------------------------
 
 
@@ -148,7 +176,7 @@ def bias_relu_apart(libraries: Libraries, case: Case, sets: Sequence[Operands]) 
 
 
 def relu_product_apart(
-    libraries: Libraries, case: Case, sets: Sequence[Operands]
+    libraries: Libraries, case: Case, sets: Sequence[Operands], layout: Layout = LAYOUTS[""]
 ) -> Iterator[tuple[str, Work]]:
     """The maximum with zero, into an array of its own, then the product: two kernels."""
     _vectors(case, "k", 8)
@@ -158,9 +186,50 @@ def relu_product_apart(
     def call(stream: Any, operands: Operands) -> None:
         vectors = kept.size // 8
         libraries.probe.call("relu_f16", vectors, stream, kept, operands.inputs[0], np.uint64(vectors))
-        _product(libraries, case, operands, stream, of=kept)
+        _product(libraries, case, operands, stream, of=kept, **_stored(layout))
 
     yield "relu, product", Work(call)
+
+
+def _stored(layout: Layout) -> dict[str, Any]:
+    return {"a_transposed": layout.a_transposed, "transposed": layout.b_transposed}
+
+
+def bias_matrix_relu_apart(
+    libraries: Libraries, case: Case, sets: Sequence[Operands], layout: Layout
+) -> Iterator[tuple[str, Work]]:
+    """The product, then a matrix added to it, then the maximum with zero: three kernels."""
+    _vectors(case, "n", 8)
+
+    def call(stream: Any, operands: Operands) -> None:
+        output, vectors = operands.output, operands.output.size // 8
+        _product(libraries, case, operands, stream, **_stored(layout))
+        libraries.probe.call("add_f16", vectors, stream, output, operands.inputs[2], np.uint64(vectors))
+        libraries.probe.call("relu_f16", vectors, stream, output, output, np.uint64(vectors))
+
+    yield "product, bias, relu", Work(call)
+
+
+def two_products_apart(
+    libraries: Libraries, case: Case, sets: Sequence[Operands], layout: Layout
+) -> Iterator[tuple[str, Work]]:
+    """Two products and their sum: three kernels; or the second added to the first (beta = 1): two."""
+    _vectors(case, "n", 8)
+    first = sets[0].output
+    kept = DeviceArray.empty(libraries.cuda, first.shape, first.dtype)
+
+    def summed(stream: Any, operands: Operands) -> None:
+        vectors = kept.size // 8
+        _product(libraries, case, operands, stream, **_stored(layout))
+        _product(libraries, case, operands, stream, 2, 3, into=kept, **_stored(layout))
+        libraries.probe.call("add_f16", vectors, stream, operands.output, kept, np.uint64(vectors))
+
+    def accumulated(stream: Any, operands: Operands) -> None:
+        _product(libraries, case, operands, stream, **_stored(layout))
+        _product(libraries, case, operands, stream, 2, 3, beta=1.0, **_stored(layout))
+
+    yield "product, product, sum", Work(summed)
+    yield "product, product with beta = 1", Work(accumulated)
 
 
 def two_products(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
@@ -283,12 +352,23 @@ def _layouts(operation: str, transposed: bool = False, a_transposed: bool = Fals
     }
 
 
+def _evaluated(
+    name: str, separate: Callable[..., Iterator[tuple[str, Work]]]
+) -> dict[str, Mapping[str, Make]]:
+    """Of an operation in all layouts."""
+    return {
+        name + suffix: {"separate": partial(separate, layout=layout), **_torch(name + suffix)}
+        for suffix, layout in LAYOUTS.items()
+    }
+
+
 BASELINES: Mapping[str, Mapping[str, Make]] = {
     "gemm": {"cublas": gemm, "cublasLt": _lt(added=True), **_torch("gemm")},
     "matmul": {"cublas": matmul, "cublasLt": _lt(), **_torch("matmul")},
     "gemmBt": {
         "cublas": partial(gemm, transposed=True),
         "cublasLt": _lt(added=True, transposed=True),
+        "cublas without tensor cores": partial(gemm, transposed=True, compute=cublas.COMPUTE_32F_PEDANTIC),
         **_torch("gemmBt"),
     },
     "matmulBt": _layouts("matmulBt", transposed=True),
@@ -302,6 +382,12 @@ BASELINES: Mapping[str, Mapping[str, Make]] = {
     "reluProduct": {"separate": relu_product_apart, **_torch("reluProduct")},
     "sumOfProducts": {"separate": two_products, **_torch("sumOfProducts")},
     "batchedProducts": {"cublas": batched, "cublasLt": _lt(), **_torch("batchedProducts")},
+    "batchedHalf": {"cublas": batched_half, "cublasLt": _lt(), **_torch("batchedHalf")},
+    "accumulated": {"cublas": gemm, **_torch("accumulated")},
+    "accumulatedHalf": {"cublas": partial(gemm, compute=cublas.COMPUTE_16F), **_torch("accumulatedHalf")},
+    **_evaluated("reluHalf", relu_product_apart),
+    **_evaluated("biasMatrixRelu", bias_matrix_relu_apart),
+    **_evaluated("twoProducts", two_products_apart),
     "copy": {"memcpy": memcpy, "empty": empty_launch, **_torch("copy")},
     "axpy": {"memcpy": memcpy_as_much, **_torch("axpy")},
     "transposition": {"memcpy": memcpy_as_much, **_torch("transposition")},

@@ -132,10 +132,11 @@ class Contest:
     def _ours(self, builds: Sequence[Built | Refused]) -> Iterator[Variant]:
         for made in builds:
             name = str(made.candidate)
+            series = made.candidate.series
             if isinstance(made, Refused):
-                self._tell(Tried(OURS, name, "refused", reason=made.reason))
-            elif (OURS, name) not in self.barred:
-                variant = self._guarded(OURS, name, partial(self.runner.ours, made))
+                self._tell(Tried(series, name, "refused", reason=made.reason))
+            elif (series, name) not in self.barred:
+                variant = self._guarded(series, name, partial(self.runner.ours, made))
                 yield from () if variant is None else (variant,)
 
     def _baselines(self, names: Sequence[str]) -> Iterator[Variant]:

@@ -1,4 +1,4 @@
-"""cuBLAS through ctypes: what benchmarks compare with. Row-major matrices, f16 in, sums in f32.
+"""cuBLAS through ctypes: what benchmarks compare with. Row-major matrices, f16 in, sums in f32 or f16.
 
 cuBLAS is column-major: a row-major matrix is its transpose, so D = A · B is taken as Dᵀ = Bᵀ · Aᵀ.
 """
@@ -10,12 +10,15 @@ import ctypes.util
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from rise.errors import LaunchError
 
 # cudaDataType_t, cublasComputeType_t, cublasOperation_t, cublasGemmAlgo_t
 R_32F, R_16F = 0, 2
-COMPUTE_32F = 68
+COMPUTE_16F, COMPUTE_32F, COMPUTE_32F_PEDANTIC = 64, 68, 69  # the last of these: without tensor cores
 NORMAL, TRANSPOSED = 0, 1
 DEFAULT_ALGORITHM = -1
 STATUS = {
@@ -77,29 +80,47 @@ class Cublas:
         a_transposed: bool = False,
         b_transposed: bool = False,
         result: int = R_32F,
+        compute: int = COMPUTE_32F,
     ) -> None:
         """Pointers to A (m.k.f16, or k.m.f16), B (k.n.f16, or n.k.f16 if transposed), D on the GPU."""
-        scale, offset = ctypes.c_float(alpha), ctypes.c_float(beta)
+        scale, offset = _number(alpha, compute), _number(beta, compute)
         of_b, b_leading = (TRANSPOSED, k) if b_transposed else (NORMAL, n)
         of_a, a_leading = (TRANSPOSED, m) if a_transposed else (NORMAL, k)
         status = self.library.cublasGemmEx(
             self.handle, of_b, of_a, n, m, k,
             ctypes.byref(scale), b, R_16F, b_leading, a, R_16F, a_leading,
-            ctypes.byref(offset), d, result, n, COMPUTE_32F, DEFAULT_ALGORITHM,
+            ctypes.byref(offset), d, result, n, compute, DEFAULT_ALGORITHM,
         )  # fmt: skip
         self._check(status)
 
     def batched(
-        self, batch: int, m: int, n: int, k: int, a: int, b: int, d: int, *, result: int = R_32F
+        self,
+        batch: int,
+        m: int,
+        n: int,
+        k: int,
+        a: int,
+        b: int,
+        d: int,
+        *,
+        result: int = R_32F,
+        compute: int = COMPUTE_32F,
     ) -> None:
         """D = A * B for each of a batch: pointers to A (batch.m.k), B (batch.k.n), D (batch.m.n)."""
-        one, zero = ctypes.c_float(1), ctypes.c_float(0)
+        one, zero = _number(1, compute), _number(0, compute)
         status = self.library.cublasGemmStridedBatchedEx(
             self.handle, NORMAL, NORMAL, n, m, k,
             ctypes.byref(one), b, R_16F, n, k * n, a, R_16F, k, m * k,
-            ctypes.byref(zero), d, result, n, m * n, batch, COMPUTE_32F, DEFAULT_ALGORITHM,
+            ctypes.byref(zero), d, result, n, m * n, batch, compute, DEFAULT_ALGORITHM,
         )  # fmt: skip
         self._check(status)
+
+
+def _number(value: float, compute: int) -> Any:
+    """alpha or beta, in the type of the sums."""
+    if compute == COMPUTE_16F:
+        return ctypes.c_uint16(int(np.float16(value).view(np.uint16)))
+    return ctypes.c_float(value)
 
 
 # --- the library ----------------------------------------------------------------------------------------

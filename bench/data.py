@@ -70,17 +70,21 @@ def _normal_numbers(seed: int) -> Any:
     return np.random.default_rng(seed).standard_normal(PERIOD, np.float32)
 
 
-def integers(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int, terms: int) -> Pattern:
-    """Small whole numbers, of which `terms` products (or numbers) add up exactly in f32, in any order.
+def integers(
+    shape: tuple[int, ...], dtype: np.dtype[Any], seed: int, terms: int, whole: int = EXACT
+) -> Pattern:
+    """Small whole numbers, of which `terms` products (or numbers) add up exactly, in any order.
+
+    whole: up to where whole numbers are exact in the type of the sums
 
     Up to 4 in magnitude; for very long sums zeros and ones, so few ones that the sum stays exact.
     """
     random = np.random.default_rng(seed)
     count = min(PERIOD, max(prod(shape), 1))
     for largest in (4, 2, 1):
-        if largest**2 * terms < EXACT:
+        if largest**2 * terms < whole:
             return Pattern(shape, random.integers(-largest, largest + 1, count).astype(dtype))
-    ones = random.random(count) < EXACT / 4 / terms
+    ones = random.random(count) < whole / 4 / terms
     return Pattern(shape, ones.astype(dtype))
 
 

@@ -21,7 +21,6 @@ from bench.machine import Machine, Sensors, tensor_peak, versions
 from bench.measure import Timed
 from bench.memory import SOURCE, DeviceArray, Probe
 from bench.operations import Expected, bound
-from bench.results import OURS
 from bench.signature import Signature
 from bench.statistics import summarise
 from bench.table import Case
@@ -149,7 +148,7 @@ class GpuRunner:
         terms = self.operation.terms(self.case.sizes)
         self.patterns = [
             part.value if not part.shape
-            else integers(part.shape, part.dtype, seed, terms) if whole_numbers
+            else integers(part.shape, part.dtype, seed, terms, self.operation.whole) if whole_numbers
             else normal(part.shape, part.dtype, seed)
             for seed, part in enumerate(self.signature.inputs)
         ]  # fmt: skip
@@ -236,7 +235,7 @@ class GpuRunner:
         resources = (
             f"{loaded.registers} registers, {loaded.local_bytes} bytes of local memory; {_shapes(built)}"
         )
-        return Variant(OURS, str(built.candidate), Work(call), resources)
+        return Variant(built.candidate.series, str(built.candidate), Work(call), resources)
 
     def baseline(self, name: str) -> Sequence[Variant]:
         return list(self._variants(name))

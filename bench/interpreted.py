@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import fused, operations
+from bench import evaluations, fused, operations
 from bench.data import Pattern
 from bench.operations import Expected, Inputs, Mesh, Operation
 from bench.table import Case
@@ -38,7 +38,7 @@ def operation_of(case: Case) -> Operation:
 
 def operation(name: str) -> Operation:
     """UsageError R0861 where there is none of that name."""
-    known = {**operations.OPERATIONS, **fused.OPERATIONS}
+    known = {**operations.OPERATIONS, **fused.OPERATIONS, **evaluations.OPERATIONS}
     if name not in known:
         listed = ", ".join(f"`{n}`" for n in known)
         hint = suggestion(name, known) or f"there are {listed}"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.data import EXACT
 from bench.table import Sizes
 
 Inputs = Sequence[Any]
@@ -33,12 +34,14 @@ class Operation:
     """flops: of one result of these sizes. terms: how many are added up for one element.
 
     exact: whether the result on small whole numbers is exact, in any order of the sum
+    whole: up to where partial sums are exact: in f32, or in f16 where these are rounded to it
     """
 
     flops: Callable[[Sizes], int]
     terms: Callable[[Sizes], int]
     expected: Callable[[Inputs, Mesh], Expected]
     exact: bool = True
+    whole: int = EXACT
 
 
 def bound(expected: Expected, terms: int, dtype: np.dtype[Any]) -> Any:
@@ -76,7 +79,7 @@ def _matmul(x: Inputs, mesh: Mesh) -> Expected:
 
 
 @dataclass(frozen=True)
-class _Transposed:
+class Transposed:
     """A matrix with rows for columns."""
 
     array: Any
@@ -93,7 +96,7 @@ def _matmul_of(a_transposed: bool, b_transposed: bool) -> Callable[[Inputs, Mesh
     """A · B where A is stored as k.m, or B as n.k."""
 
     def expected(x: Inputs, mesh: Mesh) -> Expected:
-        a = _Transposed(x[0]) if a_transposed else x[0]
+        a = Transposed(x[0]) if a_transposed else x[0]
         return product(a, x[1], mesh[0], mesh[1], b_transposed)
 
     return expected
@@ -105,7 +108,7 @@ def _bias_relu(x: Inputs, mesh: Mesh) -> Expected:
 
 
 @dataclass(frozen=True)
-class _Positive:
+class Positive:
     """An array with its negative elements replaced by zeros."""
 
     array: Any
@@ -119,7 +122,7 @@ class _Positive:
 
 
 def _relu_product(x: Inputs, mesh: Mesh) -> Expected:
-    return product(_Positive(x[0]), x[1], *mesh)
+    return product(Positive(x[0]), x[1], *mesh)
 
 
 def _sum_of_products(x: Inputs, mesh: Mesh) -> Expected:
@@ -211,6 +214,7 @@ OPERATIONS: Mapping[str, Operation] = {
         lambda s: 2 * s["m"] * s["n"] * (s["k"] + s["l"]), lambda s: s["k"] + s["l"], _sum_of_products
     ),
     "batchedProducts": Operation(lambda s: s["b"] * _product_flops(s), _of("k"), _batched),
+    "batchedHalf": Operation(lambda s: s["b"] * _product_flops(s), _of("k"), _batched),
     "copy": Operation(_number(0), _number(1), _copy),
     "axpy": Operation(lambda s: 2 * s["n"], _number(2), _axpy),
     "transposition": Operation(_number(0), _number(1), _transposition),

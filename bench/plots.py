@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench.results import OURS, Row, latest
+from bench.results import Row, latest
 from bench.table import Case, Subject, Table
 from rise import files
 from rise.errors import UsageError
@@ -15,8 +15,8 @@ from rise.errors import UsageError
 LIMITS = {"tensor": "the tensor cores' peak", "copy": "the bandwidth of a copy"}
 
 
-def draw(table: Table, rows: Sequence[Row], folder: Path) -> list[Path]:
-    """PNG files; their paths. UsageError R0867 where matplotlib is not installed."""
+def drawing() -> Any:
+    """matplotlib's pyplot, which draws to files. UsageError R0867 where it is not installed."""
     try:
         matplotlib = import_module("matplotlib")
     except ImportError:
@@ -25,7 +25,12 @@ def draw(table: Table, rows: Sequence[Row], folder: Path) -> list[Path]:
             "R0867", "plots are drawn by matplotlib, which is not installed", None, hint
         ) from None
     matplotlib.use("Agg")
-    pyplot = import_module("matplotlib.pyplot")
+    return import_module("matplotlib.pyplot")
+
+
+def draw(table: Table, rows: Sequence[Row], folder: Path) -> list[Path]:
+    """PNG files; their paths. UsageError R0867 where matplotlib is not installed."""
+    pyplot = drawing()
     written = []
     for subject in table.subjects:
         for what, label in (("ratio", "time over ours"), ("fraction", f"of {LIMITS[subject.limit]}")):
@@ -48,7 +53,7 @@ def _lines(axes: Any, subject: Subject, rows: Sequence[Row], what: str) -> bool:
     cases = [Case(subject, sizes) for sizes in subject.sizes]
     places = {case.key: place for place, case in enumerate(cases)}
     drawn = False
-    for kind in (OURS, *subject.baselines):
+    for kind in subject.kinds:
         points = [(places[r.case], getattr(r, what)) for r in rows if r.kind == kind and r.case in places]
         points = sorted((place, value) for place, value in points if value)
         if points:

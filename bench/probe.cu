@@ -74,4 +74,16 @@ extern "C" __global__ void relu_f16(uint4* result, const uint4* array, Size size
   }
 }
 
+extern "C" __global__ void add_f16(uint4* matrix, const uint4* added, Size size) {
+  EACH(i, size) {
+    uint4 x = matrix[i], y = added[i];
+    __half2* left = reinterpret_cast<__half2*>(&x);
+    const __half2* right = reinterpret_cast<const __half2*>(&y);
+    for (int j = 0; j < 4; j++)
+      left[j] = __floats2half2_rn(__half2float(left[j].x) + __half2float(right[j].x),
+                                  __half2float(left[j].y) + __half2float(right[j].y));
+    matrix[i] = x;
+  }
+}
+
 extern "C" __global__ void nothing() {}

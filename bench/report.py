@@ -19,12 +19,12 @@ def markdown(
     parts = [f"# {table.title}"]
     if machine is not None:
         parts.append(f"Measured on {machine}.")
-    for subject in _together(table.subjects):
-        parts += _program(subject, latest(rows), attempts)
+    for subject in together(table.subjects):
+        parts += _program(subject, latest(rows), attempts, table.name)
     return "\n\n".join(parts) + "\n"
 
 
-def _together(subjects: Sequence[Subject]) -> list[Subject]:
+def together(subjects: Sequence[Subject]) -> list[Subject]:
     """Each program once, where every case has candidates of its own."""
     found: dict[tuple[object, ...], Subject] = {}
     for each in subjects:
@@ -34,12 +34,12 @@ def _together(subjects: Sequence[Subject]) -> list[Subject]:
     return list(found.values())
 
 
-def _program(subject: Subject, rows: Sequence[Row], attempts: Sequence[Attempt]) -> Iterator[str]:
+def _program(subject: Subject, rows: Sequence[Row], attempts: Sequence[Attempt], name: str) -> Iterator[str]:
     cases = [Case(subject, sizes) for sizes in subject.sizes]
     keys = {case.key for case in cases}
     found: dict[tuple[str, str], Row] = {(row.case, row.kind): row for row in rows if row.case in keys}
     yield f"## {subject.definition}"
-    measured = [case for case in cases if any((case.key, kind) in found for kind in _kinds(subject))]
+    measured = [case for case in cases if any((case.key, kind) in found for kind in subject.kinds)]
     if measured:
         yield "\n".join(_lines(subject, measured, found))
         yield from _means(subject, measured, found)
@@ -47,17 +47,13 @@ def _program(subject: Subject, rows: Sequence[Row], attempts: Sequence[Attempt])
         shown = ", ".join(_sizes(case) for case in missing[:10])
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
         yield f"Not measured: {shown}{more}."
-    yield from _refusals([a for a in attempts if a.case in keys])
-
-
-def _kinds(subject: Subject) -> list[str]:
-    return [*([OURS] if subject.candidates else []), *subject.baselines]
+    yield from _refusals([a for a in attempts if a.case in keys], name)
 
 
 def _lines(subject: Subject, cases: Sequence[Case], found: dict[tuple[str, str], Row]) -> Iterator[str]:
     """Our times, and the speed-ups over the others."""
     unit = "TFLOP/s" if subject.limit == "tensor" else "GB/s"
-    kinds = _kinds(subject)
+    kinds = subject.kinds
     yield _line([_names(cases[0]), "µs", "±", unit, "of the limit", *(k for k in kinds if k != OURS), "by"])
     yield _line(["---"] * (6 + len([k for k in kinds if k != OURS])))
     for case in cases:
@@ -98,18 +94,24 @@ def _mean(kind: str, ratios: Mapping[str, float]) -> str:
     return f"{kind} {mean:.3f} (ours is faster at {better} of {len(ratios)}; {least})"
 
 
-def _refusals(attempts: Iterable[Attempt]) -> Iterator[str]:
-    """All variants that are not in the table, by reason."""
-    counted = Counter(
-        (a.kind, a.name, a.status, a.reason)
-        for a in attempts
-        if a.status not in ("finalist", "timed", "slow")
-    )
+def _refusals(attempts: Sequence[Attempt], table: str) -> Iterator[str]:
+    """How many candidates were refused, and where the reasons are; of other failures the first reason."""
+    reasons: dict[tuple[str, str, str], str] = {}
+    counted: Counter[tuple[str, str, str]] = Counter()
+    for a in attempts:
+        if a.status not in ("finalist", "timed", "slow", "refused"):
+            counted[a.kind, a.name, a.status] += 1
+            reasons.setdefault((a.kind, a.name, a.status), a.reason)
+    refused = sum(a.status == "refused" for a in attempts)
+    if refused:
+        file = f"{table}.attempts.csv"
+        yield f"{refused} candidates were refused; [{file}]({file}) says why."
     if counted:
         yield "Not in the table:"
         yield "\n".join(
-            f"* {status}: {kind} `{name}`{f' ({count} times)' if count > 1 else ''}: {reason}"
-            for (kind, name, status, reason), count in sorted(counted.items())
+            f"* {status}: {kind} `{name}`{f' ({count} times, first' if count > 1 else ''}: "
+            f"{reasons[kind, name, status]}{')' if count > 1 else ''}"
+            for (kind, name, status), count in sorted(counted.items())
         )
 
 

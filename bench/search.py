@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.derive import program
+from bench.results import OURS
 from bench.table import Candidate, Case, Subject, Table
 from rise.check.specialise import specialise
 from rise.errors import UsageError
@@ -15,7 +16,7 @@ from rise.normal import data_flow
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
-from strategies.search.space import Point, Ranked, candidates, ranked, varied
+from strategies.search.space import Point, Ranked, candidates, ranked, refusal, varied
 from strategies.search.store import Record, lookup, read
 from strategies.search.trials import Trials
 
@@ -81,10 +82,11 @@ def candidate(point: Point) -> Candidate:
 def searched(table: Table, how: str, count: int, target: str, store: str = "") -> Table:
     """The table with candidates by `how` for each case; programs that the model cannot rank keep theirs.
 
-    tuned: remembered ones, else the first `count` of the model; model: always these; table: its own
+    tuned: remembered ones, else the first `count` of the model; model: always these; table: its own that
+    apply. Series with a name of their own stay as they are: they show what they are called.
     """
     if how == "table":
-        return table
+        return replace(table, subjects=tuple(s for each in table.subjects for s in applicable(each, target)))
     subjects = [part for subject in table.subjects for part in _searched(subject, how, count, target, store)]
     return replace(table, subjects=tuple(subjects))
 
@@ -97,10 +99,46 @@ def _searched(subject: Subject, how: str, count: int, target: str, store: str) -
 
 
 def _candidates(case: Case, how: str, count: int, target: str, store: str) -> tuple[Candidate, ...]:
+    named = tuple(c for c in case.subject.candidates if c.series != OURS)
+    return (*_ours(case, how, count, target, store), *named)
+
+
+def _ours(case: Case, how: str, count: int, target: str, store: str) -> tuple[Candidate, ...]:
     subject = case.subject
     of = search(subject.file, subject.definition, case.sizes, target, "tensor_core", store)
     if how == "tuned" and (record := of.remembered()) is not None:
         return (Candidate(record.strategy, tuple(record.parameters.items())),)
     if of.problem is None:
-        return subject.candidates
+        return tuple(c for c in subject.candidates if c.series == OURS)
     return tuple(candidate(one.point) for one in of.ranked(count))
+
+
+# --- candidates that cannot apply ---------------------------------------------------------------------------
+
+
+def applicable(subject: Subject, target: str) -> list[Subject]:
+    """The subject without candidates that their parameters rule out at a size, where there are others."""
+    if not any(_competes(candidate, subject) for candidate in subject.candidates):
+        return [subject]
+    return [
+        replace(subject, sizes=(sizes,), candidates=tuple(_possible(Case(subject, sizes), target)))
+        for sizes in subject.sizes
+    ]
+
+
+def _competes(candidate: Candidate, subject: Subject) -> bool:
+    """Whether it has parameters that can be ruled out, and the series has other candidates."""
+    series = [c for c in subject.candidates if c.series == candidate.series]
+    return candidate.strategy == "tensor_core" and len(series) > 1
+
+
+def _possible(case: Case, target: str) -> Iterator[Candidate]:
+    subject = case.subject
+    problem = search(subject.file, subject.definition, case.sizes, target, "tensor_core", "").problem
+    for candidate in subject.candidates:
+        if problem is None or not _competes(candidate, subject):
+            yield candidate
+            continue
+        point = Point.read(candidate.strategy, dict(candidate.settings))
+        if refusal(point, problem, for_target(target)) is None:
+            yield candidate

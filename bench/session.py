@@ -21,7 +21,7 @@ from bench.gpu import Gpu
 from bench.journal import Journal
 from bench.progress import Shown
 from bench.report import markdown
-from bench.results import OURS, Attempt, Row, read_attempts, read_rows
+from bench.results import Attempt, Row, read_attempts, read_rows
 from bench.supervise import LOST, alone, supervise
 from bench.table import Table
 from rise import files
@@ -79,7 +79,8 @@ class Session:
 
     def incorrect(self) -> bool:
         """Whether a kernel of this compiler gave a wrong result, or crashed."""
-        ours = [a for a in self.attempts() if a.kind == OURS and a.code == code()]
+        series = {name for subject in self.table.subjects for name in subject.series}
+        ours = [a for a in self.attempts() if a.kind in series and a.code == code()]
         return any(a.status in ("wrong", "crashed") for a in ours)
 
     def report(self) -> str | None:

@@ -14,8 +14,10 @@ Read from a TOML file; the paths in it are relative to the file.
     [[programs.candidates]]
     strategy = "tensor_core"
     settings = {block = ["128,128,64", "64,64,64"], raster_group = "8"}    each value of a list is tried
+    series = "naive"              candidates that compete with each other alone; "rise" where it is not said
 
-`candidates` may also be the path of a file that contains them.
+A table may say what figure it reproduces (`[figure]`, see `figures`). `candidates` may also be
+the path of a file that contains them.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from bench.figures import Figure, read_figure
+from bench.results import OURS
 from rise.data import brief, is_whole, shown
 from rise.errors import UsageError
 from rise.files import is_file, read_text
@@ -52,10 +56,14 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A strategy with its parameters, as `--set` writes them."""
+    """A strategy with its parameters, as `--set` writes them.
+
+    series: the best of each series is in the report, so versions of one program can be compared
+    """
 
     strategy: str
     settings: tuple[tuple[str, str], ...] = ()
+    series: str = OURS
 
     def __str__(self) -> str:
         return " ".join([self.strategy, *(f"{name}={value}" for name, value in self.settings)])
@@ -74,6 +82,17 @@ class Subject:
     scalars: Mapping[str, float] = None  # type: ignore[assignment]  # set by the reader
     limit: str = "tensor"
     mode: str = "graph"
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """Of the candidates, `rise` first."""
+        named = dict.fromkeys(candidate.series for candidate in self.candidates)
+        return tuple(sorted(named, key=lambda name: name != OURS))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Everything of which the best is reported: series and baselines."""
+        return (*self.series, *self.baselines)
 
 
 @dataclass(frozen=True)
@@ -94,6 +113,7 @@ class Table:
     name: str
     title: str
     subjects: tuple[Subject, ...]
+    figure: Figure | None = None
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -108,6 +128,14 @@ def known(folder: Path = TABLES) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
+def group(name: str, folder: Path = TABLES) -> list[str]:
+    """The names of the tables in a folder of tables, as `papers/000`; none where there is no such folder."""
+    inside = folder / name
+    if not name or not inside.is_dir() or folder not in inside.parents:
+        return []
+    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in inside.rglob("*.toml"))
+
+
 def find(name: str, folder: Path = TABLES) -> Table:
     """A table by name, or by the path of its file. UsageError R0860 where there is none."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
@@ -118,7 +146,17 @@ def find(name: str, folder: Path = TABLES) -> Table:
             "R0860", f"there is no table `{name}`", None, suggestion(name, names) or f"there are {listed}"
         )
     content = _content(path)
-    return Table(path.stem, str(content.get("title", path.stem)), tuple(_subjects(content, path)))
+    figure = _figure(content, path)
+    short = path.stem if figure is None else f"{path.parent.name}-{path.stem}"
+    subjects = () if figure is not None and figure.formula else tuple(_subjects(content, path))
+    return Table(short, str(content.get("title", path.stem)), subjects, figure)
+
+
+def _figure(content: Mapping[str, Any], path: Path) -> Figure | None:
+    try:
+        return read_figure(content["figure"]) if "figure" in content else None
+    except ValueError as error:
+        raise _wrong(path, str(error)) from None
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -201,9 +239,10 @@ def _candidates(entry: Any, path: Path) -> Iterator[Candidate]:
     if (
         not isinstance(entry, Mapping)
         or not isinstance(entry.get("strategy"), str)
-        or set(entry) - {"strategy", "settings"}
+        or not isinstance(entry.get("series", OURS), str)
+        or set(entry) - {"strategy", "settings", "series"}
     ):
-        raise _wrong(path, f"a candidate has a `strategy` and `settings`; found {shown(entry)}")
+        raise _wrong(path, f"a candidate has a `strategy`, `settings` and a `series`; found {shown(entry)}")
     settings = entry.get("settings", {})
     if not isinstance(settings, Mapping):
         raise _wrong(path, f"`settings` are names with values, and not {shown(settings)}")
@@ -211,7 +250,9 @@ def _candidates(entry: Any, path: Path) -> Iterator[Candidate]:
     if not all(isinstance(value, str) for each in values for value in each):
         raise _wrong(path, "settings are texts, as `--set` takes them", 'for example stages = "3"')
     for chosen in itertools.product(*values):
-        yield Candidate(entry["strategy"], tuple(zip(settings, chosen, strict=True)))
+        yield Candidate(
+            entry["strategy"], tuple(zip(settings, chosen, strict=True)), entry.get("series", OURS)
+        )
 
 
 def _check_kinds(program: Any, path: Path) -> None:
@@ -262,7 +303,7 @@ def restrict(
 
 def _names(subject: Subject) -> set[str]:
     strategies = {name for c in subject.candidates for name in (c.strategy, str(c))}
-    return {subject.definition, *strategies, *subject.baselines}
+    return {subject.definition, *strategies, *subject.kinds}
 
 
 def _restricted(subject: Subject, sizes: Sequence[str], only: Sequence[str], limit: int | None) -> Subject:
@@ -274,7 +315,7 @@ def _restricted(subject: Subject, sizes: Sequence[str], only: Sequence[str], lim
         return subject
     return replace(
         subject,
-        candidates=tuple(c for c in subject.candidates if c.strategy in only or str(c) in only),
+        candidates=tuple(c for c in subject.candidates if {c.strategy, c.series, str(c)} & set(only)),
         baselines=tuple(b for b in subject.baselines if b in only),
     )
 

@@ -6,36 +6,42 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from bench import fused
+from bench import evaluations, fused
 from bench.work import Operands, Work
 from rise.errors import LaunchError
 
 Function = Callable[..., Any]
 
 
-def functions(torch: Any) -> Mapping[str, Function]:
-    """Each takes the inputs of its operation and gives its result; products of f16 are summed up in f32."""
+def functions(torch: Any, compiled: bool = False) -> Mapping[str, Function]:
+    """Each takes the inputs of its operation and gives its result; products of f16 are summed up in f32.
+
+    compiled: for torch.compile, which has no lowering of an `addmm` with another type of result: there the
+              product and the sum are written apart, and fusing them is left to the compiler
+    """
     f32 = torch.float32
+
+    def added(c: Any, a: Any, b: Any, alpha: Any = 1.0, beta: Any = 1.0) -> Any:
+        if compiled:
+            return alpha * torch.mm(a, b, out_dtype=f32) + beta * c
+        return torch.addmm(c, a, b, out_dtype=f32, alpha=alpha, beta=beta)
 
     def five_point(x: Any) -> Any:
         padded = torch.nn.functional.pad(x[None, None], (1, 1, 1, 1), mode="replicate")[0, 0]
         return 0.25 * (padded[:-2, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:] + padded[2:, 1:-1])
 
     return {
-        "gemm": lambda a, b, c, alpha, beta: torch.addmm(c, a, b, out_dtype=f32, alpha=alpha, beta=beta),
+        "gemm": lambda a, b, c, alpha, beta: added(c, a, b, alpha, beta),
         "matmul": lambda a, b: torch.mm(a, b, out_dtype=f32),
-        "gemmBt": lambda a, b, c, alpha, beta: torch.addmm(
-            c, a, b.t(), out_dtype=f32, alpha=alpha, beta=beta
-        ),
+        "gemmBt": lambda a, b, c, alpha, beta: added(c, a, b.t(), alpha, beta),
         "matmulBt": lambda a, b: torch.mm(a, b.t()),
         "matmulAt": lambda a, b: torch.mm(a.t(), b),
         "matmulAtBt": lambda a, b: torch.mm(a.t(), b.t()),
         "biasRelu": lambda a, b, bias: torch.relu(torch.mm(a, b, out_dtype=f32) + bias),
         "reluProduct": lambda a, b: torch.mm(torch.relu(a), b, out_dtype=f32),
-        "sumOfProducts": lambda a, b, c, d: torch.addmm(
-            torch.mm(a, b, out_dtype=f32), c, d.t(), out_dtype=f32
-        ),
+        "sumOfProducts": lambda a, b, c, d: added(torch.mm(a, b, out_dtype=f32), c, d.t()),
         "batchedProducts": lambda a, b: torch.bmm(a, b, out_dtype=f32),
+        "batchedHalf": torch.bmm,
         "copy": lambda x: x.clone(),
         "axpy": lambda a, x, y: torch.add(y, x, alpha=a),
         "transposition": lambda x: x.t().contiguous(),
@@ -43,6 +49,7 @@ def functions(torch: Any) -> Mapping[str, Function]:
         "fivePoint": five_point,
         "softmax": lambda x: torch.softmax(x, 1),
         **fused.functions(torch),
+        **evaluations.functions(torch),
     }
 
 
@@ -52,7 +59,7 @@ def variants(operation: str, mode: str | None, sets: Sequence[Operands]) -> Iter
         torch = import_module("torch")
     except ImportError as error:
         raise LaunchError("R0828", f"torch cannot be imported: {error}") from None
-    function = functions(torch)[operation]
+    function = functions(torch, mode is not None)[operation]
     name = "eager"
     if mode is not None:
         # beyond eight shapes torch.compile silently falls back to eager mode, so each case resets it

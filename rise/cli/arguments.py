@@ -283,11 +283,13 @@ def _bench(made: argparse.ArgumentParser) -> None:
     _foreign(made)
     add = made.add_argument
     several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
-    add("table", nargs="?", metavar="TABLE", help="a name or a .toml file; without it, list the tables")
+    add("table", nargs="?", metavar="TABLE", help="a name, a folder of tables or a .toml file; else a list")
     add("--out", default="bench-results", metavar="DIR", help="results and report (bench-results)")
     add("--sizes", metavar="S", help="only these: 1024, 128x256x64, m=64", **several)
     add("--only", metavar="X", help="only these definitions, strategies, baselines", **several)
     add("--limit", type=_positive, metavar="N", help="the first N sizes of each program")
+    add("--quick", action="store_true", help="only the few sizes that a paper's figure names for this")
+    add("--report", metavar="DIR", help="measure nothing; print the page of the papers' results there")
     add("--time-budget", type=float, metavar="SECONDS", help="stop after this time; rerun to resume")
     add("--processes", type=_positive, metavar="N", help="processes that compile (all processors but one)")
     add(

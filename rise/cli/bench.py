@@ -3,46 +3,61 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from rise.cli.foreign import check_foreign
+from rise.errors import UsageError
 from rise.expr import inline
 
 if TYPE_CHECKING:
+    from bench.session import Session
     from bench.table import Table
 
 RIGHT, WRONG = 0, 1
+DOCS = Path("docs")  # where the page of the papers is, from which plots are linked
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Lists tables; or compiles one, measures it, and reports. 1 where a kernel is wrong."""
+    """Lists tables; or compiles one or several, measures and reports. 1 where a kernel is wrong."""
     from bench import table as tables
 
     if arguments.table is None:
-        for name in tables.known():
+        for name in [*tables.known(), *tables.group("papers")]:
             found = tables.find(name)
             print(f"{name:14} {len(found.cases):4} cases  {found.title}")
         return RIGHT
-    table = _table(arguments)
+    if arguments.report is not None:
+        return _page(arguments)
+    several = tables.group(arguments.table)
+    made = [_table(name, arguments) for name in several or [arguments.table]]
     if arguments.prepare:
         from bench.session import prepare
 
-        for line in prepare(table, arguments.target, arguments.processes):
-            print(line, flush=True)
+        for each in made:
+            for line in prepare(each, arguments.target, arguments.processes):
+                print(line, flush=True)
         return RIGHT
-    _check_foreign(table, arguments.foreign)
-    return _measured(table, arguments)
+    for each in made:
+        _check_foreign(each, arguments.foreign)
+    return _all_measured(made, arguments) if several else _measured(made[0], arguments)
 
 
-def _table(arguments: argparse.Namespace) -> Table:
+def _table(name: str, arguments: argparse.Namespace) -> Table:
     """The part of the table that is asked for, with the candidates that are asked for."""
     from bench import table as tables
     from bench.search import searched
     from codegen.execute import present_target
 
-    found = tables.restrict(tables.find(arguments.table), arguments.sizes, arguments.only, arguments.limit)
+    found = tables.find(name)
+    if arguments.quick and found.figure is not None:
+        found = tables.restrict(found, found.figure.quick)
+    if found.cases:
+        found = tables.restrict(found, arguments.sizes, arguments.only, arguments.limit)
     target = arguments.target if arguments.prepare else present_target() or arguments.target
     return searched(found, arguments.candidates, arguments.top, target, arguments.store or "")
 
@@ -55,9 +70,7 @@ def _check_foreign(table: Table, choice: str | None) -> None:
 
 
 def _measured(table: Table, arguments: argparse.Namespace) -> int:
-    from bench.session import Session
-
-    session = Session(table, Path(arguments.out), arguments.processes)
+    session = _session(table, arguments)
     status = session.run(arguments.time_budget or inf)
     if (text := session.report()) is not None:
         print(text)
@@ -67,3 +80,44 @@ def _measured(table: Table, arguments: argparse.Namespace) -> int:
             for picture in draw(table, session.rows(), session.folder):
                 print(picture)
     return status or (WRONG if session.incorrect() else RIGHT)
+
+
+def _session(table: Table, arguments: argparse.Namespace) -> Session:
+    from bench.session import Session
+
+    return Session(table, Path(arguments.out), arguments.processes)
+
+
+# --- the figures of papers ----------------------------------------------------------------------------------
+
+
+def _all_measured(made: Sequence[Table], arguments: argparse.Namespace) -> int:
+    """One table after the other; each may take its share of the time that is left."""
+    deadline = monotonic() + (arguments.time_budget or inf)
+    waiting = [table for table in made if table.cases]
+    status = RIGHT
+    for position, table in enumerate(waiting):
+        print(f"{table.name}: {table.title}", flush=True)
+        session = _session(table, arguments)
+        found = session.run((deadline - monotonic()) / (len(waiting) - position))
+        session.report()
+        status = status or found or (WRONG if session.incorrect() else RIGHT)
+    return status
+
+
+def _page(arguments: argparse.Namespace) -> int:
+    """Prints the page of the papers, and draws their plots, from results that are there."""
+    from bench import table as tables
+    from bench.papers import evaluations, page
+
+    folder = Path(arguments.report)
+    if not tables.group(arguments.table):
+        hint = "for example `rise bench papers --report benchmarks/results/papers`"
+        raise UsageError("R0860", f"there are no papers' figures `{arguments.table}`", None, hint)
+    if arguments.plot:
+        from bench.paper_plots import draw
+
+        folder.mkdir(parents=True, exist_ok=True)
+        draw(evaluations(arguments.table, folder), folder)
+    print(page(arguments.table, folder, Path(os.path.relpath(folder, DOCS)).as_posix()), end="")
+    return RIGHT

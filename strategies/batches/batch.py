@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from rewrites.pointwise import POINTWISE_EACH
+from rise.errors import StrategyError
 from rise.expr import Expr
 from strategies.batches.fragments import each_by_a_warp, each_by_all, matrix_by_a_warp, matrix_by_warps
 from strategies.batches.runs import several, staged, through_shared
-from strategies.batches.sizes import THREADS, WARPS, Plan, Sizes
+from strategies.batches.sizes import BLOCKS, THREADS, WARPS, Plan, Sizes
 from strategies.batches.threads import by_threads, one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
@@ -26,20 +27,23 @@ NO_BATCH = "expected a map over a batch of arrays of known sizes"
 
 
 @prints_as_call
-def batch(count: int = 0, threads: int = 0) -> Strategy:
+def batch(count: int = 0, threads: int = 0, by: str = "") -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
     count:   matrices of a block; 0: as many as are about 16 KiB, with their results
     threads: of a block; 0: as many as the rows of these matrices occupy
+    by:      who multiplies a matrix: `threads`, a row each; `warps`, one; `blocks`, all warps; else chosen
     """
     chosen_or("batch", count=count, threads=threads)
+    if by not in ("", THREADS, WARPS, BLOCKS):
+        raise StrategyError("R0604", f"batch: by: `{by}` is not one of {THREADS}, {WARPS}, {BLOCKS}")
 
     def chosen(term: Expr) -> Rewrite:
         sizes = Sizes.of(term)
         if sizes is None:
             return refuse("batch", NO_BATCH)
         plan = sizes.plan()
-        plan = Plan(plan.by, count or plan.count, threads or plan.threads, plan.stored)
+        plan = Plan(by or plan.by, count or plan.count, threads or plan.threads, plan.stored)
         compute = seq(argument(staged(plan.threads)), multiplied(plan, sizes.product))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
 

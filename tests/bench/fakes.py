@@ -89,7 +89,7 @@ class FakeRunner:
     filled: list[bool] = field(default_factory=list)
 
     def ours(self, built: Built) -> Variant:
-        return Variant("rise", str(built.candidate), built.kernel, "32 registers")
+        return Variant(built.candidate.series, str(built.candidate), built.kernel, "32 registers")
 
     def baseline(self, name: str) -> Sequence[Variant]:
         if self.device.times.get(name) == "missing":

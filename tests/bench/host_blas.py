@@ -24,6 +24,12 @@ def address(pointer: Any) -> int:
     return int(pointer.value or 0) if isinstance(pointer, ctypes.c_void_p) else int(pointer or 0)
 
 
+def number(reference: Any, compute: int) -> float:
+    """alpha or beta: in f16 where sums are, else in f32."""
+    value = pointed(reference).value
+    return float(np.uint16(value).view(np.float16)) if compute == 64 else float(value)
+
+
 def matrix(pointer: Any, kind: int, rows: int, columns: int, leading: int) -> np.ndarray:
     """A column-major matrix at an address; what is written to it is written to memory."""
     assert leading >= rows
@@ -74,8 +80,9 @@ class HostCublas:
     def cublasGemmEx(self, handle: Any, transa: int, transb: int, m: int, n: int, k: int, *rest: Any) -> int:
         self.called()
         alpha, a, ta, lda, b, tb, ldb, beta, c, tc, ldc, compute, algorithm = rest
-        assert (compute, algorithm) == (68, -1)
-        scale, offset = pointed(alpha).value, pointed(beta).value
+        assert compute in (64, 68, 69)
+        assert algorithm == -1
+        scale, offset = number(alpha, compute), number(beta, compute)
         there = (c, tc, ldc)
         sides = (a, ta, lda), (b, tb, ldb)
         result = multiply((transa, transb), m, n, k, scale, *sides, offset, there, there)
@@ -86,7 +93,8 @@ class HostCublas:
         self, handle: Any, transa: int, transb: int, m: int, n: int, k: int, *rest: Any
     ) -> int:
         alpha, a, ta, lda, sa, b, tb, ldb, sb, beta, c, tc, ldc, sc, batch, compute, algorithm = rest
-        assert (transa, transb, compute, algorithm) == (0, 0, 68, -1)
+        assert (transa, transb, compute, algorithm) == (0, 0, compute, -1)
+        assert (compute, number(alpha, compute), number(beta, compute)) in ((64, 1, 0), (68, 1, 0))
         for i in range(batch):
             each = [
                 (address(p) + i * stride * TYPES[kind].itemsize, kind, leading)

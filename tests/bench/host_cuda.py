@@ -190,12 +190,17 @@ def _relu_f16(result: int, array: int, size: int) -> None:
     view(result, 8 * size, np.float16)[:] = np.maximum(view(array, 8 * size, np.float16), 0)
 
 
+def _add_f16(matrix: int, added: int, size: int) -> None:
+    view(matrix, 8 * size, np.float16)[:] += view(added, 8 * size, np.float16)
+
+
 KERNELS: dict[str, Callable[..., None]] = {
     "fill_1": _fill(np.uint8), "gather_1": _gather(np.uint8), "differing_1": _differing(np.int8),
     "fill_2": _fill(np.uint16), "fill_4": _fill(np.uint32),
     "gather_2": _gather(np.uint16), "gather_4": _gather(np.uint32),
     "differing_2": _differing(np.float16), "differing_4": _differing(np.float32),
-    "add_bias": _add_bias, "relu_f32": _relu_f32, "relu_f16": _relu_f16, "nothing": lambda: None,
+    "add_bias": _add_bias, "relu_f32": _relu_f32, "relu_f16": _relu_f16, "add_f16": _add_f16,
+    "nothing": lambda: None,
 }  # fmt: skip
 
 

@@ -12,6 +12,8 @@ LAYOUTS = ROOT / "benchmarks" / "tables" / "layouts.rise"
 
 FUSED = ROOT / "benchmarks" / "tables" / "fused.rise"
 
+PAPERS = ROOT / "benchmarks" / "tables" / "papers" / "programs.rise"
+
 MEMORY = ROOT / "benchmarks" / "tables" / "memory.rise"
 
 PROGRAMS = {
@@ -25,12 +27,24 @@ PROGRAMS = {
     "reluProduct": (PRODUCTS, "reluProduct", {"m": 7, "n": 5, "k": 3}),
     "sumOfProducts": (PRODUCTS, "sumOfProducts", {"m": 7, "n": 5, "k": 3, "l": 11}),
     "batchedProducts": (PRODUCTS, "batchedProducts", {"b": 3, "m": 7, "n": 5, "k": 2}),
+    "batchedHalf": (PAPERS, "batch", {"b": 3, "m": 7, "n": 5, "k": 2}),
     "copy": (MEMORY, "copy", {"n": 17}),
     "axpy": (MEMORY, "axpyOf", {"n": 13}),
     "transposition": (MEMORY, "transposition", {"m": 7, "n": 5}),
     "sum": (MEMORY, "total", {"n": 101}),
     "fivePoint": (MEMORY, "fivePoint", {"m": 7, "n": 5}),
     "softmax": (MEMORY, "softmaxRows", {"b": 7, "n": 5}),
+    **{
+        operation + layout: (PAPERS, definition + layout, {"m": 7, "n": 5, "k": 13})
+        for operation, definition in (
+            ("reluHalf", "reluProduct"),
+            ("biasMatrixRelu", "biasRelu"),
+            ("twoProducts", "twoProducts"),
+        )
+        for layout in ("", "Bt", "At", "AtBt")
+    },
+    "accumulated": (PAPERS, "accumulated", {"m": 7, "n": 5, "k": 13}),
+    "accumulatedHalf": (PAPERS, "accumulatedHalf", {"m": 7, "n": 5, "k": 13}),
     "matmulHalf": (LAYOUTS, "matmulHalf", {"m": 7, "n": 5, "k": 13}),
     **{
         name: (FUSED, name, {"m": 7, "n": 5, "k": 13})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench import fused
+from bench import evaluations, fused
 from bench.data import integers, normal
 from bench.interpreted import operation
 from bench.operations import OPERATIONS, bound
@@ -19,7 +19,7 @@ from tests.bench.operations import PROGRAMS
 
 
 def test_every_operation_is_tested() -> None:
-    assert set(PROGRAMS) == set(OPERATIONS) | set(fused.OPERATIONS)
+    assert set(PROGRAMS) == set(OPERATIONS) | set(fused.OPERATIONS) | set(evaluations.OPERATIONS)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -31,7 +31,7 @@ def test_an_operation_is_what_its_program_means(name: str, whole_numbers: bool) 
     signature, terms = Signature.of(case), op.terms(sizes)
     patterns = [
         part.value if not part.shape
-        else integers(part.shape, part.dtype, seed, terms) if whole_numbers
+        else integers(part.shape, part.dtype, seed, terms, op.whole) if whole_numbers
         else normal(part.shape, part.dtype, seed)
         for seed, part in enumerate(signature.inputs)
     ]  # fmt: skip
