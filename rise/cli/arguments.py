@@ -87,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
     _format(commands)
     _run(commands)
     _compile(commands)
+    _export(commands)
     _derive(commands)
     _search(commands)
     _view(commands)
@@ -159,6 +160,21 @@ def _compile(commands: Any) -> None:
         help="spilled registers (refuse)",
     )
     _runtime(made)
+
+
+def _export(commands: Any) -> None:
+    meaning = "write a definition as CUDA and C, with a test, to be built without Python"
+    made = _command(commands, "export", "export", meaning)
+    _program(made)
+    _strategy(made)
+    _imports(made)
+    made.set_defaults(runtime=[])
+    made.add_argument(
+        "--target", type=_target, default=TARGET, metavar="ARCH", help=f"GPU to compile for ({TARGET})"
+    )
+    made.add_argument("--out", metavar="DIR", help="the folder (NAME-export)")
+    made.add_argument("--cubin", action="store_true", help="also write machine code: nvcc is not needed then")
+    made.add_argument("--seed", type=int, default=0, metavar="N", help="for the inputs of the test")
 
 
 def _derive(commands: Any) -> None:
