@@ -63,6 +63,7 @@ LAYERS = {
         ("codegen.emulation", "codegen.runtime"),
         ("codegen.pipeline",),
         ("codegen.execute",),
+        ("codegen.export",),
         ("codegen.compiled",),
         ("codegen",),
     ),

@@ -1,4 +1,4 @@
-"""The test of an exported program: inputs, the results that the interpreter expects, and their comparison in C."""
+"""The test of an exported program: inputs, the results that the interpreter expects, and a main function."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ def data(of: Exported, example: Example) -> dict[str, bytes]:
     given = [part.value for part in checked_inputs(of.call, list(example.inputs))]
     wanted = [
         np.asarray(leaf).astype(part.dtype)
-        for part, leaf in zip(
-            results(of.call), leaves("out", of.call.output, example.expected), strict=True
-        )
+        for part, leaf in zip(results(of.call), leaves("out", of.call.output, example.expected), strict=True)
     ]
     named = zip(of.parameters, [*wanted, *given], strict=True)
     return {f"{name}.bin": np.asarray(value).tobytes() for (name, _), value in named}
@@ -51,7 +49,7 @@ def test_program(of: Exported, example: Example) -> str:
 def _lines(of: Exported, example: Example) -> Iterator[str]:
     yield f"// Runs `{of.name}` on the inputs in a folder, `data` by default, and compares the results."
     yield f'#include "{of.name}.h"'
-    yield from ('#include "check.h"', "")
+    yield from ('#include "driver/check.h"', "")
     yield "int main(int count, char **arguments) {"
     yield '  const char *data = count > 1 ? arguments[1] : "data";'
     yield from ("  CUdevice device;", "  CUcontext context;", "  CUstream stream;")

@@ -1,4 +1,4 @@
-"""The folder of an exported program: everything that a build of it needs, and nothing of this project's Python."""
+"""The folder of an exported program: everything that a build of it needs, and nothing in Python."""
 
 from __future__ import annotations
 
@@ -34,10 +34,13 @@ def export(
     example: what the test runs; without it there is no test
     cubin:   also write machine code, so that the folder is built without nvcc
 
-    Raises UsageError R0405 for a program with run-time sizes, CompilationError R0820, R0821 as `compile_cubin`.
+    Raises UsageError R0405 for a program with run-time sizes, CompilationError as `compile_cubin` does.
     """
     of = Exported(program, c_name(name), target)
     contents = dict(_contents(of, example, cubin))
+    for stale in (f"{of.name}_code.c", f"{of.name}_test.c"):  # of an earlier export, which a build would take
+        if stale not in contents:
+            (folder / stale).unlink(missing_ok=True)
     for path, content in contents.items():
         target_path = folder / path
         target_path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +60,10 @@ def _contents(of: Exported, example: Example | None, cubin: bool) -> Iterator[tu
     yield "CMakeLists.txt", _filled("CMakeLists.txt.in", of)
     yield "README.md", _filled("README.md.in", of)
     if cubin:
-        yield f"{of.name}_code.c", embedded(compile_cubin(cuda_text(of.program), of.target).read_bytes(), of.name)
+        yield (
+            f"{of.name}_code.c",
+            embedded(compile_cubin(cuda_text(of.program), of.target).read_bytes(), of.name),
+        )
     if example is not None:
         yield f"{of.name}_test.c", test_program(of, example)
         yield from ((f"data/{name}", content) for name, content in data(of, example).items())

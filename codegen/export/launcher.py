@@ -1,6 +1,6 @@
-"""The launcher of a program in C, on the CUDA driver's interface: what `codegen.runtime.loading` does in Python.
+"""The launcher of a program in C, on the CUDA driver's interface, as `codegen.runtime.loading` is in Python.
 
-The launcher checks that arrays are aligned as the kernels need; it does not know their shapes or where they are.
+It checks that arrays are aligned as the kernels need, and does not know their shapes or where they are.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Exported:
         """UsageError R0405 for a program with sizes that are known at launch."""
         if self.program.sizes:
             names = ", ".join(f"`{size.name}`" for size in self.program.sizes)
-            raise UsageError("R0405", f"a program is exported at fixed sizes; {names} would be known at launch")
+            raise UsageError(
+                "R0405", f"a program is exported at fixed sizes; {names} would be known at launch"
+            )
         return self.program.at({})
 
     @cached_property
@@ -100,8 +102,8 @@ def _header(of: Exported) -> Iterator[str]:
     yield f"CUresult {of.name}_load({of.name}_program **program);"
     yield f"void {of.name}_unload({of.name}_program *program);"
     yield ""
-    yield "// Puts the kernels on a stream, and does not wait for them. Arrays are in memory of the GPU, row by row;"
-    yield "// results overlap no other array."
+    yield "// Puts the kernels on a stream, and does not wait for them. Arrays are in memory of the GPU, row"
+    yield "// by row; results overlap no other array."
     if workspace:
         yield "// Calls on different streams share temporaries: load the program once for each stream."
     yield "//"
@@ -218,7 +220,9 @@ def _encoded(name: str, buffer: str, described: TensorMap) -> Iterator[str]:
     yield f"    static const cuuint32_t {name}_steps[] = {{{_listed([1] * rank)}}};"
     arrays = ", ".join(f"{name}_{what}" for what in ("sizes", "strides", "box", "steps"))
     further = f"{INTERLEAVE_NONE}, {SWIZZLE_NUMBERS[described.swizzle]}, {PROMOTE_L2_128}, {FILL_ZERO}"
-    call = f"cuTensorMapEncodeTiled(&{name}, {number}, {rank}, (void *)(uintptr_t){buffer}, {arrays}, {further})"
+    call = (
+        f"cuTensorMapEncodeTiled(&{name}, {number}, {rank}, (void *)(uintptr_t){buffer}, {arrays}, {further})"
+    )
     yield from _checked(call, 2)
 
 

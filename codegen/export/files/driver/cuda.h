@@ -51,7 +51,7 @@ typedef struct {
 } CUlaunchConfig;
 
 typedef struct {
-  CU_ALIGNED(64) cuuint64_t opaque[16];
+  CU_ALIGNED(128) cuuint64_t opaque[16];  // CUDA 12 asks for 64 bytes, CUDA 13 for 128
 } CUtensorMap;
 typedef int CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
     CUtensorMapFloatOOBfill;
