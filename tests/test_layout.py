@@ -65,6 +65,7 @@ LAYERS = {
         ("codegen.execute",),
         ("codegen.export",),
         ("codegen.compiled",),
+        ("codegen.torch",),
         ("codegen",),
     ),
     "strategies": (
