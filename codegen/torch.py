@@ -55,8 +55,8 @@ def operator(
     sizes:    those that no input determines
     target:   as of `codegen.compile`
     backward: by the name of an input, the definition of its gradient, or an operator of torch. It takes
-              inputs of `definition`, by their names, and `grad`, the gradient of the result; `grad_0`, `grad_1`
-              of several. None says that there is no gradient
+              inputs of `definition`, by their names, and `grad`, the gradient of the result (`grad_0`,
+              `grad_1` of several). None says that there is no gradient
     on_cpu:   `interpret` or `emulate`: what runs on tensors in memory of the host
 
     Raises UsageError R0008 for a name in `backward`, or an input of a derivative, that the definition does
@@ -299,7 +299,7 @@ def _derivatives(
         if derivative is None:
             found[name] = None
             continue
-        compute = derivative
+        compute: Any = derivative
         if isinstance(derivative, Definition):
             own = size_names(derivative)
             sizes = {size: number for size, number in program.sizes.items() if size in own}

@@ -2,8 +2,8 @@
 
     python examples/torch_operator.py [--device cuda]
 
-Needs torch. Each row of `silu(x) = x / (1 + exp(-x))` has its own weight; both derivatives are definitions, too.
-`torch.compile` keeps the operators in one graph. The gradients are compared with those that torch derives.
+Needs torch. Each row of `silu(x) = x / (1 + exp(-x))` has its own weight; both derivatives are definitions,
+too. `torch.compile` keeps the operators in one graph. The gradients are compared with those of torch.
 """
 
 from __future__ import annotations

@@ -306,6 +306,7 @@ def _bench(made: argparse.ArgumentParser) -> None:
     add("--limit", type=_positive, metavar="N", help="the first N sizes of each program")
     add("--time-budget", type=float, metavar="SECONDS", help="stop after this time; rerun to resume")
     add("--processes", type=_positive, metavar="N", help="processes that compile (all processors but one)")
+    _gpus(made)
     add(
         "--candidates",
         choices=CANDIDATES,
@@ -325,6 +326,22 @@ def _bench(made: argparse.ArgumentParser) -> None:
     add("--plot", action="store_true", help="draw plots, with matplotlib")
 
 
+def _gpus(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--gpus", type=_names, default=(), metavar="0,1,…", help="share the work among these GPUs (the first)"
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Numbers of GPUs as nvidia-smi counts them, or their names, `GPU-…`."""
+    found = tuple(text.split(","))
+    if len(set(found)) < len(found) or not all(
+        re.fullmatch(r"[0-9]+|(GPU|MIG)-[-0-9a-f/]+", n) for n in found
+    ):
+        raise argparse.ArgumentTypeError(f"{text} is no list of different GPUs, such as 0,1")
+    return found
+
+
 def _tune(made: argparse.ArgumentParser) -> None:
     _program(made)
     _foreign(made)
@@ -335,6 +352,7 @@ def _tune(made: argparse.ArgumentParser) -> None:
     add("--top", type=_positive, default=16, metavar="N", help="number of the cost model's candidates (16)")
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help="for compiling one candidate (60)")
     add("--jobs", type=_positive, metavar="N", help="processes that compile (all processors but one)")
+    _gpus(made)
     add("--budget", type=float, metavar="SECONDS", help="for everything; rerun to resume")
     add("--store", metavar="F", help="file that remembers the winner (the user's own)")
     add("--out", metavar="DIR", help="where measurements are kept, from which an interrupted search resumes")

@@ -57,7 +57,7 @@ def _check_foreign(table: Table, choice: str | None) -> None:
 def _measured(table: Table, arguments: argparse.Namespace) -> int:
     from bench.session import Session
 
-    session = Session(table, Path(arguments.out), arguments.processes)
+    session = Session(table, Path(arguments.out), arguments.processes, gpus=arguments.gpus)
     status = session.run(arguments.time_budget or inf)
     if (text := session.report()) is not None:
         print(text)

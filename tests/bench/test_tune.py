@@ -98,7 +98,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
     monkeypatch.setattr(tune, "processes", at_once)
     monkeypatch.setattr(session, "processes", at_once)
-    monkeypatch.setattr(session, "alone", lambda action, *arguments: action(*arguments))
+    monkeypatch.setattr(session, "alone", lambda action, *arguments, stop: action(*arguments))
     return of
 
 
