@@ -34,7 +34,10 @@ VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
 @dataclass(frozen=True)
 class Claims:
-    """Which cases belong to which process: a file for each case, made by the first that asks for it."""
+    """Which cases belong to which process: a symbolic link for each case, which names its owner.
+
+    Making one is atomic, and fails where there is one.
+    """
 
     folder: Path
     owner: str
@@ -43,17 +46,19 @@ class Claims:
         """Whether the case is the owner's, now or already."""
         path = self.folder / sha256(repr((case.key, case.subject.candidates)).encode()).hexdigest()[:16]
         try:
-            with path.open("x", encoding="utf-8") as file:
-                file.write(self.owner)
+            path.symlink_to(self.owner)
         except FileExistsError:
-            return path.read_text(encoding="utf-8") == self.owner
+            return self._has(path)
         return True
 
     def release(self) -> None:
         """Others may take what the owner had."""
         for path in self.folder.iterdir():
-            if path.read_text(encoding="utf-8") == self.owner:
+            if self._has(path):
                 path.unlink()
+
+    def _has(self, path: Path) -> bool:
+        return str(path.readlink()) == self.owner
 
 
 def see_only(gpu: str) -> None:
