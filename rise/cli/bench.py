@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.prepare:
         from bench.session import prepare
 
-        for line in prepare(table, arguments.target, arguments.processes):
+        for line in prepare(table, arguments.target, arguments.jobs):
             print(line, flush=True)
         return RIGHT
     _check_foreign(table, arguments.foreign)
@@ -42,7 +42,7 @@ def _table(arguments: argparse.Namespace) -> Table:
     from bench.search import searched
     from codegen.execute import present_target
 
-    found = tables.restrict(tables.find(arguments.table), arguments.sizes, arguments.only, arguments.limit)
+    found = tables.restrict(tables.find(arguments.table), arguments.size, arguments.only, arguments.limit)
     target = arguments.target if arguments.prepare else present_target() or arguments.target
     return searched(found, arguments.candidates, arguments.top, target, arguments.store or "")
 
@@ -57,8 +57,8 @@ def _check_foreign(table: Table, choice: str | None) -> None:
 def _measured(table: Table, arguments: argparse.Namespace) -> int:
     from bench.session import Session
 
-    session = Session(table, Path(arguments.out), arguments.processes, gpus=arguments.gpus)
-    status = session.run(arguments.time_budget or inf)
+    session = Session(table, Path(arguments.out), arguments.jobs, gpus=arguments.gpus)
+    status = session.run(arguments.budget or inf)
     if (text := session.report()) is not None:
         print(text)
         if arguments.plot:

@@ -21,9 +21,8 @@ MOST_WORK = 1 << 27  # elements that the interpreter computes for the test
 def run(arguments: argparse.Namespace) -> int:
     """Derives the kernels, computes what the test expects, and writes the folder."""
     chosen, strategy = subject(arguments), chosen_strategy(arguments)
-    with running(f"{arguments.name} is derived"):
-        success = derived(chosen.program, strategy, building(chosen))
-        made = program_of(chosen, success)
+    success = derived(chosen.program, strategy, building(chosen))
+    made = program_of(chosen, success)
     with running("the interpreter computes what the test expects"):
         example = _example(chosen, success, arguments.seed)
     if example is None:
