@@ -125,12 +125,12 @@ class Builds:
 
     def __init__(self, executor: Executor, derive: Derive, target: str) -> None:
         self._executor, self._derive, self._target = executor, derive, target
-        self._running: dict[str, list[tuple[Candidate, Future[Built | Refused]]]] = {}
+        self._running: dict[Any, list[tuple[Candidate, Future[Built | Refused]]]] = {}
 
     def start(self, cases: Sequence[Case]) -> None:
         for case in cases:
             orders = [Order.of(case, candidate, self._target) for candidate in case.subject.candidates]
-            self._running[case.key] = [
+            self._running[_key(case)] = [
                 (order.candidate, self._executor.submit(build, order, self._derive)) for order in orders
             ]
 
@@ -140,7 +140,7 @@ class Builds:
 
     def each(self, case: Case, seconds: float | None = None) -> Iterator[Built | Refused]:
         """The same, each as soon as it is built."""
-        for running in self._running.pop(case.key):
+        for running in self._running.pop(_key(case)):
             yield self._result(*running, seconds)
 
     def _result(
@@ -156,6 +156,11 @@ class Builds:
             return Refused(candidate, f"the compiling process ended with status {error.exitcode}")
         except Exception as error:  # noqa: BLE001  # a bug of the compiler is recorded, the others are built
             return Refused(candidate, reason(error))
+
+
+def _key(case: Case) -> tuple[str, tuple[Candidate, ...]]:
+    """A case may be several, each with a part of the candidates."""
+    return case.key, case.subject.candidates
 
 
 @contextmanager

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Protocol
@@ -66,6 +67,8 @@ class Progress(Protocol):
 class Campaign:
     """folder: where the results are. deadline: on the clock; code: a digest of the compiler.
 
+    claim: whether a case is to be measured here, asked when its turn comes; by default all are
+
     The outcome of each candidate is recorded as soon as it is known, so an interrupted case resumes with the
     times that it has.
     """
@@ -80,6 +83,7 @@ class Campaign:
     deadline: float = inf
     date: Callable[[], str] = lambda: datetime.now(UTC).isoformat(timespec="milliseconds")
     finalists: int = FINALISTS
+    claim: Callable[[Case], bool] | None = None
     left: list[Case] = field(default_factory=list)
 
     @property
@@ -101,9 +105,8 @@ class Campaign:
         waiting = [case for case in self.table.cases if case.key not in finished]
         barred = crashed(attempts, self.code, self.device.name)
         timed = measured(attempts, self.code, self.device.name)
-        self.builds.start(waiting)
         longest = 0.0
-        for position, case in enumerate(waiting):
+        for position, case in enumerate(self._compiling(waiting)):
             if self._time_left() <= longest:
                 self.left = waiting[position:]
                 break
@@ -115,6 +118,20 @@ class Campaign:
             here = frozenset((kind, name) for key, kind, name in barred if key == case.key)
             self._case(case, here, timed.get(case.key, {}))
             longest = max(longest, self.clock.now() - start)
+
+    def _compiling(self, waiting: Sequence[Case]) -> Iterator[Case]:
+        """The cases in order. All are compiled from now on; of cases that are claimed, the next one is."""
+        if self.claim is None:
+            self.builds.start(waiting)
+            yield from waiting
+            return
+        mine = filter(self.claim, waiting)
+        ahead = [*islice(mine, 1)]
+        self.builds.start(ahead)
+        while ahead:
+            (case,), ahead = ahead, [*islice(mine, 1)]
+            self.builds.start(ahead)
+            yield case
 
     def _time_left(self) -> float:
         return self.deadline - self.clock.now()

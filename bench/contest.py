@@ -105,7 +105,7 @@ class Contest:
     barred: kinds and names of the variants that crashed the process before
     told:   is called with each outcome as soon as it is known; twice for a finalist
     measured: what the coarse pass found before an interruption, by kind and name
-    finalists: how many of each kind reach the last round
+    finalists: how many of each kind reach the last round; 0: there is none
     """
 
     runner: Runner
@@ -121,7 +121,11 @@ class Contest:
         """The best of each kind, ours first. `tried` has the outcome of every variant."""
         variants = [*self._ours(builds), *self._baselines(baselines)]
         verdicts = self._checked(variants)
-        semifinalists = self._kept(self._coarse(list(verdicts)), SEMIFINALISTS)
+        timed = self._coarse(list(verdicts))
+        if not self.finalists:
+            self.report(None)
+            return []
+        semifinalists = self._kept(timed, SEMIFINALISTS)
         finalists = self._in_rotation(self._kept(self._compared(semifinalists), self.finalists))
         for variant, found in finalists:
             self._tell(_tried(variant, "finalist", found.summary))

@@ -8,7 +8,7 @@ In a table, under `[figure]`:
     instead = "…"                      what stands in for the paper's GPU and baseline
     form = "rate"                      one of FORMS
     x = "n"                            the size along the axis; "" for the cases in their order
-    quick = ["1024", "4096"]           the sizes of `--quick`, as `--sizes` takes them
+    quick = ["1024", "4096"]           the sizes of `--quick`, as `--size` takes them
     formula = "traffic"                a figure that is computed and not measured, see `formulas`
 """
 

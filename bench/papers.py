@@ -35,7 +35,7 @@ figures come from their texts, and were measured on other GPUs with other librar
 compared, and these with care.
 
     rise bench papers --quick --prepare                           # compile beforehand, without a GPU
-    rise bench papers --quick --time-budget 480 --out results     # few sizes of each figure; again to resume
+    rise bench papers --quick --budget 480 --out results     # few sizes of each figure; again to resume
     rise bench papers --report results --plot > docs/papers.md    # this page and plots, without a GPU"""
 NOTHING = "Not yet measured."
 

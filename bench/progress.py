@@ -16,8 +16,8 @@ from bench.table import Case
 class Shown:
     """A context in which the bar is shown; lines stay above it."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, prefix: str = "") -> None:
+        self._console, self._prefix = console, prefix
         columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
         self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._task = self._bar.add_task("")
@@ -48,7 +48,7 @@ class Shown:
         self._line(f"{case.key}: skipped: {reason}")
 
     def _line(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(self._prefix + text, markup=False, highlight=False, soft_wrap=True)
 
 
 def summary(case: Case, finalists: Sequence[Finalist], tried: Sequence[Tried]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from time import monotonic
 
 from rich.console import Console
@@ -17,13 +18,14 @@ from bench.build import Builds, Built, code, processes
 from bench.campaign import Campaign
 from bench.contest import FINALISTS, ContextLost
 from bench.derive import derive
+from bench.fleet import Claims, on_gpus, see_only
 from bench.gpu import Gpu
 from bench.journal import Journal
 from bench.progress import Shown
 from bench.report import markdown
 from bench.results import Attempt, Row, read_attempts, read_rows
 from bench.supervise import LOST, alone, supervise
-from bench.table import Table
+from bench.table import Case, Table
 from rise import files
 from rise.errors import UsageError
 
@@ -41,6 +43,10 @@ class Session:
     timeout:   seconds that compiling one candidate may take
     finalists: how many of each kind are compared in the last round
     target:    what kernels are compiled for; by default this machine's GPU
+    gpus:      several GPUs that share the work, as CUDA_VISIBLE_DEVICES names them
+    gpu:       the one that is used where there are several; by default the first
+    claims:    which cases are this session's, where GPUs share a table
+    measure:   what the process does
     """
 
     table: Table
@@ -49,9 +55,23 @@ class Session:
     timeout: float | None = None
     finalists: int = FINALISTS
     target: str | None = None
+    gpus: tuple[str, ...] = ()
+    gpu: str | None = None
+    claims: Claims | None = None
+    measure: Callable[[Session, float], int] = field(default_factory=lambda: measure)
 
     def path(self, ending: str) -> Path:
         return self.folder / f"{self.table.name}.{ending}"
+
+    @property
+    def claim(self) -> Callable[[Case], bool] | None:
+        return None if self.claims is None else self.claims.take
+
+    def shown(self) -> Shown:
+        """Its progress: without a bar where there are several, which would overwrite each other."""
+        if self.claims is None:
+            return Shown(Console())
+        return Shown(Console(force_terminal=False), f"GPU {self.gpu}: ")
 
     def rows(self) -> list[Row]:
         return read_rows(self.path("csv"))
@@ -59,8 +79,13 @@ class Session:
     def attempts(self) -> list[Attempt]:
         return read_attempts(self.path("attempts.csv"))
 
-    def run(self, seconds: float) -> int:
-        """Measures in a new process, for at most so many seconds; returns its exit status."""
+    def run(self, seconds: float, stop: Event | None = None) -> int:
+        """Measures in a new process, for at most so many seconds; returns its exit status.
+
+        With several GPUs, in one for each. stop: ends the process
+        """
+        if self.gpus:
+            return on_gpus(self, seconds)
         clock = SystemClock()
         deadline = clock.now() + seconds
         self.rows(), self.attempts()  # refuses files of another format before anything is measured
@@ -69,12 +94,12 @@ class Session:
         except OSError as error:
             raise UsageError("R0004", f"cannot write to {self.folder}: {error.strerror}") from None
         return supervise(
-            lambda left: alone(measure, self, left),
+            lambda left: alone(self.measure, self, left, stop=stop),
             Journal(self.path("running.json")),
             self.path("attempts.csv"),
             code(),
             lambda: machine.read(self.path("machine.json")).device,
-            lambda: deadline - clock.now(),
+            lambda: 0.0 if stop is not None and stop.is_set() else deadline - clock.now(),
         )
 
     def incorrect(self) -> bool:
@@ -98,12 +123,14 @@ def measure(session: Session, seconds: float) -> int:
     """Runs in the process that has the GPU, and leaves at once where the GPU is lost."""
     clock = SystemClock()
     deadline = clock.now() + seconds
+    if session.gpu is not None:
+        see_only(session.gpu)
     gpu = Gpu()
     gpu.machine().write(session.path("machine.json"))
-    with processes(session.processes, session.timeout) as pool, Shown(Console()) as progress:
+    with processes(session.processes, session.timeout) as pool, session.shown() as progress:
         campaign = Campaign(
             session.table, session.folder, gpu, Builds(pool, derive, session.target or gpu.target), clock,
-            progress, code(), deadline, finalists=session.finalists,
+            progress, code(), deadline, finalists=session.finalists, claim=session.claim,
         )  # fmt: skip
         try:
             campaign.run()
@@ -111,7 +138,7 @@ def measure(session: Session, seconds: float) -> int:
             print(f"the GPU stopped answering: {error}", file=sys.stderr, flush=True)
             sys.stdout.flush()
             os._exit(LOST)  # nothing on a lost GPU can be released
-    if campaign.left:
+    if campaign.left and session.claims is None:
         print(f"no time was left for {len(campaign.left)} cases; run the command again to resume:")
         print(*(f"  {case.key}" for case in campaign.left), sep="\n")
     return 0

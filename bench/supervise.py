@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from bench.journal import Journal
@@ -24,6 +25,7 @@ from rise.output import escape_what_cannot_be_encoded
 SPAWN = multiprocessing.get_context("spawn")
 LOST = 75  # exit status of a process whose GPU no longer answers
 RESTARTS = 20
+LOOK = 0.2  # seconds after which a process that may be stopped is looked at again
 
 # runs the worker for at most so many seconds; returns its exit status
 Start = Callable[[float], int]
@@ -56,13 +58,17 @@ def supervise(
     return status
 
 
-def alone(action: Callable[..., int], *arguments: Any) -> int:
-    """Calls a function in a new process, and ends whatever it has started and left behind."""
+def alone(action: Callable[..., int], *arguments: Any, stop: Event | None = None) -> int:
+    """Calls a function in a new process, and ends whatever it has started and left behind.
+
+    stop: ends the process, if another thread sets it
+    """
     process = SPAWN.Process(target=_lead, args=(action, *arguments))
     process.start()
     group = process.pid
     try:
-        process.join()
+        while process.is_alive() and not (stop is not None and stop.is_set()):
+            process.join(None if stop is None else LOOK)
         return process.exitcode or 0
     finally:
         process.kill()

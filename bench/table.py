@@ -321,7 +321,7 @@ def _restricted(subject: Subject, sizes: Sequence[str], only: Sequence[str], lim
 
 
 def selects(text: str, sizes: Sizes) -> bool:
-    """Whether a text of `--sizes` means this assignment."""
+    """Whether a text of `--size` means this assignment."""
     name, equals, value = text.partition("=")
     if equals:
         return str(sizes.get(name)) == value

@@ -117,10 +117,10 @@ class Tuning:
         quiet = not console.is_terminal
         return list(track(builds.each(case), "compiling", len(batch), console=console, disable=quiet))
 
-    def session(self, found: Found, folder: Path) -> Session:
+    def session(self, found: Found, folder: Path, gpus: tuple[str, ...] = ()) -> Session:
         """How the candidates that build are measured."""
         table = self.table(made.candidate for _, made in found.built)
-        return Session(table, folder, self.jobs, self.timeout, FINALISTS, self.search.target)
+        return Session(table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, gpus)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def written(command: Sequence[str], path: Path, seconds: float) -> int:
 def prepare(tables: Sequence[str], top: int, folder: Path) -> subprocess.Popen[bytes]:
     """Compiles all kernels, table by table, in the background: with all processors but two."""
     jobs = str(max(1, (os.cpu_count() or 2) - 2))
-    options = ["--prepare", "--candidates", "model", "--top", str(top), "--processes", jobs]
+    options = ["--prepare", "--candidates", "model", "--top", str(top), "--jobs", jobs]
     script = " && ".join(" ".join([*RISE, "bench", table, *options]) for table in tables)
     with (folder / "prepare.txt").open("w", encoding="utf-8") as file:
         return subprocess.Popen(["sh", "-c", script], stdout=file, stderr=subprocess.STDOUT)
@@ -61,7 +61,7 @@ def measure(table: str, top: int, folder: Path, deadline: float) -> None:
     if left < LEAST:
         print(f"{table}: no time left", flush=True)
         return
-    budget = ["--time-budget", str(int(left))]
+    budget = ["--budget", str(int(left))]
     command = [
         *RISE,
         "bench",

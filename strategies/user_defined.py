@@ -1,4 +1,4 @@
-"""Strategies of a user's own: `my_module:my_schedule`, or `path/to/file.py:my_schedule`."""
+"""Modules of a user's own; strategies in them: `my_module:my_schedule`, or `path/to/file.py:my_schedule`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,17 @@ from strategies.core import Strategy
 def load(name: str) -> Strategy | Callable[..., Strategy]:
     """What `module:name` names; the module is imported, once. R0010 where that is not possible."""
     where, _, attribute = name.rpartition(":")
+    module = imported(where)
+    found = getattr(module, attribute, None)
+    if callable(found):
+        return found  # type: ignore[no-any-return]  # that it makes a strategy shows when it is called
+    names = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
+    hint = suggestion(attribute, names) or f"a strategy, or a function that returns one, called `{attribute}`"
+    raise UsageError("R0010", f"`{where}` has no strategy `{attribute}`", None, hint)
+
+
+def imported(where: str) -> ModuleType:
+    """A module by its file or its name, with what it declares. R0010 where it cannot be imported."""
     try:
         module = _file(where) if where.endswith(".py") else _module(where)
     except RiseError as error:
@@ -28,12 +39,7 @@ def load(name: str) -> Strategy | Callable[..., Strategy]:
         message = f"`{where}` cannot be imported: {described(error)}"
         raise UsageError("R0010", message, place_of(error)) from error
     loaded(getattr(module, "__file__", None))
-    found = getattr(module, attribute, None)
-    if callable(found):
-        return found  # type: ignore[no-any-return]  # that it makes a strategy shows when it is called
-    names = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
-    hint = suggestion(attribute, names) or f"a strategy, or a function that returns one, called `{attribute}`"
-    raise UsageError("R0010", f"`{where}` has no strategy `{attribute}`", None, hint)
+    return module
 
 
 def _module(name: str) -> ModuleType:

@@ -63,7 +63,9 @@ LAYERS = {
         ("codegen.emulation", "codegen.runtime"),
         ("codegen.pipeline",),
         ("codegen.execute",),
+        ("codegen.export",),
         ("codegen.compiled",),
+        ("codegen.torch",),
         ("codegen",),
     ),
     "strategies": (

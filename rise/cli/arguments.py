@@ -87,6 +87,7 @@ def parser() -> argparse.ArgumentParser:
     _format(commands)
     _run(commands)
     _compile(commands)
+    _export(commands)
     _derive(commands)
     _search(commands)
     _view(commands)
@@ -124,7 +125,7 @@ def _run(commands: Any) -> None:
     made = _command(commands, "run", "run", "run a definition")
     _program(made)
     made.add_argument("--inputs", metavar="IN.npz", help="arrays under the names of the parameters")
-    made.add_argument("--output", metavar="OUT.npz", help="write the result to this file")
+    made.add_argument("-o", "--out", metavar="OUT.npz", help="write the result to this file")
     made.add_argument("--backend", choices=BACKENDS, help="default: cuda with a GPU, else emulate")
     _strategy(made)
     made.add_argument("--target", type=_target, metavar="ARCH", help="GPU to compile for: sm_75 … sm_90a")
@@ -144,7 +145,7 @@ def _compile(commands: Any) -> None:
     made.add_argument(
         "--target", type=_target, default=TARGET, metavar="ARCH", help=f"GPU to compile for ({TARGET})"
     )
-    made.add_argument("-o", "--output", metavar="FILE", help="write to a file")
+    made.add_argument("-o", "--out", metavar="FILE", help="write to a file")
     _imports(made)
     _foreign(made)
     made.add_argument("--stage", choices=STAGES, default="cuda", help="what to print (cuda)")
@@ -159,6 +160,21 @@ def _compile(commands: Any) -> None:
         help="spilled registers (refuse)",
     )
     _runtime(made)
+
+
+def _export(commands: Any) -> None:
+    meaning = "write a definition as CUDA and C, with a test, to be built without Python"
+    made = _command(commands, "export", "export", meaning)
+    _program(made)
+    _strategy(made)
+    _imports(made)
+    made.set_defaults(runtime=[])
+    made.add_argument(
+        "--target", type=_target, default=TARGET, metavar="ARCH", help=f"GPU to compile for ({TARGET})"
+    )
+    made.add_argument("-o", "--out", metavar="DIR", help="the folder (NAME-export)")
+    made.add_argument("--cubin", action="store_true", help="also write machine code: nvcc is not needed then")
+    made.add_argument("--seed", type=int, default=0, metavar="N", help="for the inputs of the test")
 
 
 def _derive(commands: Any) -> None:
@@ -200,7 +216,7 @@ def _view(commands: Any) -> None:
     made.add_argument("name", nargs="?", metavar="NAME", help="a definition; for a derivation, another one")
     _of_program(made)
     made.add_argument("--profile", metavar="F.json", help="measurements to show with the kernel")
-    made.add_argument("-o", "--output", metavar="F.html", help="the page (NAME.html)")
+    made.add_argument("-o", "--out", metavar="F.html", help="the page (NAME.html)")
     made.add_argument("--open", action="store_true", help="open it in a browser")
 
     meaning = "say which term and which rewrite step a line of CUDA comes from"
@@ -256,6 +272,7 @@ def _catalogues(commands: Any) -> None:
         made = _command(commands, name, "catalogue", meaning)
         made.add_argument("name", nargs="?", metavar="NAME")
         made.add_argument("--json", action="store_true", help="print JSON")
+        _load(made)
         if name == "primitives":
             made.add_argument("--markdown", action="store_true", help="print docs/primitives.md")
         if name == "rules":
@@ -284,14 +301,15 @@ def _bench(made: argparse.ArgumentParser) -> None:
     add = made.add_argument
     several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
     add("table", nargs="?", metavar="TABLE", help="a name, a folder of tables or a .toml file; else a list")
-    add("--out", default="bench-results", metavar="DIR", help="results and report (bench-results)")
-    add("--sizes", metavar="S", help="only these: 1024, 128x256x64, m=64", **several)
+    add("-o", "--out", default="bench-results", metavar="DIR", help="results and report (bench-results)")
+    add("--size", metavar="S", help="only these: 1024, 128x256x64, m=64", **several)
     add("--only", metavar="X", help="only these definitions, strategies, baselines", **several)
     add("--limit", type=_positive, metavar="N", help="the first N sizes of each program")
     add("--quick", action="store_true", help="only the few sizes that a paper's figure names for this")
     add("--report", metavar="DIR", help="measure nothing; print the page of the papers' results there")
-    add("--time-budget", type=float, metavar="SECONDS", help="stop after this time; rerun to resume")
-    add("--processes", type=_positive, metavar="N", help="processes that compile (all processors but one)")
+    add("--budget", type=float, metavar="SECONDS", help="for everything; rerun to resume")
+    add("--jobs", type=_positive, metavar="N", help="processes that compile (all processors but one)")
+    _gpus(made)
     add(
         "--candidates",
         choices=CANDIDATES,
@@ -311,19 +329,40 @@ def _bench(made: argparse.ArgumentParser) -> None:
     add("--plot", action="store_true", help="draw plots, with matplotlib")
 
 
+def _gpus(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--gpus", type=_names, default=(), metavar="0,1,…", help="share the work among these GPUs (the first)"
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Numbers of GPUs as nvidia-smi counts them, or their names, `GPU-…`."""
+    found = tuple(text.split(","))
+    if len(set(found)) < len(found) or not all(
+        re.fullmatch(r"[0-9]+|(GPU|MIG)-[-0-9a-f/]+", n) for n in found
+    ):
+        raise argparse.ArgumentTypeError(f"{text} is no list of different GPUs, such as 0,1")
+    return found
+
+
 def _tune(made: argparse.ArgumentParser) -> None:
     _program(made)
     _foreign(made)
     add = made.add_argument
     several: dict[str, Any] = {"nargs": "+", "action": "extend", "default": []}
-    add("--sizes", dest="size", metavar="NAME=N", help="as --size; also m=64,n=64", **several)
     add("--strategy", default="tensor_core", metavar="S", help="whose parameters are searched (tensor_core)")
     add("--top", type=_positive, default=16, metavar="N", help="number of the cost model's candidates (16)")
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help="for compiling one candidate (60)")
     add("--jobs", type=_positive, metavar="N", help="processes that compile (all processors but one)")
+    _gpus(made)
     add("--budget", type=float, metavar="SECONDS", help="for everything; rerun to resume")
     add("--store", metavar="F", help="file that remembers the winner (the user's own)")
-    add("--out", metavar="DIR", help="where measurements are kept, from which an interrupted search resumes")
+    add(
+        "-o",
+        "--out",
+        metavar="DIR",
+        help="where measurements are kept, from which an interrupted search resumes",
+    )
     add("--operation", metavar="X", help="reference for results (the interpreter)")
     add("--scalar", metavar="NAME=X", help="values of inputs that are numbers", **several)
     add("--against", metavar="B", help="baselines: cublas cublasLt", **several)
@@ -343,6 +382,14 @@ def _program(made: argparse.ArgumentParser) -> None:
 def _imports(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--import-path", action="append", default=[], metavar="DIR", help="a further folder for imports"
+    )
+    _load(made)
+
+
+def _load(made: argparse.ArgumentParser) -> None:
+    """Modules that `main` imports before the command runs."""
+    made.add_argument(
+        "--load", action="append", default=[], metavar="F.py", help="a module with primitives of your own"
     )
 
 

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         from bench.session import prepare
 
         for each in made:
-            for line in prepare(each, arguments.target, arguments.processes):
+            for line in prepare(each, arguments.target, arguments.jobs):
                 print(line, flush=True)
         return RIGHT
     for each in made:
@@ -57,7 +57,7 @@ def _table(name: str, arguments: argparse.Namespace) -> Table:
     if arguments.quick and found.figure is not None:
         found = tables.restrict(found, found.figure.quick)
     if found.cases:
-        found = tables.restrict(found, arguments.sizes, arguments.only, arguments.limit)
+        found = tables.restrict(found, arguments.size, arguments.only, arguments.limit)
     target = arguments.target if arguments.prepare else present_target() or arguments.target
     return searched(found, arguments.candidates, arguments.top, target, arguments.store or "")
 
@@ -71,7 +71,7 @@ def _check_foreign(table: Table, choice: str | None) -> None:
 
 def _measured(table: Table, arguments: argparse.Namespace) -> int:
     session = _session(table, arguments)
-    status = session.run(arguments.time_budget or inf)
+    status = session.run(arguments.budget or inf)
     if (text := session.report()) is not None:
         print(text)
         if arguments.plot:
@@ -85,7 +85,7 @@ def _measured(table: Table, arguments: argparse.Namespace) -> int:
 def _session(table: Table, arguments: argparse.Namespace) -> Session:
     from bench.session import Session
 
-    return Session(table, Path(arguments.out), arguments.processes)
+    return Session(table, Path(arguments.out), arguments.jobs, gpus=arguments.gpus)
 
 
 # --- the figures of papers ----------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def _session(table: Table, arguments: argparse.Namespace) -> Session:
 
 def _all_measured(made: Sequence[Table], arguments: argparse.Namespace) -> int:
     """One table after the other; each may take its share of the time that is left."""
-    deadline = monotonic() + (arguments.time_budget or inf)
+    deadline = monotonic() + (arguments.budget or inf)
     waiting = [table for table in made if table.cases]
     status = RIGHT
     for position, table in enumerate(waiting):

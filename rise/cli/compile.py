@@ -111,8 +111,8 @@ def header(chosen: Subject, made: HostProgram, arguments: argparse.Namespace) ->
 
 
 def _put(arguments: argparse.Namespace, text: str) -> int:
-    if arguments.output:
-        files.write(Path(arguments.output), text if text.endswith("\n") else text + "\n")
+    if arguments.out:
+        files.write(Path(arguments.out), text if text.endswith("\n") else text + "\n")
     else:
         show_code(text, LANGUAGES[arguments.stage])
     return 0
@@ -121,7 +121,7 @@ def _put(arguments: argparse.Namespace, text: str) -> int:
 def _put_code(arguments: argparse.Namespace, made: HostProgram) -> int:
     from codegen.runtime import check_spills, compile_cubin
 
-    if arguments.stage == "cubin" and not arguments.output and sys.stdout.isatty():
+    if arguments.stage == "cubin" and not arguments.out and sys.stdout.isatty():
         raise UsageError("R0009", "machine code cannot be printed", hint="-o FILE writes it")
     if arguments.stage == "cubin":
         for found in _resources(made, arguments):
@@ -129,8 +129,8 @@ def _put_code(arguments: argparse.Namespace, made: HostProgram) -> int:
             check_spills(found, arguments.spills)
     compiled = compile_cubin(cuda_text(made), arguments.target, ptx=arguments.stage == "ptx")
     content = compiled.read_bytes()
-    if arguments.output:
-        files.write(Path(arguments.output), content)
+    if arguments.out:
+        files.write(Path(arguments.out), content)
     elif arguments.stage == "ptx":
         show_code(content.decode("utf-8", errors="replace").rstrip("\0"), "text")
     else:

@@ -80,9 +80,9 @@ def write_lines(
     arguments: argparse.Namespace, chosen: Subject, success: Success, header: Sequence[str]
 ) -> None:
     """Where the lines of the text come from, beside the file that `-o` names, else UsageError R0061."""
-    if not arguments.output:
+    if not arguments.out:
         raise _unclear("a file for the text", "-o F.cu names it; the lines are written beside it")
-    target = Path(arguments.output + SUFFIX)
+    target = Path(arguments.out + SUFFIX)
     files.write(target, json.dumps(table(explained(chosen, success), header), indent=1, ensure_ascii=False))
 
 

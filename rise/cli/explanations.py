@@ -17,7 +17,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0008": "An array of `--inputs` has a name that is not a parameter of the program. The two parts of a "
     "pair `p` are called `p_0` and `p_1`.",
     "R0009": "A cubin is binary. Write it to a file with `-o`.",
-    "R0010": "`--strategy` names no strategy. `rise strategies` lists them.",
+    "R0010": "`--strategy` names no strategy, or `--load` no module. `rise strategies` lists strategies.",
     "R0011": "`--set` names a parameter that the strategy does not have. `rise strategies` lists them.",
     "R0012": "`--set` gives a parameter a value of another type. Tuples are written `128,128,64`.",
     "R0013": "A kernel runs on the backend `cuda` or `emulate`.",
@@ -276,7 +276,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0860": "`rise bench` names no table. Without a name it lists them; a file's name ends in `.toml`.",
     "R0861": "A table of benchmarks is illegal: an unknown key, operation or baseline, ill-formed sizes or "
     "settings, or an input without a value.",
-    "R0862": "`--sizes` or `--only` of `rise bench` names something that the table does not have.",
+    "R0862": "`--size` or `--only` of `rise bench` names something that the table does not have.",
     "R0863": "cublasLt proposes no algorithm for a product, for example for misaligned rows.",
     "R0864": "The folder has results of another version of the benchmark. Choose another one: `--out`.",
     "R0865": "A kernel of a benchmark does not terminate: it is deadlocked, or very slow.",

@@ -31,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments = parser().parse_args(argv)
         except SystemExit as leaving:  # argparse, for --help and --version
             return leaving.code if isinstance(leaving.code, int) else CALL_WRONG
+        _load(getattr(arguments, "load", []))
         if getattr(arguments, "verify", False):
             from codegen.passes import verify  # late: other commands start without the code generator
 
@@ -61,6 +62,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         return _internal(error, argv)
+
+
+def _load(modules: Sequence[str]) -> None:
+    """Imports what `--load` names: primitives and rules that programs may use."""
+    if modules:
+        from strategies.user_defined import imported
+
+        for module in modules:
+            imported(module)
 
 
 def _internal(error: BaseException, argv: Sequence[str] | None) -> int:

@@ -182,7 +182,7 @@ def derivation(arguments: argparse.Namespace, chosen: Subject, strategy: Strateg
 
 def compiled(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> Any:
     """`%rise compile`: a function of arrays; any other stage than CUDA is printed."""
-    if arguments.stage != "cuda" or arguments.output:
+    if arguments.stage != "cuda" or arguments.out:
         from rise.cli.compile import compiled as printed
 
         printed(arguments, chosen, strategy)

@@ -54,8 +54,8 @@ def ran(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> i
     else:
         drawn = random_inputs(inputs_of(program), arguments.seed, exact=False)
         outcome, verdict = attempt(with_given(program, drawn, given)), None
-    if arguments.output:
-        write_result(Path(arguments.output), outcome.result)
+    if arguments.out:
+        write_result(Path(arguments.out), outcome.result)
     show = _print_json if arguments.json else _print
     show(whole, backend, outcome, verdict)
     return 0 if verdict is None or verdict.comparison.agrees else 1
@@ -123,7 +123,8 @@ def _interpreted(arguments: argparse.Namespace, program: Expr, inputs: list[Any]
     if arguments.cuda:
         raise UsageError("R0003", "--cuda: CUDA runs on the backend `emulate` or `cuda`, not `interpret`")
     started = time.perf_counter()
-    result = call(program, *inputs)
+    with running(f"the interpreter runs {arguments.name}"):
+        result = call(program, *inputs)
     return Outcome(result, time.perf_counter() - started)
 
 

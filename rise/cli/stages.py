@@ -18,6 +18,7 @@ from rise.check.program import load
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
 from rise.cli.arguments import pairs, sizes, units
+from rise.cli.progress import running
 from rise.cli.terminal import note
 from rise.expr import Definition, Expr
 from rise.generator import Builds
@@ -79,7 +80,8 @@ def derived(program: Expr, strategy: Strategy, builds: Builds | None = None) -> 
     """
     if builds is not None and isinstance(strategy, Auto):
         strategy = strategy.first_that(builds)
-    success = derive.derived(program, strategy)
+    with running("rewriting"):
+        success = derive.derived(program, strategy)
     if isinstance(strategy, Auto):
         plan = strategy.choice(data_flow(program))
         if plan.kernels:

@@ -93,7 +93,8 @@ def _show(lines: list[Compiled]) -> None:
 def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> int:
     from bench.tune import Measured, default_folder, remember
 
-    session = tuning.session(found, Path(arguments.out) if arguments.out else default_folder())
+    folder = Path(arguments.out) if arguments.out else default_folder()
+    session = tuning.session(found, folder, arguments.gpus)
     if status := session.run(arguments.budget or inf):
         return status
     measured = Measured.of(session)

@@ -30,7 +30,7 @@ SAVED = ".json"
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the page, and opens it if asked to."""
-    target = Path(arguments.output or f"{_stem(arguments)}.html")
+    target = Path(arguments.out or f"{_stem(arguments)}.html")
     if arguments.file.endswith(SAVED):
         find(arguments.strategy)  # a module of the user's own may declare rules
         _write_saved(target, [arguments.file, *([arguments.name] if arguments.name else [])])

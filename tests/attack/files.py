@@ -423,7 +423,7 @@ def _inputs(damage: Damage, place: Path) -> Outcome:
     put(damage, place / "in.npz")
     called = call(
         "run", place / "p.rise", "scaled", "--backend", "interpret", "--size", "n=8",
-        "--inputs", place / "in.npz", "--output", place / "out.npz",
+        "--inputs", place / "in.npz", "--out", place / "out.npz",
     )  # fmt: skip
 
     def right(out: str) -> bool:

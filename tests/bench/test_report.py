@@ -169,7 +169,7 @@ def test_tables_are_listed(rise: Any) -> None:
     ("arguments", "code"),
     [
         (["rise_gem"], "R0860"),
-        (["rise_gemm", "--sizes", "257"], "R0862"),
+        (["rise_gemm", "--size", "257"], "R0862"),
         (["rise_gemm", "--only", "cublass"], "R0862"),
         (["rise_gemm", "--limit", "0"], "R0003"),
     ],

@@ -26,7 +26,7 @@ from strategies.search.store import read, user_file
 from tests.bench.fakes import FakeClock, FakeDevice, FakeRunner, FakeTimed, Immediately
 
 GEMM = str(Path(__file__).parents[2] / "examples" / "gemm.rise")
-COMMAND = ["tune", GEMM, "matmul", "--sizes", "m=512", "n=512", "k=256", "--top", "6"]
+COMMAND = ["tune", GEMM, "matmul", "--size", "m=512", "n=512", "k=256", "--top", "6"]
 MACHINE = Machine("fake", "580", "13.0", 132, 1980, 2**25, Limits(1000.0, 4000.0), {}, "x")
 FASTEST = 3  # which candidate, in the order of the model
 
@@ -98,7 +98,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
     monkeypatch.setattr(tune, "processes", at_once)
     monkeypatch.setattr(session, "processes", at_once)
-    monkeypatch.setattr(session, "alone", lambda action, *arguments: action(*arguments))
+    monkeypatch.setattr(session, "alone", lambda action, *arguments, stop: action(*arguments))
     return of
 
 
@@ -226,8 +226,8 @@ def test_a_dry_run_ranks_and_compiles(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--sizes", "m=64", "n=64", "k=64", "--strategy", "stencil"], "R0032: the search space of"),
-        (["--sizes", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
+        (["--size", "m=64", "n=64", "k=64", "--strategy", "stencil"], "R0032: the search space of"),
+        (["--size", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
     ],
 )
 def test_what_cannot_be_searched(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +283,7 @@ def test_a_table_can_ask_what_is_remembered_and_the_model(
     assert searched(table, "table", 5, "sm_90a") is table
     case = by_model.cases[0]
     assert (
-        main(["tune", str(case.subject.file), "gemmBt", "--sizes", "m=256", "n=256", "k=256", "--top", "5"])
+        main(["tune", str(case.subject.file), "gemmBt", "--size", "m=256", "n=256", "k=256", "--top", "5"])
         == 0
     )
     tuned = searched(table, "tuned", 5, "sm_90a")

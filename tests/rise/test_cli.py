@@ -17,6 +17,7 @@ import pytest
 from rise.check.compare import Tolerance, compare
 from rise.check.program import load
 from rise.cli import main
+from rise.cli.arguments import parser
 from rise.errors import RiseError
 from tests.conftest import Called
 
@@ -293,9 +294,7 @@ def test_run_takes_sizes_from_inputs_and_writes_the_result(rise: Any, programs: 
     xs = np.arange(6, dtype=np.float32)
     given = save(tmp_path / "in.npz", xs=xs, ys=xs)
     result = tmp_path / "out.npz"
-    called = rise(
-        "run", programs, "dot", "--inputs", given, "--output", str(result), "--backend", "interpret"
-    )
+    called = rise("run", programs, "dot", "--inputs", given, "--out", str(result), "--backend", "interpret")
     assert called.status == 0, called.err
     assert np.load(result)["result"] == 55.0
 
@@ -303,9 +302,7 @@ def test_run_takes_sizes_from_inputs_and_writes_the_result(rise: Any, programs: 
 def test_a_pair_gives_two_results(rise: Any, programs: str, tmp_path: Path) -> None:
     given = save(tmp_path / "in.npz", xs=np.arange(4, dtype=np.int32))
     result = tmp_path / "out.npz"
-    called = rise(
-        "run", programs, "both", "--inputs", given, "--output", str(result), "--backend", "interpret"
-    )
+    called = rise("run", programs, "both", "--inputs", given, "--out", str(result), "--backend", "interpret")
     assert called.status == 0, called.err
     np.testing.assert_array_equal(np.load(result)["result_0"], [1, 2, 3, 4])
     np.testing.assert_array_equal(np.load(result)["result_1"], [0, 2, 4, 6])
@@ -361,7 +358,7 @@ def test_nan_comes_out_where_it_went_in(rise: Any, programs: str, tmp_path: Path
         "double",
         "--inputs",
         given,
-        "--output",
+        "--out",
         str(result),
         "--check",
         "--backend",
@@ -464,6 +461,49 @@ def test_catalogues(rise: Any, arguments: list[str], text: str) -> None:
     called = rise(*arguments)
     assert called.status == 0
     assert text in called.out
+
+
+OWN = """from rise.primitives.declare import declare
+
+declare(
+    "everySecond", "{n: Nat, t: DataType} -> (2*n).t -> n.t", "The first of each two.", lambda call, xs: xs,
+    group="own", example=("everySecond(makeArray(2)(1, 2))", "[1]"),
+)
+"""
+
+
+@pytest.mark.usefixtures("own_rules")
+def test_primitives_of_a_module_are_known_once_it_is_loaded(rise: Any, tmp_path: Path) -> None:
+    module, program = tmp_path / "own_primitives.py", tmp_path / "own.rise"
+    program.write_text("def halved{n: Nat}(xs: (2*n).f32) = xs |> everySecond")
+    unknown = rise("check", str(program))
+    assert unknown.status == 1 and "R0201" in unknown.err
+    missing = rise("check", str(program), "--load", str(module))
+    assert missing.status == 2 and "R0010" in missing.err
+    module.write_text(OWN)
+    called = rise("check", "--load", str(module), str(program))
+    assert called.status == 0 and "halved : {n: Nat} -> (2*n).f32 -> n.f32" in called.out, called.err
+    shown = rise("primitives", "everySecond", "--load", str(module))
+    assert shown.status == 0 and "The first of each two." in shown.out
+
+
+def test_an_option_has_one_name_in_all_commands() -> None:
+    """Sizes are `--size`, results go to `--out`, a machine reads `--json`; so do the others of a meaning."""
+    commands = next(a.choices for a in parser()._actions if isinstance(a.choices, dict))
+    meant = {
+        "--size": ("--sizes", "--shape"), "--out": ("--output", "--folder"), "--jobs": ("--processes",),
+        "--budget": ("--time-budget",), "--target": ("--arch",), "--seed": ("--random",),
+    }  # fmt: skip
+    found: dict[str, set[str]] = {}
+    for name, command in commands.items():
+        for action in command._actions:
+            for option in action.option_strings:
+                found.setdefault(option, set()).add(name)
+    for one, others in meant.items():
+        assert len(found[one]) > 1 and not set(others) & found.keys()
+    assert found["-o"] == found["--out"]
+    short = {option for option in found if len(option) == 2}
+    assert short == {"-h", "-o"}
 
 
 def test_every_parameter_of_a_named_strategy_is_explained() -> None:

@@ -1,0 +1,180 @@
+"""Several GPUs share a table: processes with fake devices, one of which may die."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+import bench.session
+from bench.build import Builds, code
+from bench.campaign import Campaign
+from bench.fleet import VISIBLE, Claims, in_parts, merge, see_only
+from bench.journal import Journal
+from bench.results import read_attempts, read_rows
+from bench.session import Session
+from rise.cli.main import main
+from tests.bench.fakes import FakeClock, FakeDevice, Immediately, Killed, Recorder, derive, table
+
+MACHINE = {
+    "device": "fake", "driver": "", "cuda": "", "multiprocessors": 1, "max_sm_mhz": 1, "l2_bytes": 1,
+    "limits": {"tflops": None, "gb_s": None}, "versions": {}, "host": "",
+}  # fmt: skip
+TIMES: dict[str, Any] = {"good": 10.0, "better": 9.0, "slow": 20.0, "best": 8.0, "cublas": 8.5}
+
+
+def fake_measure(session: Session, seconds: float) -> int:
+    """As `bench.session.measure`, on a device of its own. `broken` in the folder names GPUs that always die.
+
+    The candidate `kills` ends its process, the first time that it runs.
+    """
+    assert session.gpu is not None
+    root = session.folder.parent if session.claims else session.folder
+    broken, killed = root / "broken", root / "killed"
+    with (root / "started").open("a") as file:
+        file.write(f"{session.gpu} {os.environ.get(VISIBLE)}\n")
+    while session.claims and len((root / "started").read_text().splitlines()) < 2:
+        time.sleep(0.01)  # both take cases
+    if broken.exists() and session.gpu in broken.read_text().split():
+        assert session.claims is not None
+        session.claims.take(session.table.cases[-1])
+        raise SystemExit(9)
+    session.path("machine.json").write_text(json.dumps(MACHINE))
+    clock = FakeClock()
+    device = FakeDevice(TIMES | {"kills": 30.0 if killed.exists() else "kills"}, clock)
+    campaign = Campaign(
+        session.table, session.folder, device,
+        Builds(Immediately(), derive, "sm_90a"), clock, Recorder(), code(),
+        finalists=session.finalists, claim=session.claim,
+    )  # fmt: skip
+    try:
+        campaign.run()
+    except Killed:
+        killed.touch()
+        raise SystemExit(7) from None
+    return 0
+
+
+def in_a_process(session: Session, seconds: float) -> int:
+    assert session.gpu is not None
+    see_only(session.gpu)
+    return fake_measure(session, seconds)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads in place of processes, which take a second each."""
+
+    def alone(action: Any, *arguments: Any, stop: Any) -> Any:
+        try:
+            return action(*arguments)
+        except SystemExit as leaving:
+            return leaving.code
+
+    monkeypatch.setattr(bench.session, "alone", alone)
+
+
+def session(folder: Path, *strategies: str, sizes: tuple[int, ...], **options: Any) -> Session:
+    of = table(folder, *strategies, sizes=sizes, **options)
+    return Session(of, folder / "out", gpus=("0", "1"), measure=fake_measure)
+
+
+def test_every_case_is_measured_once_and_results_are_in_one_folder(tmp_path: Path) -> None:
+    sizes = (16, 32, 48, 64, 80)
+    made = session(tmp_path, "good", "kills", "better", sizes=sizes, baselines=["cublas"])
+    assert replace(made, measure=in_a_process).run(60) == 0
+    expected = Counter(f"f m={n} n={n} k={n}" for n in sizes)
+    assert Counter(row.case for row in made.rows() if row.kind == "rise") == expected
+    assert {row.name for row in made.rows() if row.kind == "rise"} == {"better"}
+    crashed = [(a.kind, a.name) for a in made.attempts() if a.status == "crashed"]
+    assert set(crashed) == {("rise", "kills")}, "the kernel that ended its process is named"
+    started = (made.folder / "started").read_text().splitlines()
+    assert set(started) == {"0 0", "1 1"}, "each process sees its own GPU"
+    assert len(started) == 2 + len(crashed), "it is started again, without that kernel"
+    parts = [read_rows(made.folder / f"gpu-{gpu}" / "some.csv") for gpu in made.gpus]
+    assert {row for part in parts for row in part} == set(made.rows())
+    assert not made.path("claims").exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_others_take_the_cases_of_a_gpu_that_is_lost(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = session(tmp_path, "good", sizes=(16, 32, 48))
+    made.folder.mkdir()
+    (made.folder / "broken").write_text("1")
+    assert made.run(60) == 0
+    assert len(made.rows()) == 3
+    assert "GPU 1: its process failed" in capfd.readouterr().err
+    (made.folder / "broken").write_text("0 1")
+    again = replace(made, table=table(tmp_path, "good", sizes=(96, 112)))
+    assert again.run(60) == 9
+
+
+@pytest.mark.usefixtures("here")
+def test_a_single_case_is_shared_by_candidates_and_decided_on_the_first_gpu(tmp_path: Path) -> None:
+    made = session(tmp_path, "good", "better", "slow", "best", sizes=(128,), baselines=["cublas"])
+    assert made.run(60) == 0
+    started = [line.split()[0] for line in (made.folder / "started").read_text().splitlines()]
+    assert sorted(started[:2]) == ["0", "1"] and started[2:] == ["0"]
+    (ours,) = (row for row in made.rows() if row.kind == "rise")
+    assert ours.name == "best"
+    coarse = Counter(a.name for a in made.attempts() if a.status in ("timed", "slow") and a.kind == "rise")
+    assert coarse.keys() == {"good", "better", "slow", "best"}
+    parts = [read_attempts(made.folder / f"gpu-{gpu}" / "some.attempts.csv") for gpu in made.gpus]
+    assert not any(a.status == "finalist" for part in parts for a in part)
+
+
+def test_what_is_stopped_has_not_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C: the process is ended while a kernel runs, which is not at fault."""
+    made = replace(session(tmp_path, "good", sizes=(16,)), gpus=(), gpu="0")
+
+    def ended(action: Any, *arguments: Any, stop: Event) -> int:
+        Journal(made.path("running.json")).note("f m=16 n=16 k=16", "rise", "good")
+        stop.set()
+        return 0
+
+    monkeypatch.setattr(bench.session, "alone", ended)
+    made.run(60, Event())
+    assert made.attempts() == [] and not made.path("running.json").exists()
+
+
+def test_parts_have_all_candidates_once(tmp_path: Path) -> None:
+    of = table(tmp_path, *"abcdefg", baselines=["cublas"], sizes=[128])
+    for count in (1, 2, 3, 7, 12):
+        subjects = in_parts(of, count).subjects
+        assert [str(c) for s in subjects for c in s.candidates] == [*"abcdefg"]
+        assert len(subjects) <= count and not any(s.baselines for s in subjects)
+
+
+def test_a_case_has_one_owner_until_it_is_released(tmp_path: Path) -> None:
+    of = table(tmp_path, "good")
+    first, second = (Claims(tmp_path / "claims", owner) for owner in "01")
+    first.folder.mkdir()
+    one, other = of.cases
+    assert first.take(one) and not second.take(one) and first.take(one)
+    assert second.take(other)
+    first.release()
+    assert second.take(one) and not first.take(other)
+
+
+@pytest.mark.usefixtures("here")
+def test_results_are_merged_once(tmp_path: Path) -> None:
+    made = session(tmp_path, "good", sizes=(16, 32))
+    assert made.run(60) == 0
+    before = made.rows(), made.attempts()
+    merge(made, [replace(made, folder=made.folder / f"gpu-{gpu}", gpus=()) for gpu in made.gpus])
+    assert (made.rows(), made.attempts()) == before
+
+
+@pytest.mark.parametrize("wrong", ["0,0", "", "0,", "first"])
+def test_gpus_that_are_none_are_refused(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "square", "--gpus", wrong]) == 2
+    assert "no list of different GPUs" in capsys.readouterr().err
