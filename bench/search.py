@@ -86,7 +86,8 @@ def searched(table: Table, how: str, count: int, target: str, store: str = "") -
     apply. Series with a name of their own stay as they are: they show what they are called.
     """
     if how == "table":
-        return replace(table, subjects=tuple(s for each in table.subjects for s in applicable(each, target)))
+        kept = tuple(s for each in table.subjects for s in applicable(each, target))
+        return table if kept == table.subjects else replace(table, subjects=kept)
     subjects = [part for subject in table.subjects for part in _searched(subject, how, count, target, store)]
     return replace(table, subjects=tuple(subjects))
 
@@ -120,10 +121,11 @@ def applicable(subject: Subject, target: str) -> list[Subject]:
     """The subject without candidates that their parameters rule out at a size, where there are others."""
     if not any(_competes(candidate, subject) for candidate in subject.candidates):
         return [subject]
-    return [
-        replace(subject, sizes=(sizes,), candidates=tuple(_possible(Case(subject, sizes), target)))
-        for sizes in subject.sizes
-    ]
+    possible = [tuple(_possible(Case(subject, sizes), target)) for sizes in subject.sizes]
+    if all(candidates == subject.candidates for candidates in possible):
+        return [subject]
+    each = zip(subject.sizes, possible, strict=True)
+    return [replace(subject, sizes=(sizes,), candidates=candidates) for sizes, candidates in each]
 
 
 def _competes(candidate: Candidate, subject: Subject) -> bool:

@@ -232,6 +232,8 @@ class Match:
         return substitute_type(pattern, names)
 
     def _type_variable(self, pattern: Unknown, actual: Argument) -> None:
+        if isinstance(actual, Function):
+            raise Mismatch(f"`{actual}` is the type of a function, and not of data", self.part)
         if self.types.setdefault(pattern, actual) != actual:
             raise Mismatch(f"the type `{actual}` is not `{self.types[pattern]}`", self.part)
 
