@@ -141,7 +141,7 @@ class Printer:
         outputs = [f"Global<{base(v.type)}> {v.name}" for v in self.function.outputs]
         inputs = [
             f"Global<const {base(v.type)}> {v.name}"
-            if isinstance(v.type, Array)
+            if isinstance(v.type, Array | Vector)
             else f"{base(v.type)} {v.name}"
             for v in self.function.inputs
         ]

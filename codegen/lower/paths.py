@@ -53,6 +53,7 @@ class Resolver:
     """Turns expressions and acceptors into accesses.
 
     buffers: those in scope
+    parameters: those of the kernel, in global memory
     shared:  the layouts of the buffers in shared memory
     maps:    the tensor maps that bulk copies need, by array and box
     operands: the layouts of the tiles from which fragments of Volta are loaded
@@ -60,6 +61,7 @@ class Resolver:
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
+    parameters: set[str] = field(default_factory=set)
     shared: dict[str, Layout] = field(default_factory=dict)
     operands: dict[str, Layout] = field(default_factory=dict)
     maps: dict[object, i.MapParameter] = field(default_factory=dict)

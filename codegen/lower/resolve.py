@@ -24,6 +24,7 @@ def resolve(function: i.Function, facts: Facts = Facts()) -> i.Function:
     outputs = tuple(i.Variable(n, t) for v in function.outputs for n, t in members(v.name, v.type))
     inputs = tuple(i.Variable(n, t) for v in function.inputs for n, t in members(v.name, v.type))
     resolver.buffers.update({v.name: v.type for v in outputs + inputs})
+    resolver.parameters |= resolver.buffers.keys()
     body = _command(resolver, function.body, facts)
     return i.Function(function.name, outputs, inputs, body, tuple(resolver.maps.values()))
 
@@ -157,6 +158,14 @@ def _product(r: Resolver, product: i.MmaFragment, facts: Facts) -> i.MmaFragment
             product.origin,
             "use the accumulator of the reduction as the third operand",
         )
+    for tile in (left, right):
+        if isinstance(tile, i.Tile) and tile.buffer in r.parameters:
+            raise TranslationError(
+                "R0732",
+                f"warpgroups read operands from shared memory, and `{shown(tile.buffer)}` is not there",
+                product.origin,
+                "copy the tile with `bulkCopy`",
+            )
     return i.Wgmma(target, left, right, product.origin)
 
 

@@ -18,7 +18,7 @@ from itertools import count
 
 from codegen.ir import imperative as i
 from codegen.ir.fragments import extents
-from codegen.ir.identifiers import derived
+from codegen.ir.identifiers import derived, shown
 from codegen.ir.scalar_temporaries import BOOL, or_zero
 from codegen.lower.paths import flatten
 from codegen.passes.analysis.fresh import names_of
@@ -57,7 +57,7 @@ class _Vectoriser:
         if isinstance(command, i.For) and command.role in (i.Role.VECTOR, i.Role.ALIGNED_VECTOR):
             return self._loop(command, facts)
         if isinstance(command, i.CopyAsync) and isinstance(command.target, i.Access):
-            return _single(command, command.target)
+            return _single(command, command.target, self.own)
         if isinstance(command, i.For | i.ParallelFor):
             facts = facts.with_range(command.index, 0, command.count)
         return i.with_inner(command, tuple(self.go(c, facts) for c in i.inner(command)))
@@ -377,11 +377,14 @@ def _synchronous(loop: i.For) -> i.For:
     return replace(loop, body=i.rebuild(loop.body, i.CopyAsync, change))
 
 
-def _single(copy: i.CopyAsync, target: i.Access) -> i.CopyAsync:
-    """The asynchronous copy of one element, which may be zero-filled."""
+def _single(copy: i.CopyAsync, target: i.Access, own: frozenset[str]) -> i.CopyAsync:
+    """The asynchronous copy of one element of an array in memory, which may be zero-filled."""
     conditions, value = or_zero(copy.value)
     if not isinstance(value, i.Access) or not _is_copy_width(target.type):
         raise _refused(copy.origin, "an asynchronous copy")
+    if not value.indices or value.buffer in own:
+        message = f"an asynchronous copy reads memory, and `{shown(value.buffer)}` is in registers"
+        raise TranslationError("R0724", message, copy.origin, "store it with `toMem`")
     return replace(copy, value=_if_all(conditions, value))
 
 

@@ -32,7 +32,7 @@ from codegen.runtime.device import device_target, driver
 from codegen.runtime.packing import POINTER, Field, natural_offsets, packer
 from codegen.runtime.streams import as_handle, current, same
 from rise.interpret import dtype_of
-from rise.types import Array, Data, Scalar
+from rise.types import Array, Data, Scalar, Vector
 
 STATIC_SHARED_LIMIT = 48 * 1024
 MAP = Field.of(f"{ENCODED_BYTES}s", MAP_ALIGNMENT)
@@ -243,7 +243,7 @@ class Loaded:
 
 def field_of(type_: Data) -> Field:
     """How a kernel's parameter is passed: a pointer, or a number; an index is an int."""
-    if isinstance(type_, Array):
+    if isinstance(type_, Array | Vector):
         return POINTER
     return Field.of(CODES[dtype_of(type_).name]) if isinstance(type_, Scalar) else Field.of("i")
 

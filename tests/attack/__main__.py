@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tests.attack import differential, files, kernel_edits, mutants, schedules, wrong_rules
+from tests.attack import differential, files, kernel_edits, mutants, schedules, variants, wrong_rules
 from tests.attack.outcome import Verdict
 from tests.attack.runner import Attack, Tally, run
 
@@ -38,6 +38,7 @@ ATTACKS = (
     Attack("edits", _edits, kernel_edits.outcome, count=100, seconds=180),
     Attack("schedules", schedules.schedules, schedules.outcome, count=3000, seconds=120),
     Attack("differential", differential.programs, differential.outcome, count=1700, seconds=60),
+    Attack("variants", variants.variants, variants.outcome, count=2400, seconds=120),
 )
 
 
