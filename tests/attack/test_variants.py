@@ -102,7 +102,7 @@ def test_numbers_are_not_copied_asynchronously() -> None:
 
 def test_warpgroups_read_no_global_memory() -> None:
     """A rule takes away the copy of one operand."""
-    term, rule = base(2)[1], rules()["bulkCopy, removed"]
+    term, rule = base(2)[1], proved()["bulkCopy, removed"]
     applied = [
         replaced(term, place, made.term)
         for place, part in places(term, rule)

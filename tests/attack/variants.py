@@ -79,7 +79,7 @@ class Variant:
             return base(self.scheduled)[0]
         choose = Drawn(self.seed)
         name = choose.pick(sorted(proved()))
-        return program(choose, primitives=DEFINED, planted=redex(rules()[name], hint(name))(choose))
+        return program(choose, primitives=DEFINED, planted=redex(proved()[name], hint(name))(choose))
 
     def __str__(self) -> str:
         kind = "random program" if self.scheduled is None else " ".join(map(str, SCHEDULED[self.scheduled]))
