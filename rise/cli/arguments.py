@@ -134,7 +134,17 @@ def _run(commands: Any) -> None:
     _foreign(made)
     made.add_argument("--cuda", metavar="F.cu", help="run this text instead of the printed one")
     made.add_argument("--seed", type=int, default=0, metavar="N", help="for inputs that are not given")
-    made.add_argument("--check", action="store_true", help="compare with the interpreter")
+    check = made.add_mutually_exclusive_group()
+    check.add_argument(
+        "--check",
+        action="store_const",
+        const="rounding",
+        help="compare with the interpreter, on several draws",
+    )
+    check.add_argument(
+        "--check=field", dest="check", action="store_const", const="field",
+        help="on whole numbers that nothing rounds; says how probable it is to miss a difference",
+    )  # fmt: skip
     made.add_argument("--json", action="store_true", help="print JSON")
 
 

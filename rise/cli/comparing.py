@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from rise.check.agreement import reference
-from rise.check.compare import Comparison, compare, tolerance
+from rise.check.compare import Comparison, Tolerance, compare, tolerance
 from rise.check.draws import ASCENDING, BELOW, BEYOND, EQUAL, FRACTIONS, LITERALS, WHOLE, at
+from rise.check.polynomial import draws
 from rise.errors import EvaluationError
 from rise.expr import Expr
 from rise.interpret import call
@@ -44,18 +45,24 @@ class Trial:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of the last run; `draws` is how many there were, of those that were wanted."""
+    """The verdict of the last run; `draws` is how many there were, of those that were wanted.
+
+    missed: a difference goes unnoticed with probability at most 2^-missed; why: what that follows from
+    """
 
     comparison: Comparison
     draws: int
     wanted: int
+    missed: int | None = None
+    why: str = ""
 
     def __str__(self) -> str:
         agrees = "agrees" if self.comparison.agrees else "WRONG"
         runs = f"{self.draws} draw{'' if self.draws == 1 else 's'}"
         if self.comparison.agrees and self.draws < self.wanted:
             runs += f" of {self.wanted}, because one takes long"
-        return f"{agrees}, {self.comparison} ({runs})"
+        why = f" of {self.why}" if self.why else ""
+        return f"{agrees}, {self.comparison} ({runs}{why})"
 
 
 def telling_trials(
@@ -110,3 +117,19 @@ def compared(
         if time.perf_counter() - started + outcome.seconds > SECONDS:
             break
     return first, Verdict(worst, done, wanted)
+
+
+def in_field(program: Expr, run: Callable[[Inputs], Ran], seed: int) -> tuple[Ran, Verdict]:
+    """Runs a program of sums and products on as many draws as tell it from any other one.
+
+    UsageError R0020, R0021 for programs that this is not for; see `rise.check.polynomial`.
+    """
+    plan = draws(program)
+    outcomes: list[Ran] = []
+    for number in range(plan.count):
+        inputs = plan.inputs(program, number, seed)
+        outcomes.append(run(inputs))
+        found = compare(outcomes[-1].result, call(program, *inputs), Tolerance())
+        if not found.agrees:
+            return outcomes[-1], Verdict(found, number + 1, plan.count)
+    return outcomes[0], Verdict(found, plan.count, plan.count, plan.missed, str(plan))

@@ -32,6 +32,11 @@ EXPLANATIONS: Mapping[str, str] = {
     "working directory. Read it, and run it with `--allow-foreign`; or run it where it is.",
     "R0019": "The program calls C functions, which `--no-foreign` forbids. `--backend interpret` "
     "runs such programs by the denotations of their functions, without C.",
+    "R0020": "`--check=field` is for programs of sums and products of their inputs, which are polynomials. "
+    "Other operations, such as a maximum or a division, are compared by `--check`.",
+    "R0021": "`--check=field` needs whole numbers that nothing on the way to the result rounds. Here sums "
+    "are too long, or products too many, for the types that hold them. Smaller sizes leave room for larger "
+    "numbers.",
     "R0031": "The cost model has no figures of a GPU for this target.",
     "R0032": "The search space has no parameters of this strategy. `rise tune` searches those of "
     "`tensor_core`.",

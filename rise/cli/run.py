@@ -18,7 +18,7 @@ from codegen.host.program import HostProgram
 from codegen.host.text import edited
 from rise import files
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
-from rise.cli.comparing import DRAWS, Verdict, compared, telling_trials
+from rise.cli.comparing import DRAWS, Verdict, compared, in_field, telling_trials
 from rise.cli.foreign import check_foreign
 from rise.cli.progress import running
 from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
@@ -49,7 +49,11 @@ def ran(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> i
     program = whole.program
     backend = arguments.backend or _default_backend()
     attempt, made = _attempt(arguments, whole, chosen, strategy, backend)
-    if arguments.check:
+    if arguments.check == "field":
+        if given:
+            raise UsageError("R0003", "--check=field draws all inputs, and some are given by `--inputs`")
+        outcome, verdict = in_field(program, attempt, arguments.seed)
+    elif arguments.check:
         outcome, verdict = _compared(program, made, given, attempt, arguments.seed)
     else:
         drawn = random_inputs(inputs_of(program), arguments.seed, exact=False)
@@ -283,4 +287,6 @@ def _print_json(chosen: Subject, backend: str, outcome: Outcome, verdict: Verdic
         found = verdict.comparison
         report["check"] = {"agrees": found.agrees, "error": found.error, "bound": found.bound}
         report["draws"] = verdict.draws
+        if verdict.missed is not None:
+            report["missed"] = f"2^-{verdict.missed}"
     print(json.dumps(report, indent=2))

@@ -631,3 +631,14 @@ def test_compare_accepts_nan_where_nan_is_expected_only() -> None:
     assert compare(nan, nan).agrees
     assert not compare(nan, one, Tolerance(1, 1)).agrees
     assert not compare(one, nan, Tolerance(1, 1)).agrees
+
+
+def test_a_check_in_the_field_says_how_probable_a_miss_is(rise: Any) -> None:
+    called = rise(
+        "run", GEMM, "matmul", "--size", "m=4", "n=3", "k=16", "--backend", "interpret", "--check=field"
+    )
+    assert called.status == 0
+    assert "of whole numbers up to ±1024" in called.out and "the degree is 2" in called.out
+    shown = rise("run", GEMM, "matmul", "--size", "m=4", "n=3", "k=16", "--check=field", "--json")
+    assert json.loads(shown.out)["missed"].startswith("2^-6")
+    fails(rise("run", GEMM, "matmul", *SIZES, "--check", "--check=field"), 2, "R0003", "not allowed with")
