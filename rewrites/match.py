@@ -40,6 +40,7 @@ from rise.solve import division, solve
 from rise.types import (
     Argument,
     Array,
+    Dependent,
     Fragment,
     Function,
     Index,
@@ -198,7 +199,7 @@ class Match:
     def type(self, pattern: Type, actual: Type) -> None:
         match pattern, actual:
             case Unknown(), _:
-                self._type_variable(pattern, actual)  # type: ignore[arg-type]
+                self._type_variable(pattern, actual)
             case (Array(m, s), Array(n, t)) | (Vector(m, s), Vector(n, t)):
                 self.size(m, n)
                 self.type(s, t)
@@ -231,9 +232,9 @@ class Match:
                 names[unknown] = Variable(next(types))
         return substitute_type(pattern, names)
 
-    def _type_variable(self, pattern: Unknown, actual: Argument) -> None:
-        if isinstance(actual, Function):
-            raise Mismatch(f"`{actual}` is the type of a function, and not of data", self.part)
+    def _type_variable(self, pattern: Unknown, actual: Argument | Type) -> None:
+        if isinstance(actual, Function | Dependent):
+            raise Mismatch(f"`{actual}` is the type of a function, not of data", self.part)
         if self.types.setdefault(pattern, actual) != actual:
             raise Mismatch(f"the type `{actual}` is not `{self.types[pattern]}`", self.part)
 
@@ -241,7 +242,7 @@ class Match:
         if isinstance(pattern, Nat) and isinstance(actual, Nat):
             self.size(pattern, actual)
         elif isinstance(pattern, Unknown):
-            self._type_variable(pattern, actual)  # type: ignore[arg-type]  # data, where a variable is
+            self._type_variable(pattern, actual)
         elif isinstance(pattern, Layout) and isinstance(actual, Layout) and pattern.name == actual.name:
             if pattern.amount is not None and actual.amount is not None:
                 self.size(pattern.amount, actual.amount)

@@ -56,8 +56,8 @@ class _Vectoriser:
     def go(self, command: i.Command, facts: Facts) -> i.Command:
         if isinstance(command, i.For) and command.role in (i.Role.VECTOR, i.Role.ALIGNED_VECTOR):
             return self._loop(command, facts)
-        if isinstance(command, i.CopyAsync) and isinstance(command.target, i.Access):
-            return _single(command, command.target, self.own)
+        if isinstance(command, i.CopyAsync):
+            return self._element(command)
         if isinstance(command, i.For | i.ParallelFor):
             facts = facts.with_range(command.index, 0, command.count)
         return i.with_inner(command, tuple(self.go(c, facts) for c in i.inner(command)))
@@ -78,7 +78,19 @@ class _Vectoriser:
             raise _refused(body.origin, "an asynchronous copy")
         if made is None and loop.role is i.Role.ALIGNED_VECTOR:
             raise _refused(getattr(body, "origin", None), "a vector that is declared as aligned")
-        return made or loop
+        return made or i.rebuild(loop, i.CopyAsync, self._element)
+
+    def _element(self, copy: i.CopyAsync) -> i.CopyAsync:
+        """The asynchronous copy of one element of an array in memory, which may be zero-filled."""
+        if not isinstance(copy.target, i.Access):
+            return copy
+        conditions, value = or_zero(copy.value)
+        if not isinstance(value, i.Access) or not _is_copy_width(copy.target.type):
+            raise _refused(copy.origin, "an asynchronous copy")
+        if not value.indices or value.buffer in self.own:
+            message = f"an asynchronous copy reads memory, and `{shown(value.buffer)}` is in registers"
+            raise TranslationError("R0724", message, copy.origin, "store it with `toMem`")
+        return replace(copy, value=_if_all(conditions, value))
 
     def _partial(self, loop: i.For, facts: Facts) -> Guard | None:
         """A condition of a write, or of what could be read as a vector, that only the first lanes satisfy."""
@@ -375,17 +387,6 @@ def _synchronous(loop: i.For) -> i.For:
         return i.Assign(copy.target, copy.value, copy.origin) if narrow else copy
 
     return replace(loop, body=i.rebuild(loop.body, i.CopyAsync, change))
-
-
-def _single(copy: i.CopyAsync, target: i.Access, own: frozenset[str]) -> i.CopyAsync:
-    """The asynchronous copy of one element of an array in memory, which may be zero-filled."""
-    conditions, value = or_zero(copy.value)
-    if not isinstance(value, i.Access) or not _is_copy_width(target.type):
-        raise _refused(copy.origin, "an asynchronous copy")
-    if not value.indices or value.buffer in own:
-        message = f"an asynchronous copy reads memory, and `{shown(value.buffer)}` is in registers"
-        raise TranslationError("R0724", message, copy.origin, "store it with `toMem`")
-    return replace(copy, value=_if_all(conditions, value))
 
 
 def _if_all(conditions: tuple[i.Expression, ...], value: i.Access) -> i.Expression:

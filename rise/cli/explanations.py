@@ -182,7 +182,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0716": "The block needs more shared memory than there is. Choose smaller tiles.",
     "R0717": "Shared memory is allocated per block, outside the maps over threads.",
     "R0718": "Warps would have to synchronise inside a map over warps. End that map first.",
-    "R0719": "Levels nest in one order: block, warp, lane; or block, thread.",
+    "R0719": "Levels nest in one order: block, warp, lane; or block, thread. Grids and blocks have three "
+    "dimensions, `mapBlock(0)` to `mapBlock(2)`.",
     "R0720": "The step of a reduction updates its accumulator in place, so it may read only the element that "
     "it writes.",
     "R0721": "A fragment is loaded from tiles of different layouts.",

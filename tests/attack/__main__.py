@@ -56,6 +56,8 @@ def attacked(attack: Attack, seed: int, jobs: int) -> Tally:
             f"{code or 'without a code'} {number}" for code, number in tally.codes.most_common() if number
         )
         print(f"  refused: {', '.join(codes)}", flush=True)
+    if tally.kernels:
+        print(f"  {len(tally.kernels)} different kernels", flush=True)
     return tally
 
 

@@ -32,11 +32,13 @@ class Outcome:
 
     code:   of the error by which something was refused or noticed
     detail: what was said
+    kernel: what identifies the kernel that was run, where different trials may give one
     """
 
     verdict: Verdict
     code: str = ""
     detail: str = ""
+    kernel: str = ""
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.verdict.value, self.code, self.detail)))

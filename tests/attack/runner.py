@@ -39,15 +39,20 @@ class Attack:
 
 @dataclass
 class Tally:
-    """How often each verdict and each code of a refusal occurred, and the trials that showed a defect."""
+    """How often each verdict and each code of a refusal occurred, and the trials that showed a defect.
+
+    kernels: the different kernels that were run, where trials say so
+    """
 
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
+    kernels: set[str] = field(default_factory=set)
     defects: list[tuple[Any, Outcome]] = field(default_factory=list)
 
     def add(self, trial: Any, outcome: Outcome) -> None:
         self.verdicts[outcome.verdict] += 1
         self.codes[outcome.code] += outcome.verdict is Verdict.REFUSED
+        self.kernels |= {outcome.kernel} - {""}
         if outcome.verdict.is_defect:
             self.defects.append((trial, outcome))
 

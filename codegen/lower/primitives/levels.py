@@ -43,6 +43,7 @@ LEVELS = {
     "mapWarp": Level.WARP,
     "mapLane": Level.LANE,
 }
+DIMENSIONS = "xyz"
 
 
 Element = Callable[[str | Nat, Continuation], i.Command]
@@ -124,19 +125,28 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     function, xs = call.arguments
     level = LEVELS[call.name]
     whole = level in (Level.WARPGROUP, Level.WARP, Level.LANE)
-    dimension = 0 if whole else call.nat("d").value or 0
+    dimension = 0 if whole else _dimension(call)
     most = (
         number(call.nat("p"), "the number of workers", call.origin) if call.name.endswith("Persistent") else 0
     )
 
     def body(element: Element) -> i.Command:
-        index = translator.name(level.value if whole else f"{level.value}_{'xyz'[dimension]}")
+        index = translator.name(level.value if whole else f"{level.value}_{DIMENSIONS[dimension]}")
         written = element(
             index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
         )
         return i.ParallelFor(level, dimension, index, call.nat("n"), written, call.origin, most)
 
     return elements(translator, xs, call.environment, body)
+
+
+def _dimension(call: Call) -> int:
+    """R0713 where it is not known, R0719 where the hardware does not have it."""
+    dimension = number(call.nat("d"), "the dimension of this map", call.origin)
+    if dimension < len(DIMENSIONS):
+        return dimension
+    message = f"`{call.name}({dimension})`: grids and blocks have the dimensions 0, 1 and 2"
+    raise TranslationError("R0719", message, call.origin)
 
 
 @accepting("pingPong")
