@@ -36,13 +36,6 @@ COPIED = tuple(
 
 # --- stored values and views of them --------------------------------------------------------------------
 
-STORED_TWICE = rule(
-    "toMem >> toMem",
-    "x |> toMem(a, l) |> toMem(b, k)",
-    "x |> toMem(b, k)",
-    layouts=("l", "k"),
-    meaning="Of two stores in a row the last one is enough.",
-)
 NOT_STORED = rule(
     "toMem, removed",
     "x |> toMem(a, l)",

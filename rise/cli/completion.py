@@ -46,9 +46,10 @@ def _names(action: argparse.Action, command: str) -> Iterable[str] | None:
 
         return MODULES
     if (command, action.dest) == ("search", "rules"):
+        from rewrites.library import modules
         from strategies.guided.rules import NAMES
 
-        return NAMES
+        return (*NAMES, *modules())
     if action.dest == "target":
         return TARGETS
     if (command, action.dest) == ("primitives", "name"):

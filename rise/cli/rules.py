@@ -34,8 +34,12 @@ Written by `python -m rise.cli.rules`, from the declarations in `rewrites/`.
 
 The names are the rules: `*f` is map(f), `**f` map(map(f)); `S`, `J`, `T` are split, join and transpose;
 `f >> g` is g after f. What is free in an equation stands for any term of its type, in which no bound variable
-occurs but those that it is applied to. `rise rules NAME` prints a rule with its parameters, types, conditions
-and an example. A rule whose equation is long is listed by its meaning only.
+occurs but those that it is applied to. `rise rules NAME` prints a rule with its meaning, parameters, types,
+conditions, an example and the strategies that use it. A rule whose equation is long is listed by its meaning.
+
+The rules of a file together are a set that `rise search --rules` takes by the file's name. Of all of them
+{unused} are in no strategy of ours: they are the algebra of their primitives, so that a search, a normal form
+or a strategy of yours need not stop where ours had no use for a law.
 
 {legend}
 """
@@ -44,7 +48,7 @@ LEGEND = (
     "∎ marks a rule that is proved for all sizes, types and functions, ≈ one that is proved up to the"
     " rounding of sums; the others, ·, are tested on instances."
 )
-SHORT, SHOWN = 160, 3  # the longest equation in the list; how many uses of a rule it names
+SHORT = 160  # the longest equation in the list
 
 
 def items() -> list[Item]:
@@ -77,7 +81,8 @@ def listed(all_items: list[Item]) -> str:
 
 def markdown() -> str:
     """The reference page docs/rules.md."""
-    parts = [HEADER.format(legend=fill(f"{LEGEND} [proofs.md](proofs.md) says how.", 110))]
+    legend = fill(f"{LEGEND} [proofs.md](proofs.md) says how.", 110)
+    parts = [HEADER.format(legend=legend, unused=len(rules().keys() - uses().keys()))]
     for group, members in groupby(items(), key=lambda item: str(item["group"])):
         parts.append(f"## {group}\n\n{_purpose(group)}\n")
         parts += [*map(_entry, members), ""]
@@ -134,22 +139,24 @@ def _about(rule: Rule | Computed, item: Item) -> Iterator[str]:
         yield f"→ {full['example']['after']}" + (f"    with {given}" if given else "")
     module, constant = places()[rule.name]
     yield f"declared in rewrites.{module}, in {constant}"
-    yield f"used in {', '.join(full['used'])}" if full["used"] else "not used in any of our strategies"
+    yield (
+        f"used in {', '.join(full['used'])}" if full["used"] else f"a law for `rise search --rules {module}`"
+    )
 
 
 def _entry(item: Item) -> str:
-    """A rule on one line: its equation where that is short, its meaning, and where it is used."""
-    what = [f"`{item['equation']}`"] if len(item["equation"]) <= SHORT else []
-    what.append(item["meaning"])
-    used = [f"*{place}*" for place in uses().get(item["name"], ())]
-    more = f" and {len(used) - SHOWN} more" if len(used) > SHOWN else ""
-    what += [f"Used in {', '.join(used[:SHOWN])}{more}."] if used else []
-    return f"* **{escaped(item['name'])}**: {_symbol(item)} {' '.join(what)}"
+    """A rule on one line: its equation where that is short, else its meaning."""
+    what = f"`{item['equation']}`" if len(item["equation"]) <= SHORT else item["meaning"]
+    return f"* **{escaped(item['name'])}**: {_symbol(item)} {what}"
 
 
 def doc_entry(rule: Rule | Computed) -> str:
-    """What docs/rules.md says of a rule; empty where it is one of a user's own."""
-    return _entry(_item(rule)).removeprefix("* ") if rule.name in places() else ""
+    """A rule's name, mark, equation and meaning; empty where it is one of a user's own."""
+    if rule.name not in places():
+        return ""
+    item = _item(rule)
+    short = f"`{item['equation']}` " if len(item["equation"]) <= SHORT else ""
+    return f"**{escaped(item['name'])}**: {_symbol(item)} {short}{item['meaning']}"
 
 
 def _symbol(item: Item) -> str:

@@ -17,7 +17,7 @@ from rewrites import sliding
 from rewrites import tensor as t
 from rewrites import views as v
 from rewrites.constants import constant_of
-from rewrites.library import rules
+from rewrites.library import modules, places, rules
 from rewrites.result import Path
 from rewrites.strategy import head_of
 from rise.errors import StrategyError
@@ -160,6 +160,12 @@ def tensorise(*sizes: int) -> Rules:
     return Rules(_named("tensorise", sizes), moves)
 
 
+def laws(group: str) -> Rules:
+    """The rules of a file of `rewrites/`, each anywhere; those whose parameters need a value never apply."""
+    chosen = tuple(rule for name, rule in rules().items() if places()[name][0] == group)
+    return anywhere(group, *chosen)
+
+
 def _named(name: str, numbers: Iterable[int]) -> str:
     given = ",".join(map(str, numbers))
     return f"{name}={given}" if given else name
@@ -184,7 +190,7 @@ NUMBERS, CONSTANT = r"[1-9][0-9]{0,8}", r"([A-Z][A-Z0-9_]+(?:\[\w+\])?)(?:\(((?:
 
 
 def rule_set(text: str, sketch: Sketch) -> Rules:
-    """The sets that a text names: `tile=32,4 reorder`, and rules by their Python names, `SPLIT_JOIN(n=8)`.
+    """The sets that a text names: `tile=32,4 reorder`, files of rules, `views`, and rules, `SPLIT_JOIN(n=8)`.
 
     Numbers that are not given are those that the sketch says. R0641 where there is no set of a name.
     """
@@ -205,12 +211,14 @@ def _rule_set(word: str, sketch: Sketch) -> Rules:
         return NUMBERED[name](*_numbers(sketch))
     if name in NUMBERED and re.fullmatch(f"{NUMBERS}(,{NUMBERS})*", numbers):
         return NUMBERED[name](*map(int, numbers.split(",")))
+    if not equals and name in modules():
+        return laws(name)
     if found := re.fullmatch(CONSTANT, word):
         return _rule(found[1], found[2] or "")
     if name in NAMES:
         hint = f"{', '.join(f'`{each}`' for each in NUMBERED)} have numbers, as in `tile=32,4`"
         raise StrategyError("R0641", f"`{word}` is no set of rules", None, hint)
-    hint = suggestion(name, NAMES) or f"there are {_known()}, and rules such as `MAP_FUSION`"
+    hint = suggestion(name, (*NAMES, *modules())) or f"there are {_known()}, and rules such as `MAP_FUSION`"
     raise StrategyError("R0641", f"there is no set of rules `{name}`", None, hint)
 
 
@@ -233,4 +241,4 @@ def _numbers(sketch: Sketch) -> tuple[int, ...]:
 
 
 def _known() -> str:
-    return ", ".join(f"`{name}`" for name in NAMES)
+    return f"{', '.join(f'`{name}`' for name in NAMES)}, and the files of rules, such as `views`"

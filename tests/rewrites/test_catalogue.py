@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,14 @@ import pytest
 from rewrites.examples import example
 from rewrites.library import modules, places, rules
 from rewrites.proofs import mark
+from rewrites.rule import Rule
+from rise.check.program import check_expression
 from rise.cli.main import main
 from rise.cli.rules import SYMBOLS, equation, escaped, items, listed, markdown, uses
+from rise.expr import Apply, Expr, Identifier, Lambda, alpha_equal, children
+from rise.normal import simplify
+from rise.testing.rewriting import replaced
+from strategies.guided.rules import laws
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "rules.md"
 
@@ -112,3 +120,40 @@ def test_only_rules_are_used() -> None:
 
 def test_every_file_of_rules_says_what_it_is_about() -> None:
     assert all((module.__doc__ or "").strip().endswith(".") for module in modules().values())
+
+
+def test_every_rule_is_in_a_strategy_or_a_law_of_a_set() -> None:
+    """What no strategy uses is found by the name of its file, and the page says how many these are."""
+    sets = {name: laws(name) for name in modules()}
+    assert all(sets[places()[name][0]].name == places()[name][0] for name in rules())
+    unused = rules().keys() - uses().keys()
+    assert f"{len(unused)} are in no strategy" in markdown()
+    term = check_expression("fun(xs: 3.4.f32 => xs |> transpose |> transpose)")
+    assert isinstance(term, Lambda)
+    made = [move.attempt(term.body) for move in sets["movement"].moves(term.body)]
+    assert any(result is not None and result.term == Identifier("xs", term.parameter.type) for result in made)
+
+
+def test_no_rule_is_another_one_at_a_place_inside() -> None:
+    """A tenth of the rules, by the day: `map(f)` of both sides of a rule would be no rule of its own."""
+    every = [rule for rule in rules().values() if isinstance(rule, Rule)]
+    tenth = every[date.today().toordinal() % 10 :: 10]
+    assert len(tenth) > 30
+    for rule in tenth:
+        for place, part in subterms_with_places(rule.lhs):
+            others = (other for other in every if other is not rule and other.head in (None, _head(part)))
+            for other in others:
+                made = other.attempt(part)
+                if made is not None and not any(step.constraints for step in made.steps):
+                    whole = simplify(replaced(rule.lhs, place, made.term))
+                    assert not alpha_equal(whole, simplify(rule.rhs)), f"`{rule.name}` is `{other.name}`"
+
+
+def _head(part: Expr) -> object:
+    return part.head if isinstance(part, Apply) else None
+
+
+def subterms_with_places(term: Expr, place: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Expr]]:
+    yield place, term
+    for number, child in enumerate(children(term)):
+        yield from subterms_with_places(child, (*place, number))
