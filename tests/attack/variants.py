@@ -51,8 +51,8 @@ from rise.types import Array, Pair, Type
 from strategies.default import default
 from strategies.registry import find
 from tests.attack.outcome import Outcome, Verdict, refused
-from tests.codegen.test_differential import high
 from tests.support.programs import at_sizes
+from tests.support.texts import high
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 KINDS = ("text", "planted", "example", "scheduled")
