@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from rewrites.library import places
 from rise.cli.explanations import EXPLANATIONS
+from rise.cli.rules import escaped
 from tests.support.pages import blocks
 
 ROOT = Path(__file__).parent.parent
@@ -101,6 +103,14 @@ def test_every_code_is_on_the_page_of_errors() -> None:
     page = building("errors").page()
     assert re.findall(r"^### (R\d{4})$", page, re.MULTILINE) == sorted(EXPLANATIONS)
     assert "error R0301" in page
+
+
+def test_every_rule_is_on_the_page_of_rules() -> None:
+    laws = building("laws")
+    parts = list(laws.section("loops"))
+    names = [escaped(name) for name, (file, _) in places().items() if file == "loops"]
+    assert [part[4:] for part in parts if part.startswith("### ")] == names
+    assert all("declared in rewrites.loops" in part for part in parts if part.startswith("```"))
 
 
 # --- the reference of names -------------------------------------------------------------------------

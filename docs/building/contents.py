@@ -16,7 +16,8 @@ ADOPTED = {"CONTRIBUTING.md": "generated/contributing", "CHANGELOG.md": "generat
 GENERATED = {
     "Get started": "* [Gallery](generated/gallery/index.md): examples with results, derivations, kernels.",
     "Reference": "* [Python API](generated/api.md): functions and classes with their parameters and errors.\n"
-    "* [Errors](generated/errors.md): every code, with a wrong and a right program.",
+    "* [Errors](generated/errors.md): every code, with a wrong and a right program.\n"
+    "* [Rules in full](generated/rules.md): every rule with its types, conditions, an example and its uses.",
     "Internals": "* [Contributing](generated/contributing.md): tests, style, commits.\n"
     "* [Changelog](generated/changelog.md): what changed.",
 }

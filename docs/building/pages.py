@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from building import api, errors, gallery
+from building import api, errors, gallery, laws
 from building.contents import ADOPTED, ROOT, with_links
 from rise import files
 from rise.depth import deep
@@ -14,6 +14,7 @@ from rise.depth import deep
 def made() -> Iterator[tuple[str, str]]:
     """Names of files, and their texts."""
     yield "errors.md", errors.page()
+    yield "rules.md", laws.page()
     yield "api.md", api.page()
     yield "gallery/index.md", gallery.index()
     for file in gallery.files():

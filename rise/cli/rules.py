@@ -75,7 +75,7 @@ def listed(all_items: list[Item]) -> str:
     blocks = []
     for group, members in groupby(all_items, key=lambda item: str(item["group"])):
         lines = [f"  {_symbol(item)} {item['name']}:  {item['equation']}" for item in members]
-        blocks.append("\n".join([f"{group}: {_purpose(group)}", *lines]))
+        blocks.append("\n".join([f"{group}: {purpose(group)}", *lines]))
     return "\n\n".join([*blocks, f"  {LEGEND}"])
 
 
@@ -84,7 +84,7 @@ def markdown() -> str:
     legend = fill(f"{LEGEND} [proofs.md](proofs.md) says how.", 110)
     parts = [HEADER.format(legend=legend, unused=len(rules().keys() - uses().keys()))]
     for group, members in groupby(items(), key=lambda item: str(item["group"])):
-        parts.append(f"## {group}\n\n{_purpose(group)}\n")
+        parts.append(f"## {group}\n\n{purpose(group)}\n")
         parts += [*map(_entry, members), ""]
     return "\n".join(parts).rstrip("\n") + "\n"
 
@@ -262,8 +262,8 @@ def _defined(node: ast.stmt) -> str:
             return "module"
 
 
-def _purpose(group: str) -> str:
-    """The first line of the module's docstring."""
+def purpose(group: str) -> str:
+    """What the rules of a file are about: the first line of the module's docstring."""
     return (modules()[group].__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
 
 
