@@ -33,6 +33,12 @@ class Constraint:
     notes: tuple[Note, ...] = field(default=(), compare=False, repr=False)
     wanted: TypeClass | Holding = TypeClass.NUMBER
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """The sizes that it is about."""
+        sizes = (size for size in (self.value, self.divisor) if isinstance(size, Nat))
+        return frozenset[str]().union(*(size.variables for size in sizes))
+
     def __str__(self) -> str:
         if not isinstance(self.value, Nat):
             return f"{self.value} is {self.wanted.value}"

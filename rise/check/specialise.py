@@ -114,7 +114,7 @@ def check_constraint(name: str, constraint: Constraint, sizes: Mapping[str, int]
     value, divisor = constraint.value, constraint.divisor
     if not isinstance(value, Nat):
         return
-    where = ", ".join(f"{n} = {sizes[n]}" for n in sorted(_variables(constraint)) if n in sizes)
+    where = ", ".join(f"{n} = {sizes[n]}" for n in sorted(constraint.variables) if n in sizes)
     asked = f"`{name}` needs {constraint}, which does not hold for {where}"
     number, below = _evaluated(value, sizes), None if divisor is None else _evaluated(divisor, sizes)
     code = "R0404" if divisor is None else "R0401"
@@ -136,11 +136,6 @@ def _evaluated(size: Nat, sizes: Mapping[str, int]) -> Fraction | None:
         return evaluate(size, sizes)
     except ZeroDivisionError:
         return None
-
-
-def _variables(constraint: Constraint) -> frozenset[str]:
-    parts = (constraint.value, constraint.divisor)
-    return frozenset[str]().union(*(p.variables for p in parts if isinstance(p, Nat)))
 
 
 # --- sizes from inputs ------------------------------------------------------------------------------

@@ -292,6 +292,20 @@ def test_a_failure_names_its_place() -> None:
     assert re.fullmatch(story, failed.story())
 
 
+HALVING = """fun(xs: 24.i32 => xs |> iterate(3)((l: Nat) => (xs: (l*2).i32) =>
+  xs |> map(fun(x => x + 1)) |> split(l) |> transpose |> map(reduce(+, 0))))"""
+
+
+@pytest.mark.parametrize("traversal", [top_down, bottom_up, normalize])
+def test_what_is_right_for_some_sizes_of_an_iteration_only_is_refused(
+    traversal: Callable[..., Strategy],
+) -> None:
+    term = program(HALVING)
+    succeeded(bottom_up(SPLIT_JOIN.with_sizes(n=2))(term))  # two divides 2l, whatever l is
+    result = traversal(SPLIT_JOIN.with_sizes(n=3))(term)
+    assert result == Success(term) or isinstance(result, Failure) and "no caller chooses" in result.reason
+
+
 @pytest.mark.parametrize(
     "text",
     [
