@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewrites.conditions import SideCondition
 from rewrites.match import Match
 from rewrites.rule import library_rule as rule
-from rise.expr import Literal
+from rise.expr import Expr, Literal, Primitive, subterms
 
 EXP_AS_EXP2 = rule(
     "exp → exp2",
@@ -44,4 +44,45 @@ RECIPROCAL = rule(
     rounds=True,
     conditions=(SideCondition("x is not 1", "A reciprocal stays one.", _is_one),),
     meaning="One division serves all numbers that are divided by the same one.",
+)
+
+
+def _is_exact(match: Match) -> str | None:
+    return None if any(_rounds(part) for part in subterms(match.terms["y"])) else "the divisor may be exact"
+
+
+def _rounds(term: Expr) -> bool:
+    """Whether a term is a function that is not computed exactly."""
+    return isinstance(term, Primitive) and term.declaration.written in FUNCTIONS
+
+
+FUNCTIONS = frozenset("exp exp2 log tanh sin cos pow sqrt rsqrt".split())
+QUOTIENT = rule(
+    "x / y → x * reciprocal(y)",
+    "(x : f32) / y",
+    "x * reciprocal(y)",
+    exact=False,
+    rounds=True,
+    conditions=(
+        SideCondition(
+            "y is rounded", "A quotient of numbers that are exact may have to be exact.", _is_exact
+        ),
+    ),
+    meaning="A quotient in two instructions, without a branch, where its divisor is rounded anyway.",
+)
+TANH_ADDED = rule(
+    "1 + tanh(x)",
+    "1 + tanh(x : f32)",
+    "2 * reciprocal(1 + exp(-2 * x))",
+    exact=False,
+    rounds=True,
+    meaning="A hyperbolic tangent without a branch; near -1, nothing is lost to cancellation.",
+)
+ADDED_TO_TANH = rule(
+    "tanh(x) + 1",
+    "tanh(x : f32) + 1",
+    "2 * reciprocal(1 + exp(-2 * x))",
+    exact=False,
+    rounds=True,
+    meaning="The same with the sum the other way round.",
 )

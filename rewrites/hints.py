@@ -147,6 +147,16 @@ def _product(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
             raise TypeError(str(other))
 
 
+def _positive(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
+    """A number above zero: below, the left side's sum cancels; its rounding is not small then."""
+    return {"x": apply(Primitive(primitive("abs"), (types["x"],)), Identifier("x", types["x"]))}
+
+
+def _power(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
+    """A number that is rounded."""
+    return {"y": apply(Primitive(primitive("exp"), (types["y"],)), Identifier("y", types["y"]))}
+
+
 INJECTION = Hint(_places, _injection)
 RESHAPES = Hint(views=frozenset({"f"}))
 
@@ -174,6 +184,8 @@ HINTS: Mapping[str, Hint] = {
     "map → mapSeq, computing": Hint(_often_computing),
     "roundUp sums": Hint(_operands, _product),
     "prologueSame": endofunction("g", "h"),
+    **dict.fromkeys(("1 + tanh(x)", "tanh(x) + 1"), Hint(values=_positive)),
+    "x / y → x * reciprocal(y)": Hint(values=_power),
 }  # fmt: skip
 
 

@@ -27,6 +27,13 @@ static inline float power_of_two(float number) {
   return power < 0x1p-126f ? 0 : power;
 }
 
+// One over a number; numbers below the smallest normal one are taken for 0.
+static inline float reciprocal(float number) {
+  const auto normal = [](float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; };
+  return normal(1 / normal(number));
+}
+static inline double reciprocal(double number) { return 1 / number; }
+
 // Truncates a number; saturates beyond the range of T, and maps NaN to 0.
 template <class T, class A>
 static inline T truncated(A operand) {

@@ -123,10 +123,20 @@ def elementary(name: str) -> Operation:
 def power_of_two(call: Call, x: Data) -> Leaf:
     """2^x; in f32 zero below the smallest normal number, as GPUs compute it."""
     power = _rounded(call, np.exp2, x)
+    return power if call.scalar() != F32 else pointwise(_normal, power)
+
+
+def reciprocal(call: Call, x: Data) -> Leaf:
+    """1 / x; in f32 of numbers and to numbers that are not below the smallest normal one, as GPUs compute it."""
     if call.scalar() != F32:
-        return power
+        return _rounded(call, lambda a: 1 / a, x)
+    return pointwise(_normal, _rounded(call, lambda a: 1 / a, pointwise(_normal, x)))
+
+
+def _normal(numbers: Numbers) -> Numbers:
+    """Single-precision numbers, zero with the same sign for those below the smallest normal one."""
     tiny = np.finfo(np.float32).tiny
-    return pointwise(lambda a: np.where(a < tiny, np.float32(0), a), power)
+    return np.where(np.abs(numbers) < tiny, np.copysign(np.float32(0), numbers), numbers)
 
 
 def _rounded(call: Call, function: Callable[[Numbers], Numbers], x: Data) -> Leaf:

@@ -165,6 +165,12 @@ declare_function(
 )
 declare_function("log", "Natural logarithm.", op.elementary("log"), example=("log(1.0)", "0.0"))
 declare_function("sqrt", "Square root.", op.elementary("sqrt"), example=("sqrt(9.0)", "3.0"))
+declare_function(
+    "reciprocal",
+    "One over a number, to about a unit in the last place; in f32, numbers below the smallest normal one are zero.",
+    op.reciprocal,
+    example=("reciprocal(4.0)", "0.25"),
+)
 declare_function("rsqrt", "One over the square root.", op.reciprocal_root, example=("rsqrt(4.0)", "0.5"))
 declare_function("tanh", "Hyperbolic tangent.", op.elementary("tanh"), example=("tanh(0.0)", "0.0"))
 declare_function("sin", "Sine.", op.elementary("sin"), example=("sin(0.0)", "0.0"))

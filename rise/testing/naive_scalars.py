@@ -133,9 +133,14 @@ def _function(name: str) -> Callable[[Scalar, Number], Number]:
         import numpy as np
 
         wide = np.float32 if type_.name in ("f16", "bf16") else np.float64
-        root = 1 / np.sqrt(wide(x)) if name == "rsqrt" else getattr(np, name)(wide(x))
-        if name == "exp2" and type_.name == "f32" and root < np.finfo(np.float32).tiny:
-            root = np.float64(0)
+        flushes = name in ("exp2", "reciprocal") and type_.name == "f32"
+        small = np.finfo(np.float32).tiny if flushes else 0
+        if name == "reciprocal":
+            root = 1 / (np.copysign(0, wide(x)) if abs(x) < small else wide(x))
+        else:
+            root = 1 / np.sqrt(wide(x)) if name == "rsqrt" else getattr(np, name)(wide(x))
+        if abs(root) < small:
+            root = np.copysign(np.float64(0), root)
         return root.astype(dtype_of(type_)) if type_.is_float else converted(Scalar("f64"), type_, root)
 
     return of
@@ -187,6 +192,9 @@ SCALARS: Mapping[str, Callable[..., Number]] = {
     "floor": _whole("floor"),
     "ceil": _whole("ceil"),
     "round": _whole("rint"),
-    **{name: _function(name) for name in ("exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "sin", "cos")},
+    **{
+        name: _function(name)
+        for name in ("exp", "exp2", "log", "sqrt", "rsqrt", "reciprocal", "tanh", "sin", "cos")
+    },
     **{name: _comparison(name) for name in ("lt", "le", "gt", "ge", "eq", "ne")},
 }

@@ -37,7 +37,7 @@ from rise.types import (
 )
 
 # these take whole numbers to others, so that sums of them depend on the order of rounding
-INEXACT = frozenset("div exp log sqrt rsqrt tanh sin cos pow".split())
+INEXACT = frozenset("div exp log sqrt rsqrt reciprocal tanh sin cos pow".split())
 # what these give is not all defined, so a rewriting may change it
 UNDEFINED = frozenset(["padEmpty"])
 ONE = constant(1)

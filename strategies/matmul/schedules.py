@@ -18,7 +18,13 @@ from strategies.core import Rewrite, Strategy, check, choice, depending, id_, pr
 from strategies.default import lowered
 from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.constraints import Schedule
-from strategies.matmul.epilogue import Stored, direct_epilogue, kept_shared, shared_epilogue
+from strategies.matmul.epilogue import (
+    Stored,
+    direct_epilogue,
+    in_few_instructions,
+    kept_shared,
+    shared_epilogue,
+)
 from strategies.matmul.grid import blocks, by_itself, clusters, in_turn, persistent, to_warpgroups, to_warps
 from strategies.matmul.instructions import (
     accumulate_fragments,
@@ -65,6 +71,7 @@ products: Strategy = seq(
     view_inward,
     outline,
     check(contains(is_product), "products", NO_PRODUCT),
+    in_few_instructions,
 )
 # functions of the first operand's elements inside of the products; all other operands as they are in memory
 operands_in_bulk: Strategy = seq(first_inside, check(bulk_operands, "operands_in_bulk", NOT_IN_BULK))

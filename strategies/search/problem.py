@@ -20,7 +20,7 @@ from strategies.places import in_inputs, mapped
 
 # functions that take a special unit or a sequence of instructions, and how many operations one is worth
 SPECIAL_FUNCTIONS = frozenset(
-    {"exp", "exp2", "log", "tanh", "sin", "cos", "pow", "sqrt", "rsqrt", "div", "erf"}
+    {"exp", "exp2", "log", "tanh", "sin", "cos", "pow", "sqrt", "rsqrt", "reciprocal", "div", "erf"}
 )
 SPECIAL = 8
 

@@ -68,6 +68,7 @@ def scalar_claims() -> list[Claim]:
         *(is_(f, f"x0 {o} x1", t, t) for o, f in operators.items() for t in (f32, i32)),
         *(is_(in_f64(f), f"{name}(x0)", f32) for name, f in elementary.items()),
         is_(in_f64(lambda x: 1 / np.sqrt(x)), "rsqrt(x0)", f32),
+        is_(in_f64(lambda x: 1 / x), "reciprocal(x0)", f32),
         is_(np.abs, "abs(x0)", i32),
         *(
             is_(lambda x, f=f: f(x / 4), f"{name}(x0 / 4)", f32)

@@ -26,6 +26,14 @@ __device__ __forceinline__ float power_of_two(float number) {
   return power;
 }
 
+// One instruction: within a unit in the last place; numbers below the smallest normal one are taken for 0.
+__device__ __forceinline__ float reciprocal(float number) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(number));
+  return result;
+}
+__device__ __forceinline__ double reciprocal(double number) { return 1 / number; }
+
 // Truncates a number; saturates beyond the range of T, and maps NaN to 0. The instructions do the same,
 // except that some map NaN to the lowest number, and that none has 8- or 16-bit results.
 template <class T>
