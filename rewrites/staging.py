@@ -154,6 +154,12 @@ STORE_IN_BULK = rule(
     "f |> asMatrix |> toMem(Shared) |> bulkStore",
     meaning="A fragment's tile is stored through shared memory, from where a bulk copy writes it.",
 )
+STORE_TURNED_IN_BULK = rule(
+    "asMatrix → bulkStore, transposed",
+    "f |> asMatrix",
+    "f |> asMatrix |> transpose |> toMem(Shared) |> bulkStore |> transpose",
+    meaning="The same of a result that is stored transposed: a bulk copy writes what are columns here.",
+)
 STORE_PANELS = rule(
     "bulkStore, in panels of columns",
     "x |> toMem(Shared, l) |> bulkStore",

@@ -127,7 +127,7 @@ def power_of_two(call: Call, x: Data) -> Leaf:
 
 
 def reciprocal(call: Call, x: Data) -> Leaf:
-    """1 / x; in f32 of numbers and to numbers that are not below the smallest normal one, as GPUs compute it."""
+    """1 / x; in f32 zero stands for all numbers below the smallest normal one, as GPUs compute it."""
     if call.scalar() != F32:
         return _rounded(call, lambda a: 1 / a, x)
     return pointwise(_normal, _rounded(call, lambda a: 1 / a, pointwise(_normal, x)))

@@ -167,7 +167,7 @@ declare_function("log", "Natural logarithm.", op.elementary("log"), example=("lo
 declare_function("sqrt", "Square root.", op.elementary("sqrt"), example=("sqrt(9.0)", "3.0"))
 declare_function(
     "reciprocal",
-    "One over a number, to about a unit in the last place; in f32, numbers below the smallest normal one are zero.",
+    "One over a number, within a unit in the last place; in f32, zero stands for subnormal numbers.",
     op.reciprocal,
     example=("reciprocal(4.0)", "0.25"),
 )

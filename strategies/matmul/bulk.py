@@ -6,7 +6,7 @@ from rewrites import memory
 from rewrites import staging as s
 from rise.expr import Expr
 from rise.types import Scalar, shape
-from strategies.core import Strategy, alltd, depending, id_, prints_as_call, seq, top_down
+from strategies.core import Strategy, alltd, argument, depending, id_, prints_as_call, seq, top_down
 from strategies.matmul.constraints import pattern
 
 SWIZZLED = {made.name: made for made in memory.LAYOUT_CHANGED}["toMem, swizzled"]
@@ -28,4 +28,6 @@ def panels(term: Expr) -> Strategy:
     return swizzled if length == width else seq(s.STORE_PANELS.with_sizes(w=width // element), swizzled)
 
 
-stored_in_bulk = alltd(seq(s.STORE_IN_BULK, depending(panels)))
+stored_in_bulk: Strategy = alltd(seq(s.STORE_IN_BULK, depending(panels)))
+# of a matrix that is computed transposed: its tiles are turned on their way to shared memory
+stored_in_bulk_transposed: Strategy = alltd(seq(s.STORE_TURNED_IN_BULK, argument(depending(panels))))

@@ -69,6 +69,7 @@ class Schedule:
     persistent_blocks: int = 0
     cluster: int = 1
     ping_pong: int = 1
+    swap_operands: bool = False
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:

@@ -37,7 +37,6 @@ from strategies.core import (
     seq,
     try_,
 )
-from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.products import at_products, is_product
 from strategies.matmul.staging import TileCopy
 from strategies.matmul.tiling import flatten, fragment_tiles, parts
@@ -90,7 +89,7 @@ def direct_epilogue(
     warp: tuple[int, int],
     fragment: tuple[int, int, int],
     workers: Rewrite,
-    bulk: bool = False,
+    store: Rewrite = id_,
 ) -> Strategy:
     """A block's tile: what is done with the product is done on its fragments, and stored from there.
 
@@ -101,7 +100,7 @@ def direct_epilogue(
     warp:     the part of the tile that a warp has, or a warpgroup
     fragment: the shape of its instructions
     workers:  the levels of the maps over parts
-    bulk:     stored through shared memory by bulk copies, not by each lane
+    store:    how fragments are stored: by each lane, unless this brings them through shared memory
     """
     with_epilogue = seq(
         check(lambda e: not is_product(e), "epilogue"),
@@ -110,7 +109,7 @@ def direct_epilogue(
         finish_epilogue,
     )
     only_product = seq(check(is_product, "the result is the product"), product)
-    return seq(choice(only_product, with_epilogue), workers, *([stored_in_bulk] if bulk else []))
+    return seq(choice(only_product, with_epilogue), workers, store)
 
 
 @prints_as_call

@@ -10,13 +10,26 @@ from collections.abc import Callable
 
 from rewrites import lowering as low
 from rewrites.pointwise import POINTWISE_EACH, RESULTS
+from rewrites.views import TRANSPOSE_PAIR
 from rise.expr import Expr
 from rise.types import Pair
 from strategies.abstraction import with_parts_abstracted
 from strategies.complete import complete
-from strategies.core import Rewrite, Strategy, check, choice, depending, id_, prints_as_call, seq, try_
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    argument,
+    check,
+    choice,
+    depending,
+    id_,
+    prints_as_call,
+    seq,
+    try_,
+)
 from strategies.default import lowered
 from strategies.matmul.alignment import aligned_operands, copied
+from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import (
     Stored,
@@ -135,19 +148,27 @@ def in_whole_tiles(
     before: A·B, where tiles need not divide the matrices
     after:  tiles(A·B with zeros behind the ends of A and B), without what zeros add
 
-    needs:    what is predicted and checked before anything is derived
+    needs:    what is predicted and checked before anything is derived; whether operands are swapped
     copies:   how tiles of operands are copied, if they are
     operands: how functions of operands' elements are separated from products
     tiles:    the phases for a matrix of whole tiles, from what is known of the result
     """
     named = check(contains(is_product), "products", NO_PRODUCT)
     whole = depending(lambda term: rounded_up(needs.whole, copies, tiles(Stored.of(term))))
-    return of_matrices(
-        seq(
-            products, fulfils(needs, copies, PROGRAMS), operands, named, fulfils(needs, copies, TILES), whole
-        ),
-        needs.cluster,
+    schedule = seq(
+        products, fulfils(needs, copies, PROGRAMS), operands, named, fulfils(needs, copies, TILES), whole
     )
+    return of_matrices(operands_swapped(schedule) if needs.swap_operands else schedule, needs.cluster)
+
+
+@prints_as_call
+def operands_swapped(s: Rewrite) -> Strategy:
+    """s for the transposed matrix, whose products have the transposed operands in the other order.
+
+    before: A·B
+    after:  s(transpose(A·B)) |> transpose, in which `products` finds transpose(B)·transpose(A)
+    """
+    return seq(TRANSPOSE_PAIR, argument(s))
 
 
 # --- the schedules ----------------------------------------------------------------------------------------
@@ -242,6 +263,7 @@ def hopper(
     ping_pong: int = 1,
     slice_k: int = 1,
     split_k: int = 1,
+    swap_operands: bool = False,
 ) -> Strategy:
     """Products by warpgroups, whose tiles the copying unit brings: a ring, roles, clusters, ping-pong.
 
@@ -252,12 +274,13 @@ def hopper(
     needs = Schedule(
         block, warp, fragment, stages, raster_group=raster_group, epilogue=epilogue, slice_k=slice_k,
         split_k=split_k, warp_specialised=warp_specialised, persistent_blocks=persistent_blocks,
-        cluster=cluster, ping_pong=ping_pong,
+        cluster=cluster, ping_pong=ping_pong, swap_operands=swap_operands,
     )  # fmt: skip
     copies = TileCopy(128 * slice_k * consumers, vector, padding=8, bulk=True)
     workers = by_itself if ping_pong > 1 else to_warpgroups
     sums = seq(tile_reduction(k), warp_tiles(*warp), tensorise(fragment), accumulate_fragments, loads)
-    on_fragments = direct_epilogue(sums, warp, fragment, workers, bulk=epilogue == "bulk")
+    store = (stored_in_bulk_transposed if swap_operands else stored_in_bulk) if epilogue == "bulk" else id_
+    on_fragments = direct_epilogue(sums, warp, fragment, workers, store)
     whole = seq(sums, workers, kept_shared)
     kept = sliced(k, slice_k, warp, fragment, loads, workers) if slice_k > 1 else whole
     return in_whole_tiles(

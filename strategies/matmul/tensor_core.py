@@ -81,6 +81,9 @@ def tensor_core(p: Parameters) -> Strategy:
                         multicast: tiles of the first operand with `raster_group=1`, else of the second
     ping_pong:          so many warpgroups compute a block's tiles alternately: one multiplies, another runs
                         its epilogue
+    swap_operands:      the transposed result is computed, from the transposed operands in the other order;
+                        `block` (m, n) is a part of that. Warpgroups have multiples of 64 rows, and any
+                        multiple of 8 columns: so either dimension of the result may have the finer tiles
     """
     validate(p)
     composed = cache(lambda: _composed(p))  # a search makes a thousand strategies, and applies a few
@@ -93,6 +96,7 @@ def _composed(p: Parameters) -> Rewrite:
         legal = fulfils(p, p.copies if p.stages else None, PROGRAMS)
         whole = over_blocks(p.split_k, p.block[2], legal, whole, in_tiles)
     m, n, k = p.block
+    m, n = (n, m) if p.swap_operands else (m, n)
     return to_kernels(whole, (m, n, k * p.split_k) if p.uses_wgmma else None)
 
 
@@ -109,6 +113,7 @@ def _by_warpgroups(p: Parameters) -> Strategy:
     return hopper(
         p.block, p.warp, p.fragment, p.stages, p.raster_group, p.epilogue, p.vector, loads,
         p.warp_specialised, p.persistent_blocks, p.cluster, p.ping_pong, p.slice_k, p.split_k,
+        p.swap_operands,
     )  # fmt: skip
 
 
@@ -178,6 +183,12 @@ def validate(p: Parameters) -> None:
     if p.epilogue == "bulk" and not p.uses_wgmma:
         message = "tensor_core: epilogue is `bulk`: only fragments of warpgroups, 64×n×16, are stored so"
         raise StrategyError("R0609", message, hint="use `epilogue=direct`")
+    if p.swap_operands and p.epilogue != "bulk":
+        message = "tensor_core: swap_operands is for results that bulk stores write, turned in shared memory"
+        raise StrategyError("R0609", message, hint="use `epilogue=bulk`")
+    if p.swap_operands and p.split_k > 1:
+        message = f"tensor_core: swap_operands: with split_k={p.split_k}, another kernel stores the result"
+        raise StrategyError("R0609", message, hint="use `split_k=1`")
     if p.epilogue not in EPILOGUES:
         known = ", ".join(f"`{name}`" for name in EPILOGUES[:-1]) + f" or `{EPILOGUES[-1]}`"
         raise StrategyError("R0609", f"tensor_core: epilogue is `{p.epilogue}`; it can be {known}")
@@ -197,6 +208,7 @@ def refuse_without_effect(p: Parameters) -> None:
         "prefetch_fragments": "operands of warpgroups' products stay in shared memory"
         if p.uses_wgmma
         else "",
+        "swap_operands": "" if p.uses_wgmma else "any rows and columns are as good for instructions of warps",
         "load_once": "`prefetch_fragments` loads them once, too" if p.prefetch_fragments else "",
     }
     for field in fields(p):

@@ -23,7 +23,7 @@ BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read be
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 LINE = 128  # bytes of the L2 cache that are read at once
-PART_OF_LINE = 1.3  # times as many, where parts that start inside of lines are shorter than a line: measured
+PART_OF_LINE = 1.1  # times as many, where parts that start inside of lines are shorter than a line: measured
 REQUEST = 2  # cycles of a multiprocessor for each line of which it asks for bytes, however few: measured
 # cycles of a step whose operands are computed on their way through registers, and for each byte of a thread's
 # part; measured at 32×32 and 64×64, where such kernels took 2 to 3.5 times what was expected
@@ -156,7 +156,8 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     parts = [part / count for part, count in zip(loaded(p), sharing(p, s), strict=True)]
     moved = sum(part * s.block[index] for index, part in enumerate(parts)) * p.operand_bytes
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
-    return depth(p, s) * max(moved / port(p, s, gpu), REQUEST * asked)
+    together = min(workers(s, gpu), tiles(p, s))
+    return depth(p, s) * max(moved / port(p, s, gpu), max(REQUEST, together * LINE / gpu.l2_rate) * asked)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:

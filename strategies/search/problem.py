@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from rewrites.pointwise import POINTWISE_EACH
@@ -14,6 +14,7 @@ from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq, try_
+from strategies.matmul.constraints import Schedule
 from strategies.matmul.products import Product, computed_operands, is_product, outline, separate_prologue
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
@@ -38,6 +39,7 @@ class Problem:
     products: how many there are for a matrix of the result, each of which has sums of its own
     work:     operations on each element of the result after its products, as many as special functions take
     operands: how many first and second operands these have, of which products that share one load it once
+    swapped:  whether this is the transposed result, of transposed operands in the other order
     """
 
     m: int
@@ -53,6 +55,22 @@ class Problem:
     products: int = 1
     operands: tuple[int, int] = (1, 1)
     work: int = 0
+    swapped: bool = False
+
+    @property
+    def result_row(self) -> int:
+        """How long the rows of the result are in memory."""
+        return self.m if self.swapped else self.n
+
+    def seen_by(self, schedule: Schedule) -> Problem:
+        """The problem that a schedule solves: with `swap_operands`, the transposed one."""
+        if schedule.swap_operands == self.swapped:
+            return self
+        (first, second), (along_first, along_second) = self.operands, self.along_k
+        return replace(
+            self, m=self.n, n=self.m, along_k=(along_second, along_first), operands=(second, first),
+            swapped=not self.swapped,
+        )  # fmt: skip
 
     @property
     def rows(self) -> tuple[int, int]:

@@ -93,7 +93,13 @@ NARROWEST = 48  # columns of one of several: narrower ones wait for shared memor
 
 
 def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
-    """By warpgroups, fed by another one."""
+    """By warpgroups, fed by another one; also with operands swapped, where nothing is read beside them."""
+    yield from warpgroups_of(p, gpu)
+    if p.added_bytes == 0 and p.batch * p.products == 1 and p.result_bytes == 2:
+        yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
+
+
+def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     for s in shapes(p, gpu):
         tiles, sliced = p.batch * s.tiles(p.m, p.n), slices(p, s.block[1], gpu)
         if s.ping_pong > 1 and tiles <= gpu.multiprocessors:
@@ -115,6 +121,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 "persistent_blocks": [there if many else 0],
                 "cluster": [cluster],
                 "ping_pong": [s.ping_pong],
+                "swap_operands": [p.swapped],
             }
 
 
@@ -152,8 +159,8 @@ def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
 def sensible(s: Schedule, p: Problem) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
     bn, width = s.block[1], s.fragment[1]
-    bulk = p.n * p.result_bytes % WIDEST == 0  # whether bulk stores take the rows of the result
-    direct = p.result_bytes != 2 or not bulk
+    bulk = p.result_row * p.result_bytes % WIDEST == 0  # whether bulk stores take the rows of the result
+    direct = (p.result_bytes != 2 or not bulk) and not p.swapped
     if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}[s.epilogue]:
         return False
     return p.along_k[1] or width % panel(bn) == 0
@@ -285,6 +292,7 @@ def points(strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SP
 def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
     """Why a point cannot be, before anything is derived."""
     schedule = point.schedule
+    p = p.seen_by(schedule)
     try:
         check_sizes(schedule, p.sizes, p.along_k)
         check(schedule, gpu.limits, p.operand_bytes, p.along_k, p.result_bytes)
@@ -322,7 +330,7 @@ def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:
 
 
 def cost_of(point: Point, p: Problem, gpu: Gpu) -> Cost:
-    return cost(p, point.schedule, gpu)
+    return cost(p.seen_by(point.schedule), point.schedule, gpu)
 
 
 def candidates(strategy: str, p: Problem, gpu: Gpu, count: int) -> Iterator[Ranked]:
@@ -358,7 +366,7 @@ def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
     later: list[Ranked] = []
     for one in found:
         s = one.point.schedule
-        tile = (s.block, s.warp, s.split_k, s.warp_specialised, s.ping_pong)
+        tile = (s.block, s.warp, s.split_k, s.warp_specialised, s.ping_pong, s.swap_operands)
         same = (tile, one.cost.cycles)
         (later if seen[same] or seen[tile] >= each else first).append(one)
         seen[tile] += 1

@@ -67,14 +67,15 @@ class Trials:
     def _needs(self, one: Ranked, code: str) -> tuple[Kind, float]:
         """What it needs of shared memory, or of registers; with those that it is compared with."""
         s = one.point.schedule
-        block = needed(s, self._problem)
+        block = needed(s, self._problem.seen_by(s))
         if code == SHARED:
             return (code,), block.shared_bytes
         return (code, *self._kind(one)), block.accumulators
 
     def _kind(self, one: Ranked) -> Kind:
         """Everything but how large tiles are, and whether they stick out."""
-        p, s = self._problem, one.point.schedule
+        s = one.point.schedule
+        p = self._problem.seen_by(s)
         parameters = {**defaults(one.point.strategy), **dict(one.point.parameters)}
         out = any(size % tile > 0 for size, tile in zip((p.m, p.n, p.k), s.block, strict=True))
         ways = tuple(

@@ -61,6 +61,8 @@ def schedule(choose: random.Random) -> dict[str, Any]:
             "persistent_blocks": choose.choice((2, 4) if ping_pong > 1 else (0, 2, 4)),
             "split_k": choose.choice((1, 1, 1, 2)),
         }  # fmt: skip
+    if made["epilogue"] == "bulk" and made.get("split_k", 1) == 1:
+        made["swap_operands"] = choose.random() < 0.5
     return made
 
 

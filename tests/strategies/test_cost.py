@@ -82,7 +82,8 @@ def measurements() -> dict[str, list[tuple[float, float]]]:
         if row["kind"] == "rise" and "warp_specialised=true" in row["schedule"]:
             given = dict(part.split("=") for part in row["schedule"].split())
             schedule = Point.read("tensor_core", given).schedule
-            expected = H200.microseconds(c.cost(p if half else q, schedule, H200).cycles)
+            problem = (p if half else q).seen_by(schedule)
+            expected = H200.microseconds(c.cost(problem, schedule, H200).cycles)
             found[row["case"]].append((float(row["median_us"]), expected))
     return found
 
@@ -95,17 +96,20 @@ def inside_of_lines(case: str) -> bool:
 
 
 def test_of_what_was_measured_the_best_is_among_the_first() -> None:
-    """What the model ranks first is within 12 % of the best that was measured, of eight one within 2 %.
+    """What the model ranks first is within 1.5 % of the best that was measured in the mean, and 13 % everywhere.
 
-    Within 10 % where rows start at lines of the cache.
+    Of eight one is within 2 %.
     """
     cases = measurements()
-    assert len(cases) == 46 and sum(map(len, cases.values())) > 1100
+    assert len(cases) == 57 and sum(map(len, cases.values())) > 1350
+    losses = []
     for case, timed in cases.items():
         order = [us for us, _ in sorted(timed, key=lambda each: each[1])]
-        assert order[0] <= (1.12 if inside_of_lines(case) else 1.1) * min(order), case
+        losses.append(order[0] / min(order))
+        assert losses[-1] <= 1.13, case
         assert min(order[:8]) <= 1.02 * min(order), case
-    assert sum(map(inside_of_lines, cases)) == 20
+    assert sum(map(log, losses)) < 0.015 * len(losses)
+    assert sum(map(inside_of_lines, cases)) == 25
 
 
 def test_expected_times_are_those_that_were_measured_roughly() -> None:

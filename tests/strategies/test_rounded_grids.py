@@ -20,22 +20,24 @@ def product{m: Nat, n: Nat, k: Nat}(A: m.k.f16, B: k.n.f16): m.n.f16 =
 SEED = 14
 
 
-def compiled(sizes: dict[str, int], group: int, cluster: int, persistent: int = 0) -> codegen.Compiled:
+def compiled(
+    sizes: dict[str, int], group: int, cluster: int, persistent: int = 0, swapped: bool = False
+) -> codegen.Compiled:
     schedule = tensor_core(
         (64, 64, 64), (64, 64), (64, 64, 16), 2, epilogue="bulk", warp_specialised=True,
-        raster_group=group, cluster=cluster, persistent_blocks=persistent,
+        raster_group=group, cluster=cluster, persistent_blocks=persistent, swap_operands=swapped,
     )  # fmt: skip
     return codegen.compile(PRODUCT, schedule, sizes=sizes, backend="emulate", target="sm_90a")
 
 
 @pytest.mark.parametrize("case", range(4))
 def test_any_group_and_any_cluster_give_the_product(case: int) -> None:
-    """Sizes, groups, clusters and persistent blocks at random."""
+    """Sizes, groups, clusters and persistent blocks at random, every other one with operands swapped."""
     rng = random.Random(SEED + case)
     sizes = {name: 8 * rng.randrange(1, 40) for name in "mnk"}
     group, cluster = rng.choice([(1, 2), (1, 4), (3, 3), (2, 4), (5, 1), (4, 2)])
     persistent = rng.choice([0, 2 * cluster])
-    compiled_ = compiled(sizes, group, cluster, persistent)
+    compiled_ = compiled(sizes, group, cluster, persistent, swapped=case % 2 == 1)
     numbers = np.random.default_rng(SEED + case)
     A, B = (numbers.integers(-3, 4, (sizes[r], sizes[c])).astype(np.float16) for r, c in ("mk", "kn"))
     said = f"{sizes}, group {group}, cluster {cluster}, persistent {persistent}, seed {SEED}"
@@ -48,3 +50,10 @@ def test_the_operand_that_blocks_share_is_sent_to_both(group: int, shared: str) 
     text = compiled({"m": 192, "n": 136, "k": 72}, group, 2).source
     multicast = {name[0].upper() for name in re.findall(r"(\w+?)_part", text)}
     assert multicast == {shared}
+
+
+def test_swapped_operands_are_what_is_shared_along_the_other_dimension() -> None:
+    """Groups of one row are neighbours in a row of the transposed result, and have columns of B in common."""
+    text = compiled({"m": 136, "n": 192, "k": 72}, 1, 2, swapped=True).source
+    assert {name[0].upper() for name in re.findall(r"(\w+?)_part", text)} == {"B"}
+    assert "store_matrices_transposed" in text
