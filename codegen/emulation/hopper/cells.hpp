@@ -101,9 +101,10 @@ __attribute__((noinline, cold)) RISE_CODE void unordered(const Actor& actor, con
     RISE_FAULT(CopyUnderWay, actor.line,
                "%s %s %s, which a bulk copy (line %d) %s, without waiting for the copy's barrier",
                agent_name(actor.issuer).characters, verb, where(memory, byte).characters, other.line, other_verb);
-  bool same_block = other.agent < clocks.blocks * clocks.threads &&
-                    actor.agent / clocks.threads == other.agent / clocks.threads;
-  RISE_FAULT(memory.shared || same_block ? RaceInBlock : RaceBetweenBlocks, actor.line,
+  int threads = clocks.blocks * clocks.threads;
+  bool both = actor.agent < threads && other.agent < threads;
+  bool same_block = both ? actor.agent / clocks.threads == other.agent / clocks.threads : memory.shared;
+  RISE_FAULT(same_block ? RaceInBlock : RaceBetweenBlocks, actor.line,
              "race: %s %s %s, which %s %s (line %d), and nothing orders the two",
              agent_name(actor.issuer).characters, verb, where(memory, byte).characters,
              agent_name(other.agent).characters, other_verb, other.line);
@@ -226,6 +227,7 @@ static inline void for_cells(const Access& access, Check check) {
 RISE_CODE void watch_read(const Access& access) {
   if (!access.memory->shared) check_following(access.line);
   Actor actor = running_thread(access.thread, access.line);
+  note_remote_access(access, actor.agent, actor.clock);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {
     check_written(actor, memory, byte, cell);
     check_no_barrier(actor, memory, byte, cell);
@@ -237,6 +239,7 @@ RISE_CODE void watch_read(const Access& access) {
 RISE_CODE void watch_write(const Access& access) {
   if (!access.memory->shared) check_following(access.line);
   Actor actor = running_thread(access.thread, access.line);
+  note_remote_access(access, actor.agent, actor.clock);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {
     check_no_barrier(actor, memory, byte, cell);
     check_write_before(actor, memory, byte, cell, "writes");

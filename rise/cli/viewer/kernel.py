@@ -134,7 +134,7 @@ def _shared(kernel: Kernel, lines: list[Line]) -> list[Data]:
     where = regions(placed, kernel.launch)
     made = []
     for new in i.commands(placed.body):
-        if not isinstance(new, i.New) or new.space is not Space.SHARED or new.name not in where:
+        if not isinstance(new, i.New) or not new.space.in_shared_memory or new.name not in where:
             continue
         used = [line.number for line in lines if _uses(line.command, new.name)]
         region = where[new.name]
