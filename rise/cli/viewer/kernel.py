@@ -20,7 +20,7 @@ from rise.cli.viewer.lines import Line, lines_of
 from rise.cli.viewer.profile import Profile
 from rise.cli.viewer.traffic import Traffic, traffic
 from rise.errors import RiseError
-from rise.types import ROW_MAJOR, Array, Space
+from rise.types import ROW_MAJOR, Array
 from strategies.search.hardware import Gpu, for_target
 
 Data = dict[str, Any]
