@@ -176,7 +176,7 @@ KEEP_DISTRIBUTED = rule(
     "x",
     "x |> toMem(Distributed, padded(p))",
     sizes=("p",),
-    meaning="What each block of a cluster computes is kept in its shared memory, for all blocks of the cluster.",
+    meaning="What each block of a cluster computes is kept in its shared memory, for all of them.",
 )
 ROWS_BY_BLOCKS = rule(
     "rows by blocks",

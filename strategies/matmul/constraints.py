@@ -94,11 +94,16 @@ class Schedule:
 
     @property
     def whole(self) -> tuple[int, int, int]:
-        """What sizes are rounded up to: whole groups of raster order, and clusters, of whole tiles and steps."""
+        """What sizes are rounded up to: whole groups of raster order, and clusters, of tiles and steps."""
         m, n, k = self.block
         if self.raster_group > 1:
             return m * lcm(self.raster_group, self.cluster), n, k * self.split_cluster
         return m, n * self.cluster, k * self.split_cluster
+
+    @property
+    def slices(self) -> int:
+        """How many blocks share the sums of a tile."""
+        return self.split_k * self.split_cluster
 
     def tiles(self, rows: int, columns: int) -> int:
         """Of a result, with those behind its ends that complete groups and clusters."""

@@ -141,13 +141,13 @@ def shared_epilogue(product: Rewrite, copies: TileCopy, result: Stored) -> Strat
     after:  zip(P |> toMem(Shared))(C) |> map(…) |> join |> … mapThreads … |> split(n)
 
     product: a product's sums, in shared memory
-    copies, result: as of `by_threads`, which finishes rows
+    copies, result: as of `rows_by_threads`, which finishes rows
     """
-    return seq(at_products(product), by_threads(copies, result))
+    return seq(at_products(product), rows_by_threads(copies, result))
 
 
 @prints_as_call
-def by_threads(copies: TileCopy, result: Stored) -> Strategy:
+def rows_by_threads(copies: TileCopy, result: Stored) -> Strategy:
     """A matrix by all threads of a block, in whole rows.
 
     before: e

@@ -25,7 +25,9 @@ from strategies.matmul.tiling import if_in_list, in_two_maps
 from strategies.places import computes, mapped
 
 ROWS, COLUMNS = 1, 0  # of tiles, as dimensions of the grid
-NO_LIST = "clusters are a dimension of the grid, and tiles are in two maps: a row of the result is not whole tiles"
+NO_LIST = (
+    "clusters are a dimension of the grid, and tiles are in two maps: a row of the result is not whole tiles"
+)
 
 # --- the grid ---------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from strategies.core import Rewrite, Strategy, check, choice, depending, id_, pr
 from strategies.default import lowered
 from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.constraints import Schedule
-from strategies.matmul.epilogue import Stored, by_threads, direct_epilogue, kept_shared, shared_epilogue
+from strategies.matmul.epilogue import Stored, direct_epilogue, kept_shared, rows_by_threads, shared_epilogue
 from strategies.matmul.grid import (
     blocks,
     by_itself,
@@ -61,7 +61,8 @@ from strategies.normal_forms import view_inward
 from strategies.places import arguments, in_inputs, mapped
 
 NO_CLUSTERS = (
-    "matrices of an array are a dimension of the grid that is in no cluster: use `cluster=1`, `split_cluster=1`"
+    "matrices of an array are a dimension of the grid that is in no cluster: use `cluster=1` and"
+    " `split_cluster=1`"
 )
 NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor an array of matrices"
 
@@ -270,7 +271,7 @@ def hopper(
 
     def tile(result: Stored) -> Strategy:
         if split_cluster > 1:
-            return over_cluster(split_cluster, seq(sums, workers), by_threads(copies, result))
+            return over_cluster(split_cluster, seq(sums, workers), rows_by_threads(copies, result))
         return shared_epilogue(kept, copies, result) if epilogue == "shared" else on_fragments
 
     return in_whole_tiles(

@@ -1,8 +1,8 @@
 """Split-K: blocks compute products of slices, and these are added in a fixed order.
 
 For products whose result has fewer tiles than a GPU runs blocks at once. The sums are taken in one order, so
-the result is the same at every run, which it is not where blocks add atomically. A second kernel adds them; or
-the blocks of a cluster do, which read each other's shared memory.
+the result is the same at every run, which it is not where blocks add atomically. A second kernel adds them,
+or the blocks of a cluster, which read each other's shared memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ from rise.expr import Expr, call
 from rise.nat import nat
 from rise.types import Space, shape
 from strategies.abstraction import outermost_parts, with_parts_abstracted
-from strategies.core import Rewrite, Strategy, argument, check, choice, depending, normalize, prints_as_call, seq
+from strategies.core import (
+    Rewrite,
+    Strategy,
+    argument,
+    check,
+    choice,
+    depending,
+    normalize,
+    prints_as_call,
+    seq,
+)
 from strategies.default import GRID, LOOP, folds, written
 from strategies.matmul.grid import COLUMNS
 from strategies.matmul.products import Product, at_parts, at_products, outline
@@ -36,7 +46,9 @@ def over_blocks(slices: int, depth: int, legal: Rewrite, batched: Rewrite, fuse:
     legal: fails on products that cannot be split
     fuse: maps in the components of a zip with the map over it, in rows and in their elements
     """
-    in_slices = seq(longer_operands(slices * depth), depending(lambda product: _sliced(product, slices, IN_GLOBAL)))
+    in_slices = seq(
+        longer_operands(slices * depth), depending(lambda product: _sliced(product, slices, IN_GLOBAL))
+    )
     sliced = seq(view_inward, outline, legal, at_products(in_slices))
     products = at_parts(in_global, NAME, "nothing is in global memory", argument(batched))
     return seq(

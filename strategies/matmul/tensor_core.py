@@ -204,7 +204,9 @@ def validate_split_cluster(p: Parameters) -> None:
     )
     for reason, holds, hint in reasons:
         if not holds:
-            message = f"tensor_core: split_cluster is {p.split_cluster}: the sums that a cluster shares {reason}"
+            message = (
+                f"tensor_core: split_cluster is {p.split_cluster}: the sums that a cluster shares {reason}"
+            )
             raise StrategyError("R0609", message, hint=f"use `{hint}`")
 
 
