@@ -15,7 +15,6 @@ def _stored(space: str) -> Rule:
 
 
 IN_GLOBAL, IN_SHARED, IN_LOCAL = map(_stored, SPACES)
-IN_DISTRIBUTED = _stored("Distributed")
 MATERIALISED = tuple(
     rule(
         f"materialise generate in {space}",
