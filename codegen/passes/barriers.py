@@ -14,7 +14,7 @@ end. A wgmma reads its operands until it is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -55,9 +55,8 @@ def after_barrier_of_cluster(pending: Uses) -> Uses:
     return frozenset(use for use in pending if use.copying or use.storing)
 
 
-def wider(one: i.Scope | None, other: i.Scope | None) -> i.Scope | None:
-    """The wider one of two scopes, if there are two."""
-    return next((scope for scope in i.Scope if scope in (one, other)), None)
+def widest(scopes: Collection[i.Scope | None]) -> i.Scope | None:
+    return next((scope for scope in i.Scope if scope in scopes), None)
 
 
 def after_barrier_of_warp(pending: Uses) -> Uses:
@@ -350,7 +349,7 @@ class _Inserter:
 
     def _workers(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
         if loop.level in (i.Level.WARP, i.Level.WARPGROUP):
-            scope = reduce(wider, self._conflicts(before, self._uses(loop)).values(), None)
+            scope = widest(self._conflicts(before, self._uses(loop)).values())
             if scope in (i.Scope.CLUSTER, i.Scope.BLOCK):
                 # a barrier of the whole block must be outside the loop over warps
                 waiting, before = self.bulk_waits(self._uses(loop), before)
@@ -375,9 +374,9 @@ class _Inserter:
     def _command(self, command: i.Command, before: Uses) -> tuple[i.Command, Uses]:
         later = self._uses(command)
         conflicts = self._conflicts(before, later)
-        if not conflicts:
+        scope = widest(conflicts.values())
+        if scope is None:
             return command, before | later
-        scope = next(s for s in i.Scope if s in conflicts.values())  # the widest
         if scope in (i.Scope.CLUSTER, i.Scope.BLOCK) and (self.in_warp or self.in_group):
             name = min(use.buffer for use in conflicts)
             raise TranslationError(
@@ -424,9 +423,9 @@ class _Inserter:
                 if earlier.copying:
                     # the use has been waited for, so its copy is among the complete ones
                     continue
-                scope = wider(self._sync_scope(earlier, use), found.get(use))
+                scope = self._sync_scope(earlier, use)
                 if scope is not None:
-                    found[use] = scope
+                    found[use] = widest((scope, found.get(use))) or scope
         return found
 
     def _sync_scope(self, earlier: Use, later: Use) -> i.Scope | None:

@@ -69,7 +69,7 @@ def test_persistent_clusters_wait_before_they_write_again() -> None:
 # --- seeded faults ------------------------------------------------------------------------------------
 
 EXCHANGED = WORK["columns of what the blocks wrote"][0]
-EARLY = ("R0904|R0907|R0908", "race|before it is written")
+EARLY = ("R0904|R0908", "of the shared memory of block .*, which .* wrote|before it is written")
 ENDED = ("R0924", "may have ended when .* accesses it")
 FAULTS = {
     "nothing waits before the reads": (0, ";", *EARLY),

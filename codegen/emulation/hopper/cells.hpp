@@ -85,6 +85,11 @@ RISE_CODE Text agent_name(int agent) {
 }
 
 RISE_CODE Text where(const Memory& memory, int64_t byte) {
+  for (int rank = 0; rank < block_count; rank++)
+    if (&memory == &blocks[rank].shared) {
+      uint3 at = blocks[rank].index;
+      return text("byte %lld of the shared memory of block (%u, %u, %u)", static_cast<long long>(byte), at.x, at.y, at.z);
+    }
   if (memory.shared) return text("byte %lld of shared memory", static_cast<long long>(byte));
   return text("%s[%lld]", memory.name, static_cast<long long>(byte / memory.granule));
 }

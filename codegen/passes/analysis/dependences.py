@@ -89,10 +89,10 @@ class Use:
     @property
     def remote(self) -> bool:
         """Whether the element may be in the shared memory of another block."""
+        if not self.distributed:
+            return False
         own = self.workers().get(BLOCKS_OF_CLUSTER)
-        return self.distributed and (
-            own is None or self.indices[0] not in (variable(own), variable(ANY + own))
-        )
+        return own is None or self.indices[0] not in (variable(own), variable(ANY + own))
 
     def substitute(self, index: str, value: Nat) -> Use:
         if not any(index in n.variables for n in self.indices):
