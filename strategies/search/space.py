@@ -256,7 +256,8 @@ def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     copied = width, width * p.operand_bytes >= SMALLEST_ASYNCHRONOUS
     copies = [copied] if copied == (1, False) else [copied, (1, False)]
     for choices in tensor_core(p, gpu):
-        if choices.get("ping_pong", [1]) == [1] and choices.get("split_k", [1])[0] == 1:
+        together = "split_cluster" not in choices and choices.get("split_k", [1])[0] == 1
+        if choices.get("ping_pong", [1]) == [1] and together:
             stages = sorted({2, 3, *choices["stages"]}, reverse=True)
             plain = (
                 {"split_k": [1], "cluster": [1], "persistent_blocks": [0]}
