@@ -68,38 +68,41 @@ def test_persistent_clusters_wait_before_they_write_again() -> None:
 
 # --- seeded faults ------------------------------------------------------------------------------------
 
-EXCHANGED = WORK["columns of what the blocks wrote"][0]
+EXCHANGED, AGAIN = WORK["columns of what the blocks wrote"][0], WORK["in a loop"][0]
 EARLY = ("R0904|R0908", "of the shared memory of block .*, which .* wrote|before it is written")
 ENDED = ("R0924", "may have ended when .* accesses it")
+OVERWRITTEN = ("R0907|R0908", "race: .* writes .*, which .* read|race: .* reads .*, which .* wrote")
 FAULTS = {
-    "nothing waits before the reads": (0, ";", *EARLY),
-    "only the block waits before the reads": (0, "__syncthreads();", *EARLY),
-    "a block ends while others read": (1, ";", *ENDED),
-    "the block alone waits at the end": (1, "__syncthreads();", *ENDED),
+    "nothing waits before the reads": (EXCHANGED, 0, ";", *EARLY),
+    "only the block waits before the reads": (EXCHANGED, 0, "__syncthreads();", *EARLY),
+    "a block ends while others read": (EXCHANGED, 1, ";", *ENDED),
+    "the block alone waits at the end": (EXCHANGED, 1, "__syncthreads();", *ENDED),
+    "nothing waits before the next write": (AGAIN, 0, ";", *OVERWRITTEN),
+    "only the block waits before the next write": (AGAIN, 0, "__syncthreads();", *OVERWRITTEN),
 }
 
 
-def outcome(made: Kernel, source: str, seed: int) -> tuple[str, str]:
+def outcome(work: str, source: str, seed: int) -> tuple[str, str]:
     try:
-        return str(agrees(replace(made, source=source), program(text(EXCHANGED)), seed)), ""
+        made = replace(kernel(text(work)), source=source)
+        return str(agrees(made, program(text(work)), seed)), ""
     except EmulationError as error:
         return error.code, error.message
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_emulator_notices(fault: str) -> None:
-    made = kernel(text(EXCHANGED))
-    number, instead, code, message = FAULTS[fault]
-    place = [m.span() for m in re.finditer(r"cluster_sync\(\);", made.source)][number]
-    wrong = made.source[: place[0]] + instead + made.source[place[1] :]
+    work, number, instead, code, message = FAULTS[fault]
+    source = kernel(text(work)).source
+    start, end = [m.span() for m in re.finditer(r"cluster_sync\(\);", source)][number]
     for seed in range(3):
-        found, words = outcome(made, wrong, seed)
+        found, words = outcome(work, source[:start] + instead + source[end:], seed)
         assert re.fullmatch(code, found) and re.search(message, words), (found, words)
 
 
 def test_a_block_that_the_cluster_does_not_have_is_noticed() -> None:
-    made = kernel(text(EXCHANGED))
-    found, words = outcome(made, made.source.replace("block(part, k)", "block(part, k + 1)"), 0)
+    source = kernel(text(EXCHANGED)).source
+    found, words = outcome(EXCHANGED, source.replace("block(part, k)", "block(part, k + 1)"), 0)
     assert found == "R0902" and "the cluster has no block 3" in words
 
 
