@@ -94,6 +94,10 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "any size, added": (added(200, 104, 88), {**ROLES, "persistent_blocks": 2}),
     "bias, ReLU, any size": (biased(200, 104, 88), {**BULK, "cluster": 2}),
     "slices of sums": (product(256, 128, 512, HALF), {**BULK, "split_k": 2}),
+    "slices of sums, by clusters": (
+        product(200, 104, 520, HALF),
+        {**ROLES, "epilogue": "shared", "split_cluster": 4},
+    ),
     "added, four warpgroups": (added(512, 128, 320), {**ROLES, "block": (256, 64, 64), "cluster": 2}),
     "two products": (PAIR, {**ROLES, "ping_pong": 2, "persistent_blocks": 3, "block": (64, 64, 64)}),
     "tf32": (TF32, {**ROLES, "block": (128, 48, 32), "warp": (64, 48), "fragment": (64, 48, 8)}),

@@ -19,12 +19,12 @@ from strategies import core, normal_forms, operands, places, registry
 from strategies.batches import fragments, runs, threads
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
-from strategies.matmul import epilogue, grid, instructions, schedules, staging
+from strategies.matmul import epilogue, grid, instructions, schedules, split_k, staging
 from strategies.matmul import tiling as tiles
 from strategies.matmul.constraints import Schedule
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search)
-MATMUL = (schedules, tiles, grid, instructions, epilogue, staging)
+MATMUL = (schedules, tiles, grid, instructions, epilogue, split_k, staging)
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
@@ -231,6 +231,7 @@ EXAMPLES = {
     "tupled": ("in_inputs(products >> tile_reduction(32) >> tupled)", DUAL),
     "raster": (f"in_inputs({TILES} >> raster(2))", PRODUCT),
     "blocks": ("in_inputs(products >> tile_output(32, 32) >> blocks)", PRODUCT),
+    "cluster_for_each": ("in_inputs(products >> tile_output(32, 32, in_list=True) >> cluster_for_each)", PRODUCT),
     "clusters": (f"in_inputs({TILES} >> blocks >> clusters(2))", PRODUCT),
     "persistent": (f"in_inputs({TILES} >> blocks >> clusters(2) >> persistent(1))", PRODUCT),
     "in_turn": (f"in_inputs({TILES} >> blocks >> in_turn(2))", PRODUCT),
@@ -261,6 +262,9 @@ EXAMPLES = {
         f"in_inputs(products >> shared_epilogue({WARPS} >> to_warps >> kept_shared, {COPIES}, Stored(64, True)))",
         BIAS,
     ),
+    "rows_by_threads": (f"in_inputs(products >> rows_by_threads({COPIES}, Stored(64, True)))", BIAS),
+    "over_blocks": ("in_inputs(products >> over_blocks(2, 32, id_, of_matrices(products >> blocks), in_tiles))", PRODUCT),
+    "over_cluster": (f"in_inputs(products >> over_cluster(2, {WARPS} >> to_warps, id_))", PRODUCT),
     "stage": (f"in_inputs(products >> {WARPS} >> stage({COPIES}, slots=2))", PRODUCT),
     "specialise": (
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
@@ -333,12 +337,12 @@ SECTIONS |= {
     "Phases of products: tiles": "tile_output in_tile raster parts fragment_tiles epilogue_tiles",
     "Phases of products: sums": (
         "tile_reduction at_folds at_step tupled warp_tiles tensorise accumulate_fragments load_once load_first"
-        " load_each prefetch_fragments sliced"
+        " load_each prefetch_fragments sliced over_blocks over_cluster"
     ),
     "Phases of products: workers": (
-        "blocks clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
+        "blocks cluster_for_each clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
     ),
-    "Phases of products: memory": "stage specialise direct_epilogue shared_epilogue",
+    "Phases of products: memory": "stage specialise direct_epilogue shared_epilogue rows_by_threads",
     "Schedules of products": "by_warps wmma mma_sync hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"

@@ -177,6 +177,20 @@ KEEP_SHARED = rule(
     sizes=("p",),
     meaning="A result is kept in shared memory, for all threads of the block.",
 )
+KEEP_DISTRIBUTED = rule(
+    "keep in Distributed",
+    "x",
+    "x |> toMem(Distributed, padded(p))",
+    sizes=("p",),
+    meaning="What each block of a cluster computes is kept in its shared memory, for all of them.",
+)
+ROWS_BY_BLOCKS = rule(
+    "rows by blocks",
+    "xs",
+    "xs |> split(r) |> mapBlock(d)(fun(rows => rows)) |> join",
+    sizes=("r", "d"),
+    meaning="An array, of which each block evaluates r rows.",
+)
 
 
 def _by_threads(name: str, copied: str, meaning: str) -> Rule:

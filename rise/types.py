@@ -208,11 +208,20 @@ Form = TypeVar("Form", Scalar, Array, Pair, Vector, Fragment, Function, Dependen
 
 
 class Space(Enum):
-    """Where a value lives: visible to the grid, to the block, to the thread."""
+    """Where a value lives: visible to the grid, to the block, to the thread.
+
+    Distributed memory is visible to a cluster: element i of an array is in the Shared memory of block i.
+    """
 
     GLOBAL = "Global"
+    DISTRIBUTED = "Distributed"
     SHARED = "Shared"
     LOCAL = "Local"
+
+    @property
+    def in_shared_memory(self) -> bool:
+        """Whether a block has it, or its part of it, in its shared memory."""
+        return self in (Space.SHARED, Space.DISTRIBUTED)
 
     def __str__(self) -> str:
         return self.value

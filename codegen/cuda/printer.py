@@ -17,10 +17,11 @@ from codegen.ir.identifiers import of_function, shown
 from codegen.ir.launch import WARP, WARPGROUP, Launch, number, register_budget
 from codegen.ir.sizes import spelled, tree
 from codegen.lower.resolve import several_kernels
+from codegen.passes.analysis.walk import facts_of_workers
 from codegen.passes.workers import worker
 from rise.errors import TranslationError
 from rise.instructions import Family
-from rise.nat import Nat, NatVariable, constant, nat, quotient, variable
+from rise.nat import Nat, NatVariable, constant, nat, quotient, simplify, variable
 from rise.source import Origin
 from rise.types import I32, Array, Data, Fragment, FragmentKind, Index, Layout, Scalar, Space, Vector
 
@@ -56,6 +57,8 @@ class Printer:
     ranges: Ranges = field(default_factory=dict)
     layouts: dict[str, bool] = field(default_factory=dict)
     swizzled: set[str] = field(default_factory=set)
+    distributed: set[str] = field(default_factory=set)
+    ranks: set[Nat] = field(default_factory=set)
     patterns: dict[str, int] = field(default_factory=dict)
     depth: int = 0
     loading: bool = False
@@ -69,9 +72,10 @@ class Printer:
             if isinstance(command, i.New):
                 scalar = command.space is Space.SHARED and not isinstance(command.type, Array)
                 self.types[command.name] = Array(constant(1), command.type) if scalar else command.type
+                self.distributed |= {command.name} if command.space is Space.DISTRIBUTED else set()
             if isinstance(command, i.LoadFragment):
                 self._layout(command)
-        hopper = bool(self.function.maps) or any(
+        hopper = bool(self.function.maps or self.distributed) or any(
             isinstance(c, i.WaitBarrier | i.WgmmaFence | i.FenceAsync) for c in i.commands(self.function.body)
         )
         self.line(f'#include "{"hopper" if hopper else "rise"}.cuh"')
@@ -90,6 +94,11 @@ class Printer:
             self.lines[includes:includes] = ["", *printed]
             self.origins[includes:includes] = [None] * (len(printed) + 1)
         return "\n".join(self.lines) + "\n"
+
+    @property
+    def _rank(self) -> Nat:
+        """The number of the block in its cluster."""
+        return simplify(worker(i.Level.BLOCK, 0, self.launch), facts_of_workers(self.launch))
 
     def _clusters(self) -> str:
         return f"__cluster_dims__({self.launch.cluster}, 1, 1) " if self.launch.cluster > 1 else ""
@@ -218,6 +227,7 @@ class Printer:
                 self.line("}")
             case i.Define(name, value, body):
                 self.line(f"const {self.index_type} {name} = {self._defined(value)};")
+                self.ranks |= {variable(name)} if value == self._rank else set()
                 with self.inside(command):
                     self.command(body)
             case i.For():
@@ -366,7 +376,7 @@ class Printer:
         if isinstance(element, Fragment):
             fragment = self._fragment(new.name, element, new.layout)
             self.line(f"{f'Local<{fragment}, {prod(sizes)}>' if sizes else fragment} {new.name};")
-        elif new.space is Space.SHARED:
+        elif new.space.in_shared_memory:
             offset = self.nat(new.offset) if new.offset is not None else "0"
             element_type, shared, memory = base(new.type), "Shared", "shared_memory"
             self.patterns[new.name] = swizzle(new.layout)
@@ -504,8 +514,15 @@ class Printer:
         # a scalar in memory is an array of one element
         given = access.indices if access.indices or sizes != (constant(1),) else (constant(0),)
         inside, rest = given[: len(sizes)], given[len(sizes) :]
+        array = access.buffer
+        if array in self.distributed:
+            array, inside, sizes = self._of_block(array, inside[0]), inside[1:], sizes[1:]
         selected = f"[{self.nat(flatten(inside, sizes))}]" if sizes else ""
-        return f"{access.buffer}{selected}" + "".join(f".x[{self.nat(n)}]" for n in rest)
+        return f"{array}{selected}" + "".join(f".x[{self.nat(n)}]" for n in rest)
+
+    def _of_block(self, array: str, rank: Nat) -> str:
+        """The element of a distributed array that a block of the cluster has in its shared memory."""
+        return array if rank in self.ranks else f"shared_of_block({array}, {self.nat(rank)})"
 
     def _tile(self, tile: i.Expression) -> str:
         if not isinstance(tile, i.Tile):

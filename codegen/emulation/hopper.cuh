@@ -19,6 +19,7 @@ using rise_emulation::further;
 using rise_emulation::registers_decrease;
 using rise_emulation::registers_increase;
 using rise_emulation::shared_descriptor;
+using rise_emulation::shared_of_block;
 using rise_emulation::start_next_grid;
 using rise_emulation::store_matrices;
 using rise_emulation::store_matrices_transposed;

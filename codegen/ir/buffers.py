@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from codegen.ir import imperative as i
 from codegen.ir.identifiers import derived
 from codegen.ir.launch import number
 from rise.errors import TranslationError
 from rise.nat import Nat, constant
 from rise.source import Origin
-from rise.types import Array, Data, Index, Layout, Pair, Scalar, Vector, shape
+from rise.types import Array, Data, Index, Layout, Pair, Scalar, Space, Vector, shape
 
 # the layout of a buffer that holds the mbarriers of a ring
 BARRIERS = Layout("barriers")
@@ -100,6 +101,12 @@ def flatten(indices: tuple[Nat, ...], sizes: tuple[Nat, ...]) -> Nat:
     for size in sizes[len(indices) :]:
         total = total * size
     return total
+
+
+def in_block(new: i.New) -> Data:
+    """The type of what a block has of a buffer: of a distributed one, an element."""
+    whole = new.type
+    return whole.element if new.space is Space.DISTRIBUTED and isinstance(whole, Array) else whole
 
 
 def bytes_of(type_: Data, origin: Origin = None) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import BARRIERS, bytes_of
+from codegen.ir.buffers import BARRIERS, bytes_of, in_block
 from codegen.ir.identifiers import shown
 from codegen.ir.launch import Launch, Sharing, number
 from rise.errors import TranslationError
@@ -131,7 +131,7 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
     def visit(command: i.Command, around: tuple[i.Command, ...]) -> Iterator[Buffer]:
         if isinstance(command, i.ParallelFor) and command.level not in (*BLOCKS, *OWNERS):
             _refuse_shared(command.body)
-        if isinstance(command, i.New) and command.space is Space.SHARED:
+        if isinstance(command, i.New) and command.space.in_shared_memory:
             owner = next((c for c in around if isinstance(c, i.ParallelFor) and c.level in OWNERS), None)
             # workers are not synchronised, so a buffer of theirs is live as long as any of them is running
             uses = [extent(owner)] if owner else [extent(c) for c in _using(command.body, command.name)]
@@ -146,7 +146,7 @@ def _buffers(body: i.Command, launch: Launch) -> Iterator[Buffer]:
             copies = _copies(owner, launch) if owner else 1
             worker = _worker_number(owner, launch) if owner else constant(0)
             alignment = _alignment(command.layout)
-            size = -(-bytes_of(command.type, command.origin) // alignment) * alignment
+            size = -(-bytes_of(in_block(command), command.origin) // alignment) * alignment
             yield Buffer(command.name, size, copies, worker, live, alignment)
         for part in i.inner(command):
             yield from visit(part, (*around, command))
@@ -213,7 +213,7 @@ def regions(function: i.Function, launch: Launch) -> dict[str, Region]:
     sizes = {buffer.name: buffer.bytes for buffer in _buffers(function.body, launch)}
     found: dict[str, Region] = {}
     for command in i.commands(function.body):
-        if isinstance(command, i.New) and command.space is Space.SHARED and command.offset is not None:
+        if isinstance(command, i.New) and command.space.in_shared_memory and command.offset is not None:
             first: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in command.offset.variables}
             start = command.offset.substitute(first).value or 0
             found[command.name] = Region(start, start + sizes[command.name])

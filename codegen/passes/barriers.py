@@ -4,6 +4,9 @@ Two commands conflict if one of them writes a location in shared memory that ano
 the other command (see `analysis.dependences`). The threads involved synchronise between them: the block, or
 only a warp or a warpgroup if no other thread touches the location. Conflicts may be loop-carried.
 
+Blocks of a cluster that read each other's shared memory synchronise after it is written, and before it is
+written again or the block that has it ends.
+
 A thread that writes what the copy engine or a wgmma reads executes a proxy fence before that barrier. A bulk
 store reads its source until the thread that started it waits, which it does before the next write or at the
 end. A wgmma reads its operands until it is waited for.
@@ -11,7 +14,7 @@ end. A wgmma reads its operands until it is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -40,7 +43,20 @@ ONE = constant(1)
 
 
 def after_barrier(pending: Uses) -> Uses:
+    """What a barrier of the block does not order: copies, and uses of memory that other blocks use, too."""
+    return frozenset(
+        replace(use, met=True) if use.distributed else use
+        for use in pending
+        if use.copying or use.storing or use.distributed
+    )
+
+
+def after_barrier_of_cluster(pending: Uses) -> Uses:
     return frozenset(use for use in pending if use.copying or use.storing)
+
+
+def widest(scopes: Collection[i.Scope | None]) -> i.Scope | None:
+    return next((scope for scope in i.Scope if scope in scopes), None)
 
 
 def after_barrier_of_warp(pending: Uses) -> Uses:
@@ -75,10 +91,13 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
         stores=_scopes_of_stores(function.body),
         sync=sync,
         rings=rings,
+        distributed=_distributed(function.body),
     )
     body, after = inserting.go(function.body, NOTHING)
     waiting, _ = inserting.bulk_waits(frozenset(use for use in after if use.storing), after)
-    return replace(function, body=i.sequence(body, *waiting))
+    # a block must not end while others read its shared memory
+    ending = [i.Barrier(i.Scope.CLUSTER)] if any(use.remote for use in after) else []
+    return replace(function, body=i.sequence(body, *waiting, *ending))
 
 
 def _per_warpgroup(body: i.Command) -> frozenset[str]:
@@ -90,6 +109,12 @@ def _per_warpgroup(body: i.Command) -> frozenset[str]:
 def _shared(command: i.Command) -> list[i.New]:
     """The buffers in shared memory that are allocated inside a command."""
     return [c for c in i.commands(command) if isinstance(c, i.New) and c.space is Space.SHARED]
+
+
+def _distributed(command: i.Command) -> frozenset[str]:
+    """The arrays whose elements are in the shared memory of the blocks of a cluster."""
+    news = (c for c in i.commands(command) if isinstance(c, i.New))
+    return frozenset(new.name for new in news if new.space is Space.DISTRIBUTED)
 
 
 def _read_asynchronously(body: i.Command) -> frozenset[str]:
@@ -156,6 +181,7 @@ class _Inserter:
     most: any wait completes a copy that is at least this number of commits minus one old
     found: a cache of the uses of each command
     sync: the buffers of mbarriers, with which threads synchronise, and those that they guard, the `rings`
+    distributed: the arrays whose elements are in the shared memory of the blocks of a cluster
     scopes: a cache of the scope that must synchronise between two uses
     done: a cache of the loops with their barriers, by what the traversal knows before them
     """
@@ -170,6 +196,7 @@ class _Inserter:
     stores: Mapping[str, i.Scope] = field(default_factory=dict)
     sync: frozenset[str] = frozenset()
     rings: frozenset[str] = frozenset()
+    distributed: frozenset[str] = frozenset()
     here: frozenset[str] = frozenset()
     found: dict[tuple[int, tuple[Loop, ...]], tuple[i.Command, Uses]] = field(
         default_factory=dict, compare=False
@@ -226,7 +253,10 @@ class _Inserter:
                 consume = i.rebuild(i.sequence(consume, *waiting), i.Barrier, _for_consumers)
                 if self._reads_rings(consume):
                     consume = _arrive_once(consume)
-                return replace(command, consume=consume), after
+                produce = i.sequence(command.produce, *_barriers_of_cluster(consume, self.launch))
+                return replace(command, produce=produce, consume=consume), after
+            case i.Barrier(i.Scope.CLUSTER):
+                return command, after_barrier_of_cluster(before)
             case i.Commit():
                 return command, committed(before, self.most)
             case i.Wait(groups):
@@ -272,9 +302,11 @@ class _Inserter:
         new, after = self._loop(loop, before, ONE)
         if self.in_warp or self.in_group or not _barriers(new):
             return new, after
-        bare, then = self._loop(loop, after_barrier(before), ONE)
+        together = any(c == i.Barrier(i.Scope.CLUSTER) for c in i.commands(new))
+        scope = i.Scope.CLUSTER if together else self._scope_of_block
+        bare, then = self._loop(loop, self._after(scope, before), ONE)
         if _barriers(bare) < _barriers(new):
-            return i.sequence(*self._sync(self._scope_of_block, before), bare), then
+            return i.sequence(*self._sync(scope, before), bare), then
         return new, after
 
     def _single_iteration(self, loop: i.For, before: Uses) -> tuple[i.Command, Uses]:
@@ -317,12 +349,12 @@ class _Inserter:
 
     def _workers(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
         if loop.level in (i.Level.WARP, i.Level.WARPGROUP):
-            waits = self._conflicts(before, self._uses(loop)).values()
-            if i.Scope.BLOCK in waits:
+            scope = widest(self._conflicts(before, self._uses(loop)).values())
+            if scope in (i.Scope.CLUSTER, i.Scope.BLOCK):
                 # a barrier of the whole block must be outside the loop over warps
                 waiting, before = self.bulk_waits(self._uses(loop), before)
-                new, after = self._iterations(loop, after_barrier(before))
-                return i.sequence(*waiting, *self._sync(i.Scope.BLOCK, before), new), after
+                new, after = self._iterations(loop, self._after(scope, before))
+                return i.sequence(*waiting, *self._sync(scope, before), new), after
         return self._iterations(loop, before)
 
     def _iterations(self, loop: i.ParallelFor, before: Uses) -> tuple[i.Command, Uses]:
@@ -342,10 +374,10 @@ class _Inserter:
     def _command(self, command: i.Command, before: Uses) -> tuple[i.Command, Uses]:
         later = self._uses(command)
         conflicts = self._conflicts(before, later)
-        if not conflicts:
+        scope = widest(conflicts.values())
+        if scope is None:
             return command, before | later
-        scope = next(s for s in i.Scope if s in conflicts.values())  # the widest
-        if scope is i.Scope.BLOCK and (self.in_warp or self.in_group):
+        if scope in (i.Scope.CLUSTER, i.Scope.BLOCK) and (self.in_warp or self.in_group):
             name = min(use.buffer for use in conflicts)
             raise TranslationError(
                 "R0718",
@@ -357,6 +389,8 @@ class _Inserter:
 
     def _after(self, scope: i.Scope, before: Uses) -> Uses:
         """The uses that are still pending after a barrier."""
+        if scope is i.Scope.CLUSTER:
+            return after_barrier_of_cluster(before)
         if scope is self._scope_of_block:
             return after_barrier(before)
         if scope is i.Scope.WARP:
@@ -390,8 +424,8 @@ class _Inserter:
                     # the use has been waited for, so its copy is among the complete ones
                     continue
                 scope = self._sync_scope(earlier, use)
-                if scope is not None and found.get(use) is not i.Scope.BLOCK:
-                    found[use] = scope
+                if scope is not None:
+                    found[use] = widest((scope, found.get(use))) or scope
         return found
 
     def _sync_scope(self, earlier: Use, later: Use) -> i.Scope | None:
@@ -400,6 +434,10 @@ class _Inserter:
         return self.scopes[earlier, later]
 
     def _compute_sync_scope(self, earlier: Use, later: Use) -> i.Scope | None:
+        if earlier.remote or later.remote:
+            return self._scope_of_remote(earlier, later)
+        if earlier.met:
+            return None
         if earlier.buffer == later.buffer and later.buffer in self.groups:
             return sync_scope_in_group(earlier, later)
         if earlier.buffer == later.buffer:
@@ -408,11 +446,22 @@ class _Inserter:
         # other warps may have used another buffer at the same address
         return self._scope_of_block if overlap and (earlier.written or later.written) else None
 
+    def _scope_of_remote(self, earlier: Use, later: Use) -> i.Scope | None:
+        """Between uses of which one may be of another block's memory: the cluster, or none.
+
+        A block uses the memory of others for a distributed array only: before it is read, it is written.
+        """
+        overlap = self.regions[earlier.buffer].overlaps(self.regions[later.buffer])
+        if not overlap or not (earlier.written or later.written):
+            return None
+        return i.Scope.CLUSTER if earlier.distributed else None
+
     def _uses(self, command: i.Command) -> Uses:
         key = (id(command), self.around)
         if key not in self.found:
             seen = uses(command, self.around)
-            found = frozenset(u for u in seen if u.buffer in self.regions and u.buffer not in self.sync)
+            seen = (u for u in seen if u.buffer in self.regions and u.buffer not in self.sync)
+            found = frozenset(replace(u, distributed=u.buffer in self.distributed) for u in seen)
             waits = (c for c in i.commands(command) if isinstance(c, i.WgmmaWait))
             read = {name for wait in waits for name in wait.operands} - self.sync
             found |= frozenset(Use(name, (), (), False) for name in read)
@@ -442,6 +491,19 @@ def _arrive_once(command: i.Command) -> i.Command:
 def _for_consumers(barrier: i.Barrier) -> i.Barrier:
     """A barrier of the block waits for the consumers only, not for the producers."""
     return i.Barrier(i.Scope.CONSUMERS) if barrier.scope is i.Scope.BLOCK else barrier
+
+
+def _barriers_of_cluster(consume: i.Command, launch: Launch) -> Iterator[i.Command]:
+    """As many barriers of the cluster as those that compute meet at: those that load take part in each."""
+    for command, repeated in _with_loops(consume, launch):
+        if command == i.Barrier(i.Scope.CLUSTER):
+            if repeated:
+                raise TranslationError(
+                    "R0743",
+                    "blocks meet in a loop, and warpgroups that only load do not execute it",
+                    hint="use `reducePipelined`, or clusters that are not persistent",
+                )
+            yield command
 
 
 def _as_loop(loop: i.For | i.ParallelFor) -> Loop:

@@ -55,7 +55,7 @@ def split_roles(function: i.Function) -> i.Function:
     )
     setup = i.sequence(*(c.setup for c in i.commands(body) if isinstance(c, i.WarpSpecialise)), maps)
     common = frozenset(name for roles in found for name in _released_by_all_blocks(roles))
-    meet = i.Scope.CLUSTER if launch.cluster > 1 else i.Scope.BLOCK
+    meet = i.Scope.CLUSTER if common else i.Scope.BLOCK
     whole: i.Command = replace(
         first,
         consumers=consumers,
@@ -68,7 +68,7 @@ def split_roles(function: i.Function) -> i.Function:
         ),
         execution="",
     )
-    if launch.cluster > 1:
+    if common:
         # a block must not exit while another block may still write to its shared memory
         whole = i.sequence(whole, i.Barrier(meet))
     for new in reversed(shared):

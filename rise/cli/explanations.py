@@ -230,6 +230,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "as numbers, i64.",
     "R0742": "Loads and stores of fragments and boxes take the leading dimension, and the corner of a box, "
     "in 32 bits. For longer rows, use a schedule without them.",
+    "R0743": "Distributed memory is the shared memory of all blocks of a cluster: an array in it has one "
+    "element for each block, which this block writes and all blocks read, in maps over these blocks.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and neither was found.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed the kernel, please report that.",

@@ -27,12 +27,16 @@ OTHERS = 26
 
 @dataclass(frozen=True)
 class Limits:
-    """What a block may have. Registers are of 32 bits; `registers` are those of a multiprocessor."""
+    """What a block may have. Registers are of 32 bits; `registers` are those of a multiprocessor.
+
+    cluster: the most blocks of a cluster
+    """
 
     shared_bytes: int = 232448
     threads: int = 1024
     thread_registers: int = 255
     registers: int = 65536
+    cluster: int = 8
 
     def registers_of(self, threads: int) -> int:
         """How many a thread can have in a block of so many: they are given out in units of eight."""
@@ -70,6 +74,7 @@ class Schedule:
     cluster: int = 1
     ping_pong: int = 1
     swap_operands: bool = False
+    split_cluster: int = 1
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:
@@ -90,11 +95,16 @@ class Schedule:
 
     @property
     def whole(self) -> tuple[int, int, int]:
-        """What sizes are rounded up to: whole groups of raster order, and clusters, of whole tiles."""
+        """What sizes are rounded up to: whole groups of raster order, and clusters, of tiles and steps."""
         m, n, k = self.block
         if self.raster_group > 1:
-            return m * lcm(self.raster_group, self.cluster), n, k
-        return m, n * self.cluster, k
+            return m * lcm(self.raster_group, self.cluster), n, k * self.split_cluster
+        return m, n * self.cluster, k * self.split_cluster
+
+    @property
+    def slices(self) -> int:
+        """How many blocks share the sums of a tile."""
+        return self.split_k * self.split_cluster
 
     def tiles(self, rows: int, columns: int) -> int:
         """Of a result, with those behind its ends that complete groups and clusters."""
@@ -149,7 +159,8 @@ def shared_bytes(
 ) -> int:
     """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory.
 
-    For bulk stores each warpgroup has a fragment of the result there; with roles, while others load.
+    For bulk stores each warpgroup has a fragment of the result there. With roles, and where the blocks of a
+    cluster share sums, all that is beside the ring: others load meanwhile.
     """
     m, n, k = s.block
     first, second = (
@@ -164,7 +175,7 @@ def shared_bytes(
         stored = s.workers * s.fragment[0] * s.fragment[1] * size
         return ring + stored if s.warp_specialised else max(ring, stored)
     sums = s.slice_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
-    return max(ring, sums)
+    return ring + sums if s.split_cluster > 1 or s.warp_specialised else max(ring, sums)
 
 
 def _tile(s: Schedule, outer: int, k: int, size: int, along_k: bool) -> int:
@@ -215,6 +226,9 @@ def check(
             f"{limits.shared_bytes} bytes of shared memory",
             _fewer(s, limits, operand_bytes, along_k, result_bytes),
         )  # fmt: skip
+    for name, blocks in (("cluster", s.cluster), ("split_cluster", s.split_cluster)):
+        if blocks > limits.cluster:
+            _refuse(name, f"{blocks} blocks", f"at most {limits.cluster} in a cluster", "smaller clusters")
     if not s.uses_wgmma and s.warp_specialised:
         _refuse(
             "warp_specialised", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16"

@@ -165,9 +165,21 @@ def shared_epilogue(product: Rewrite, copies: TileCopy, result: Stored) -> Strat
     after:  zip(P |> toMem(Shared))(C) |> map(…) |> join |> … mapThreads … |> split(n)
 
     product: a product's sums, in shared memory
-    copies:  how threads finish rows: how many threads, and how many elements at once, where that divides them
-    result:  what is known of its rows
+    copies, result: as of `rows_by_threads`, which finishes rows
     """
-    by_threads = s.BY_THREADS if result.in_rows else s.BY_THREADS_UNALIGNED
+    return seq(at_products(product), rows_by_threads(copies, result))
+
+
+@prints_as_call
+def rows_by_threads(copies: TileCopy, result: Stored) -> Strategy:
+    """A matrix by all threads of a block, in whole rows.
+
+    before: e
+    after:  e |> join |> asVectorAligned(vector) |> split(threads) |> … mapThreads … |> split(n)
+
+    copies: how many threads, and how many elements at once, where that divides the rows
+    result: what is known of its rows
+    """
+    rule = s.BY_THREADS if result.in_rows else s.BY_THREADS_UNALIGNED
     rows = replace(copies, vector=gcd(copies.vector, result.row))
-    return seq(at_products(product), depending(lambda term: by_threads.with_sizes(**rows.of(term.type))))
+    return depending(lambda term: rule.with_sizes(**rows.of(term.type)))

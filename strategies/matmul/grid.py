@@ -25,6 +25,9 @@ from strategies.matmul.tiling import if_in_list, in_two_maps
 from strategies.places import computes, mapped
 
 ROWS, COLUMNS = 1, 0  # of tiles, as dimensions of the grid
+NO_LIST = (
+    "clusters are a dimension of the grid, and tiles are in two maps: a row of the result is not whole tiles"
+)
 
 # --- the grid ---------------------------------------------------------------------------------------------
 
@@ -44,6 +47,12 @@ def _blocks(term: Expr) -> Strategy:
 
 # a block for each tile: over one dimension of the grid, or over two where tiles are in two maps
 blocks: Strategy = depending(_blocks)
+
+# a cluster for each tile of a list
+cluster_for_each: Strategy = seq(
+    check(lambda term: not in_two_maps(term), "cluster_for_each", NO_LIST),
+    depending(lambda _: outermost_map(low.MAP_CLUSTER.with_sizes(d=COLUMNS))),
+)
 
 
 @prints_as_call

@@ -109,10 +109,14 @@ def sums(depth: int) -> Strategy:
     return depending(make)
 
 
+# zeros behind the sums of a product as zeros behind the rows of its matrices, or their columns
+zeros_behind_rows: Strategy = seq(PRODUCT_ROWS, normalize(pad.PAD_COLUMNS))
+
+
 @prints_as_call
 def longer_operands(depth: int) -> Strategy:
     """The same, with zeros behind the rows of both matrices, or their columns, whichever are contiguous."""
-    longer = seq(sums(depth), PRODUCT_ROWS, normalize(pad.PAD_COLUMNS))
+    longer = seq(sums(depth), zeros_behind_rows)
     return depending(lambda product: longer if missing(Product.of(product).length, depth) else id_)
 
 

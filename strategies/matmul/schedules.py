@@ -36,9 +36,19 @@ from strategies.matmul.epilogue import (
     direct_epilogue,
     in_few_instructions,
     kept_shared,
+    rows_by_threads,
     shared_epilogue,
 )
-from strategies.matmul.grid import blocks, by_itself, clusters, in_turn, persistent, to_warpgroups, to_warps
+from strategies.matmul.grid import (
+    blocks,
+    by_itself,
+    cluster_for_each,
+    clusters,
+    in_turn,
+    persistent,
+    to_warpgroups,
+    to_warps,
+)
 from strategies.matmul.instructions import (
     accumulate_fragments,
     load_first,
@@ -64,12 +74,16 @@ from strategies.matmul.products import (
 )
 from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
 from strategies.matmul.rounding import rounded_up
+from strategies.matmul.split_k import over_cluster
 from strategies.matmul.staging import TileCopy, specialise, stage
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, in_inputs, mapped
 
-NO_CLUSTERS = "matrices of an array are a dimension of the grid that is in no cluster: use `cluster=1`"
+NO_CLUSTERS = (
+    "matrices of an array are a dimension of the grid that is in no cluster: use `cluster=1` and"
+    " `split_cluster=1`"
+)
 NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor an array of matrices"
 
 Block = tuple[int, int, int]
@@ -158,7 +172,8 @@ def in_whole_tiles(
     schedule = seq(
         products, fulfils(needs, copies, PROGRAMS), operands, named, fulfils(needs, copies, TILES), whole
     )
-    return of_matrices(operands_swapped(schedule) if needs.swap_operands else schedule, needs.cluster)
+    oriented = operands_swapped(schedule) if needs.swap_operands else schedule
+    return of_matrices(oriented, max(needs.cluster, needs.split_cluster))
 
 
 @prints_as_call
@@ -264,6 +279,7 @@ def hopper(
     slice_k: int = 1,
     split_k: int = 1,
     swap_operands: bool = False,
+    split_cluster: int = 1,
 ) -> Strategy:
     """Products by warpgroups, whose tiles the copying unit brings: a ring, roles, clusters, ping-pong.
 
@@ -274,7 +290,7 @@ def hopper(
     needs = Schedule(
         block, warp, fragment, stages, raster_group=raster_group, epilogue=epilogue, slice_k=slice_k,
         split_k=split_k, warp_specialised=warp_specialised, persistent_blocks=persistent_blocks,
-        cluster=cluster, ping_pong=ping_pong, swap_operands=swap_operands,
+        cluster=cluster, ping_pong=ping_pong, swap_operands=swap_operands, split_cluster=split_cluster,
     )  # fmt: skip
     copies = TileCopy(128 * slice_k * consumers, vector, padding=8, bulk=True)
     workers = by_itself if ping_pong > 1 else to_warpgroups
@@ -283,14 +299,21 @@ def hopper(
     on_fragments = direct_epilogue(sums, warp, fragment, workers, store)
     whole = seq(sums, workers, kept_shared)
     kept = sliced(k, slice_k, warp, fragment, loads, workers) if slice_k > 1 else whole
+    each = seq(blocks, in_turn(ping_pong), clusters(cluster), persistent(persistent_blocks // cluster))
+
+    def tile(result: Stored) -> Strategy:
+        if split_cluster > 1:
+            return over_cluster(split_cluster, seq(sums, workers), rows_by_threads(copies, result))
+        return shared_epilogue(kept, copies, result) if epilogue == "shared" else on_fragments
+
     return in_whole_tiles(
         needs, copies, operands_in_bulk,
         lambda result: seq(
             operands_named(seq(
                 tile_output(m, n, in_list=raster_group > 0),
-                in_tile(shared_epilogue(kept, copies, result) if epilogue == "shared" else on_fragments),
+                in_tile(tile(result)),
                 raster(raster_group),
-                blocks, in_turn(ping_pong), clusters(cluster), persistent(persistent_blocks // cluster),
+                cluster_for_each if split_cluster > 1 else each,
                 tupled,
             )),
             stage(copies, stages),

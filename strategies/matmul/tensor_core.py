@@ -84,6 +84,8 @@ def tensor_core(p: Parameters) -> Strategy:
     swap_operands:      the transposed result is computed, from the transposed operands in the other order;
                         `block` (m, n) is a part of that. Warpgroups have multiples of 64 rows, and any
                         multiple of 8 columns: so either dimension of the result may have the finer tiles
+    split_cluster:      how many blocks, a cluster, share the sums of a tile; they add its parts in each
+                        other's shared memory (warpgroups)
     """
     validate(p)
     composed = cache(lambda: _composed(p))  # a search makes a thousand strategies, and applies a few
@@ -97,7 +99,7 @@ def _composed(p: Parameters) -> Rewrite:
         whole = over_blocks(p.split_k, p.block[2], legal, whole, in_tiles)
     m, n, k = p.block
     m, n = (n, m) if p.swap_operands else (m, n)
-    return to_kernels(whole, (m, n, k * p.split_k) if p.uses_wgmma else None)
+    return to_kernels(whole, (m, n, k * p.split_k * p.split_cluster) if p.uses_wgmma else None)
 
 
 def _by_warps(p: Parameters) -> Strategy:
@@ -113,7 +115,7 @@ def _by_warpgroups(p: Parameters) -> Strategy:
     return hopper(
         p.block, p.warp, p.fragment, p.stages, p.raster_group, p.epilogue, p.vector, loads,
         p.warp_specialised, p.persistent_blocks, p.cluster, p.ping_pong, p.slice_k, p.split_k,
-        p.swap_operands,
+        p.swap_operands, p.split_cluster,
     )  # fmt: skip
 
 
@@ -126,6 +128,7 @@ def validate(p: Parameters) -> None:
         ("warp n by fragment n", p.warp[1], p.fragment[1]),
         ("block k by fragment k", p.block[2], p.fragment[2]),
         ("block k by slice_k times fragment k", p.block[2], p.slice_k * p.fragment[2]),
+        ("block m by split_cluster", p.block[0], p.split_cluster),
     ):
         if inner < 1 or outer < 1 or outer % inner:
             raise StrategyError("R0604", f"tensor_core: {name}: {inner} does not divide {outer}")
@@ -141,6 +144,7 @@ def validate(p: Parameters) -> None:
         ("cluster", p.cluster, 1),
         ("ping_pong", p.ping_pong, 1),
         ("split_k", p.split_k, 1),
+        ("split_cluster", p.split_cluster, 1),
     ):
         if value < least:
             raise StrategyError("R0609", f"tensor_core: {name} is {value}, and must be at least {least}")
@@ -155,6 +159,8 @@ def validate(p: Parameters) -> None:
             f"tensor_core: cluster is {p.cluster}: slices of sums are a dimension of the grid in no cluster"
         )
         raise StrategyError("R0609", message, hint="use `cluster=1`, or `split_k=1`")
+    if p.split_cluster > 1:
+        validate_split_cluster(p)
     if p.persistent_blocks % p.cluster:
         message = (
             f"tensor_core: persistent_blocks is {p.persistent_blocks}, not a multiple of cluster, {p.cluster}"
@@ -194,6 +200,24 @@ def validate(p: Parameters) -> None:
         raise StrategyError("R0609", f"tensor_core: epilogue is `{p.epilogue}`; it can be {known}")
     refuse_without_effect(p)
     constraints.check(p, operand_bytes=1 if p.fragment[2] == 32 else 2)
+
+
+def validate_split_cluster(p: Parameters) -> None:
+    """Refuses what does not go with sums that the blocks of a cluster share."""
+    reasons = (
+        ("are added in whole rows, through shared memory", p.epilogue == "shared", "epilogue=shared"),
+        ("are those of warpgroups", p.uses_wgmma, "fragment=64,128,16"),
+        ("are of tiles in a raster order", p.raster_group > 0, "raster_group=1"),
+        ("are of one tile", not p.persistent_blocks and p.ping_pong == 1, "persistent_blocks=0 ping_pong=1"),
+        ("take all blocks of a cluster", p.cluster == 1, "cluster=1"),
+        ("are shared in one way", p.split_k == p.slice_k == 1, "split_k=1 slice_k=1"),
+    )
+    for reason, holds, hint in reasons:
+        if not holds:
+            message = (
+                f"tensor_core: split_cluster is {p.split_cluster}: the sums that a cluster shares {reason}"
+            )
+            raise StrategyError("R0609", message, hint=f"use `{hint}`")
 
 
 def refuse_without_effect(p: Parameters) -> None:

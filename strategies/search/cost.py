@@ -19,6 +19,7 @@ from strategies.search.problem import Problem
 SECOND_KERNEL = 7500  # cycles: the end of a kernel and the start of the next
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
+MEETING = 1000  # cycles: blocks that share sums wait for the last of them, twice; an estimate
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
@@ -33,6 +34,9 @@ LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
 TENSOR_CORES = 4  # of a multiprocessor
+# cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
+# each other in a row, or by the lanes that have it in a fragment; measured
+BY_ROWS, BY_LANES = 0.5, 1.4
 LANES = 128  # of a multiprocessor, each with an operation a cycle
 ALONE = 0.80  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
@@ -54,7 +58,7 @@ class Cost:
 
 def tiles(p: Problem, s: Schedule) -> int:
     """⌈m/BM⌉·⌈n/BN⌉ of each matrix, in whole groups and clusters, for each slice of k."""
-    return p.batch * s.tiles(p.m, p.n) * s.split_k
+    return p.batch * s.tiles(p.m, p.n) * s.slices
 
 
 def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
@@ -64,19 +68,19 @@ def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 def workers(s: Schedule, gpu: Gpu) -> int:
     """Multiprocessors that compute: of a persistent grid not more than it has blocks."""
-    there = gpu.in_clusters(s.cluster)
+    there = gpu.in_clusters(s.cluster * s.split_cluster)
     return min(s.persistent_blocks or there, there)
 
 
 def wave_efficiency(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """Useful work over what the waves could do: m·n/(waves·SMs·BM·BN); the table of hopper.md §2.5."""
     room = waves(p, s, gpu) * gpu.multiprocessors * s.block[0] * s.block[1]
-    return p.batch * p.m * p.n * s.split_k / room
+    return p.batch * p.m * p.n * s.slices / room
 
 
 def depth(p: Problem, s: Schedule) -> float:
     """How much of k a tile sums up."""
-    return p.k / s.split_k
+    return p.k / s.slices
 
 
 def tensor_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -204,8 +208,15 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     together = min(workers(s, gpu), tiles(p, s))
     read = BETWEEN * added * together / gpu.dram_rate
     computed = p.work / LANES if s.split_k == 1 else 0
-    element = computed + read + size * sector / port(p, s, gpu) + 2 * each / gpu.shared_rate
-    return gpu.latency + s.block[0] * s.block[1] * element
+    if p.by_elements and s.split_k == 1:
+        computed += BY_ROWS if s.epilogue == "shared" else BY_LANES
+    finished = (computed + read + size * sector / port(p, s, gpu)) / s.split_cluster
+    return gpu.latency + s.block[0] * s.block[1] * (finished + 2 * each / gpu.shared_rate + exchanged(s, gpu))
+
+
+def exchanged(s: Schedule, gpu: Gpu) -> float:
+    """Cycles for an element of a tile whose sums a cluster shares: a block reads all parts of some."""
+    return PARTIAL / gpu.cluster_rate if s.split_cluster > 1 else 0.0
 
 
 def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -256,9 +267,11 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
     tile *= 1 if s.uses_wgmma else WARPS
     tile += computed_cycles(p, s, gpu)
+    tile += MEETING if s.split_cluster > 1 else 0
     tile *= LOW if s.ping_pong > 1 and s.block[0] == s.fragment[0] else 1
     fills = 1 if s.persistent_blocks and s.warp_specialised else count / together
-    hidden = together * s.ping_pong > 1
+    # single results keep the cache busy, whoever else computes meanwhile
+    hidden = together * s.ping_pong > 1 and not p.by_elements
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
     stops = 0 if hidden else LOCKSTEP * max(count - 3, 0)
     busy = (count + stops) * tile + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)

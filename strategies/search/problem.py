@@ -62,6 +62,11 @@ class Problem:
         """How long the rows of the result are in memory."""
         return self.m if self.swapped else self.n
 
+    @property
+    def by_elements(self) -> bool:
+        """Whether 16-bit results are stored one by one: rows of an odd number do not start at whole words."""
+        return self.result_bytes == 2 and self.result_row % 2 == 1
+
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem that a schedule solves: with `swap_operands`, the transposed one."""
         if schedule.swap_operands == self.swapped:

@@ -85,6 +85,8 @@ WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
 
 GROUPS = (8, 16)  # rows of tiles in a group, besides those that divide them
 CLUSTERS = (2, 3, 4)
+SHARING = (2, 4, 8)  # blocks that share the sums of a tile
+LEAST = 4  # steps of each
 DEPTHS = (64, 128)  # of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
 SLOW = 1.3  # times the cost of the best
@@ -100,13 +102,15 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
 
 
 def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
-    for s in shapes(p, gpu):
+    for s in shapes(p, gpu, ("direct", "shared") if p.by_elements else ("direct", "bulk")):
         tiles, sliced = p.batch * s.tiles(p.m, p.n), slices(p, s.block[1], gpu)
-        if s.ping_pong > 1 and tiles <= gpu.multiprocessors:
+        shared = s.epilogue == "shared"
+        if s.ping_pong > 1 and (shared or tiles <= gpu.multiprocessors):
             continue
         for group, cluster in orders(p, s, clusters=sliced == [1] and p.batch == 1):
             there = gpu.in_clusters(cluster)
-            many = p.batch * replace(s, raster_group=group, cluster=cluster).tiles(p.m, p.n) > there
+            count = p.batch * replace(s, raster_group=group, cluster=cluster).tiles(p.m, p.n)
+            many = count > there and not shared
             # a block with one tile has not more than its steps
             stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
             yield {
@@ -116,13 +120,32 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 "stages": [stages],
                 "raster_group": [group],
                 "epilogue": [s.epilogue],
-                "split_k": sliced,
+                "split_k": [1] if shared else sliced,
                 "warp_specialised": [True],
                 "persistent_blocks": [there if many else 0],
                 "cluster": [cluster],
                 "ping_pong": [s.ping_pong],
                 "swap_operands": [p.swapped],
             }
+
+
+def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+    """The same by clusters whose blocks share sums: only where there are fewer tiles than multiprocessors."""
+    for blocks in SHARING if p.batch * p.products == 1 else ():
+        for s in shapes(p, gpu, ("shared",), blocks):
+            few = s.tiles(p.m, p.n) * blocks <= gpu.in_clusters(blocks)
+            if s.ping_pong == 1 and few and p.k >= blocks * LEAST * s.block[2]:
+                rows = ceil(p.m / s.block[0])
+                yield {
+                    "block": [s.block],
+                    "warp": [s.warp],
+                    "fragment": [s.fragment],
+                    "stages": [min(s.stages, ceil(p.k / (blocks * s.block[2])))],
+                    "raster_group": [max(g for g in range(1, 9) if rows % g == 0)],
+                    "epilogue": [s.epilogue],
+                    "warp_specialised": [True],
+                    "split_cluster": [blocks],
+                }
 
 
 def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]:
@@ -140,15 +163,17 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
                 yield group, size
 
 
-def shapes(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
+def shapes(
+    p: Problem, gpu: Gpu, epilogues: Sequence[str] = ("direct", "bulk"), split_cluster: int = 1
+) -> Iterator[Schedule]:
     """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
     for bn, (bm, wm, ping_pong) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
-        for parts, epilogue, depth in itertools.product(PARTS, ("direct", "bulk"), DEPTHS):
+        for parts, epilogue, depth in itertools.product(PARTS, epilogues, DEPTHS):
             if bm <= p.m + 63 and bn % (8 * parts) == 0:
                 s = Schedule(
                     (bm, bn, depth), (wm, bn), (64, bn // parts, 16), 1, epilogue=epilogue,
-                    warp_specialised=True, ping_pong=ping_pong,
+                    warp_specialised=True, ping_pong=ping_pong, split_cluster=split_cluster,
                 )  # fmt: skip
                 if sensible(s, p):
                     stages = deepest(s, p, gpu)
@@ -161,7 +186,7 @@ def sensible(s: Schedule, p: Problem) -> bool:
     bn, width = s.block[1], s.fragment[1]
     bulk = p.result_row * p.result_bytes % WIDEST == 0  # whether bulk stores take the rows of the result
     direct = (p.result_bytes != 2 or not bulk) and not p.swapped
-    if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}[s.epilogue]:
+    if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}.get(s.epilogue, True):
         return False
     return p.along_k[1] or width % panel(bn) == 0
 
@@ -215,6 +240,7 @@ def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     # bulk copies take what is in memory
     if gpu.target == "sm_90a" and p.operand in ("f16", "bf16") and not p.computed:
         yield from warpgroups(p, gpu)
+        yield from sharing_sums(p, gpu)
     match p.operand:
         case "f16" | "bf16" if number >= 80:
             yield from warps((16, 8, 16))
@@ -239,7 +265,8 @@ def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     copied = width, width * p.operand_bytes >= SMALLEST_ASYNCHRONOUS
     copies = [copied] if copied == (1, False) else [copied, (1, False)]
     for choices in tensor_core(p, gpu):
-        if choices.get("ping_pong", [1]) == [1] and choices.get("split_k", [1])[0] == 1:
+        together = "split_cluster" not in choices and choices.get("split_k", [1])[0] == 1
+        if choices.get("ping_pong", [1]) == [1] and together:
             stages = sorted({2, 3, *choices["stages"]}, reverse=True)
             plain = (
                 {"split_k": [1], "cluster": [1], "persistent_blocks": [0]}
@@ -366,7 +393,8 @@ def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
     later: list[Ranked] = []
     for one in found:
         s = one.point.schedule
-        tile = (s.block, s.warp, s.split_k, s.warp_specialised, s.ping_pong, s.swap_operands)
+        ways = (s.warp_specialised, s.ping_pong, s.swap_operands)
+        tile = (s.block, s.warp, s.split_k, s.split_cluster, *ways)
         same = (tile, one.cost.cycles)
         (later if seen[same] or seen[tile] >= each else first).append(one)
         seen[tile] += 1

@@ -81,7 +81,7 @@ class Trials:
         ways = tuple(
             parameters.get(name) for name in ("epilogue", "vector", "cp_async", "prefetch_fragments")
         )
-        return (one.point.strategy, family(s.fragment), ways, out, s.split_k > 1)
+        return (one.point.strategy, family(s.fragment), ways, out, s.split_k > 1, s.split_cluster)
 
 
 def without_numbers(reason: str) -> str:

@@ -104,6 +104,7 @@ USUAL: Mapping[str, tuple[int, ...]] = {
     "persistent_blocks": (0, 1, 2, 4),
     "cluster": (1, 2, 4),
     "ping_pong": (1, 2, 3),
+    "split_cluster": (1, 1, 2),
 }
 TILES = ("block", "warp", "fragment")
 

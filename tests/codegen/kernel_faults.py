@@ -68,6 +68,9 @@ PROBES = {
     "loop of windows": f"fun((xs: 3.66.f32) => xs |> mapSeq(fun(r => r |> {WINDOWS})))",
     "loop of copies": "fun((xs: 3.64.f32) => xs |> mapSeq(fun(r => r |> mapThreads(fun(x => x)) |> copyAsync"
     " |> reorder(64, natFun(i => 63 - i), natFun(i => 63 - i)) |> mapThreads(fun(x => x)))))",
+    "cluster": "fun((xs: 5.3.33.i32) => xs |> mapCluster(0)(fun(ps => ps |>"
+    " mapBlock(0)(mapThreads(0)(fun(x => x))) |> toMem(Distributed) |> transpose |> split(11) |>"
+    f" mapBlock(0)(mapThreads(0)(fun(c => c |> {SUM}))))))",
     "race": "fun((xs: 3.64.f32) => xs |> mapBlock(fun(r => r |> mapThreads(fun(x => x))"
     " |> toMem(Shared) |> mapSeq(fun(x => x)))))",
 }
@@ -177,6 +180,13 @@ def after_pass(name: str, change: Callable[[i.Command], i.Command]) -> Patch:
 
 def barriers_become(change: Callable[[i.Barrier], i.Command]) -> Patch:
     return after_pass("barriers", lambda c: change(c) if isinstance(c, i.Barrier) else c)
+
+
+def without_the_last(command: i.Command) -> i.Command:
+    """Without the barrier at the end."""
+    if not isinstance(command, i.Sequence) or command.commands[-1] != i.Barrier(i.Scope.CLUSTER):
+        return command
+    return i.sequence(*command.commands[:-1])
 
 
 def without_offset_of_the_warp(command: i.Command) -> i.Command:
@@ -312,6 +322,13 @@ FAULTS = [
           barriers_become(lambda b: i.Barrier(i.Scope.WARP))),
     Fault("no barrier from an iteration to the next", "loop of windows", "R0907",
           without_the_loop_back),
+    Fault("no barriers in a cluster", "cluster", "R0904|R0908", barriers_become(lambda b: i.Skip())),
+    Fault("barriers of a block for those of a cluster", "cluster", "R0904|R0908",
+          barriers_become(lambda b: i.Barrier(i.Scope.BLOCK))),
+    Fault("a block ends while others read its memory", "cluster", "R0924",
+          after_pass("barriers", without_the_last)),
+    Fault("a block reads its own element of a distributed array only", "cluster", "wrong",
+          printed(r"shared_of_block\(part, k\)", "part")),
     Fault("copies are not waited for", "staged", "R0904|R0916", printed(r"wait_copies<1>\(\);", ";")),
     Fault("one group of copies too few is waited for", "staged", "R0904|R0916",
           printed("wait_copies<1>", "wait_copies<2>")),

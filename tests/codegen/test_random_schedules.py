@@ -61,6 +61,14 @@ def schedule(choose: random.Random) -> dict[str, Any]:
             "persistent_blocks": choose.choice((2, 4) if ping_pong > 1 else (0, 2, 4)),
             "split_k": choose.choice((1, 1, 1, 2)),
         }  # fmt: skip
+        if choose.random() < 0.25:
+            alone = dict.fromkeys(("ping_pong", "cluster", "split_k"), 1)
+            made |= {
+                **alone,
+                "persistent_blocks": 0,
+                "epilogue": "shared",
+                "split_cluster": choose.choice((2, 4)),
+            }
     if made["epilogue"] == "bulk" and made.get("split_k", 1) == 1:
         made["swap_operands"] = choose.random() < 0.5
     return made

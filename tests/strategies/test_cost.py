@@ -96,7 +96,7 @@ def inside_of_lines(case: str) -> bool:
 
 
 def test_of_what_was_measured_the_best_is_among_the_first() -> None:
-    """What the model ranks first is within 1.5 % of the best that was measured in the mean, and 13 % everywhere.
+    """What the model ranks first is within 1.5 % of the best that was measured in the mean, 13 % everywhere.
 
     Of eight one is within 2 %.
     """

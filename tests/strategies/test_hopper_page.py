@@ -22,6 +22,7 @@ SMALL: dict[str, Any] = {
     "block": (128, 128, 64), "warp": (64, 128), "fragment": (64, 128, 16), "stages": 2, "raster_group": 1,
     "warp_specialised": True, "persistent_blocks": 2, "cluster": 2, "epilogue": "bulk",
 }  # fmt: skip
+TILE = {"persistent_blocks": 0, "cluster": 1, "epilogue": "shared"}
 # parameters with which the rules of one are applied, and others with which they are not
 OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "warp_specialised": ({}, {"warp_specialised": False}),
@@ -34,6 +35,7 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "ping_pong": ({"block": (64, 128, 64), "ping_pong": 2}, {"block": (64, 128, 64)}),
     "epilogue": ({}, {"epilogue": "direct"}),
     "split_k": ({"split_k": 2, "cluster": 1}, {"cluster": 1}),
+    "split_cluster": ({**TILE, "split_cluster": 2}, TILE),
 }
 
 

@@ -248,6 +248,14 @@ __device__ __forceinline__ int cluster_rank() {
   return static_cast<int>(rank);
 }
 
+// The array at the same place in the shared memory of a block of the cluster.
+template <class T>
+__device__ __forceinline__ T* shared_of_block(T* array, int rank) {
+  T* found;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(found) : "l"(array), "r"(rank));
+  return found;
+}
+
 // Waits for all threads of the cluster.
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");

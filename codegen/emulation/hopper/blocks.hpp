@@ -118,6 +118,28 @@ RISE_CODE int finished_in(int rank) {
   return rank == block_rank ? machine.finished : blocks[rank].finished;
 }
 
+// What an agent of another block did last to the shared memory of a block: an access, or an arrival.
+struct RemoteAct {
+  int32_t clock;  // of the agent; 0: none
+  int line;
+  const char* what;
+};
+RISE_STATE RemoteAct remote_acts[most_cluster][most_cluster * most_threads];
+
+// The array at the same place in the shared memory of a block of the cluster.
+template <class T>
+static inline Shared<T> shared_of_block(const Shared<T>& array, int rank, int line = __builtin_LINE()) {
+  if (rank < 0 || rank >= block_count)
+    RISE_FAULT(ReadOutOfBounds, line, "shared_of_block: the cluster has no block %d", rank);
+  return {&shared_of(rank), array.origin, array.index};
+}
+
+RISE_CODE void note_remote_access(const Access& access, int agent, int32_t clock) {
+  if (!access.memory->shared || access.memory == &shared_bytes) return;
+  for (int rank = 0; rank < block_count; rank++)
+    if (access.memory == &blocks[rank].shared) remote_acts[rank][agent] = {clock, access.line, "accesses it"};
+}
+
 RISE_CODE int running_agent() { return clocks.thread(block_rank, machine.current); }
 
 // Leaves the fiber until another one, or the arrival of a copy, wakes it.

@@ -85,6 +85,11 @@ RISE_CODE Text agent_name(int agent) {
 }
 
 RISE_CODE Text where(const Memory& memory, int64_t byte) {
+  for (int rank = 0; rank < block_count; rank++)
+    if (&memory == &blocks[rank].shared) {
+      uint3 at = blocks[rank].index;
+      return text("byte %lld of the shared memory of block (%u, %u, %u)", static_cast<long long>(byte), at.x, at.y, at.z);
+    }
   if (memory.shared) return text("byte %lld of shared memory", static_cast<long long>(byte));
   return text("%s[%lld]", memory.name, static_cast<long long>(byte / memory.granule));
 }
@@ -101,9 +106,10 @@ __attribute__((noinline, cold)) RISE_CODE void unordered(const Actor& actor, con
     RISE_FAULT(CopyUnderWay, actor.line,
                "%s %s %s, which a bulk copy (line %d) %s, without waiting for the copy's barrier",
                agent_name(actor.issuer).characters, verb, where(memory, byte).characters, other.line, other_verb);
-  bool same_block = other.agent < clocks.blocks * clocks.threads &&
-                    actor.agent / clocks.threads == other.agent / clocks.threads;
-  RISE_FAULT(memory.shared || same_block ? RaceInBlock : RaceBetweenBlocks, actor.line,
+  int threads = clocks.blocks * clocks.threads;
+  bool both = actor.agent < threads && other.agent < threads;
+  bool same_block = both ? actor.agent / clocks.threads == other.agent / clocks.threads : memory.shared;
+  RISE_FAULT(same_block ? RaceInBlock : RaceBetweenBlocks, actor.line,
              "race: %s %s %s, which %s %s (line %d), and nothing orders the two",
              agent_name(actor.issuer).characters, verb, where(memory, byte).characters,
              agent_name(other.agent).characters, other_verb, other.line);
@@ -226,6 +232,7 @@ static inline void for_cells(const Access& access, Check check) {
 RISE_CODE void watch_read(const Access& access) {
   if (!access.memory->shared) check_following(access.line);
   Actor actor = running_thread(access.thread, access.line);
+  note_remote_access(access, actor.agent, actor.clock);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {
     check_written(actor, memory, byte, cell);
     check_no_barrier(actor, memory, byte, cell);
@@ -237,6 +244,7 @@ RISE_CODE void watch_read(const Access& access) {
 RISE_CODE void watch_write(const Access& access) {
   if (!access.memory->shared) check_following(access.line);
   Actor actor = running_thread(access.thread, access.line);
+  note_remote_access(access, actor.agent, actor.clock);
   for_cells(access, [&](Memory& memory, int64_t byte, Cell& cell) {
     check_no_barrier(actor, memory, byte, cell);
     check_write_before(actor, memory, byte, cell, "writes");

@@ -62,7 +62,7 @@ RISE_CODE void start_cluster(const dim3& cluster, const uint3& at) {
   at_cluster_barrier = 0;
   loads_under_way = stores_under_way = 0;
   for (int rank = 0; rank < block_count; rank++)
-    for (int agent = 0; agent < block_count * machine.count; agent++) remote_arrivals[rank][agent] = 0;
+    for (int agent = 0; agent < block_count * machine.count; agent++) remote_acts[rank][agent] = {};
   for (int rank = 0; rank < block_count; rank++) {
     uint3 within = position(static_cast<unsigned>(rank), cluster);
     unsigned x = at.x * cluster.x + within.x, y = at.y * cluster.y + within.y, z = at.z * cluster.z + within.z;
@@ -116,13 +116,14 @@ RISE_CODE int32_t seen_by_block(int rank, int agent) {
   return most;
 }
 
-// Nobody may arrive at, or copy into, a block that may have exited: some thread of it has to wait for that.
+// Nobody may access, arrive at, or copy into, a block that may have exited: some thread of it has to wait.
 RISE_CODE void check_block_at_end(int rank) {
-  for (int agent = 0; agent < block_count * machine.count; agent++)
-    if (remote_arrivals[rank][agent] && seen_by_block(rank, agent) < remote_arrivals[rank][agent])
-      return complain(EarlyExit, remote_lines[rank],
-                      "%s may have ended when %s arrives at an mbarrier of it: cluster_sync is missing",
-                      name_of_block(rank).characters, agent_name(agent).characters);
+  for (int agent = 0; agent < block_count * machine.count; agent++) {
+    const RemoteAct& act = remote_acts[rank][agent];
+    if (act.clock && seen_by_block(rank, agent) < act.clock)
+      return complain(EarlyExit, act.line, "%s may have ended when %s %s: cluster_sync is missing",
+                      name_of_block(rank).characters, agent_name(agent).characters, act.what);
+  }
   for (int number = 0; number < blocks[rank].barrier_count; number++) {
     const Mbarrier& barrier = blocks[rank].barriers[number];
     if (seen_by_block(rank, clocks.barrier(rank, number)) < barrier.last_arrival)

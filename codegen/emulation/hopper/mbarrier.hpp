@@ -12,9 +12,6 @@ struct Barrier {
 constexpr int64_t most_bytes = (1 << 20) - 1;
 constexpr int most_arrivals = (1 << 20) - 1;
 
-RISE_STATE int32_t remote_arrivals[most_cluster][most_cluster * most_threads];
-RISE_STATE int remote_lines[most_cluster];
-
 RISE_CODE int find_barrier(int rank, int64_t byte) {
   for (int number = 0; number < blocks[rank].barrier_count; number++)
     if (blocks[rank].barriers[number].byte == byte) return number;
@@ -136,10 +133,7 @@ RISE_CODE void barrier_expect(Pointer<Barrier> bar, int bytes, int line) {
 RISE_CODE void barrier_arrive_remote(Pointer<Barrier> bar, int rank, int line) {
   Mbarrier& barrier = barrier_at(bar, rank, "barrier_arrive_remote", line, rank != block_rank);
   int agent = running_agent();
-  if (rank != block_rank) {
-    remote_arrivals[rank][agent] = clocks.now(agent);
-    remote_lines[rank] = line;
-  }
+  if (rank != block_rank) remote_acts[rank][agent] = {clocks.now(agent), line, "arrives at an mbarrier of it"};
   arrive(rank, barrier, "barrier_arrive_remote", line);
 }
 

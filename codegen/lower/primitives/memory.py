@@ -115,7 +115,7 @@ def stem(type_: Data, space: Space) -> str:
     if isinstance(type_, Fragment):
         names: dict[object, str] = {FragmentKind.A: "a_fragment", FragmentKind.B: "b_fragment"}
         return names.get(type_.kind, "c_fragment")
-    return "tile" if space is Space.SHARED else "value"
+    return {Space.SHARED: "tile", Space.DISTRIBUTED: "part"}.get(space, "value")
 
 
 @accepting("toMem")

@@ -40,6 +40,7 @@ OTHER = "other "
 
 Workers = tuple[i.Level, int]
 OUTSIDE = (i.Level.CLUSTER, i.Level.BLOCK)
+BLOCKS_OF_CLUSTER = (i.Level.BLOCK, 0)
 WARPS, LANES = (i.Level.WARP, 0), (i.Level.LANE, 0)
 WARPGROUPS, WARPGROUP_THREADS = (i.Level.WARPGROUP, 0), (i.Level.WARPGROUP_THREAD, 0)
 
@@ -69,6 +70,8 @@ class Use:
                 complete: 1 plus the number of groups committed since; 0 for anything else
     ordered:    precedes whatever its own warp does next
     storing:    by a bulk store, which reads until it is waited for; a barrier does not complete it
+    distributed: of an array whose first index is the number of a block of the cluster
+    met:        a barrier of its block is behind it, which does not order other blocks
     """
 
     buffer: str
@@ -80,6 +83,16 @@ class Use:
     copying: int = 0
     ordered: bool = False
     storing: bool = False
+    distributed: bool = False
+    met: bool = False
+
+    @property
+    def remote(self) -> bool:
+        """Whether the element may be in the shared memory of another block."""
+        if not self.distributed:
+            return False
+        own = self.workers().get(BLOCKS_OF_CLUSTER)
+        return own is None or self.indices[0] not in (variable(own), variable(ANY + own))
 
     def substitute(self, index: str, value: Nat) -> Use:
         if not any(index in n.variables for n in self.indices):

@@ -20,7 +20,7 @@ from rise.cli.viewer.lines import Line, lines_of
 from rise.cli.viewer.profile import Profile
 from rise.cli.viewer.traffic import Traffic, traffic
 from rise.errors import RiseError
-from rise.types import ROW_MAJOR, Array, Space
+from rise.types import ROW_MAJOR, Array
 from strategies.search.hardware import Gpu, for_target
 
 Data = dict[str, Any]
@@ -134,7 +134,7 @@ def _shared(kernel: Kernel, lines: list[Line]) -> list[Data]:
     where = regions(placed, kernel.launch)
     made = []
     for new in i.commands(placed.body):
-        if not isinstance(new, i.New) or new.space is not Space.SHARED or new.name not in where:
+        if not isinstance(new, i.New) or not new.space.in_shared_memory or new.name not in where:
             continue
         used = [line.number for line in lines if _uses(line.command, new.name)]
         region = where[new.name]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rise.expr import Apply, Expr, Primitive, call, children
 from rise.nat import Nat
+from rise.types import Space
 
 # what stands in a picture besides loops: where values are stored, and what moves or multiplies
 EFFECTS = frozenset(
@@ -76,7 +77,5 @@ def _extent(primitive: Primitive) -> str:
 
 def _called(name: str, primitive: Primitive) -> str:
     """`toMem(Shared)`: with the memory, which is what a reader wants to know."""
-    spaces = [
-        str(argument) for argument in primitive.arguments if str(argument) in ("Global", "Shared", "Local")
-    ]
+    spaces = [str(argument) for argument in primitive.arguments if isinstance(argument, Space)]
     return f"{name}({spaces[0]})" if spaces else name

@@ -42,6 +42,9 @@ class Traffic:
         return self.operations / max(self.compulsory, 1)
 
 
+NAMES = {Space.GLOBAL: "memory", Space.SHARED: "shared", Space.DISTRIBUTED: "shared"}
+
+
 def traffic(kernel: Kernel) -> Traffic | None:
     """What a kernel moves; None where the number of its iterations is known at launch only."""
     function = dict(kernel.stages)["kernel"]
@@ -79,7 +82,7 @@ def _moved(command: i.Command, spaces: dict[str, Space]) -> Iterator[tuple[str, 
     target = i.target_of(command)
     for access in i.accesses(command):
         space, way = spaces.get(access.buffer), "written" if access is target else "read"
-        name = {Space.GLOBAL: "memory", Space.SHARED: "shared"}.get(space) if space else None
+        name = NAMES.get(space) if space else None
         if name is not None:
             yield f"{name}, {way}", _bytes(access.type)
     match command:
