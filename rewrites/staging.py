@@ -126,6 +126,20 @@ FIRST_IN_BULK = rule(
     sizes=("b",),
     meaning="Of pairs, the first members.",
 )
+IN_SHARED = rule(
+    "in shared memory",
+    "x",
+    "x |> copyAsync(padded(p))",
+    sizes=("p",),
+    meaning="A matrix is copied to shared memory by asynchronous copies, and read from there on.",
+)
+FIRST_IN_SHARED = rule(
+    "first in shared memory",
+    "xs",
+    "zip(xs |> map(fun(x => fst(x))) |> copyAsync(padded(p)))(xs |> map(fun(x => snd(x))))",
+    sizes=("p",),
+    meaning="Of pairs, the first members.",
+)
 PANELS = (
     rule(
         "bulkCopy, in panels of columns",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from rewrites import lowering as low
 from rewrites import tensor as t
 from rewrites.registers import (
     LOAD_FIRST,
@@ -10,10 +13,13 @@ from rewrites.registers import (
     TENSORISE_REGISTERS_WHOLE,
 )
 from rewrites.result import Failure, Result, Success
+from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
 from rewrites.tupling import is_fold
 from rewrites.views import MAP_SPLIT
+from rise.errors import StrategyError
 from rise.expr import Expr
+from rise.instructions import Family, family, shapes
 from strategies.core import (
     FunctionStrategy,
     Rewrite,
@@ -27,6 +33,7 @@ from strategies.core import (
     seq,
     top_down,
 )
+from strategies.matmul.constraints import WARP, WARPGROUP
 from strategies.matmul.epilogue import kept_shared
 from strategies.matmul.products import at_products
 from strategies.matmul.tiling import at_folds, at_step, flatten, fragment_tiles, in_blocks, in_tile, parts
@@ -37,6 +44,36 @@ INSTRUCTIONS = (
     t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME,
     t.TENSORISE_GROUP_WHOLE, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME, TENSORISE_REGISTERS_WHOLE,
 )  # fmt: skip
+
+DEPTH = 16  # of operands of 16 bits
+COLUMNS = 24  # of an accumulator: no family but these has fragments so wide
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who computes with fragments whose rows its threads know: a warp, or a warpgroup.
+
+    family:  of their instructions
+    threads: of one of them
+    level:   of a map over them
+    """
+
+    family: Family
+    threads: int
+    level: Rule
+
+
+WARPS = Workers(Family.MMA, WARP, low.MAP_WARP)
+WARPGROUPS = Workers(Family.WGMMA, WARPGROUP, low.MAP_WARP_GROUP)
+
+
+def workers_on(rows: int) -> Workers:
+    """Who computes with fragments of so many rows. StrategyError R0605 where nobody does."""
+    found = family((rows, COLUMNS, DEPTH))
+    for workers in (WARPS, WARPGROUPS):
+        if workers.family is found:
+            return workers
+    raise StrategyError("R0605", f"there is no fragment of {rows} rows; there are {shapes()}")
 
 
 @prints_as_call
