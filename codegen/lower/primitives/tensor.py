@@ -5,7 +5,7 @@ from __future__ import annotations
 from codegen.ir import imperative as i
 from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
-from codegen.ir.fragments import SAME_ROW, distribution, family_of, row_register, same_holders
+from codegen.ir.fragments import SAME_ROW, Regrouped, distribution, family_of, regrouped, row_register
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
 from codegen.lower.views import Path, Sizes, divided, index_of, reading, writing, zip_path
 from rise.errors import TranslationError
@@ -174,7 +174,7 @@ def operands(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     """acc(x)(A'), where an element of A' is the one of A that the same thread holds."""
     (value,) = call.arguments
     accumulator = fragment_of(data(value))
-    _check_same_holders(accumulator, call.type, call.origin)
+    _registers(accumulator, fragment_of(inner_element(call.type)), call.origin)
     return translator.accept(
         value, i.AcceptView(call.name, call.primitive.arguments, target, accumulator), call.environment
     )
@@ -183,12 +183,13 @@ def operands(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
 @reading("asOperands")
 def register_of_accumulator(sizes: Sizes, path: Path) -> tuple[int, Path]:
     tile, register, *rest = path
-    return 0, (_operand_registers(sizes) * index_of(tile) + index_of(register), *rest)
+    return 0, (_of_view(sizes).of_accumulator(index_of(tile), index_of(register), sizes.facts), *rest)
 
 
 @writing("asOperands")
 def register_of_operand(sizes: Sizes, path: Path, _: int) -> Path:
-    return divided(_operand_registers(sizes), path, sizes.facts)
+    register, *rest = path
+    return (*_of_view(sizes).of_operand(index_of(register), sizes.facts), *rest)
 
 
 def _accumulator(sizes: Sizes) -> Fragment:
@@ -198,21 +199,21 @@ def _accumulator(sizes: Sizes) -> Fragment:
     )
 
 
-def _operand_registers(sizes: Sizes) -> Nat:
-    operand = Fragment(sizes["m"], sizes["k"], sizes["n"], as_data(sizes.arguments["t"]), FragmentKind.A)
-    places = distribution(operand)
-    if places is None:
-        raise TranslationError("R0799", f"internal: the layout of `{operand}` is not known")
-    return places.registers
+def _of_view(sizes: Sizes) -> Regrouped:
+    """The registers of the operands that a view with these sizes makes."""
+    m, n, k, element = sizes["m"], sizes["n"], sizes["k"], as_data(sizes.arguments["t"])
+    accumulator = Fragment(m, sizes["c"] * k, k, element, FragmentKind.ACCUMULATOR)
+    return _registers(accumulator, Fragment(m, k, n, element, FragmentKind.A))
 
 
-def _check_same_holders(accumulator: Fragment, operands_: Data, origin: Origin) -> None:
-    """Each thread holds, in order, the same elements of the accumulator and of the operands."""
-    operand = fragment_of(inner_element(operands_))
-    if not same_holders(accumulator, operand):
+def _registers(accumulator: Fragment, operand: Fragment, origin: Origin = None) -> Regrouped:
+    """Each thread holds the same elements of the accumulator and of the operands."""
+    found = regrouped(accumulator, operand)
+    if found is None:
         raise TranslationError(
             "R0715",
             f"the threads that hold `{accumulator}` do not hold the same elements of `{operand}`",
             origin,
-            "use fragments of 16 rows (`mma.sync`) or 64 rows (warpgroups), and operands of 16 bits",
+            "use fragments of 16 or 32 rows (`mma.sync`) or 64 rows (warpgroups), and operands of 16 bits",
         )
+    return found
