@@ -12,15 +12,18 @@ from rewrites.elements import NotPointwise
 from rewrites.folds import System, factored, system
 from rewrites.result import Success
 from rise.expr import Expr, Lambda, call, subterms
+from rise.instructions import Family
 from rise.nat import Nat
 from rise.types import Index
-from strategies.matmul.one_pass import counted
+from strategies.matmul.constraints import WARP
+from strategies.matmul.one_pass import DEPTH, OPERAND_BYTES, counted
 from strategies.matmul.products import rank
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
 from strategies.search.space import Point
 
 TRIED = 6
+# by warpgroups
 ROWS, COLUMNS, STAGES = (192, 128, 64), (128, 112, 96, 80, 64, 48, 32, 16), (3, 2)
 # how busy tensor cores are, by the rows of a block: warpgroups compute while others wait for their products
 BUSY = {192: 1.0, 128: 0.85, 64: 0.5}
@@ -30,6 +33,16 @@ SHALLOW = 0.3  # the power of columns / DEEP by which shorter ones keep them les
 START_AND_END = {True: 240, False: 360}
 RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
 OTHER_REGISTERS = 40  # of a thread: addresses, and what is kept for each row
+WIDEST = 256  # columns of a fragment
+# by warps: rows and columns of a block, rows of a warp
+WARP_ROWS, WARP_COLUMNS, FRAGMENTS = (128, 64, 32, 16), (128, 64, 32), (32, 16)
+# an estimate of how busy tensor cores are, by the rows of a warp: it loads a second operand once for all of them
+BUSY_WARPS = {32: 1.0, 16: 0.7}
+PARTITIONS = 4  # of a multiprocessor, each with tensor cores of its own: fewer warps leave some idle
+STEP, START = 16, 64  # an estimate of what a step, and a tile, takes besides its products, in columns
+# scores, weights and results in registers of a thread, beside which ptxas needs no stack: measured for sm_80
+KEPT_REGISTERS = 192
+SHARED = 99 * 1024  # bytes of a block that every GPU with these instructions has
 WHY = "its products and the reductions of their rows are one pass"
 
 
@@ -58,7 +71,46 @@ class Pass:
             return None
 
     def candidates(self, gpu: Gpu) -> list[dict[str, Any]]:
-        """Parameters of `one_pass`, those first that are expected to be faster."""
+        """Parameters of `one_pass`, those first that are expected to be faster.
+
+        By warpgroups where the GPU has them and they take operands of this size, else by warps.
+        """
+        if self.columns > WIDEST or self.depth % DEPTH:
+            return []
+        if Family.WGMMA in gpu.sustained and self.columns % DEPTH == 0:
+            return self._by_warpgroups(gpu)
+        return self._by_warps(gpu) if Family.MMA in gpu.sustained else []
+
+    def _by_warps(self, gpu: Gpu) -> list[dict[str, Any]]:
+        found = [
+            {"rows": rows, "columns": columns, "fragment": fragment}
+            for rows, columns, fragment in product(WARP_ROWS, WARP_COLUMNS, FRAGMENTS)
+            if self._fits_warps(rows, columns, fragment, gpu)
+        ]
+
+        def order(point: dict[str, Any]) -> tuple[float, int, int]:
+            """Of equal ones, those that load operands less often, then those with fewer rows too many."""
+            rows = point["rows"]
+            return self._cost_by_warps(**point, gpu=gpu), -(-self.rows // rows), rows
+
+        return sorted(found, key=order)
+
+    def _fits_warps(self, rows: int, columns: int, fragment: int, gpu: Gpu) -> bool:
+        """Fragments of 16 × 16 × 16 are WMMA's, whose threads do not know their rows."""
+        if rows % fragment or self.columns % 8 or fragment == self.columns == DEPTH:
+            return False
+        padded = rows * (self.depth + 8) + 2 * columns * (self.depth + self.columns + 16)
+        kept = fragment * (self.columns + columns + columns // 2) // WARP
+        return OPERAND_BYTES * padded <= min(SHARED, gpu.limits.shared_bytes) and kept <= KEPT_REGISTERS
+
+    def _cost_by_warps(self, rows: int, columns: int, fragment: int, gpu: Gpu) -> float:
+        """Rounds of blocks, as for warpgroups; also with the rows that nobody asked for."""
+        blocks = self.batch * -(-self.rows // rows)
+        busy = BUSY_WARPS[fragment] * min(1.0, rows / fragment / PARTITIONS)
+        whole = -(-self.length // columns) * (columns + STEP) + START
+        return -(-blocks // gpu.multiprocessors) * rows * whole / busy
+
+    def _by_warpgroups(self, gpu: Gpu) -> list[dict[str, Any]]:
         found = [
             {"rows": rows, "columns": columns, "stages": stages, "bulk_stores": bulk}
             for rows, columns, stages, bulk in product(ROWS, COLUMNS, STAGES, (True, False))
@@ -111,8 +163,6 @@ def _known(size: object) -> int | None:
 
 def in_one_pass(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     """The first candidate that is a kernel, for a program that is one pass."""
-    if not search.target.startswith("sm_90"):
-        return None
     found = Pass.of(program)
     if found is None:
         return None

@@ -32,7 +32,16 @@ from rise.nat import constant
 from rise.normal import data_flow
 from rise.types import Fragment, FragmentKind, Scalar
 
-SHAPES = ((16, 8, 16), (16, 40, 16), (32, 24, 16), (16, 64, 8), (16, 200, 16), (64, 8, 16), (64, 72, 16), (64, 256, 16))
+SHAPES = (
+    (16, 8, 16),
+    (16, 40, 16),
+    (32, 24, 16),
+    (16, 64, 8),
+    (16, 200, 16),
+    (64, 8, 16),
+    (64, 72, 16),
+    (64, 256, 16),
+)
 
 
 def fragment(rows: int, columns: int, depth: int, kind: FragmentKind, element: str = "f32") -> Fragment:

@@ -7,10 +7,10 @@ from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
 from codegen.ir.fragments import SAME_ROW, Regrouped, distribution, family_of, regrouped, row_register
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
-from codegen.lower.views import Path, Sizes, divided, index_of, reading, writing, zip_path
+from codegen.lower.views import Path, Sizes, index_of, reading, writing, zip_path
 from rise.errors import TranslationError
 from rise.instructions import Family
-from rise.nat import Nat, variable
+from rise.nat import variable
 from rise.source import Origin
 from rise.types import I32, Data, Fragment, FragmentKind, Space, as_data
 
