@@ -36,7 +36,7 @@ OTHER_REGISTERS = 40  # of a thread: addresses, and what is kept for each row
 WIDEST = 256  # columns of a fragment
 # by warps: rows and columns of a block, rows of a warp
 WARP_ROWS, WARP_COLUMNS, FRAGMENTS = (128, 64, 32, 16), (128, 64, 32), (32, 16)
-# an estimate of how busy tensor cores are, by the rows of a warp: it loads a second operand once for all of them
+# an estimate of how busy tensor cores are, by the rows of a warp: they share its second operands
 BUSY_WARPS = {32: 1.0, 16: 0.7}
 PARTITIONS = 4  # of a multiprocessor, each with tensor cores of its own: fewer warps leave some idle
 STEP, START = 16, 64  # an estimate of what a step, and a tile, takes besides its products, in columns
