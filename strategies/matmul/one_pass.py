@@ -10,6 +10,7 @@ from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
 from rewrites.folds import FACTORS
+from rewrites.longer import WHOLE_FRAGMENTS
 from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
 from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.orders import RASTERISE_BACKWARDS
@@ -42,12 +43,13 @@ from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
 from strategies.matmul.instructions import workers_on
 from strategies.matmul.products import rank
-from strategies.matmul.rounding import longer_inward, missing
+from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward, missing
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
-from strategies.places import arguments, in_inputs, mapped
+from strategies.places import arguments, computes, in_inputs, mapped
 
 OPERAND_BYTES = 2
 DEPTH = 16  # of an operand of such elements
+NARROWEST = 8  # columns of an accumulator of warps
 NO_ROWS = "expected a matrix, or an array of matrices, by rows: `xs |> map(f)`"
 
 
@@ -84,7 +86,7 @@ def resident(copies: TileCopy) -> Strategy:
         if len(sizes) != 2 or not isinstance(element, Scalar) or element.bytes != OPERAND_BYTES:
             return id_
         if not copies.bulk:
-            return seq((s.IN_SHARED, s.FIRST_IN_SHARED)[which].with_sizes(p=copies.padding))
+            return seq(s.IN_SHARED[copies.primitive(None)][which].with_sizes(p=copies.padding))
         length = (sizes[1].value or 0) * element.bytes
         width = pattern(length)
         if not width:
@@ -110,6 +112,17 @@ def whole_rows(rows: int, s: Rewrite) -> Strategy:
         return seq(ROUND_UP.with_sizes(p=more), argument(seq(longer_inward, normalize(EMPTY_AS_ZEROS), s)))
 
     return depending(make)
+
+
+@prints_as_call
+def whole_fragments(columns: int, s: Rewrite) -> Strategy:
+    """s for a matrix whose sums of products, and whose rows, fragments divide; behind them are zeros.
+
+    before: xs |> map(f)
+    after:  (s (xs with zeros behind each row |> map(f'))) |> map(take(n))
+    """
+    longer = try_(WHOLE_FRAGMENTS.with_sizes(n=columns, k=DEPTH))
+    return seq(longer, depending(lambda term: seq(s) if computes(term) else argument(s)))
 
 
 @prints_as_call
@@ -205,6 +218,7 @@ def one_pass(
     blocks: int = 0,
     bulk_stores: bool = True,
     fragment: int = 64,
+    vector: int = 8,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -215,13 +229,17 @@ def one_pass(
     blocks:  at most so many, each of which computes tiles of several matrices; 0: a block for each tile
     bulk_stores: results of warpgroups leave through shared memory
     fragment: rows of a fragment, and of a worker: 64 of a warpgroup (sm_90a), 16 or 32 of a warp (sm_80)
+    vector:  elements that a thread of a warp copies at once: they have to divide the rows of operands
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
         raise StrategyError("R0604", f"one_pass: rows by fragment: {fragment} does not divide {rows}")
     count = rows // fragment
     in_bulk = workers.family is Family.WGMMA
-    copies = TileCopy(workers.threads * count, vector=8, padding=8, swizzled=True, bulk=in_bulk)
+    copies = TileCopy(
+        workers.threads * count, vector, padding=8, asynchronous=vector * OPERAND_BYTES >= LEAST_ASYNCHRONOUS,
+        swizzled=True, bulk=in_bulk,
+    )  # fmt: skip
     of_tile = seq(
         everywhere(FACTOR_OF_MASK),
         try_(BLOCKS_OF_A_MASK.with_sizes(n=columns)),
@@ -245,7 +263,8 @@ def one_pass(
     roles = specialise(stages, count) if in_bulk and warp_specialised else id_
     stored = stored_in_bulk if in_bulk and bulk_stores else id_
     staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
-    by_rows = seq(repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND)), of_matrix)
+    fused = repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
+    by_rows = seq(fused, whole_fragments(DEPTH if in_bulk else NARROWEST, of_matrix))
 
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)

@@ -151,8 +151,8 @@ def copied(copies: TileCopy) -> Strategy:
 
     def make(term: Expr, context: Context) -> Strategy:
         match call(term):
-            case "copyAsync", _, [matrix]:
-                return _by_threads(copies, "copyAsync", contiguity_of(matrix, context), term.type)
+            case name, _, [matrix]:
+                return _by_threads(copies, name, contiguity_of(matrix, context), term.type)
             case _:
                 return fail
 
@@ -161,7 +161,7 @@ def copied(copies: TileCopy) -> Strategy:
 
 def _is_to_copy(term: Expr) -> bool:
     match call(term):
-        case "copyAsync", _, [matrix]:
+        case name, _, [matrix] if name in s.COPIES:
             return not s.is_copied(matrix)
         case _:
             return False
