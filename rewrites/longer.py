@@ -160,25 +160,18 @@ def WHOLE_FRAGMENTS(term: Expr, n: Nat, k: Nat) -> Expr | str:  # noqa: N802  # 
 
 
 def _whole(found: System, n: Nat, k: Nat) -> Expr | str:
-    if found.column is None:
+    column, taken = found.column, names(written(found))
+    if column is None or not isinstance(column.type, Index):
         return "expected a matrix"
-    taken = names(written(found))
     folds = tuple(replace(fold, body=_sums(fold.body, k, taken)) for fold in found.folds)
-    columns, more = _columns(found.column, n)
+    columns, more = column.type.size, _missing(column.type.size, n)
     if folds == found.folds and not more:
         return "fragments divide its rows and sums"
     found = replace(found, folds=folds)
     if not more:
         return _by_rows(found)
-    made = _by_rows(_wider(found, found.column, _index(found.column, more, taken), more))
+    made = _by_rows(_wider(found, column, _index(column, more, taken), more))
     return build("rows |> map(row => row |> take($n))", {"n": columns}, rows=made)
-
-
-def _columns(column: Identifier, whole: Nat) -> tuple[Nat, int]:
-    """The number of columns, and how many more are a multiple."""
-    if not isinstance(column.type, Index):
-        raise NotPointwise("expected an index", column)
-    return column.type.size, _missing(column.type.size, whole)
 
 
 def _wider(found: System, column: Identifier, new: Identifier, more: int) -> System:

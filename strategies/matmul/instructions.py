@@ -46,30 +46,37 @@ INSTRUCTIONS = (
 )  # fmt: skip
 
 DEPTH = 16  # of operands of 16 bits
-COLUMNS = 24  # of an accumulator: no family but these has fragments so wide
+BESIDE = 24  # a width of accumulators that all these have
 
 
 @dataclass(frozen=True)
 class Workers:
     """Who computes with fragments whose rows its threads know: a warp, or a warpgroup.
 
-    family:  of their instructions
     threads: of one of them
     level:   of a map over them
+    unit:    of columns that its operands are copied by
     """
 
     family: Family
     threads: int
     level: Rule
+    unit: int
+
+    def width(self, rows: int, columns: int) -> int:
+        """The columns of the narrowest fragment of so many rows that has at least as many; else as many."""
+        wide = range(-(-columns // self.unit) * self.unit, WIDEST + 1, self.unit)
+        return next((n for n in wide if family((rows, n, DEPTH)) is self.family), columns)
 
 
-WARPS = Workers(Family.MMA, WARP, low.MAP_WARP)
-WARPGROUPS = Workers(Family.WGMMA, WARPGROUP, low.MAP_WARP_GROUP)
+WARPS = Workers(Family.MMA, WARP, low.MAP_WARP, 8)
+WARPGROUPS = Workers(Family.WGMMA, WARPGROUP, low.MAP_WARP_GROUP, 16)
+WIDEST = 256  # columns of a fragment
 
 
 def workers_on(rows: int) -> Workers:
     """Who computes with fragments of so many rows. StrategyError R0605 where nobody does."""
-    found = family((rows, COLUMNS, DEPTH))
+    found = family((rows, BESIDE, DEPTH))
     for workers in (WARPS, WARPGROUPS):
         if workers.family is found:
             return workers

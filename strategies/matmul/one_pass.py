@@ -41,15 +41,13 @@ from strategies.core import (
 from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
-from strategies.matmul.instructions import workers_on
+from strategies.matmul.instructions import DEPTH, workers_on
 from strategies.matmul.products import rank
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward, missing
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
 
 OPERAND_BYTES = 2
-DEPTH = 16  # of an operand of such elements
-NARROWEST = 8  # columns of an accumulator of warps
 NO_ROWS = "expected a matrix, or an array of matrices, by rows: `xs |> map(f)`"
 
 
@@ -115,14 +113,22 @@ def whole_rows(rows: int, s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def whole_fragments(columns: int, s: Rewrite) -> Strategy:
-    """s for a matrix whose sums of products, and whose rows, fragments divide; behind them are zeros.
+def whole_fragments(rows: int, s: Rewrite) -> Strategy:
+    """s for a matrix whose rows and sums of products fragments of so many rows divide; behind them are zeros.
 
     before: xs |> map(f)
     after:  (s (xs with zeros behind each row |> map(f'))) |> map(take(n))
     """
-    longer = try_(WHOLE_FRAGMENTS.with_sizes(n=columns, k=DEPTH))
-    return seq(longer, depending(lambda term: seq(s) if computes(term) else argument(s)))
+
+    def make(term: Expr) -> Strategy:
+        columns = shape(term.type)[0][1].value or 0
+        wide = workers_on(rows).width(rows, columns)
+        return seq(
+            try_(WHOLE_FRAGMENTS.with_sizes(n=wide, k=DEPTH)),
+            depending(lambda longer: seq(s) if computes(longer) else argument(s)),
+        )
+
+    return depending(make)
 
 
 @prints_as_call
@@ -264,7 +270,7 @@ def one_pass(
     stored = stored_in_bulk if in_bulk and bulk_stores else id_
     staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
     fused = repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
-    by_rows = seq(fused, whole_fragments(DEPTH if in_bulk else NARROWEST, of_matrix))
+    by_rows = seq(fused, whole_fragments(fragment, of_matrix))
 
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)

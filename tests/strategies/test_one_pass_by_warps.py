@@ -27,23 +27,19 @@ from tests.support.programs import ROOT, succeeded
 
 PROGRAMS = load(ROOT / "examples" / "attention.rise")
 Sizes = dict[str, int]
-# queries and keys around tiles of 64 and blocks of 32; fragments of 16 and of 32 rows
+# queries and keys around tiles of 64 and blocks of 32; rows that fragments divide, and others
 VARIANTS: list[tuple[str, Sizes, Sizes]] = [
-    ("attention", {"m": 1, "n": 1, "d": 16, "e": 24}, {"rows": 16, "columns": 32, "fragment": 16}),
-    ("attention", {"m": 63, "n": 200, "d": 128, "e": 128}, {"rows": 64, "columns": 64, "fragment": 16}),
-    ("causal", {"m": 200, "n": 65, "d": 48, "e": 80}, {"rows": 64, "columns": 32, "fragment": 32}),
-    ("window", {"m": 65, "n": 64, "d": 16, "e": 32}, {"rows": 32, "columns": 48, "fragment": 16}),
-    ("biased", {"m": 7, "n": 47, "d": 32, "e": 8}, {"rows": 64, "columns": 32, "fragment": 16}),
+    ("attention", {"m": 1, "n": 1, "d": 21, "e": 13}, {"rows": 16, "fragment": 16, "vector": 1}),
+    ("attention", {"m": 63, "n": 200, "d": 128, "e": 128}, {"columns": 64, "fragment": 16}),
+    ("causal", {"m": 200, "n": 65, "d": 48, "e": 80}, {"fragment": 32}),
     (
-        "grouped",
-        {"b": 2, "h": 1, "g": 2, "m": 64, "n": 31, "d": 16, "e": 16},
-        {"rows": 64, "columns": 32, "fragment": 32},
+        "window",
+        {"m": 65, "n": 64, "d": 20, "e": 12},
+        {"rows": 32, "columns": 48, "fragment": 16, "vector": 4},
     ),
-    (
-        "causalHeadsByToken",
-        {"b": 1, "h": 2, "m": 67, "n": 40, "d": 16, "e": 32},
-        {"rows": 64, "columns": 32, "fragment": 16},
-    ),
+    ("biased", {"m": 7, "n": 47, "d": 18, "e": 6}, {"fragment": 16, "vector": 2}),
+    ("grouped", {"b": 2, "h": 1, "g": 2, "m": 64, "n": 31, "d": 16, "e": 16}, {"fragment": 32}),
+    ("causalHeadsByToken", {"b": 1, "h": 2, "m": 67, "n": 40, "d": 16, "e": 32}, {"fragment": 16}),
 ]
 
 
@@ -60,9 +56,10 @@ def agrees(term: Expr, low: Expr, seed: int) -> bool:
 @pytest.mark.parametrize(("name", "sizes", "settings"), VARIANTS, ids=lambda x: x if x is str(x) else "")
 def test_attention_by_warps_agrees(name: str, sizes: Sizes, settings: dict[str, Any]) -> None:
     term = program(name, **sizes)
-    low = succeeded(one_pass(**settings)(term)).term
+    low = succeeded(one_pass(**{"rows": 64, "columns": 32, **settings})(term)).term
     used = {part.name for part in subterms(low) if isinstance(part, Primitive)}
-    assert {"reduceRows", "asOperands", "mapWarp", "copyAsync", "tensorMatMulAdd"} <= used
+    copies = "copyThreads" if settings.get("vector") == 1 else "copyAsync"
+    assert {"reduceRows", "asOperands", "mapWarp", "tensorMatMulAdd", copies} <= used
     assert used.isdisjoint({"reduce", "mapWarpGroup", "bulkCopy"})
     assert agrees(term, low, 11)
 
@@ -123,14 +120,16 @@ def test_what_auto_takes_is_one_kernel_that_spills_nothing(name: str, d: int) ->
 
 def test_candidates_are_for_the_instructions_of_the_gpu() -> None:
     made = Pass.of(program("heads", b=4, h=16, m=4096, n=4096, d=128, e=128))
-    one = Pass.of(program("heads", b=4, h=64, m=1, n=4096, d=128, e=40))
+    one = Pass.of(program("heads", b=4, h=64, m=1, n=4096, d=128, e=42))
     assert made is not None
     assert one is not None
     assert all("fragment" not in point for point in made.candidates(for_target("sm_90a")))
     for target in ("sm_80", "sm_90"):
-        assert made.candidates(for_target(target))[0] == {"rows": 128, "columns": 32, "fragment": 32}
-    # the copying unit takes no rows of 80 bytes, and one query is no tile of 64
-    assert one.candidates(for_target("sm_90a"))[0]["rows"] == 16
+        best = made.candidates(for_target(target))[0]
+        assert best == {"rows": 128, "columns": 32, "fragment": 32, "vector": 8}
+    # the copying unit takes no rows of 84 bytes, and one query is no tile of 64
+    best = one.candidates(for_target("sm_90a"))[0]
+    assert (best["rows"], best["vector"]) == (16, 2)
     assert made.candidates(for_target("sm_75")) == []
 
 
