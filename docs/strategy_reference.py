@@ -262,6 +262,7 @@ EXAMPLES = {
         BIAS,
     ),
     "stage": (f"in_inputs(products >> {WARPS} >> stage({COPIES}, slots=2))", PRODUCT),
+    "copied": (f"in_inputs(s.IN_SHARED['copyAsync'][0].with_sizes(p=8) >> copied({COPIES}))", "fun(xss: 32.64.f16 => xss)"),
     "specialise": (
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
         PRODUCT,
@@ -338,7 +339,7 @@ SECTIONS |= {
     "Phases of products: workers": (
         "blocks clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
     ),
-    "Phases of products: memory": "stage specialise direct_epilogue shared_epilogue",
+    "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue",
     "Schedules of products": "by_warps wmma mma_sync hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"

@@ -28,7 +28,7 @@ from rise.errors import EmulationError, TranslationError
 from rise.expr import Expr
 from rise.instructions import Family
 from rise.interpret import call, random_inputs
-from rise.nat import constant
+from rise.nat import Facts, constant
 from rise.normal import data_flow
 from rise.types import Fragment, FragmentKind, Scalar
 
@@ -98,6 +98,19 @@ def test_operands_of_16_bits_are_held_by_those_who_hold_the_sums() -> None:
     assert same(32, 48, 16, "f16")
     assert not same(64, 32, 8, "tf32")
     assert not same(64, 64, 32, "i8")
+
+
+@pytest.mark.parametrize("rows", [16, 32, 64])
+def test_registers_of_operands_are_those_of_the_sums(rows: int) -> None:
+    """Two strips of 16 rows are one after the other in both, so an operand's registers are not adjacent."""
+    sums = fragment(rows, 48, 16, FragmentKind.ACCUMULATOR, "f16")
+    found = regrouped(sums, fragment(rows, 16, 24, FragmentKind.A, "f16"))
+    places = distribution(sums)
+    assert found is not None
+    assert places is not None
+    for register in range(places.registers.value or 0):
+        operand, own = found.of_operand(constant(register), Facts())
+        assert found.of_accumulator(operand, own, Facts()) == constant(register)
 
 
 # --- kernels ----------------------------------------------------------------------------------------------
