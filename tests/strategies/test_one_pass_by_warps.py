@@ -39,7 +39,6 @@ VARIANTS: list[tuple[str, Sizes, Sizes]] = [
     ),
     ("biased", {"m": 7, "n": 47, "d": 18, "e": 6}, {"fragment": 16, "vector": 2}),
     ("grouped", {"b": 2, "h": 1, "g": 2, "m": 64, "n": 31, "d": 16, "e": 16}, {"fragment": 32}),
-    ("causalHeadsByToken", {"b": 1, "h": 2, "m": 67, "n": 40, "d": 16, "e": 32}, {"fragment": 16}),
 ]
 
 
