@@ -188,6 +188,8 @@ HOLDERS = {Family.WGMMA: 128}
 BESIDE_COLUMNS = 24
 # the lanes that hold a row are those whose numbers differ in these bits only
 SAME_ROW = (1, 2)
+# … in these families; Volta's quad-pairs, and lanes of which nothing is specified, hold rows otherwise
+ROWS_BY_QUADS = frozenset({Family.MMA, Family.WGMMA})
 
 
 def shape_of(fragment: Fragment) -> tuple[Nat, Nat, Nat]:
@@ -235,11 +237,18 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
     raise TranslationError("R0715", f"the hardware does not have the fragment `{fragment}`")
 
 
+def _strips(accumulator: Fragment) -> int:
+    """How many strips of rows the registers of an accumulator are, one after the other."""
+    found = family_of(accumulator)
+    return known_shape(accumulator)[0] // TILES[found][0] if found in TILES else 1
+
+
 def row_register(accumulator: Fragment, register: Nat) -> Nat:
-    """The register of a column that holds the row of an accumulator's register."""
-    tile = quotient(register, constant(4 * (known_shape(accumulator)[1] // 8)))
-    of_group = family_of(accumulator) is Family.WGMMA
-    return _mod(_div(register, 2), 2) + (constant(0) if of_group else 2 * tile)
+    """The register of a column that holds the row of an accumulator's register: two for each strip."""
+    within, strips = _mod(_div(register, 2), 2), _strips(accumulator)
+    if strips == 1:
+        return within
+    return 2 * quotient(register, constant(4 * (known_shape(accumulator)[1] // 8))) + within
 
 
 @dataclass(frozen=True)
@@ -271,10 +280,10 @@ class Regrouped:
 def regrouped(accumulator: Fragment, operand: Fragment) -> Regrouped | None:
     """The registers of an accumulator as those of operands; None where other threads hold the elements."""
     sums, tile, family = distribution(accumulator), distribution(operand), family_of(accumulator)
-    width, height = operand.columns.value, accumulator.rows.value
-    if sums is None or tile is None or family is None or family is Family.VOLTA or not width or not height:
+    width = operand.columns.value
+    if sums is None or tile is None or family is None or not width:
         return None
-    strips = height // TILES[family][0]
+    strips = _strips(accumulator)
     count, own = sums.registers.value or 0, tile.registers.value or 0
     if not own or own * ((accumulator.columns.value or 0) // width) != count:
         return None

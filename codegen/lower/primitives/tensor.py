@@ -5,12 +5,12 @@ from __future__ import annotations
 from codegen.ir import imperative as i
 from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
-from codegen.ir.fragments import SAME_ROW, Regrouped, distribution, family_of, regrouped, row_register
+from codegen.ir.fragments import ROWS_BY_QUADS, SAME_ROW, Regrouped, family_of, regrouped, row_register
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
 from codegen.lower.views import Path, Sizes, index_of, reading, writing, zip_path
 from rise.errors import TranslationError
 from rise.instructions import Family
-from rise.nat import variable
+from rise.nat import Nat, variable
 from rise.source import Origin
 from rise.types import I32, Data, Fragment, FragmentKind, Space, as_data
 
@@ -119,12 +119,8 @@ def rows(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
 
     def reduced(value: i.Expression) -> i.Command:
         accumulator = fragment_of(data(fragment))
-        if distribution(accumulator) is None:
-            message = f"which thread holds which row of `{accumulator}` is not specified"
-            hint = "use fragments of `mma.sync` or of a warpgroup"
-            raise TranslationError("R0715", message, call.origin, hint)
         start, each, exchanged = (translator.name("e") for _ in range(3))
-        row = row_register(accumulator, variable(each))
+        row = _row_of(accumulator, variable(each), call.origin)
         expr, inner = translator.apply(operator, (at(own, row), at(value, each)), call.environment)
         added = translator.accept(expr, accept_at(place, row), inner)
         exchanges = (
@@ -158,7 +154,16 @@ def seen_otherwise(translator: Translator, call: Call, then: Continuation) -> i.
 @reading("repeatColumn")
 def row_of_element(sizes: Sizes, path: Path) -> tuple[int, Path]:
     register, *rest = path
-    return 0, (row_register(_accumulator(sizes), index_of(register)), *rest)
+    return 0, (_row_of(_accumulator(sizes), index_of(register)), *rest)
+
+
+def _row_of(accumulator: Fragment, register: Nat, origin: Origin = None) -> Nat:
+    """The register of a column that holds the row of an accumulator's register. R0715 without one."""
+    if family_of(accumulator) not in ROWS_BY_QUADS:
+        message = f"four neighbouring threads do not hold the rows of `{accumulator}`"
+        hint = "use fragments of `mma.sync`, 16 × 24, say, or of a warpgroup"
+        raise TranslationError("R0715", message, origin, hint)
+    return row_register(accumulator, register)
 
 
 @accepting("asColumn")
