@@ -149,10 +149,10 @@ def _by_rows(found: System) -> Expr:
         " |> map(fun((x, y) => x * y)) |> reduce(+, 0))) |> fun(p => transpose(c) |> map(fun(s => zip(p)(s)"
         " |> map(fun((x, y) => x * y)) |> reduce(+, 0)))))))",
         "fun((a: 3.16.f32, b: 4.16.f32, c: 4.5.f32, d: 3.5.f32) => zip(a)(zip(d)(generate(fun(i =>"
-        " indexToInt(i))))) |> map(fun((r, (s, i)) => zip(b)(generate(fun(j => indexToInt(j)))) |> map(fun((t, j)"
-        " => select(j <= i, zip(r)(t) |> map(fun((x, y) => x * y)) |> reduce(+, 0), 0))) |> fun(p => zip(s)("
-        "transpose(c)) |> map(fun((z, s) => zip(p)(s) |> map(fun((x, y) => x * y)) |> reduce(+, 0) |> fun(y =>"
-        " y + z)))))))",
+        " indexToInt(i))))) |> map(fun((r, (s, i)) => zip(b)(generate(fun(j => indexToInt(j))))"
+        " |> map(fun((t, j) => select(j <= i, zip(r)(t) |> map(fun((x, y) => x * y)) |> reduce(+, 0), 0)))"
+        " |> fun(p => zip(s)(transpose(c)) |> map(fun((z, s) => zip(p)(s) |> map(fun((x, y) => x * y))"
+        " |> reduce(+, 0) |> fun(y => y + z)))))))",
     ),
     "Rows and sums of products that fragments divide, by zeros behind the matrices in memory.",
     sizes={"n": 8, "k": 16},
