@@ -266,6 +266,7 @@ EXAMPLES = {
     "over_blocks": ("in_inputs(products >> over_blocks(2, 32, id_, of_matrices(products >> blocks), in_tiles))", PRODUCT),
     "over_cluster": (f"in_inputs(products >> over_cluster(2, {WARPS} >> to_warps, id_))", PRODUCT),
     "stage": (f"in_inputs(products >> {WARPS} >> stage({COPIES}, slots=2))", PRODUCT),
+    "copied": (f"in_inputs(s.IN_SHARED['copyAsync'][0].with_sizes(p=8) >> copied({COPIES}))", "fun(xss: 32.64.f16 => xss)"),
     "specialise": (
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
         PRODUCT,
@@ -342,7 +343,7 @@ SECTIONS |= {
     "Phases of products: workers": (
         "blocks cluster_for_each clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
     ),
-    "Phases of products: memory": "stage specialise direct_epilogue shared_epilogue rows_by_threads",
+    "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads",
     "Schedules of products": "by_warps wmma mma_sync hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"

@@ -2,7 +2,7 @@
 
     python examples/torch_attention.py [--tokens 1000] [--layers 4]
 
-Needs torch and a GPU with warpgroups (sm_90a). The kernel takes tensors as the layers have them, by batch,
+Needs torch and a GPU of sm_80 or later. The kernel takes tensors as the layers have them, by batch,
 token and head, without copies. Both models have the same weights; what they compute is compared, and timed in
 turns.
 """

@@ -126,6 +126,26 @@ FIRST_IN_BULK = rule(
     sizes=("b",),
     meaning="Of pairs, the first members.",
 )
+# by primitive, then of a matrix, and of pairs with one
+IN_SHARED = {
+    copy: (
+        rule(
+            f"in shared memory by {copy}",
+            "x",
+            f"x |> {copy}(padded(p))",
+            sizes=("p",),
+            meaning="A matrix is copied to shared memory by the threads of a block, and read from there on.",
+        ),
+        rule(
+            f"first in shared memory by {copy}",
+            "xs",
+            f"zip(xs |> map(fun(x => fst(x))) |> {copy}(padded(p)))(xs |> map(fun(x => snd(x))))",
+            sizes=("p",),
+            meaning="Of pairs, the first members.",
+        ),
+    )
+    for copy in COPIES
+}
 PANELS = (
     rule(
         "bulkCopy, in panels of columns",

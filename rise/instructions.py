@@ -45,12 +45,12 @@ VOLTA_SHAPES: frozenset[Shape] = frozenset({(16, 16, 8), (32, 32, 8)})
 
 
 def _tiled(*depths: int) -> Callable[[Shape], bool]:
-    """Tiles of 16×8, one or two high, up to eight wide, of one of the depths; other families keep theirs."""
+    """Tiles of 16×8, one or two high, up to 32 wide, of one of the depths; other families keep theirs."""
 
     def exists(shape: Shape) -> bool:
         m, n, k = shape
         taken = shape in WMMA_SHAPES or shape in VOLTA_SHAPES
-        return not taken and m in (16, 32) and n in range(8, 65, 8) and k in depths
+        return not taken and m in (16, 32) and n in range(8, 257, 8) and k in depths
 
     return exists
 
@@ -70,7 +70,7 @@ def _named(*names: str) -> frozenset[str]:
 
 
 _WMMA = (WMMA_SHAPES.__contains__, "16×16×16, 32×8×16, 8×32×16")
-_MMA = "m = 16 or 32, n = 8, 16, …, 64, k = {}"
+_MMA = "m = 16 or 32, n = 8, 16, …, 256, k = {}"
 _COLUMNS = range(8, 257, 8)
 _WGMMA = (_of_warpgroup(16, _COLUMNS), "m = 64, n = 8, 16, …, 256, k = 16")
 _WGMMA_TF32 = (_of_warpgroup(8, _COLUMNS), "m = 64, n = 8, 16, …, 256, k = 8")

@@ -188,6 +188,8 @@ HOLDERS = {Family.WGMMA: 128}
 BESIDE_COLUMNS = 24
 # the lanes that hold a row are those whose numbers differ in these bits only
 SAME_ROW = (1, 2)
+# … in these families; Volta's quad-pairs, and lanes of which nothing is specified, hold rows otherwise
+ROWS_BY_QUADS = frozenset({Family.MMA, Family.WGMMA})
 
 
 def shape_of(fragment: Fragment) -> tuple[Nat, Nat, Nat]:
@@ -235,29 +237,65 @@ def distribution(fragment: Fragment, row_major: bool = True) -> Distribution | N
     raise TranslationError("R0715", f"the hardware does not have the fragment `{fragment}`")
 
 
+def _strips(accumulator: Fragment) -> int:
+    """How many strips of rows the registers of an accumulator are, one after the other."""
+    found = family_of(accumulator)
+    return known_shape(accumulator)[0] // TILES[found][0] if found in TILES else 1
+
+
 def row_register(accumulator: Fragment, register: Nat) -> Nat:
-    """The register of a column that holds the row of an accumulator's register."""
-    tile = quotient(register, constant(4 * (known_shape(accumulator)[1] // 8)))
-    of_group = family_of(accumulator) is Family.WGMMA
-    return _mod(_div(register, 2), 2) + (constant(0) if of_group else 2 * tile)
+    """The register of a column that holds the row of an accumulator's register: two for each strip."""
+    within, strips = _mod(_div(register, 2), 2), _strips(accumulator)
+    if strips == 1:
+        return within
+    return 2 * quotient(register, constant(4 * (known_shape(accumulator)[1] // 8))) + within
+
+
+@dataclass(frozen=True)
+class Regrouped:
+    """Where the registers of an accumulator are in its operands, one after the other, and the reverse.
+
+    Both hold their strips of rows (16 of a warp, 64 of a warpgroup) one after the other; an operand has
+    `narrow` registers of a strip, and the accumulator `wide` ones.
+    """
+
+    narrow: Nat
+    wide: Nat
+
+    def of_accumulator(self, operand: Nat, register: Nat, facts: Facts) -> Nat:
+        """The register of the accumulator that is this one of an operand."""
+        strip, own = quotient(register, self.narrow, facts), remainder(register, self.narrow, facts)
+        return self.wide * strip + self.narrow * operand + own
+
+    def of_operand(self, register: Nat, facts: Facts) -> tuple[Nat, Nat]:
+        """The operand, and its register, that is this one of the accumulator."""
+        strip, own = quotient(register, self.wide, facts), remainder(register, self.wide, facts)
+        return (
+            quotient(own, self.narrow, facts),
+            self.narrow * strip + remainder(own, self.narrow, facts),
+        )
 
 
 @lru_cache(maxsize=1 << 6)
-def same_holders(accumulator: Fragment, operand: Fragment) -> bool:
-    """Whether a thread's registers of the operands, one after the other, are those of the accumulator."""
-    sums, tile = distribution(accumulator), distribution(operand)
+def regrouped(accumulator: Fragment, operand: Fragment) -> Regrouped | None:
+    """The registers of an accumulator as those of operands; None where other threads hold the elements."""
+    sums, tile, family = distribution(accumulator), distribution(operand), family_of(accumulator)
     width = operand.columns.value
-    if sums is None or tile is None or not width:
-        return False
-    count, own = sums.registers.value or 0, tile.registers.value or 1
-    lanes = HOLDERS.get(family_of(accumulator) or Family.MMA, LANES)
+    if sums is None or tile is None or family is None or not width:
+        return None
+    strips = _strips(accumulator)
+    count, own = sums.registers.value or 0, tile.registers.value or 0
+    if not own or own * ((accumulator.columns.value or 0) // width) != count:
+        return None
+    found = Regrouped(constant(own // strips), constant(count // strips))
 
     def same(lane: int, register: int) -> bool:
-        number = constant(lane)
-        row, column = tile.at(number, constant(register % own))
-        return sums.at(number, constant(register)) == (row, column + width * (register // own))
+        part, at = found.of_operand(constant(register), Facts())
+        row, column = tile.at(constant(lane), at)
+        return sums.at(constant(lane), constant(register)) == (row, column + width * part)
 
-    return all(same(lane, register) for lane in range(lanes) for register in range(count))
+    lanes = range(HOLDERS.get(family, LANES))
+    return found if all(same(lane, register) for lane in lanes for register in range(count)) else None
 
 
 def extents(type_: Data) -> tuple[Nat, ...]:

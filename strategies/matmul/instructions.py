@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from rewrites import lowering as low
 from rewrites import tensor as t
 from rewrites.registers import (
     LOAD_FIRST,
@@ -10,10 +13,13 @@ from rewrites.registers import (
     TENSORISE_REGISTERS_WHOLE,
 )
 from rewrites.result import Failure, Result, Success
+from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
 from rewrites.tupling import is_fold
 from rewrites.views import MAP_SPLIT
+from rise.errors import StrategyError
 from rise.expr import Expr
+from rise.instructions import Family, family, shapes
 from strategies.core import (
     FunctionStrategy,
     Rewrite,
@@ -27,6 +33,7 @@ from strategies.core import (
     seq,
     top_down,
 )
+from strategies.matmul.constraints import WARP, WARPGROUP
 from strategies.matmul.epilogue import kept_shared
 from strategies.matmul.products import at_products
 from strategies.matmul.tiling import at_folds, at_step, flatten, fragment_tiles, in_blocks, in_tile, parts
@@ -37,6 +44,43 @@ INSTRUCTIONS = (
     t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME,
     t.TENSORISE_GROUP_WHOLE, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME, TENSORISE_REGISTERS_WHOLE,
 )  # fmt: skip
+
+DEPTH = 16  # of operands of 16 bits
+BESIDE = 24  # a width of accumulators that all these have
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who computes with fragments whose rows its threads know: a warp, or a warpgroup.
+
+    threads: of one of them
+    level:   of a map over them
+    unit:    of columns that its operands are copied by
+    """
+
+    family: Family
+    threads: int
+    level: Rule
+    unit: int
+
+    def width(self, rows: int, columns: int) -> int:
+        """The columns of the narrowest fragment of so many rows that has at least as many; else as many."""
+        wide = range(-(-columns // self.unit) * self.unit, WIDEST + 1, self.unit)
+        return next((n for n in wide if family((rows, n, DEPTH)) is self.family), columns)
+
+
+WARPS = Workers(Family.MMA, WARP, low.MAP_WARP, 8)
+WARPGROUPS = Workers(Family.WGMMA, WARPGROUP, low.MAP_WARP_GROUP, 16)
+WIDEST = 256  # columns of a fragment
+
+
+def workers_on(rows: int) -> Workers:
+    """Who computes with fragments of so many rows. StrategyError R0605 where nobody does."""
+    found = family((rows, BESIDE, DEPTH))
+    for workers in (WARPS, WARPGROUPS):
+        if workers.family is found:
+            return workers
+    raise StrategyError("R0605", f"there is no fragment of {rows} rows; there are {shapes()}")
 
 
 @prints_as_call

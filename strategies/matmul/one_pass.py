@@ -10,13 +10,16 @@ from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
 from rewrites.folds import FACTORS
+from rewrites.longer import WHOLE_FRAGMENTS
 from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
 from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.orders import RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
+from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call, subterms
+from rise.instructions import Family
 from rise.types import Array, Pair, Scalar, shape
 from strategies.complete import complete
 from strategies.core import (
@@ -38,13 +41,13 @@ from strategies.core import (
 from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
+from strategies.matmul.instructions import DEPTH, workers_on
 from strategies.matmul.products import rank
-from strategies.matmul.rounding import longer_inward, missing
-from strategies.matmul.staging import TileCopy, specialise, stage
-from strategies.places import arguments, in_inputs, mapped
+from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward, missing
+from strategies.matmul.staging import TileCopy, copied, specialise, stage
+from strategies.places import arguments, computes, in_inputs, mapped
 
-WARPGROUP_ROWS = 64  # of an accumulator of wgmma
-DEPTH = 16  # of an operand of 16-bit elements
+OPERAND_BYTES = 2
 NO_ROWS = "expected a matrix, or an array of matrices, by rows: `xs |> map(f)`"
 
 
@@ -65,23 +68,31 @@ def in_one_pass(columns: int) -> Strategy:
     )
 
 
-def _resident(term: Expr) -> Strategy:
-    """The rows of a block in shared memory, in panels as wide as a swizzling pattern."""
-    type_, copy = term.type, s.IN_BULK
-    if isinstance(type_, Array) and isinstance(type_.element, Pair):
-        type_, copy = Array(type_.size, type_.element.first), s.FIRST_IN_BULK
-    sizes, element = shape(type_)
-    if len(sizes) != 2 or not isinstance(element, Scalar) or element.bytes != 2:
-        return id_
-    length = (sizes[1].value or 0) * element.bytes
-    width = pattern(length)
-    if not width:
-        return id_
-    panels = id_ if length == width else top_down(s.PANELS[0].with_sizes(w=width // element.bytes))
-    return seq(copy.with_sizes(b=width), panels)
+@prints_as_call
+def resident(copies: TileCopy) -> Strategy:
+    """The rows of a block in shared memory: of pairs, the first members; what is no matrix stays where it is.
 
+    before: xs
+    after:  xs |> copyAsync(l), or in panels as wide as a swizzling pattern xs |> … |> bulkCopy(l) |> …
+    """
 
-resident: Strategy = depending(_resident)
+    def make(term: Expr) -> Strategy:
+        type_, which = term.type, 0
+        if isinstance(type_, Array) and isinstance(type_.element, Pair):
+            type_, which = Array(type_.size, type_.element.first), 1
+        sizes, element = shape(type_)
+        if len(sizes) != 2 or not isinstance(element, Scalar) or element.bytes != OPERAND_BYTES:
+            return id_
+        if not copies.bulk:
+            return seq(s.IN_SHARED[copies.primitive(None)][which].with_sizes(p=copies.padding))
+        length = (sizes[1].value or 0) * element.bytes
+        width = pattern(length)
+        if not width:
+            return id_
+        panels = id_ if length == width else top_down(s.PANELS[0].with_sizes(w=width // element.bytes))
+        return seq((s.IN_BULK, s.FIRST_IN_BULK)[which].with_sizes(b=width), panels)
+
+    return depending(make)
 
 
 @prints_as_call
@@ -97,6 +108,25 @@ def whole_rows(rows: int, s: Rewrite) -> Strategy:
         if not more:
             return seq(s)
         return seq(ROUND_UP.with_sizes(p=more), argument(seq(longer_inward, normalize(EMPTY_AS_ZEROS), s)))
+
+    return depending(make)
+
+
+@prints_as_call
+def whole_fragments(rows: int, s: Rewrite) -> Strategy:
+    """s for a matrix whose rows and sums of products fragments of so many rows divide; behind them are zeros.
+
+    before: xs |> map(f)
+    after:  (s (xs with zeros behind each row |> map(f'))) |> map(take(n))
+    """
+
+    def make(term: Expr) -> Strategy:
+        columns = shape(term.type)[0][1].value or 0
+        wide = workers_on(rows).width(rows, columns)
+        return seq(
+            try_(WHOLE_FRAGMENTS.with_sizes(n=wide, k=DEPTH)),
+            depending(lambda longer: seq(s) if computes(longer) else argument(s)),
+        )
 
     return depending(make)
 
@@ -193,27 +223,39 @@ def one_pass(
     warp_specialised: bool = True,
     blocks: int = 0,
     bulk_stores: bool = True,
+    fragment: int = 64,
+    vector: int = 8,
 ) -> Strategy:
-    """Products and reductions of their rows in one kernel, by warpgroups: attention, chains, norms.
+    """Products and reductions of their rows in one kernel: attention, chains, norms.
 
-    rows:    of a block, 64 for each warpgroup
+    rows:    of a block
     columns: of a block of what is reduced
     stages:  how many blocks of the operands are in shared memory
-    warp_specialised: one warpgroup only loads
+    warp_specialised: of warpgroups, one only loads
     blocks:  at most so many, each of which computes tiles of several matrices; 0: a block for each tile
-    bulk_stores: results leave through shared memory
+    bulk_stores: results of warpgroups leave through shared memory
+    fragment: rows of a fragment, and of a worker: 64 of a warpgroup (sm_90a), 16 or 32 of a warp (sm_80)
+    vector:  elements that a thread of a warp copies at once: they have to divide the rows of operands
     """
-    groups = rows // WARPGROUP_ROWS
+    workers = workers_on(fragment)
+    if rows < fragment or rows % fragment:
+        raise StrategyError("R0604", f"one_pass: rows by fragment: {fragment} does not divide {rows}")
+    count = rows // fragment
+    in_bulk = workers.family is Family.WGMMA
+    copies = TileCopy(
+        workers.threads * count, vector, padding=8, asynchronous=vector * OPERAND_BYTES >= LEAST_ASYNCHRONOUS,
+        swizzled=True, bulk=in_bulk,
+    )  # fmt: skip
     of_tile = seq(
         everywhere(FACTOR_OF_MASK),
         try_(BLOCKS_OF_A_MASK.with_sizes(n=columns)),
-        a.SPLIT_JOIN.with_sizes(n=WARPGROUP_ROWS),
+        a.SPLIT_JOIN.with_sizes(n=fragment),
         argument(
             seq(
                 mapped(in_one_pass(columns)),
-                arguments(2, resident),
+                arguments(2, resident(copies)),
                 FOLD_OF_MAPS,
-                everywhere(computing(low.MAP_WARP_GROUP)),
+                everywhere(computing(workers.level)),
             )
         ),
     )
@@ -224,10 +266,11 @@ def one_pass(
             argument(seq(try_(NUMBERS_OF_TILES), mapped(of_tile), last_first(low.MAP_BLOCK.with_sizes(d=0)))),
         ),
     )
-    copies = TileCopy(128 * groups, 8, 0, bulk=True)
-    roles = specialise(stages, groups) if warp_specialised else id_
-    staged = seq(stage(copies, stages), roles, stored_in_bulk if bulk_stores else id_)
-    by_rows = seq(repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND)), of_matrix)
+    roles = specialise(stages, count) if in_bulk and warp_specialised else id_
+    stored = stored_in_bulk if in_bulk and bulk_stores else id_
+    staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
+    fused = repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
+    by_rows = seq(fused, whole_fragments(fragment, of_matrix))
 
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)

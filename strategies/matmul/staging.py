@@ -142,6 +142,32 @@ def stage(copies: TileCopy, slots: int) -> Strategy:
 
 
 @prints_as_call
+def copied(copies: TileCopy) -> Strategy:
+    """Matrices that are copied to shared memory, by the threads of a block along their contiguous dimension.
+
+    before: x |> copyAsync(l)
+    after:  x |> join |> asVectorAligned(v) |> … mapThreads … |> split(m) |> copyAsync(l)
+    """
+
+    def make(term: Expr, context: Context) -> Strategy:
+        match call(term):
+            case name, _, [matrix]:
+                return _by_threads(copies, name, contiguity_of(matrix, context), term.type)
+            case _:
+                return fail
+
+    return in_context(_is_to_copy, make, {})
+
+
+def _is_to_copy(term: Expr) -> bool:
+    match call(term):
+        case name, _, [matrix] if name in s.COPIES:
+            return not s.is_copied(matrix)
+        case _:
+            return False
+
+
+@prints_as_call
 def specialise(slots: int, consumers: int, producers: int = 1) -> Strategy:
     """Of the warpgroups of a block, some only load, and the others only compute.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from rewrites.algorithmic import is_reduction
@@ -12,15 +12,19 @@ from rewrites.elements import NotPointwise
 from rewrites.folds import System, factored, system
 from rewrites.result import Success
 from rise.expr import Expr, Lambda, call, subterms
+from rise.instructions import Family
 from rise.nat import Nat
 from rise.types import Index
-from strategies.matmul.one_pass import counted
+from strategies.matmul.instructions import DEPTH, WARPGROUPS, WARPS, WIDEST
+from strategies.matmul.one_pass import OPERAND_BYTES, counted
 from strategies.matmul.products import rank
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
 from strategies.search.space import Point
 
 TRIED = 6
+# by warpgroups
+WARPGROUP_ROWS = 64
 ROWS, COLUMNS, STAGES = (192, 128, 64), (128, 112, 96, 80, 64, 48, 32, 16), (3, 2)
 # how busy tensor cores are, by the rows of a block: warpgroups compute while others wait for their products
 BUSY = {192: 1.0, 128: 0.85, 64: 0.5}
@@ -30,6 +34,19 @@ SHALLOW = 0.3  # the power of columns / DEEP by which shorter ones keep them les
 START_AND_END = {True: 240, False: 360}
 RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
 OTHER_REGISTERS = 40  # of a thread: addresses, and what is kept for each row
+IN_BULK = (
+    8  # elements, 16 bytes: a thread copies as many at once, and the copying unit takes rows of multiples
+)
+# by warps: rows and columns of a block, rows of a warp
+WARP_ROWS, WARP_COLUMNS, FRAGMENTS = (128, 64, 32, 16), (128, 64, 32), (32, 16)
+# an estimate of how busy tensor cores are, by the rows of a warp: they share its second operands
+BUSY_WARPS = {32: 1.0, 16: 0.7}
+PARTITIONS = 4  # of a multiprocessor, each with tensor cores of its own: fewer warps leave some idle
+STEP, START = 16, 64  # an estimate of what a step, and a tile, takes besides its products, in columns
+# scores, weights and results in registers of a thread, beside which ptxas needs no stack: measured for sm_80
+KEPT_REGISTERS = 192
+SLOTS, PADDING = 2, 8  # of operands in shared memory: blocks, and elements between rows
+SHARED = 99 * 1024  # bytes of a block that every GPU with these instructions has
 WHY = "its products and the reductions of their rows are one pass"
 
 
@@ -58,7 +75,54 @@ class Pass:
             return None
 
     def candidates(self, gpu: Gpu) -> list[dict[str, Any]]:
-        """Parameters of `one_pass`, those first that are expected to be faster."""
+        """Parameters of `one_pass`, those first that are expected to be faster.
+
+        By warpgroups where the GPU has them and they take operands of this size, else by warps.
+        """
+        in_bulk = self.depth % IN_BULK == 0 and self.columns % IN_BULK == 0
+        if Family.WGMMA in gpu.sustained and in_bulk:
+            return self._by_warpgroups(gpu)
+        return self._by_warps(gpu) if Family.MMA in gpu.sustained else []
+
+    @property
+    def deep(self) -> int:
+        """The terms of the first product's sums, in whole fragments."""
+        return -(-self.depth // DEPTH) * DEPTH
+
+    def _by_warps(self, gpu: Gpu) -> list[dict[str, Any]]:
+        vector = gcd(IN_BULK, self.depth, self.columns)
+        found = [
+            {"rows": rows, "columns": columns, "fragment": fragment, "vector": vector}
+            for rows, columns, fragment in product(WARP_ROWS, WARP_COLUMNS, FRAGMENTS)
+            if rows % fragment == 0 and self._fits_warps(rows, columns, fragment, gpu)
+        ]
+
+        def order(point: dict[str, Any]) -> tuple[float, int, int]:
+            """Of equal ones, those that load operands less often, then those with fewer rows too many."""
+            rows = point["rows"]
+            return (
+                self._cost_by_warps(rows, point["columns"], point["fragment"], gpu),
+                -(-self.rows // rows),
+                rows,
+            )
+
+        return sorted(found, key=order)
+
+    def _fits_warps(self, rows: int, columns: int, fragment: int, gpu: Gpu) -> bool:
+        wide = WARPS.width(fragment, self.columns)
+        shared = rows * (self.deep + PADDING) + SLOTS * columns * (self.deep + wide + 2 * PADDING)
+        kept = fragment * (wide + columns + columns // 2) // WARPS.threads
+        room = min(SHARED, gpu.limits.shared_bytes)
+        return wide <= WIDEST and OPERAND_BYTES * shared <= room and kept <= KEPT_REGISTERS
+
+    def _cost_by_warps(self, rows: int, columns: int, fragment: int, gpu: Gpu) -> float:
+        """Rounds of blocks, as for warpgroups; also with the rows that nobody asked for."""
+        blocks = self.batch * -(-self.rows // rows)
+        busy = BUSY_WARPS[fragment] * min(1.0, rows / fragment / PARTITIONS)
+        whole = -(-self.length // columns) * (columns + STEP) + START
+        return -(-blocks // gpu.multiprocessors) * rows * whole / busy
+
+    def _by_warpgroups(self, gpu: Gpu) -> list[dict[str, Any]]:
         found = [
             {"rows": rows, "columns": columns, "stages": stages, "bulk_stores": bulk}
             for rows, columns, stages, bulk in product(ROWS, COLUMNS, STAGES, (True, False))
@@ -71,11 +135,11 @@ class Pass:
         return [*best, *(point for point in found if point not in best)]
 
     def _fits(self, rows: int, columns: int, stages: int, bulk: bool, gpu: Gpu) -> bool:
-        result = rows * self.columns * bulk
-        shared = 2 * (rows * self.depth + stages * columns * (self.depth + self.columns) + result)
-        own = columns // 2 + self.columns // 2 + columns // 8 + OTHER_REGISTERS
-        limit = {1: 240, 2: 232, 3: 152}[rows // 64]
-        return shared + RESERVED <= gpu.limits.shared_bytes and own <= limit
+        wide = WARPGROUPS.width(WARPGROUP_ROWS, self.columns)
+        shared = rows * self.deep + stages * columns * (self.deep + wide) + rows * wide * bulk
+        own = columns // 2 + wide // 2 + columns // 8 + OTHER_REGISTERS
+        limit = {1: 240, 2: 232, 3: 152}[rows // WARPGROUP_ROWS]
+        return OPERAND_BYTES * shared + RESERVED <= gpu.limits.shared_bytes and own <= limit
 
     def _cost(self, point: dict[str, Any], gpu: Gpu) -> float:
         """Rounds of blocks, each as long as it has rows and columns and as tensor cores are not busy."""
@@ -111,8 +175,6 @@ def _known(size: object) -> int | None:
 
 def in_one_pass(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     """The first candidate that is a kernel, for a program that is one pass."""
-    if not search.target.startswith("sm_90"):
-        return None
     found = Pass.of(program)
     if found is None:
         return None

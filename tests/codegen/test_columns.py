@@ -17,8 +17,8 @@ from codegen.ir.fragments import (
     SAME_ROW,
     distribution,
     family_of,
+    regrouped,
     row_register,
-    same_holders,
 )
 from codegen.ir.kernel import Kernel
 from codegen.pipeline import generate
@@ -28,11 +28,20 @@ from rise.errors import EmulationError, TranslationError
 from rise.expr import Expr
 from rise.instructions import Family
 from rise.interpret import call, random_inputs
-from rise.nat import constant
+from rise.nat import Facts, constant
 from rise.normal import data_flow
 from rise.types import Fragment, FragmentKind, Scalar
 
-SHAPES = ((16, 8, 16), (16, 40, 16), (32, 24, 16), (16, 64, 8), (64, 8, 16), (64, 72, 16), (64, 256, 16))
+SHAPES = (
+    (16, 8, 16),
+    (16, 40, 16),
+    (32, 24, 16),
+    (16, 64, 8),
+    (16, 200, 16),
+    (64, 8, 16),
+    (64, 72, 16),
+    (64, 256, 16),
+)
 
 
 def fragment(rows: int, columns: int, depth: int, kind: FragmentKind, element: str = "f32") -> Fragment:
@@ -82,12 +91,26 @@ def test_operands_of_16_bits_are_held_by_those_who_hold_the_sums() -> None:
         operand = Fragment(
             constant(rows), constant(depth), constant(16), Scalar(element), FragmentKind.A
         )  # fmt: skip
-        return same_holders(sums, replace(operand, other=constant(8)))
+        return regrouped(sums, replace(operand, other=constant(24))) is not None
 
     assert same(64, 48, 16, "f16")
     assert same(16, 32, 16, "bf16")
+    assert same(32, 48, 16, "f16")
     assert not same(64, 32, 8, "tf32")
     assert not same(64, 64, 32, "i8")
+
+
+@pytest.mark.parametrize("rows", [16, 32, 64])
+def test_registers_of_operands_are_those_of_the_sums(rows: int) -> None:
+    """Two strips of 16 rows are one after the other in both, so an operand's registers are not adjacent."""
+    sums = fragment(rows, 48, 16, FragmentKind.ACCUMULATOR, "f16")
+    found = regrouped(sums, fragment(rows, 16, 24, FragmentKind.A, "f16"))
+    places = distribution(sums)
+    assert found is not None
+    assert places is not None
+    for register in range(places.registers.value or 0):
+        operand, own = found.of_operand(constant(register), Facts())
+        assert found.of_accumulator(operand, own, Facts()) == constant(register)
 
 
 # --- kernels ----------------------------------------------------------------------------------------------
@@ -147,7 +170,12 @@ def test_a_shuffle_of_some_lanes_is_refused() -> None:
         execute(broken, inputs, "emulate")
 
 
-def test_fragments_of_unknown_layout_have_no_rows() -> None:
-    text = WARPS.format(body=EPILOGUES["sums"].format(s=f"({BY_WARP})")).replace("24", "16")
+@pytest.mark.parametrize("shape", [(16, 16, 16), (16, 16, 8), (32, 32, 8)], ids=str)
+def test_fragments_whose_rows_no_lanes_share_have_none(shape: tuple[int, int, int]) -> None:
+    """WMMA's layout is unspecified; with Volta's `mma`, other lanes than four neighbours hold a row."""
+    m, n, k = shape
+    text = f"""fun(xs: 1.1.{m}.{n}.f32 => xs |> mapBlock(0)(fun(tiles => tiles |> mapWarp(fun(x =>
+        (asFragment(x) : Fragment[{m}, {n}, {k}, f32, Accum]) |> toMem(Local) |> reduceRows(+, 0)
+        |> toMem(Local) |> asColumn)))))"""
     with pytest.raises(TranslationError, match="R0715"):
         generate(data_flow(check_expression(text)), "f")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from codegen.ir import imperative as i
 from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
-from codegen.ir.fragments import SAME_ROW, distribution, family_of, row_register, same_holders
+from codegen.ir.fragments import ROWS_BY_QUADS, SAME_ROW, Regrouped, family_of, regrouped, row_register
 from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
-from codegen.lower.views import Path, Sizes, divided, index_of, reading, writing, zip_path
+from codegen.lower.views import Path, Sizes, index_of, reading, writing, zip_path
 from rise.errors import TranslationError
 from rise.instructions import Family
 from rise.nat import Nat, variable
@@ -119,12 +119,8 @@ def rows(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
 
     def reduced(value: i.Expression) -> i.Command:
         accumulator = fragment_of(data(fragment))
-        if distribution(accumulator) is None:
-            message = f"which thread holds which row of `{accumulator}` is not specified"
-            hint = "use fragments of `mma.sync` or of a warpgroup"
-            raise TranslationError("R0715", message, call.origin, hint)
         start, each, exchanged = (translator.name("e") for _ in range(3))
-        row = row_register(accumulator, variable(each))
+        row = _row_of(accumulator, variable(each), call.origin)
         expr, inner = translator.apply(operator, (at(own, row), at(value, each)), call.environment)
         added = translator.accept(expr, accept_at(place, row), inner)
         exchanges = (
@@ -158,7 +154,16 @@ def seen_otherwise(translator: Translator, call: Call, then: Continuation) -> i.
 @reading("repeatColumn")
 def row_of_element(sizes: Sizes, path: Path) -> tuple[int, Path]:
     register, *rest = path
-    return 0, (row_register(_accumulator(sizes), index_of(register)), *rest)
+    return 0, (_row_of(_accumulator(sizes), index_of(register)), *rest)
+
+
+def _row_of(accumulator: Fragment, register: Nat, origin: Origin = None) -> Nat:
+    """The register of a column that holds the row of an accumulator's register. R0715 without one."""
+    if family_of(accumulator) not in ROWS_BY_QUADS:
+        message = f"four neighbouring threads do not hold the rows of `{accumulator}`"
+        hint = "use fragments of `mma.sync`, 16 × 24, say, or of a warpgroup"
+        raise TranslationError("R0715", message, origin, hint)
+    return row_register(accumulator, register)
 
 
 @accepting("asColumn")
@@ -174,7 +179,7 @@ def operands(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     """acc(x)(A'), where an element of A' is the one of A that the same thread holds."""
     (value,) = call.arguments
     accumulator = fragment_of(data(value))
-    _check_same_holders(accumulator, call.type, call.origin)
+    _registers(accumulator, fragment_of(inner_element(call.type)), call.origin)
     return translator.accept(
         value, i.AcceptView(call.name, call.primitive.arguments, target, accumulator), call.environment
     )
@@ -183,12 +188,13 @@ def operands(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
 @reading("asOperands")
 def register_of_accumulator(sizes: Sizes, path: Path) -> tuple[int, Path]:
     tile, register, *rest = path
-    return 0, (_operand_registers(sizes) * index_of(tile) + index_of(register), *rest)
+    return 0, (_of_view(sizes).of_accumulator(index_of(tile), index_of(register), sizes.facts), *rest)
 
 
 @writing("asOperands")
 def register_of_operand(sizes: Sizes, path: Path, _: int) -> Path:
-    return divided(_operand_registers(sizes), path, sizes.facts)
+    register, *rest = path
+    return (*_of_view(sizes).of_operand(index_of(register), sizes.facts), *rest)
 
 
 def _accumulator(sizes: Sizes) -> Fragment:
@@ -198,21 +204,21 @@ def _accumulator(sizes: Sizes) -> Fragment:
     )
 
 
-def _operand_registers(sizes: Sizes) -> Nat:
-    operand = Fragment(sizes["m"], sizes["k"], sizes["n"], as_data(sizes.arguments["t"]), FragmentKind.A)
-    places = distribution(operand)
-    if places is None:
-        raise TranslationError("R0799", f"internal: the layout of `{operand}` is not known")
-    return places.registers
+def _of_view(sizes: Sizes) -> Regrouped:
+    """The registers of the operands that a view with these sizes makes."""
+    m, n, k, element = sizes["m"], sizes["n"], sizes["k"], as_data(sizes.arguments["t"])
+    accumulator = Fragment(m, sizes["c"] * k, k, element, FragmentKind.ACCUMULATOR)
+    return _registers(accumulator, Fragment(m, k, n, element, FragmentKind.A))
 
 
-def _check_same_holders(accumulator: Fragment, operands_: Data, origin: Origin) -> None:
-    """Each thread holds, in order, the same elements of the accumulator and of the operands."""
-    operand = fragment_of(inner_element(operands_))
-    if not same_holders(accumulator, operand):
+def _registers(accumulator: Fragment, operand: Fragment, origin: Origin = None) -> Regrouped:
+    """Each thread holds the same elements of the accumulator and of the operands."""
+    found = regrouped(accumulator, operand)
+    if found is None:
         raise TranslationError(
             "R0715",
             f"the threads that hold `{accumulator}` do not hold the same elements of `{operand}`",
             origin,
-            "use fragments of 16 rows (`mma.sync`) or 64 rows (warpgroups), and operands of 16 bits",
+            "use fragments of 16 or 32 rows (`mma.sync`) or 64 rows (warpgroups), and operands of 16 bits",
         )
+    return found
