@@ -28,6 +28,7 @@ from strategies.matmul.products import (
     computed_operands,
     contains,
     is_product,
+    matrices_in,
     outline,
     separate_prologue,
 )
@@ -72,6 +73,9 @@ def is_one_kernel(term: Expr) -> bool:
     """Whether all loops of a term are products, once these are matrices of their own."""
     if not is_array_of_sums(term):
         return False
+    matrices = matrices_in(term)
+    if matrices is not None and matrices is not term:
+        return is_one_kernel(matrices)
     outlined = seq(view_inward, outline)(term)
     return isinstance(outlined, Success) and contains(is_product)(outlined.term) and pointwise(outlined.term)
 
