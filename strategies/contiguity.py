@@ -92,6 +92,10 @@ def _view(name: str, parts: list[Known]) -> Known:
             return replace(array, dimensions=(inner, *rest))
         case "reorder", [Contiguity((_, *rest)) as array]:
             return replace(array, dimensions=(False, *rest))
+        case "gather" | "scatter", [_, Contiguity((_, *rest)) as array]:
+            return replace(array, dimensions=(False, *rest))
+        case "idx", [_, array]:
+            return element(array)
         case "take" | "drop" | "id" | "unzip" | "padEmpty", [array]:
             return array
         case "padCst", [_, array]:

@@ -63,9 +63,12 @@ class ScalarTemporaries:
     definitions: list[Definition] = field(default_factory=list)
     cache: dict[tuple[i.Expression, tuple[i.Expression, ...]], i.Access] = field(default_factory=dict)
 
-    def scalar(self, stem: str, value: i.Expression) -> i.Access:
-        """The variable that holds a value; shared by equal values under equal conditions."""
-        guards = () if is_total(value) else self.guards
+    def scalar(self, stem: str, value: i.Expression, total: bool = False) -> i.Access:
+        """The variable that holds a value; shared by equal values under equal conditions.
+
+        total: the value is known to be defined whatever the conditions are
+        """
+        guards = () if total or is_total(value) else self.guards
         key = (value, guards)
         if key not in self.cache:
             type_: Data = value.type
@@ -96,7 +99,7 @@ class ScalarTemporaries:
         self.taken.add(name)
         return name
 
-    def index(self, value: i.Expression, size: Nat | None = None) -> Nat:
+    def index(self, value: i.Expression, size: Nat | None = None, total: bool = False) -> Nat:
         """An expression as an index below the size in its type: the program guarantees the bound."""
         match value:
             case i.Natural(known, _):
@@ -107,7 +110,7 @@ class ScalarTemporaries:
         bound = size if size is not None else type_.size if isinstance(type_, Index) else None
         if bound is None:
             raise TranslationError("R0799", f"internal: `{type_}` is not an index")
-        name = self.scalar("index", value).buffer
+        name = self.scalar("index", value, total).buffer
         self.ranges[name] = (nat(0), bound)
         return variable(name)
 

@@ -54,7 +54,7 @@ def _box(
     value = _without_zeros(r, r.read(command.value, path, inside), inside, command.origin)
     target = _clipped(r, r.write(command.target, path, inside), inside, command.origin)
     shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
-    if not isinstance(array, i.Access) or array.buffer in r.shared or r.scalars.definitions:
+    if not isinstance(array, i.Access) or array.buffer in r.shared or r.scalars.depends_on(set(names)):
         raise _refused("it is computed, or not in global memory", command.origin)
     if not isinstance(shared, i.Access) or shared.buffer not in r.shared:
         raise _refused("it is copied from or to a buffer that is not in shared memory", command.origin)

@@ -94,7 +94,7 @@ class Resolver:
                     raise untranslated(name, origin)
 
                 def element(number: int, place: Path) -> Nat:
-                    return self.scalars.index(self.read(operands[number], place, facts, bound))
+                    return self._index(self.read(operands[number], place, facts, bound), facts)
 
                 found = READING[name](self.sizes(name, arguments, len(operands), facts, element), path)
                 return self._operand(found, operands, self.scalars.facts(facts), bound)
@@ -202,7 +202,7 @@ class Resolver:
                 def element(_: int, place: Path) -> Nat:
                     if indices is None:
                         raise RiseError("R0799", f"internal: `{name}` has no indices")
-                    return self.scalars.index(self.read(indices, place, facts))
+                    return self._index(self.read(indices, place, facts), facts)
 
                 sizes = self.sizes(name, arguments, 1, facts, element)
                 inner = WRITING[name](sizes, path, operand)
@@ -236,6 +236,18 @@ class Resolver:
             lambda index, size: self._existing(index, size, facts),
             lambda index, size: self._only(index, size, facts),
         )
+
+    def _index(self, value: i.Expression, facts: Facts) -> Nat:
+        """An index that is computed. An element that an input has can be read under any condition."""
+        return self.scalars.index(value, total=isinstance(value, i.Access) and self._is_input(value, facts))
+
+    def _is_input(self, access: i.Access, facts: Facts) -> bool:
+        """Whether an element of an input is within its array."""
+        if access.buffer not in self.parameters:
+            return False
+        inside = self.scalars.facts(facts)
+        ends = zip(access.indices, dimensions(self.buffers[access.buffer]), strict=True)
+        return all(decided(index, end, inside) is True and at_least(index, 0, inside) for index, end in ends)
 
     def _only(self, index: Nat, size: Nat, facts: Facts) -> None:
         """Restricts the current write to index < size."""

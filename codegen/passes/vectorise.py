@@ -66,6 +66,10 @@ class _Vectoriser:
         body = loop.body
         if isinstance(body, i.When) and loop.index not in body.value.variables | body.bound.variables:
             return replace(body, body=self._loop(replace(loop, body=body.body), facts))
+        uniform = _uniform(loop)
+        if uniform is not None:
+            new, first, rest = uniform
+            return replace(new, body=i.sequence(first, self._loop(replace(loop, body=rest), facts)))
         guard = self._partial(loop, facts)
         if guard is not None:
             return self._versioned(loop, guard, facts)
@@ -308,6 +312,17 @@ def _scalars(scalars: tuple[tuple[i.New, i.Assign], ...], command: i.Command) ->
     for new, assign in reversed(scalars):
         command = replace(new, body=i.sequence(assign, command))
     return command
+
+
+def _uniform(loop: i.For) -> tuple[i.New, i.Assign, i.Command] | None:
+    """A scalar that has the same value in all lanes, and what the lanes do with it: an index from memory."""
+    match loop.body:
+        case i.New(_, name, _, i.Sequence((i.Assign(i.Access(first)) as assign, *rest))) as new if (
+            first == name and loop.index not in _variables(assign)
+        ):
+            return new, assign, i.sequence(*rest)
+        case _:
+            return None
 
 
 def _variables(assign: i.Assign) -> set[str]:

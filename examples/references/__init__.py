@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from references import arrays, attention, fused, images, matrices, science
+from references import arrays, attention, fused, groups, images, matrices, science
 from references.reference import Reference, References
 
 _FILES: Mapping[str, References] = {
@@ -21,6 +21,7 @@ _FILES: Mapping[str, References] = {
     "game_of_life.rise": images.GAME_OF_LIFE,
     "gemm.rise": matrices.GEMM,
     "generators.rise": arrays.GENERATORS,
+    "groups.rise": groups.GROUPS,
     "heat.rise": images.HEAT,
     "histograms.rise": science.HISTOGRAMS,
     "hopper.rise": matrices.HOPPER,

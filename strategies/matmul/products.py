@@ -30,6 +30,7 @@ from strategies.core import (
     Predicate,
     Rewrite,
     Strategy,
+    argument,
     at_child,
     choice,
     normalize,
@@ -135,6 +136,53 @@ def operands(term: Expr) -> Iterator[tuple[Expr, Expr]]:
 def computed_operands(term: Expr) -> list[Expr]:
     """The operands of products that are computed, not only rearranged."""
     return [matrix for both in operands(term) for matrix in both if computes(matrix)]
+
+
+# views that say where matrices of an array are written
+WRITTEN = frozenset({"join", "split", "transpose", "take", "reorder"})
+
+
+def matrices_in(term: Expr) -> Expr | None:
+    """The array of matrices that views around it put elsewhere: rows of several products in one array."""
+    while (applied := call(term)) is not None and applied[0] in WRITTEN:
+        term = applied[2][-1]
+    return term if rank(term) == 3 and computes(term) else None
+
+
+@prints_as_call
+def under_views(s: Rewrite) -> Strategy:
+    """s at the array of matrices that views around it put elsewhere.
+
+    before: xs |> map(x => A·B) |> join |> take(n)
+    after:  s(xs |> map(x => A·B)) |> join |> take(n)
+    """
+
+    def run(term: Expr) -> Result:
+        inner = matrices_in(term)
+        if inner is None or rank(term) > 2:
+            return Failure("under_views", term, "no views are around an array of matrices")
+        return s(term) if term is inner else argument(at_inner)(term)
+
+    def at_inner(term: Expr) -> Result:
+        return s(term) if computes(term) and rank(term) == 3 else argument(at_inner)(term)
+
+    return FunctionStrategy("under_views", run)
+
+
+def in_one_matrix(term: Expr) -> bool:
+    """Whether no operand of a product is an element of an array: a matrix, and not an array of matrices."""
+
+    def holds(part: Expr, elements: frozenset[str]) -> bool:
+        if is_product(part):
+            return all(matrix.free.isdisjoint(elements) for matrix in Product.of(part).operands)
+        applied = call(part)
+        mapped_over = applied[2][0] if applied is not None and applied[0] == "map" else None
+        if isinstance(mapped_over, Lambda):
+            inside = elements | {mapped_over.parameter.name}
+            return holds(mapped_over.body, inside) and all(holds(x, elements) for x in applied[2][1:])  # type: ignore[index]
+        return all(holds(child, elements) for child in children(part))
+
+    return holds(term, frozenset())
 
 
 # products become matrices of their own, the epilogue a map over them; where an element is not a function of

@@ -67,10 +67,12 @@ from strategies.matmul.products import (
     computed_operands,
     contains,
     first_inside,
+    in_one_matrix,
     is_product,
     outline,
     rank,
     separate_prologue,
+    under_views,
 )
 from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
 from strategies.matmul.rounding import rounded_up
@@ -98,6 +100,7 @@ products: Strategy = seq(
     view_inward,
     outline,
     check(contains(is_product), "products", NO_PRODUCT),
+    check(in_one_matrix, "products", NO_MATRIX),
     in_few_instructions,
 )
 # functions of the first operand's elements inside of the products; all other operands as they are in memory
@@ -134,7 +137,7 @@ def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
         low.MAP_BLOCK.with_sizes(d=2),
     )
     several = seq(RESULTS, arguments(2, s))
-    one = choice(s, batch)
+    one = choice(s, batch, under_views(batch))
     return depending(lambda term: several if isinstance(term.type, Pair) else one)
 
 

@@ -27,8 +27,11 @@ from strategies.matmul.products import (
     Product,
     computed_operands,
     contains,
+    in_one_matrix,
     is_product,
+    matrices_in,
     outline,
+    rank,
     separate_prologue,
 )
 from strategies.normal_forms import view_inward
@@ -72,8 +75,13 @@ def is_one_kernel(term: Expr) -> bool:
     """Whether all loops of a term are products, once these are matrices of their own."""
     if not is_array_of_sums(term):
         return False
+    matrices = matrices_in(term)
+    if matrices is not None and matrices is not term:
+        return is_one_kernel(matrices)
     outlined = seq(view_inward, outline)(term)
-    return isinstance(outlined, Success) and contains(is_product)(outlined.term) and pointwise(outlined.term)
+    if not isinstance(outlined, Success) or not contains(is_product)(outlined.term):
+        return False
+    return pointwise(outlined.term) and (rank(term) != 2 or in_one_matrix(outlined.term))
 
 
 def is_array_of_sums(term: Expr) -> bool:

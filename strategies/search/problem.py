@@ -15,7 +15,16 @@ from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq, try_
 from strategies.matmul.constraints import Schedule
-from strategies.matmul.products import Product, computed_operands, is_product, outline, separate_prologue
+from strategies.matmul.products import (
+    Product,
+    computed_operands,
+    in_one_matrix,
+    is_product,
+    matrices_in,
+    outline,
+    rank,
+    separate_prologue,
+)
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
 
@@ -95,6 +104,9 @@ class Problem:
     def of(cls, program: Expr) -> Problem | None:
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
         found = _outlined(program)
+        if found is not None and not in_one_matrix(_body(found)) and rank(_body(program)) == 2:
+            matrices = matrices_in(_body(program))
+            found = _outlined(matrices) if matrices is not None else None
         products = outermost_parts(found, is_product) if found is not None else []
         if not products or found is None:
             return None
