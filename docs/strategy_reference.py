@@ -262,6 +262,11 @@ EXAMPLES = {
         f"in_inputs(products >> shared_epilogue({WARPS} >> to_warps >> kept_shared, {COPIES}, Stored(64, True)))",
         BIAS,
     ),
+    "in_few_instructions": (
+        "in_inputs(in_few_instructions)",
+        "fun(xss: 4.6.f32 => xss |> map(map(fun(x => f16(x / (1 + exp(-x)))))))",
+    ),
+    "operands_swapped": ("in_inputs(operands_swapped(products))", PRODUCT),
     "rows_by_threads": (f"in_inputs(products >> rows_by_threads({COPIES}, Stored(64, True)))", BIAS),
     "over_blocks": ("in_inputs(products >> over_blocks(2, 32, id_, of_matrices(products >> blocks), in_tiles))", PRODUCT),
     "over_cluster": (f"in_inputs(products >> over_cluster(2, {WARPS} >> to_warps, id_))", PRODUCT),
@@ -341,9 +346,9 @@ SECTIONS |= {
         " load_each prefetch_fragments sliced over_blocks over_cluster"
     ),
     "Phases of products: workers": (
-        "blocks cluster_for_each clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
+        "operands_swapped blocks cluster_for_each clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
     ),
-    "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads",
+    "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads in_few_instructions",
     "Schedules of products": "by_warps wmma mma_sync hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"

@@ -149,12 +149,12 @@ def _product(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
 
 def _positive(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
     """A number above zero: below, the left side's sum cancels; its rounding is not small then."""
-    return {"x": apply(Primitive(primitive("abs"), (types["x"],)), Identifier("x", types["x"]))}
+    return {"x": apply(Primitive(primitive("abs"), (F32,)), Identifier("x", F32))}
 
 
 def _power(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
     """A number that is rounded."""
-    return {"y": apply(Primitive(primitive("exp"), (types["y"],)), Identifier("y", types["y"]))}
+    return {"y": apply(Primitive(primitive("exp"), (F32,)), Identifier("y", F32))}
 
 
 INJECTION = Hint(_places, _injection)

@@ -36,7 +36,8 @@ def tiles(offsets: Array, *, t: int, h: int, r: int, g: int) -> Array:
 
 def places(offsets: Array, *, h: int, r: int, g: int) -> Array:
     """Counted row by row: a group begins with the next whole tile."""
-    found, place = [], 0
+    found: list[int] = []
+    place = 0
     for group in range(g):
         rows = offsets[group + 1] - offsets[group]
         found += range(place, place + rows)
