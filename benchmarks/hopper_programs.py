@@ -27,6 +27,7 @@ BLOCK: dict[str, Any] = {
 }  # fmt: skip
 ROLES = {**BLOCK, "warp_specialised": True, "raster_group": 1}
 BULK = {**ROLES, "epilogue": "bulk"}
+IN_TURN = {**BULK, "block": (64, 64, 64), "ping_pong": 2, "persistent_blocks": 4, "cluster": 2}
 
 
 def product(m: int, n: int, k: int, element: str, a: str = "A", b: str = "B", more: str = "") -> str:
@@ -87,7 +88,7 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "bulk stores": (product(384, 192, 320, HALF), {**BULK, "persistent_blocks": 4}),
     "bulk stores, in turn, clusters": (
         product(512, 192, 320, HALF),
-        {**BULK, "block": (64, 64, 64), "ping_pong": 2, "persistent_blocks": 4, "cluster": 2},
+        IN_TURN,
     ),
     "bulk stores of f32, parts": (product(256, 128, 192, PLAIN), {**BULK, "fragment": (64, 32, 16)}),
     "any size": (product(200, 104, 88, HALF), {**BULK, "persistent_blocks": 2}),
@@ -98,6 +99,15 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
         product(200, 104, 520, HALF),
         {**ROLES, "epilogue": "shared", "split_cluster": 4},
     ),
+    "operands swapped, any size, bias": (
+        biased(200, 104, 88),
+        {**BULK, "block": (64, 72, 64), "warp": (64, 72), "fragment": (64, 72, 16), "swap_operands": True},
+    ),
+    "operands swapped, in turn, clusters": (
+        product(192, 512, 320, HALF),
+        {**IN_TURN, "swap_operands": True},
+    ),
+    "rows of odd length": (product(200, 103, 88, HALF), {**ROLES, "epilogue": "shared", "cluster": 2}),
     "added, four warpgroups": (added(512, 128, 320), {**ROLES, "block": (256, 64, 64), "cluster": 2}),
     "two products": (PAIR, {**ROLES, "ping_pong": 2, "persistent_blocks": 3, "block": (64, 64, 64)}),
     "tf32": (TF32, {**ROLES, "block": (128, 48, 32), "warp": (64, 48), "fragment": (64, 48, 8)}),
