@@ -16,6 +16,7 @@ from rich.progress import track
 
 from bench.build import Builds, Built, Refused, code, processes
 from bench.derive import derive
+from bench.fleet import Fleet
 from bench.results import OURS, Attempt, Row, latest
 from bench.search import Search, candidate
 from bench.session import Session
@@ -117,10 +118,10 @@ class Tuning:
         quiet = not console.is_terminal
         return list(track(builds.each(case), "compiling", len(batch), console=console, disable=quiet))
 
-    def session(self, found: Found, folder: Path, gpus: tuple[str, ...] = ()) -> Session:
+    def session(self, found: Found, folder: Path, fleet: Fleet | None = None) -> Session:
         """How the candidates that build are measured."""
         table = self.table(made.candidate for _, made in found.built)
-        return Session(table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, gpus)
+        return Session(table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, fleet)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("R0034", f"nothing is tried {wanted.described}", hint="choose parameters yourself")
     if arguments.dry_run:
         return _dry_run(tuning.build(trials), target, arguments.json)
-    if execute.present_target() is None:
+    if execute.present_target() is None and not arguments.cluster:
         raise LaunchError("R0822", NO_GPU, hint="`--dry-run` ranks and compiles them")
     return _measured(tuning.build(trials), tuning, arguments)
 
@@ -91,10 +91,11 @@ def _show(lines: list[Compiled]) -> None:
 
 
 def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> int:
+    from bench.cluster import fleet
     from bench.tune import Measured, default_folder, remember
 
     folder = Path(arguments.out) if arguments.out else default_folder()
-    session = tuning.session(found, folder, arguments.gpus)
+    session = tuning.session(found, folder, fleet(arguments.gpus, arguments.cluster))
     if status := session.run(arguments.budget or inf):
         return status
     measured = Measured.of(session)
