@@ -8,7 +8,7 @@ all that are left when there is no worker.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -105,7 +105,7 @@ class Desk(Generic[T, R]):
     busy: dict[str, tuple[Job[T], Any]] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
 
-    def ended(self) -> Iterator[Ended[T, R]]:
+    def ended(self) -> Generator[Ended[T, R], None, None]:
         """Every try of every task, as they end. Those that still run when the caller stops are cancelled."""
         seen = monotonic()
         try:

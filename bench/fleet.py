@@ -2,10 +2,11 @@
 
 A fleet has GPUs: those of this host, which follow, or the workers of a cluster (`bench.cluster`).
 
-On this host each process has its own GPU, by CUDA_VISIBLE_DEVICES, and its own folder, `gpu-0`, `gpu-1`, …, so
-that no two write the same files. A case belongs to the process that claims it first. Its last round is on one
-GPU, since clocks and temperatures of GPUs differ. A table with fewer cases than GPUs is timed coarsely in parts
-of the candidates; the last rounds are then on one GPU, which resumes with the times that are there.
+On this host each process has its own GPU, by CUDA_VISIBLE_DEVICES, and its own folder, `gpu-0`, `gpu-1`,
+and so on, so that no two write the same files. A case belongs to the process that claims it first. Its last
+round is on one GPU, since clocks and temperatures of GPUs differ. A table with fewer cases than GPUs is
+timed coarsely in parts of the candidates; the last rounds are then on one GPU, which resumes with the times
+that are there.
 """
 
 from __future__ import annotations

@@ -16,9 +16,7 @@ from bench import machine
 from bench.build import Builds, Built, code, processes
 from bench.campaign import Campaign
 from bench.contest import FINALISTS, ContextLost
-from bench.derive import derive
 from bench.fleet import Claims, Fleet, see_only, share
-from bench.gpu import Gpu
 from bench.journal import Journal
 from bench.progress import Shown
 from bench.report import markdown
@@ -83,15 +81,15 @@ class Session:
 
         With a fleet, in one for each GPU. stop: ends the process
         """
-        if self.fleet is not None:
-            return share(self, self.fleet, seconds)
-        clock = SystemClock()
-        deadline = clock.now() + seconds
         self.rows(), self.attempts()  # refuses files of another format before anything is measured
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError("R0004", f"cannot write to {self.folder}: {error.strerror}") from None
+        if self.fleet is not None:
+            return share(self, self.fleet, seconds)
+        clock = SystemClock()
+        deadline = clock.now() + seconds
         return supervise(
             lambda left: alone(self.measure, self, left, stop=stop),
             Journal(self.path("running.json")),
@@ -120,6 +118,9 @@ class Session:
 
 def measure(session: Session, seconds: float) -> int:
     """Runs in the process that has the GPU, and leaves at once where the GPU is lost."""
+    from bench.derive import derive
+    from bench.gpu import Gpu
+
     clock = SystemClock()
     deadline = clock.now() + seconds
     if session.gpu is not None:
@@ -145,6 +146,8 @@ def measure(session: Session, seconds: float) -> int:
 
 def prepare(table: Table, target: str, count: int | None) -> Iterator[str]:
     """Compiles every candidate at every size into the cache, without a GPU; says what was refused."""
+    from bench.derive import derive
+
     built, refused = 0, Counter[tuple[str, str]]()
     with processes(count) as pool:
         builds = Builds(pool, derive, target)
