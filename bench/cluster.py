@@ -94,7 +94,8 @@ class Desk(Generic[T, R]):
     """Where tasks are handed out, and their results come back.
 
     work:     in a worker, gives the value of a task, and why it failed at it, if it did
-    patience: seconds without a worker after which it gives up
+    patience: seconds without a worker after which it gives up; where all have failed and none has died, which
+              may be started again, it gives up at once
     """
 
     client: Any
@@ -104,6 +105,7 @@ class Desk(Generic[T, R]):
     waiting: list[Job[T]] = field(default_factory=list)
     busy: dict[str, tuple[Job[T], Any]] = field(default_factory=dict)
     left_out: set[str] = field(default_factory=set)
+    died: bool = False
 
     def ended(self) -> Generator[Ended[T, R], None, None]:
         """Every try of every task, as they end. Those that still run when the caller stops are cancelled."""
@@ -115,7 +117,7 @@ class Desk(Generic[T, R]):
                 if self.busy:
                     seen = monotonic()
                     yield from self._collected(present)
-                elif monotonic() - seen > self.patience:
+                elif (present and not self.died) or monotonic() - seen > self.patience:
                     yield from self._given_up()
                 else:
                     sleep(LOOK)
@@ -149,7 +151,9 @@ class Desk(Generic[T, R]):
         del self.busy[worker]
         value, failure = _outcome(future)
         last = not failure or job.tries + 1 >= TRIES
-        if failure and failure != DIED:
+        if failure == DIED:
+            self.died = True
+        elif failure:
             self.left_out.add(worker)
         if not last:
             self.waiting.append(Job(job.task, job.tries + 1))
