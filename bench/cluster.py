@@ -7,8 +7,10 @@ all that are left when there is no worker.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -70,6 +72,7 @@ def connected(address: str) -> Iterator[Any]:
         hint = "install the extra: pip install 'rise-lang[cluster]'"
         message = "clusters are those of Dask's `distributed`, which is not installed"
         raise UsageError("R0868", message, hint=hint) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # it logs tracebacks of what is raised here
     try:
         client = distributed.Client(address, timeout=ANSWER)
     except (OSError, ValueError, TypeError) as error:
@@ -139,7 +142,7 @@ class Desk(Generic[T, R]):
             self.busy[worker] = job, future
 
     def _collected(self, present: set[str]) -> Iterator[Ended[T, R]]:
-        with suppress(TimeoutError):
+        with suppress(TimeoutError, CancelledError):
             wait = import_module("distributed").wait
             wait([future for _, future in self.busy.values()], LOOK, return_when="FIRST_COMPLETED")
         for worker, (job, future) in list(self.busy.items()):

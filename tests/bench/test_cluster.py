@@ -180,6 +180,17 @@ def test_a_task_that_nobody_waits_for_is_told(in_threads: str) -> None:
         assert STOPPED.wait(10)
 
 
+def test_a_scheduler_that_stops_answering_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench.cluster, "ANSWER", 0.5)
+    deeds = (Deed(f"a{n}", 0, tmp_path) for n in range(5))
+    cluster = distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
+    with cluster, pytest.raises(UsageError, match="R0869"), connected(cluster.scheduler_address) as client:
+        ended = Desk(client, do, deeds).ended()
+        assert not next(ended).failure
+        cluster.close()
+        list(ended)
+
+
 # --- a campaign of trials -----------------------------------------------------------------------------------
 
 
