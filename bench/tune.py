@@ -25,7 +25,7 @@ from codegen.runtime import resources
 from rise.errors import LaunchError
 from strategies.search.space import Ranked
 from strategies.search.store import Record, append, user_file
-from strategies.search.trials import Trials, summary
+from strategies.search.trials import InOrder, summary
 
 FINALISTS = 4  # are compared in the last round
 TRIED = 3  # times as many candidates as are asked for, until so many build
@@ -90,7 +90,7 @@ class Tuning:
         subject = replace(self.subject, candidates=tuple(candidates))
         return Table(f"{self.search.identity}-{self.search.target}", title, (subject,))
 
-    def build(self, trials: Trials) -> Found:
+    def build(self, trials: InOrder) -> Found:
         """As many as are asked for, in the model's order. LaunchError R0035 where none builds."""
         built: list[tuple[Ranked, Built]] = []
         tried = 0

@@ -39,7 +39,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "numbers.",
     "R0031": "The cost model has no figures of a GPU for this target.",
     "R0032": "The search space has no parameters of this strategy. `rise tune` searches those of "
-    "`tensor_core`.",
+    "`tensor_core`, and of strategies that declare which values are tried (`rise strategies NAME`).",
     "R0033": "A line of a file of remembered parameters is damaged, or of another version. Each line is an "
     "object of JSON, written by `rise tune`.",
     "R0034": "The cost model ranks products of matrices whose sizes are numbers, of elements that the tensor "

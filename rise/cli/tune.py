@@ -87,7 +87,7 @@ def _show(lines: list[Compiled]) -> None:
     print(f"{'cycles':>10} {'bound':>8} {'registers':>9} {'shared':>7} {'spilled':>7}  candidate")
     for line in lines:
         taken = f"{line.registers:9} {line.shared_bytes:7} {line.spilled:7}"
-        print(f"{line.cycles:10} {line.bound:>8} {taken}  {line.candidate}")
+        print(f"{line.cycles or '-':>10} {line.bound:>8} {taken}  {line.candidate}")
 
 
 def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> int:

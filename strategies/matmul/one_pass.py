@@ -42,6 +42,7 @@ from strategies.matmul.products import rank
 from strategies.matmul.rounding import longer_inward, missing
 from strategies.matmul.staging import TileCopy, specialise, stage
 from strategies.places import arguments, in_inputs, mapped
+from strategies.settings import searched
 
 WARPGROUP_ROWS = 64  # of an accumulator of wgmma
 DEPTH = 16  # of an operand of 16-bit elements
@@ -185,6 +186,14 @@ def _skips(term: Expr) -> bool:
             return False
 
 
+@searched(
+    rows=(128, 64, 192, 256),
+    columns=(128, 32, 64, 256),
+    stages=(2, 1, 3, 4),
+    warp_specialised=(True, False),
+    blocks=(0, 132),
+    bulk_stores=(True, False),
+)
 @prints_as_call
 def one_pass(
     rows: int = 128,
