@@ -112,11 +112,21 @@ def test_a_program_that_a_strategy_does_not_fit_is_given_up() -> None:
 def test_auto_uses_what_is_remembered_of_a_memory_bound_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    term = program("reduction")
+    term = program("transposition")
     remembered = tmp_path / "tuned.jsonl"
-    for parameters, said in (({"threads": "64"}, "reduction threads=64"), ({"fan": "1"}, "no longer")):
+    for parameters, said in (({"tile": "32"}, "transposition tile=32"), ({"tile": "0"}, "no longer")):
         record = Record(
-            identity(term), "f", {}, "sm_90a", "some GPU", "reduction", parameters, 1.0, 0.0, "code", "date"
+            identity(term),
+            "f",
+            {},
+            "sm_90a",
+            "some GPU",
+            "transposition",
+            parameters,
+            1.0,
+            0.0,
+            "code",
+            "date",
         )
         append(remembered, record)
         (choice,) = auto(store=str(remembered)).choice(term).kernels
