@@ -19,6 +19,7 @@ from rise.normal import data_flow
 from rise.testing import assert_preserves
 from strategies.auto import auto
 from strategies.registry import catalogue, find, show_value
+from strategies.search.choice import Choice
 from strategies.search.identity import identity
 from strategies.search.space import Point, declared, searchable
 from strategies.search.store import Record, append
@@ -109,25 +110,16 @@ def test_a_program_that_a_strategy_does_not_fit_is_given_up() -> None:
     assert len(trials.refused) == 10
 
 
-def test_auto_uses_what_is_remembered_of_a_memory_bound_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    term = program("transposition")
-    remembered = tmp_path / "tuned.jsonl"
-    for parameters, said in (({"tile": "32"}, "transposition tile=32"), ({"tile": "0"}, "no longer")):
-        record = Record(
-            identity(term),
-            "f",
-            {},
-            "sm_90a",
-            "some GPU",
-            "transposition",
-            parameters,
-            1.0,
-            0.0,
-            "code",
-            "date",
-        )
-        append(remembered, record)
-        (choice,) = auto(store=str(remembered)).choice(term).kernels
-        assert said in str(choice)
+def test_auto_uses_what_is_remembered_of_a_memory_bound_program(tmp_path: Path) -> None:
+    term, remembered = program("transposition"), tmp_path / "tuned.jsonl"
+
+    def chosen(**parameters: str) -> Choice:
+        """What `auto` chooses once these are remembered."""
+        name, of = identity(term), "transposition"
+        append(remembered, Record(name, "f", {}, "sm_90a", "a GPU", of, parameters, 1.0, 0.0, "code", "date"))
+        (found,) = auto(store=str(remembered)).choice(term).kernels
+        return found
+
+    assert str(chosen(tile="32").point) == "transposition tile=32"
+    illegal = chosen(tile="0")
+    assert str(illegal.point) == "transposition" and "no longer make a kernel" in illegal.reason
