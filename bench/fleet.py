@@ -1,9 +1,12 @@
 """A table on several GPUs: a supervised process for each, cases handed out one by one, results merged.
 
-Each process has its own GPU, by CUDA_VISIBLE_DEVICES, and its own folder, `gpu-0`, `gpu-1`, …, so that no two
-write the same files. A case belongs to the process that claims it first. Its last round is on one GPU, since
-clocks and temperatures of GPUs differ. A table with fewer cases than GPUs is timed coarsely in parts of the
-candidates; the last rounds are then on the first GPU, which resumes with the times that are there.
+A fleet has GPUs: those of this host, which follow, or the workers of a cluster (`bench.cluster`).
+
+On this host each process has its own GPU, by CUDA_VISIBLE_DEVICES, and its own folder, `gpu-0`, `gpu-1`,
+and so on, so that no two write the same files. A case belongs to the process that claims it first. Its last
+round is on one GPU, since clocks and temperatures of GPUs differ. A table with fewer cases than GPUs is
+timed coarsely in parts of the candidates; the last rounds are then on one GPU, which resumes with the times
+that are there.
 """
 
 from __future__ import annotations
@@ -18,10 +21,10 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from bench.build import code
-from bench.results import append
+from bench.results import Attempt, Row, append
 from bench.table import Case, Table
 from rise import files
 
@@ -67,20 +70,32 @@ def see_only(gpu: str) -> None:
     os.environ.setdefault(ORDER, "PCI_BUS_ID")
 
 
-def on_gpus(session: Session, seconds: float) -> int:
-    """Measures a table on the GPUs of a session; returns 0, or the status of the last process that failed.
+class Fleet(Protocol):
+    """Several GPUs. Results are merged into the folder of the session; 0 is returned, or a failure's status.
 
     A GPU whose process fails, after the restarts that `supervise` allows, is left out, and the others take
     its cases.
     """
-    deadline = monotonic() + seconds
-    if len(session.table.cases) >= len(session.gpus):
-        status = _in_rounds(session, deadline)
+
+    def count(self) -> int: ...
+
+    def each(self, session: Session, deadline: float) -> int:
+        """Measures every case on one of the GPUs."""
+
+    def together(self, session: Session, deadline: float) -> int:
+        """Measures all cases on the same GPU."""
+
+
+def share(session: Session, fleet: Fleet, seconds: float) -> int:
+    """Measures a table on a fleet; returns 0, or the status of a process that failed."""
+    deadline, count = monotonic() + seconds, fleet.count()
+    session = replace(session, fleet=None)
+    if len(session.table.cases) >= count:
+        status = fleet.each(session, deadline)
         _tell_what_is_left(session, deadline)
         return status
-    shared = replace(session, table=in_parts(session.table, PARTS * len(session.gpus)), finalists=0)
-    status = _in_rounds(shared, deadline)
-    return status or replace(session, gpu=session.gpus[0], gpus=()).run(deadline - monotonic())
+    shared = replace(session, table=in_parts(session.table, PARTS * count), finalists=0)
+    return fleet.each(shared, deadline) or fleet.together(session, deadline)
 
 
 def _tell_what_is_left(session: Session, deadline: float) -> None:
@@ -102,39 +117,49 @@ def in_parts(table: Table, count: int) -> Table:
     return replace(table, subjects=tuple(subjects))
 
 
-def _in_rounds(session: Session, deadline: float) -> int:
-    """All GPUs at once; again, without those that failed, while there are any to take over."""
-    claims = session.path("claims")
-    shutil.rmtree(claims, ignore_errors=True)
-    claims.mkdir(parents=True)
-    working = [_on(session, gpu, claims) for gpu in session.gpus]
-    merge(session, working)
-    status = 0
-    try:
-        while working:
-            statuses = _at_once(session, working, deadline)
-            merge(session, working)
-            failed = [one for one, found in zip(working, statuses, strict=True) if found]
-            status = next((found for found in statuses if found), 0)
-            if not failed or monotonic() >= deadline:
-                break
-            for one in failed:
-                print(
-                    f"GPU {one.gpu}: its process failed; others take its cases", file=sys.stderr, flush=True
-                )
-                one.claims.release()  # type: ignore[union-attr]  # `_on` has set it
-            working = [one for one in working if one not in failed]
-    finally:
-        merge(session, working)
+@dataclass(frozen=True)
+class Gpus:
+    """GPUs of this host, by their names for CUDA_VISIBLE_DEVICES."""
+
+    names: tuple[str, ...]
+
+    def count(self) -> int:
+        return len(self.names)
+
+    def together(self, session: Session, deadline: float) -> int:
+        return replace(session, gpu=self.names[0]).run(deadline - monotonic())
+
+    def each(self, session: Session, deadline: float) -> int:
+        """All GPUs at once; again, without those that failed, while there are any to take over."""
+        claims = session.path("claims")
         shutil.rmtree(claims, ignore_errors=True)
-    return status
+        claims.mkdir(parents=True)
+        working = [self._on(session, gpu, claims) for gpu in self.names]
+        merge_folders(session, working)
+        status = 0
+        try:
+            while working:
+                statuses = _at_once(session, working, deadline)
+                merge_folders(session, working)
+                failed = [one for one, found in zip(working, statuses, strict=True) if found]
+                status = next((found for found in statuses if found), 0)
+                if not failed or monotonic() >= deadline:
+                    break
+                for one in failed:
+                    said = f"GPU {one.gpu}: its process failed; others take its cases"
+                    print(said, file=sys.stderr, flush=True)
+                    one.claims.release()  # type: ignore[union-attr]  # `_on` has set it
+                working = [one for one in working if one not in failed]
+        finally:
+            merge_folders(session, working)
+            shutil.rmtree(claims, ignore_errors=True)
+        return status
 
-
-def _on(session: Session, gpu: str, claims: Path) -> Session:
-    """The part of a session that one GPU has; compilation is shared among them."""
-    share = max(1, (session.processes or max(1, (os.cpu_count() or 2) - 1)) // len(session.gpus))
-    folder = session.folder / f"gpu-{gpu}"
-    return replace(session, folder=folder, gpu=gpu, gpus=(), processes=share, claims=Claims(claims, gpu))
+    def _on(self, session: Session, gpu: str, claims: Path) -> Session:
+        """The part of a session that one GPU has; compilation is shared among them."""
+        share = max(1, (session.processes or max(1, (os.cpu_count() or 2) - 1)) // self.count())
+        folder = session.folder / f"gpu-{gpu}"
+        return replace(session, folder=folder, gpu=gpu, processes=share, claims=Claims(claims, gpu))
 
 
 def _at_once(session: Session, working: Sequence[Session], deadline: float) -> list[int]:
@@ -158,16 +183,21 @@ def _copy(session: Session, part: Session) -> None:
             files.write(part.path(ending), session.path(ending).read_bytes())
 
 
-def merge(session: Session, parts: Iterable[Session]) -> None:
-    """Adds what the folders of parts have, and the session's does not have yet."""
+def merge_folders(session: Session, parts: Iterable[Session]) -> None:
+    """Adds what the folders of parts have, and what is known of a GPU."""
     parts = list(parts)
-    rows, attempts = set(session.rows()), set(session.attempts())
-    new = [row for part in parts for row in part.rows() if row not in rows]
-    append(session.path("csv"), sorted(dict.fromkeys(new), key=lambda row: row.date))
-    tried = [attempt for part in parts for attempt in part.attempts() if attempt not in attempts]
-    append(session.path("attempts.csv"), list(dict.fromkeys(tried)))
+    rows = (row for part in parts for row in part.rows())
+    merge(session, rows, (attempt for part in parts for attempt in part.attempts()))
     for machine in _machines(parts):
         files.write(session.path("machine.json"), machine.read_bytes())
+
+
+def merge(session: Session, rows: Iterable[Row], attempts: Iterable[Attempt]) -> None:
+    """Adds those that the session's folder does not have yet."""
+    known, tried = set(session.rows()), set(session.attempts())
+    new = dict.fromkeys(row for row in rows if row not in known)
+    append(session.path("csv"), sorted(new, key=lambda row: row.date))
+    append(session.path("attempts.csv"), [*dict.fromkeys(a for a in attempts if a not in tried)])
 
 
 def _machines(parts: Iterable[Session]) -> Iterator[Path]:

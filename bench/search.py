@@ -13,12 +13,13 @@ from rise.check.specialise import specialise
 from rise.errors import UsageError
 from rise.expr import Expr
 from rise.normal import data_flow
+from strategies.search.cost import UNKNOWN
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
-from strategies.search.space import Point, Ranked, candidates, ranked, refusal, varied
+from strategies.search.space import SPACES, Point, Ranked, candidates, declared, ranked, refusal, varied
 from strategies.search.store import Record, lookup, read
-from strategies.search.trials import Trials
+from strategies.search.trials import InOrder, Trials
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,13 @@ class Search:
         """The best by the model. UsageError R0034 where the model cannot rank the program."""
         return varied(ranked(self.strategy, self._product, for_target(self.target)), count)
 
-    def trials(self, count: int) -> Trials:
-        """The same and those after them, in the order in which they are tried. R0034 as above."""
+    def trials(self, count: int) -> InOrder:
+        """The same and those after them, in the order in which they are tried. R0034 as above.
+
+        Of a strategy that declares its space: its combinations, which nothing ranks.
+        """
+        if self.strategy not in SPACES:
+            return InOrder(Ranked(point, UNKNOWN) for point in declared(self.strategy))
         problem = self._product
         return Trials(candidates(self.strategy, problem, for_target(self.target), count), problem)
 

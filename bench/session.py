@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
 from time import monotonic
 
 from rich.console import Console
@@ -17,14 +16,12 @@ from bench import machine
 from bench.build import Builds, Built, code, processes
 from bench.campaign import Campaign
 from bench.contest import FINALISTS, ContextLost
-from bench.derive import derive
-from bench.fleet import Claims, on_gpus, see_only
-from bench.gpu import Gpu
+from bench.fleet import Claims, Fleet, see_only, share
 from bench.journal import Journal
 from bench.progress import Shown
 from bench.report import markdown
 from bench.results import Attempt, Row, read_attempts, read_rows
-from bench.supervise import LOST, alone, supervise
+from bench.supervise import LOST, Stop, alone, supervise
 from bench.table import Case, Table
 from rise import files
 from rise.errors import UsageError
@@ -43,7 +40,7 @@ class Session:
     timeout:   seconds that compiling one candidate may take
     finalists: how many of each kind are compared in the last round
     target:    what kernels are compiled for; by default this machine's GPU
-    gpus:      several GPUs that share the work, as CUDA_VISIBLE_DEVICES names them
+    fleet:     several GPUs that share the work
     gpu:       the one that is used where there are several; by default the first
     claims:    which cases are this session's, where GPUs share a table
     measure:   what the process does
@@ -55,7 +52,7 @@ class Session:
     timeout: float | None = None
     finalists: int = FINALISTS
     target: str | None = None
-    gpus: tuple[str, ...] = ()
+    fleet: Fleet | None = None
     gpu: str | None = None
     claims: Claims | None = None
     measure: Callable[[Session, float], int] = field(default_factory=lambda: measure)
@@ -79,20 +76,20 @@ class Session:
     def attempts(self) -> list[Attempt]:
         return read_attempts(self.path("attempts.csv"))
 
-    def run(self, seconds: float, stop: Event | None = None) -> int:
+    def run(self, seconds: float, stop: Stop | None = None) -> int:
         """Measures in a new process, for at most so many seconds; returns its exit status.
 
-        With several GPUs, in one for each. stop: ends the process
+        With a fleet, in one for each GPU. stop: ends the process
         """
-        if self.gpus:
-            return on_gpus(self, seconds)
-        clock = SystemClock()
-        deadline = clock.now() + seconds
         self.rows(), self.attempts()  # refuses files of another format before anything is measured
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError("R0004", f"cannot write to {self.folder}: {error.strerror}") from None
+        if self.fleet is not None:
+            return share(self, self.fleet, seconds)
+        clock = SystemClock()
+        deadline = clock.now() + seconds
         return supervise(
             lambda left: alone(self.measure, self, left, stop=stop),
             Journal(self.path("running.json")),
@@ -121,6 +118,9 @@ class Session:
 
 def measure(session: Session, seconds: float) -> int:
     """Runs in the process that has the GPU, and leaves at once where the GPU is lost."""
+    from bench.derive import derive
+    from bench.gpu import Gpu
+
     clock = SystemClock()
     deadline = clock.now() + seconds
     if session.gpu is not None:
@@ -146,6 +146,8 @@ def measure(session: Session, seconds: float) -> int:
 
 def prepare(table: Table, target: str, count: int | None) -> Iterator[str]:
     """Compiles every candidate at every size into the cache, without a GPU; says what was refused."""
+    from bench.derive import derive
+
     built, refused = 0, Counter[tuple[str, str]]()
     with processes(count) as pool:
         builds = Builds(pool, derive, target)

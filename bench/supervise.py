@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Event
-from typing import Any
+from threading import Thread
+from typing import Any, Protocol
 
 from bench.journal import Journal
 from bench.results import Attempt, append
@@ -29,6 +29,12 @@ LOOK = 0.2  # seconds after which a process that may be stopped is looked at aga
 
 # runs the worker for at most so many seconds; returns its exit status
 Start = Callable[[float], int]
+
+
+class Stop(Protocol):
+    """Whether what runs is to end, as events say it."""
+
+    def is_set(self) -> bool: ...
 
 
 def supervise(
@@ -58,10 +64,10 @@ def supervise(
     return status
 
 
-def alone(action: Callable[..., int], *arguments: Any, stop: Event | None = None) -> int:
+def alone(action: Callable[..., int], *arguments: Any, stop: Stop | None = None) -> int:
     """Calls a function in a new process, and ends whatever it has started and left behind.
 
-    stop: ends the process, if another thread sets it
+    stop: ends the process when it is set
     """
     process = SPAWN.Process(target=_lead, args=(action, *arguments))
     process.start()
@@ -79,11 +85,19 @@ def alone(action: Callable[..., int], *arguments: Any, stop: Event | None = None
 
 @deep
 def _lead(action: Callable[..., int], *arguments: Any) -> None:
-    """In the new process, which leads a group that can be ended as a whole."""
+    """In the new process, which leads a group that can be ended as a whole, and ends with its parent."""
     os.setsid()
+    Thread(target=_end_with_parent, daemon=True).start()
     escape_what_cannot_be_encoded()
     try:
         sys.exit(action(*arguments))
     except RiseError as error:
         print(error.render(), file=sys.stderr, flush=True)
         sys.exit(2 if isinstance(error, UsageError) else 1)
+
+
+def _end_with_parent() -> None:
+    """Or the GPU would stay busy where the parent is killed."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os.killpg(0, signal.SIGKILL)

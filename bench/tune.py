@@ -16,6 +16,7 @@ from rich.progress import track
 
 from bench.build import Builds, Built, Refused, code, processes
 from bench.derive import derive
+from bench.fleet import Fleet
 from bench.results import OURS, Attempt, Row, latest
 from bench.search import Search, candidate
 from bench.session import Session
@@ -24,7 +25,7 @@ from codegen.runtime import resources
 from rise.errors import LaunchError
 from strategies.search.space import Ranked
 from strategies.search.store import Record, append, user_file
-from strategies.search.trials import Trials, summary
+from strategies.search.trials import InOrder, summary
 
 FINALISTS = 4  # are compared in the last round
 TRIED = 3  # times as many candidates as are asked for, until so many build
@@ -89,7 +90,7 @@ class Tuning:
         subject = replace(self.subject, candidates=tuple(candidates))
         return Table(f"{self.search.identity}-{self.search.target}", title, (subject,))
 
-    def build(self, trials: Trials) -> Found:
+    def build(self, trials: InOrder) -> Found:
         """As many as are asked for, in the model's order. LaunchError R0035 where none builds."""
         built: list[tuple[Ranked, Built]] = []
         tried = 0
@@ -117,10 +118,10 @@ class Tuning:
         quiet = not console.is_terminal
         return list(track(builds.each(case), "compiling", len(batch), console=console, disable=quiet))
 
-    def session(self, found: Found, folder: Path, gpus: tuple[str, ...] = ()) -> Session:
+    def session(self, found: Found, folder: Path, fleet: Fleet | None = None) -> Session:
         """How the candidates that build are measured."""
         table = self.table(made.candidate for _, made in found.built)
-        return Session(table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, gpus)
+        return Session(table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, fleet)
 
 
 @dataclass(frozen=True)

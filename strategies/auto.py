@@ -26,7 +26,7 @@ from strategies.memory_bound.family import fitting
 from strategies.operands import each_operand, nth_operand
 from strategies.places import in_inputs
 from strategies.search.batches import batched
-from strategies.search.choice import Choice, Search, chosen, separate_operands
+from strategies.search.choice import NOTHING, Choice, Search, chosen, remembered, separate_operands
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
@@ -162,6 +162,10 @@ class _Kernels:
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
         if is_pair_of_arrays(term):
             return each_operand(self._again)(term)
+        before = remembered(self.search, closed)
+        if not isinstance(before, str):
+            self.made.append(before[0])
+            return below(before[1], bound)
         fits = fitting(closed)
         if fits is None:
             return self._default(term, GENERAL)
@@ -169,7 +173,8 @@ class _Kernels:
         result = self.search.attempt(point, closed)
         if not isinstance(result, Success):
             return self._default(term, f"`{point}` does not take it: {why(result)}")
-        self.made.append(Choice(point, fits.reason))
+        said = fits.reason if before == NOTHING else f"{fits.reason}; {before}"
+        self.made.append(Choice(point, said))
         return below(result, bound)
 
     def _default(self, term: Expr, reason: str) -> Result:

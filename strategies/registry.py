@@ -42,12 +42,16 @@ MODULES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter of a strategy. `accepts` is its type: int, float, bool, str, or a tuple of these."""
+    """A parameter of a strategy. `accepts` is its type: int, float, bool, str, or a tuple of these.
+
+    tried: the values that a search tries, where the strategy declares them
+    """
 
     name: str
     accepts: Any
     default: Any
     meaning: str = ""
+    tried: tuple[Any, ...] = ()
 
     @property
     def type_name(self) -> str:
@@ -143,8 +147,12 @@ def entry(name: str, factory: Callable[..., Strategy]) -> Entry:
     parameters = inspect.signature(factory).parameters
     text = inspect.getdoc(factory) or ""
     meant = meanings(text, parameters)
+    tried = getattr(factory, "searched", {})
     settings = tuple(
-        Setting(p.name, hints.get(p.name, str), p.default, meant.get(p.name, "")) for p in parameters.values()
+        Setting(
+            p.name, hints.get(p.name, str), p.default, meant.get(p.name, ""), tuple(tried.get(p.name, ()))
+        )
+        for p in parameters.values()
     )
     return Entry(name, factory, settings, text.split("\n", 1)[0])
 

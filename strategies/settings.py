@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import ParamSpec, TypeVar, get_type_hints
+from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from strategies.core import Strategy, prints_as_call
 
 P = ParamSpec("P")
 K = TypeVar("K")
+S = TypeVar("S", bound=Callable[..., Strategy])
 
 
 def parameters_from(kind: Callable[P, K]) -> Callable[[Callable[[K], Strategy]], Callable[P, Strategy]]:
@@ -28,3 +29,17 @@ def parameters_from(kind: Callable[P, K]) -> Callable[[Callable[[K], Strategy]],
         return factory
 
     return decorate
+
+
+def searched(**values: Sequence[Any]) -> Callable[[S], S]:
+    """Declares the values of its parameters that a search tries a strategy with; the registry reads them.
+
+    A parameter that is not named keeps its default. The strategy itself refuses values that do not fit each
+    other, or a program.
+    """
+
+    def declare(make: S) -> S:
+        make.searched = values  # type: ignore[attr-defined]  # what `registry.entry` looks at
+        return make
+
+    return declare

@@ -340,9 +340,11 @@ def _bench(made: argparse.ArgumentParser) -> None:
 
 
 def _gpus(made: argparse.ArgumentParser) -> None:
-    made.add_argument(
+    add = made.add_mutually_exclusive_group().add_argument
+    add(
         "--gpus", type=_names, default=(), metavar="0,1,…", help="share the work among these GPUs (the first)"
     )
+    add("--cluster", metavar="ADDRESS", help="share the work among the workers of a Dask scheduler")
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -83,9 +83,11 @@ def _measured(table: Table, arguments: argparse.Namespace) -> int:
 
 
 def _session(table: Table, arguments: argparse.Namespace) -> Session:
+    from bench.cluster import fleet
     from bench.session import Session
 
-    return Session(table, Path(arguments.out), arguments.jobs, gpus=arguments.gpus)
+    shared = fleet(arguments.gpus, arguments.cluster)
+    return Session(table, Path(arguments.out), arguments.jobs, fleet=shared)
 
 
 # --- the figures of papers ----------------------------------------------------------------------------------

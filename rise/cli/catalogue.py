@@ -69,7 +69,12 @@ def _strategies() -> tuple[list[Item], Show]:
             "name": entry.name,
             "meaning": entry.meaning,
             "parameters": {
-                s.name: {"type": s.type_name, "default": show_value(s.default), "meaning": s.meaning}
+                s.name: {
+                    "type": s.type_name,
+                    "default": show_value(s.default),
+                    "meaning": s.meaning,
+                    "tried": [show_value(value) for value in s.tried],
+                }
                 for s in entry.settings
             },
         }
@@ -86,6 +91,8 @@ def _show_strategy(item: Item, in_full: bool) -> str:
         lines.append(f"    --set {name}={parameter['default']}   ({values})")
         if in_full and parameter["meaning"]:
             lines += [f"        {line}" for line in textwrap.wrap(parameter["meaning"], 88)]
+        if in_full and parameter["tried"]:
+            lines.append(f"        `rise tune` tries {' '.join(v or '(none)' for v in parameter['tried'])}")
     return "\n".join(lines)
 
 

@@ -39,7 +39,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "numbers.",
     "R0031": "The cost model has no figures of a GPU for this target.",
     "R0032": "The search space has no parameters of this strategy. `rise tune` searches those of "
-    "`tensor_core`.",
+    "`tensor_core`, and of strategies that declare which values are tried (`rise strategies NAME`).",
     "R0033": "A line of a file of remembered parameters is damaged, or of another version. Each line is an "
     "object of JSON, written by `rise tune`.",
     "R0034": "The cost model ranks products of matrices whose sizes are numbers, of elements that the tensor "
@@ -290,6 +290,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0865": "A kernel of a benchmark does not terminate: it is deadlocked, or very slow.",
     "R0866": "The separate kernels that a benchmark compares with need rows of whole vectors.",
     "R0867": "Plots are drawn by matplotlib: install the extra `plot`.",
+    "R0868": "`--cluster` hands work out by Dask's `distributed`: install the extra `cluster`.",
+    "R0869": "No Dask scheduler answers at the address of `--cluster`, or it stopped answering. Rerun the "
+    "command to resume: what was measured before is kept.",
     "R0880": "A tensor map, by which bulk copies address an array on a GPU, has up to five dimensions, and "
     "strides that are multiples of 16 bytes.",
     "R0881": "The box of a tensor map has at most 256 elements in each dimension, rows of a multiple of 16 "

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("R0034", f"nothing is tried {wanted.described}", hint="choose parameters yourself")
     if arguments.dry_run:
         return _dry_run(tuning.build(trials), target, arguments.json)
-    if execute.present_target() is None:
+    if execute.present_target() is None and not arguments.cluster:
         raise LaunchError("R0822", NO_GPU, hint="`--dry-run` ranks and compiles them")
     return _measured(tuning.build(trials), tuning, arguments)
 
@@ -87,14 +87,15 @@ def _show(lines: list[Compiled]) -> None:
     print(f"{'cycles':>10} {'bound':>8} {'registers':>9} {'shared':>7} {'spilled':>7}  candidate")
     for line in lines:
         taken = f"{line.registers:9} {line.shared_bytes:7} {line.spilled:7}"
-        print(f"{line.cycles:10} {line.bound:>8} {taken}  {line.candidate}")
+        print(f"{line.cycles or '-':>10} {line.bound:>8} {taken}  {line.candidate}")
 
 
 def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> int:
+    from bench.cluster import fleet
     from bench.tune import Measured, default_folder, remember
 
     folder = Path(arguments.out) if arguments.out else default_folder()
-    session = tuning.session(found, folder, arguments.gpus)
+    session = tuning.session(found, folder, fleet(arguments.gpus, arguments.cluster))
     if status := session.run(arguments.budget or inf):
         return status
     measured = Measured.of(session)

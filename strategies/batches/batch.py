@@ -22,10 +22,12 @@ from strategies.core import (
 )
 from strategies.memory_bound.blocks import WARP, chosen_or, refuse
 from strategies.places import in_inputs
+from strategies.settings import searched
 
 NO_BATCH = "expected a map over a batch of arrays of known sizes"
 
 
+@searched(count=(0, 1, 2, 4, 8, 16, 32, 64), threads=(0, 64, 128, 256), by=("", THREADS, WARPS, BLOCKS))
 @prints_as_call
 def batch(count: int = 0, threads: int = 0, by: str = "") -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.

@@ -46,6 +46,7 @@ from strategies.matmul.products import rank
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward, missing
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
+from strategies.settings import searched
 
 OPERAND_BYTES = 2
 NO_ROWS = "expected a matrix, or an array of matrices, by rows: `xs |> map(f)`"
@@ -215,6 +216,14 @@ def _skips(term: Expr) -> bool:
             return False
 
 
+@searched(
+    rows=(128, 64, 192, 256),
+    columns=(128, 32, 64, 256),
+    stages=(2, 1, 3, 4),
+    warp_specialised=(True, False),
+    blocks=(0, 132),
+    bulk_stores=(True, False),
+)
 @prints_as_call
 def one_pass(
     rows: int = 128,

@@ -26,12 +26,14 @@ from strategies.evaluation import is_expression
 from strategies.memory_bound.blocks import Block, at_least, chosen_or, refuse, rounded_up
 from strategies.memory_bound.widths import widest_vector
 from strategies.places import in_inputs, mapped
+from strategies.settings import searched
 
 THREADS = 256
 DIMENSIONS = 3  # of a grid
 LARGEST = 65535  # of its dimensions, but for the first
 
 
+@searched(threads=(0, 64, 128, 512, 1024), vector=(0, 1, 2, 4, 8), each=(1, 2, 4))
 @prints_as_call
 def elementwise(threads: int = 0, vector: int = 0, each: int = 1) -> Strategy:
     """Computes independent elements: each thread of a block computes `each` vectors of `vector` elements.

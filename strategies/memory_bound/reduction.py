@@ -55,6 +55,7 @@ from strategies.memory_bound.widths import reduces_numbers, widest
 from strategies.normal_forms import fuse_components, view_inward
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
+from strategies.settings import searched
 
 PARTS = 4096  # of a reduction to one number, where each has enough elements
 PART_THREADS, PART_LOADS = 256, 4
@@ -62,6 +63,9 @@ FEW = 256  # rows, which are too few blocks
 LONG = 1 << 18  # bytes of a row that is worth a second kernel
 
 
+@searched(
+    threads=(0, 64, 128, 256, 512, 1024), vector=(0, 1, 2, 4, 8), loads=(0, 1, 2, 4, 8), fan=(FAN, 2, 8, 32)
+)
 @prints_as_call
 def reduction(threads: int = 0, vector: int = 0, loads: int = 0, fan: int = FAN, part: int = 0) -> Strategy:
     """Reduces each row of an array by a block of threads: sequential parts, then a tree.

@@ -54,8 +54,12 @@ from strategies.memory_bound.blocks import (
 from strategies.memory_bound.widths import reduces_numbers, widest
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
+from strategies.settings import searched
 
 
+@searched(
+    threads=(0, 32, 64, 128, 256, 512, 1024), vector=(0, 1, 2, 4, 8), fan=(FAN, 2, 8, 32), keep=(True, False)
+)
 @prints_as_call
 def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -> Strategy:
     """A map over rows: a block of threads computes each row, and moves vectors of `vector` elements.

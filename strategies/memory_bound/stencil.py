@@ -14,8 +14,12 @@ from strategies.memory_bound.blocks import at_least, chosen_or, refuse
 from strategies.memory_bound.transposition import tiled
 from strategies.memory_bound.widths import widest_vector
 from strategies.places import in_inputs
+from strategies.settings import searched
 
 
+@searched(
+    threads=((8, 32), (1, 128), (2, 64), (4, 32), (4, 64), (16, 16)), rows=(4, 1, 2, 8), vector=(0, 1, 2, 4)
+)
 @prints_as_call
 def stencil(threads: tuple[int, int] = (8, 32), rows: int = 4, vector: int = 0) -> Strategy:
     """Computes a matrix of independent elements in two-dimensional tiles; each thread computes a few rows.

@@ -28,11 +28,15 @@ from strategies.core import (
 from strategies.memory_bound.blocks import at_least, chosen_or, refuse
 from strategies.memory_bound.widths import widest, widest_vector
 from strategies.places import arguments, in_inputs, mapped
+from strategies.settings import searched
 
 TILE, THREADS = 64, 256
 BANK = 4  # bytes
 
 
+@searched(
+    tile=(TILE, 16, 32, 128), threads=(THREADS, 64, 128, 512, 1024), vector=(0, 1, 2, 4), padding=(0, 1, 2, 4)
+)
 @prints_as_call
 def transposition(tile: int = TILE, threads: int = THREADS, vector: int = 0, padding: int = 0) -> Strategy:
     """Transposes a matrix by tiles in shared memory, one for each block.

@@ -20,6 +20,7 @@ from strategies.search.trials import SHARED, Trials, summary
 
 FIRST = 16  # of what the model ranks first, tiles that differ
 TRIED = 24  # until one is a kernel
+NOTHING = "nothing is remembered"
 NO_PRODUCT = "it is not a product of matrices of known sizes, which the cost model could rank"
 
 
@@ -69,13 +70,10 @@ class Search:
 
 def chosen(search: Search, term: Expr) -> tuple[Choice, Success] | str:
     """For a closed kernel with products: what is remembered or ranked first; or why there is nothing."""
-    record = lookup(identity(term), search.target, search.store)
-    said = ["nothing is remembered"]
-    if record is not None:
-        remembered = _remembered(search, record, term)
-        if not isinstance(remembered, RiseError):
-            return remembered
-        said = [f"the remembered parameters no longer make a kernel, {record}: {reason(remembered)}"]
+    before = remembered(search, term)
+    if not isinstance(before, str):
+        return before
+    said = [before]
     problem = problem_of(term)
     if problem is None:
         return "; ".join([*said, NO_PRODUCT])
@@ -114,6 +112,17 @@ def problem_of(term: Expr) -> Problem | None:
         return Problem.of(term)
     except RiseError:  # of a rule that does not take the program: then there is no product to rank
         return None
+
+
+def remembered(search: Search, term: Expr) -> tuple[Choice, Success] | str:
+    """The kernel by what is remembered of a closed program; or why there is none."""
+    record = lookup(identity(term), search.target, search.store)
+    if record is None:
+        return NOTHING
+    found = _remembered(search, record, term)
+    if isinstance(found, RiseError):
+        return f"the remembered parameters no longer make a kernel, {record}: {reason(found)}"
+    return found
 
 
 def _remembered(search: Search, record: Record, term: Expr) -> tuple[Choice, Success] | RiseError:

@@ -56,6 +56,9 @@ class Cost:
     bound: str
 
 
+UNKNOWN = Cost(0.0, 0, 0, 0.0, "unknown")  # of a program that there is no model for
+
+
 def tiles(p: Problem, s: Schedule) -> int:
     """⌈m/BM⌉·⌈n/BN⌉ of each matrix, in whole groups and clusters, for each slice of k."""
     return p.batch * s.tiles(p.m, p.n) * s.slices

@@ -1,5 +1,8 @@
 """Which values of its parameters a strategy is tried with.
 
+Most strategies declare them beside their parameters (`strategies.settings.searched`). For
+`tensor_core` they depend on the problem and the GPU, and a model ranks them.
+
 A space is a list of blocks of choices; every combination of the values of a block is a point. A new parameter
 is a line here; one that the strategy does not have is left out, and so is a combination that cannot work
 (`strategies.matmul.constraints`).
@@ -17,7 +20,7 @@ from typing import Any
 
 from rise.errors import StrategyError, UsageError
 from strategies.matmul.constraints import Resources, Schedule, check, check_sizes, panel, resources
-from strategies.registry import find, show_value
+from strategies.registry import catalogue, find, show_value
 from strategies.search.cost import Cost, cost, sharing
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
@@ -298,6 +301,28 @@ WIDEST = 16  # bytes of a vector, and of what bulk copies move
 SMALLEST_ASYNCHRONOUS = 4  # bytes of a copy past the registers
 
 
+def declared(strategy: str) -> Iterator[Point]:
+    """Every combination of the values that a strategy declares, those with few changes of its defaults first.
+
+    A point names only what it changes. UsageError R0032 where the strategy declares none.
+    """
+    tried = {s.name: [v for v in s.tried if v != s.default] for s in find(strategy).settings if s.tried}
+    if not tried:
+        known = ", ".join(f"`{name}`" for name in searchable())
+        message = f"the search space of `{strategy}` is not defined"
+        raise UsageError("R0032", message, hint=f"there are those of {known}")
+    for count in range(len(tried) + 1):
+        for changed in itertools.combinations(tried, count):
+            for values in itertools.product(*(tried[name] for name in changed)):
+                yield Point.of(strategy, dict(zip(changed, values, strict=True)))
+
+
+def searchable() -> list[str]:
+    """The strategies that have a space."""
+    declare = (entry.name for entry in catalogue() if any(s.tried for s in entry.settings))
+    return [*SPACES, *declare]
+
+
 SPACES = {"tensor_core": tensor_core}
 ELSE = {"tensor_core": tensor_core_else}
 
@@ -306,9 +331,8 @@ def points(strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SP
     """Every combination that the strategy has the parameters for. UsageError R0032 without a space."""
     if strategy not in spaces:
         known = ", ".join(f"`{name}`" for name in spaces)
-        raise UsageError(
-            "R0032", f"the search space of `{strategy}` is not defined", hint=f"there is {known}"
-        )
+        message = f"the cost model has no search space of `{strategy}`"
+        raise UsageError("R0032", message, hint=f"there is {known}")
     has = defaults(strategy)
     for choices in spaces[strategy](p, gpu):
         kept = {name: values for name, values in choices.items() if name in has}

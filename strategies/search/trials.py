@@ -18,19 +18,12 @@ SHARED, SPILLS = "R0716", "R0832"
 Kind = tuple[object, ...]
 
 
-class Trials:
-    """Candidates in their order, without those that would fail as others did.
+class InOrder:
+    """Candidates in their order, until the program seems to be at fault."""
 
-    A candidate that does not derive says so of others of its kind, which differ from it in sizes of tiles
-    only. One that needs too much of what a block or a thread has says so of those that need about as much.
-    """
-
-    def __init__(self, candidates: Iterable[Ranked], problem: Problem) -> None:
+    def __init__(self, candidates: Iterable[Ranked]) -> None:
         self._left = iter(candidates)
-        self._problem = problem
         self._reasons: Counter[str] = Counter()
-        self._failed: Counter[tuple[Kind, str]] = Counter()
-        self._most: dict[Kind, float] = {}
         self.refused: list[tuple[Ranked, str]] = []
 
     @property
@@ -49,13 +42,34 @@ class Trials:
     def refuse(self, one: Ranked, reason: str) -> None:
         """One does not become a kernel, for a reason that begins with its code."""
         self.refused.append((one, reason))
+        if reason.split(" ", 1)[0] not in (SHARED, SPILLS):
+            self._reasons[without_numbers(reason)] += 1
+
+    def _hopeless(self, one: Ranked) -> bool:
+        return False
+
+
+class Trials(InOrder):
+    """Those that the model ranks, without those that would fail as others did.
+
+    A candidate that does not derive says so of others of its kind, which differ from it in sizes of tiles
+    only. One that needs too much of what a block or a thread has says so of those that need about as much.
+    """
+
+    def __init__(self, candidates: Iterable[Ranked], problem: Problem) -> None:
+        super().__init__(candidates)
+        self._problem = problem
+        self._failed: Counter[tuple[Kind, str]] = Counter()
+        self._most: dict[Kind, float] = {}
+
+    def refuse(self, one: Ranked, reason: str) -> None:
+        super().refuse(one, reason)
         code = reason.split(" ", 1)[0]
         if code in (SHARED, SPILLS):
             key, used = self._needs(one, code)
             self._most[key] = min(self._most.get(key, used), used * SMALLER)
         else:
             self._failed[self._kind(one), without_numbers(reason)] += 1
-            self._reasons[without_numbers(reason)] += 1
 
     def _hopeless(self, one: Ranked) -> bool:
         kind = self._kind(one)

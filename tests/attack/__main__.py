@@ -2,6 +2,7 @@
 
     python -m tests.attack                               everything, with a new seed
     python -m tests.attack mutants --seed 7 --count 100  one kind
+    python -m tests.attack --cluster tcp://10.0.0.1:8786 by the workers of a Dask cluster
 
 Exits with 1 if any trial shows a defect. Each defect is printed with what reproduces it.
 """
@@ -12,12 +13,16 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
+from bench.cluster import connected
 from tests.attack import differential, files, kernel_edits, mutants, schedules, variants, wrong_rules
-from tests.attack.outcome import Verdict
-from tests.attack.runner import Attack, Tally, run
+from tests.attack.outcome import Outcome, Verdict
+from tests.attack.runner import Attack, Tally, run, run_on
 
 SHOWN = 20  # defects of a kind that are printed
 
@@ -42,9 +47,12 @@ ATTACKS = (
 )
 
 
-def attacked(attack: Attack, seed: int, jobs: int) -> Tally:
+Run = Callable[[Attack], Iterable[tuple[Any, Outcome]]]
+
+
+def attacked(attack: Attack, run: Run) -> Tally:
     tally, started = Tally(), time.monotonic()
-    for trial, outcome in run(attack, seed, jobs):
+    for trial, outcome in run(attack):
         tally.add(trial, outcome)
         if outcome.verdict.is_defect and len(tally.defects) <= SHOWN:
             print(f"  {outcome}\n    {trial}", flush=True)
@@ -67,16 +75,21 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="KIND", help=f"of {', '.join(names)}; by default all")
     parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="by default a new one")
     parser.add_argument("--count", type=int, help="trials of each kind")
-    parser.add_argument("--jobs", type=int, default=2)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--jobs", type=int, default=2)
+    where.add_argument("--cluster", metavar="ADDRESS", help="by the workers of a Dask scheduler")
     given = parser.parse_args()
     if unknown := set(given.names) - set(names):
         parser.error(f"there is no kind {min(unknown)}; there are {', '.join(names)}")
     print(f"seed {given.seed}", flush=True)
+    chosen = [each for each in ATTACKS if not given.names or each.name in given.names]
     defects = 0
-    for attack in ATTACKS:
-        if not given.names or attack.name in given.names:
-            chosen = replace(attack, count=given.count or attack.count)
-            defects += len(attacked(chosen, given.seed, given.jobs).defects)
+    with ExitStack() as stack:
+        by: Run = partial(run, seed=given.seed, jobs=given.jobs)
+        if given.cluster:
+            by = partial(run_on, stack.enter_context(connected(given.cluster)), seed=given.seed)
+        for attack in chosen:
+            defects += len(attacked(replace(attack, count=given.count or attack.count), by).defects)
     print(f"{defects} defects, seed {given.seed}")
     return 1 if defects else 0
 

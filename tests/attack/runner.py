@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import resource
 import traceback
 from collections import Counter
@@ -13,6 +14,7 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
+from bench.cluster import Desk, may_start_processes
 from tests.attack.outcome import Outcome, Verdict
 
 MEMORY = 16 * 2**30  # bytes of addresses of a worker: an allocation beyond raises MemoryError there
@@ -61,13 +63,54 @@ def run(attack: Attack, seed: int, jobs: int) -> Iterator[tuple[Any, Outcome]]:
     """Each trial with its outcome, as they end."""
     trials = islice(attack.trials(seed), attack.count)
     with ProcessPool(max_workers=jobs, max_tasks=TASKS, initializer=_limit_memory) as pool:
-        waiting: list[tuple[Any, Any]] = []
-        for trial in trials:
-            waiting.append((trial, pool.schedule(guarded, (attack.outcome, trial), timeout=attack.seconds)))
-            while len(waiting) > AHEAD * jobs:
-                yield _ended(*waiting.pop(0))
-        for pair in waiting:
-            yield _ended(*pair)
+        yield from _outcomes(pool, jobs, trials, attack.outcome, attack.seconds)
+
+
+def _outcomes(
+    pool: ProcessPool, jobs: int, trials: Iterable[Any], outcome: Callable[[Any], Outcome], seconds: float
+) -> Iterator[tuple[Any, Outcome]]:
+    waiting: list[tuple[Any, Any]] = []
+    for trial in trials:
+        waiting.append((trial, pool.schedule(guarded, (outcome, trial), timeout=seconds)))
+        while len(waiting) > AHEAD * jobs:
+            yield _ended(*waiting.pop(0))
+    for pair in waiting:
+        yield _ended(*pair)
+
+
+# --- on a cluster
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Trials that one worker of a cluster makes."""
+
+    trials: tuple[Any, ...]
+    outcome: Callable[[Any], Outcome]
+    seconds: float
+
+
+def run_on(client: Any, attack: Attack, seed: int) -> Iterator[tuple[Any, Outcome]]:
+    """The same, by the workers of a cluster. A trial whose worker died twice has crashed."""
+    trials = islice(attack.trials(seed), attack.count)
+    batches = (
+        Batch(batch, attack.outcome, attack.seconds)
+        for batch in iter(lambda: tuple(islice(trials, TASKS)), ())
+    )
+    for end in Desk(client, made, batches).ended():
+        if end.value is not None:
+            yield from zip(end.task.trials, end.value, strict=True)
+        elif end.last:
+            lost = Outcome(Verdict.CRASH, "", f"{end.failure}, with this trial or another of {TASKS}")
+            yield from ((trial, lost) for trial in end.task.trials)
+
+
+def made(batch: Batch) -> tuple[list[Outcome], str]:
+    """In a worker: by as many processes as it has threads."""
+    jobs, spawn = may_start_processes(), multiprocessing.get_context("spawn")  # it has threads
+    with ProcessPool(jobs, TASKS, initializer=_limit_memory, context=spawn) as pool:
+        ended = _outcomes(pool, jobs, batch.trials, batch.outcome, batch.seconds)
+        return [outcome for _, outcome in ended], ""
 
 
 def guarded(outcome: Callable[[Any], Outcome], trial: Any) -> Outcome:

@@ -17,6 +17,10 @@ from bench.table import Candidate, Case, Subject, Table
 from rise.errors import LaunchError, StrategyError
 
 CALLS = 10  # in a sample
+MACHINE = {
+    "device": "fake", "driver": "", "cuda": "", "multiprocessors": 1, "max_sm_mhz": 1, "l2_bytes": 1,
+    "limits": {"tflops": None, "gb_s": None}, "versions": {}, "host": "",
+}  # fmt: skip
 
 
 @dataclass

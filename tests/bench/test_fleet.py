@@ -16,17 +16,14 @@ import pytest
 import bench.session
 from bench.build import Builds, code
 from bench.campaign import Campaign
-from bench.fleet import VISIBLE, Claims, in_parts, merge, see_only
+from bench.fleet import VISIBLE, Claims, Gpus, in_parts, merge_folders, see_only
 from bench.journal import Journal
 from bench.results import read_attempts, read_rows
 from bench.session import Session
 from rise.cli.main import main
-from tests.bench.fakes import FakeClock, FakeDevice, Immediately, Killed, Recorder, derive, table
+from tests.bench.fakes import MACHINE, FakeClock, FakeDevice, Immediately, Killed, Recorder, derive, table
 
-MACHINE = {
-    "device": "fake", "driver": "", "cuda": "", "multiprocessors": 1, "max_sm_mhz": 1, "l2_bytes": 1,
-    "limits": {"tflops": None, "gb_s": None}, "versions": {}, "host": "",
-}  # fmt: skip
+GPUS = ("0", "1")
 TIMES: dict[str, Any] = {"good": 10.0, "better": 9.0, "slow": 20.0, "best": 8.0, "cublas": 8.5}
 
 
@@ -83,7 +80,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def session(folder: Path, *strategies: str, sizes: tuple[int, ...], **options: Any) -> Session:
     of = table(folder, *strategies, sizes=sizes, **options)
-    return Session(of, folder / "out", gpus=("0", "1"), measure=fake_measure)
+    return Session(of, folder / "out", fleet=Gpus(GPUS), measure=fake_measure)
 
 
 def test_every_case_is_measured_once_and_results_are_in_one_folder(tmp_path: Path) -> None:
@@ -98,7 +95,7 @@ def test_every_case_is_measured_once_and_results_are_in_one_folder(tmp_path: Pat
     started = (made.folder / "started").read_text().splitlines()
     assert set(started) == {"0 0", "1 1"}, "each process sees its own GPU"
     assert len(started) == 2 + len(crashed), "it is started again, without that kernel"
-    parts = [read_rows(made.folder / f"gpu-{gpu}" / "some.csv") for gpu in made.gpus]
+    parts = [read_rows(made.folder / f"gpu-{gpu}" / "some.csv") for gpu in GPUS]
     assert {row for part in parts for row in part} == set(made.rows())
     assert not made.path("claims").exists()
 
@@ -128,13 +125,13 @@ def test_a_single_case_is_shared_by_candidates_and_decided_on_the_first_gpu(tmp_
     assert ours.name == "best"
     coarse = Counter(a.name for a in made.attempts() if a.status in ("timed", "slow") and a.kind == "rise")
     assert coarse.keys() == {"good", "better", "slow", "best"}
-    parts = [read_attempts(made.folder / f"gpu-{gpu}" / "some.attempts.csv") for gpu in made.gpus]
+    parts = [read_attempts(made.folder / f"gpu-{gpu}" / "some.attempts.csv") for gpu in GPUS]
     assert not any(a.status == "finalist" for part in parts for a in part)
 
 
 def test_what_is_stopped_has_not_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C: the process is ended while a kernel runs, which is not at fault."""
-    made = replace(session(tmp_path, "good", sizes=(16,)), gpus=(), gpu="0")
+    made = replace(session(tmp_path, "good", sizes=(16,)), fleet=None, gpu="0")
 
     def ended(action: Any, *arguments: Any, stop: Event) -> int:
         Journal(made.path("running.json")).note("f m=16 n=16 k=16", "rise", "good")
@@ -170,7 +167,7 @@ def test_results_are_merged_once(tmp_path: Path) -> None:
     made = session(tmp_path, "good", sizes=(16, 32))
     assert made.run(60) == 0
     before = made.rows(), made.attempts()
-    merge(made, [replace(made, folder=made.folder / f"gpu-{gpu}", gpus=()) for gpu in made.gpus])
+    merge_folders(made, [replace(made, folder=made.folder / f"gpu-{gpu}") for gpu in GPUS])
     assert (made.rows(), made.attempts()) == before
 
 

@@ -87,8 +87,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setattr(store, "SHIPPED", tmp_path / "shipped.jsonl")
     monkeypatch.setattr(execute, "present_target", lambda: "sm_90a")
-    monkeypatch.setattr(session, "Gpu", of.device)
-    monkeypatch.setattr(session, "derive", of.derive)
+    monkeypatch.setattr("bench.gpu.Gpu", of.device)
+    monkeypatch.setattr("bench.derive.derive", of.derive)
     monkeypatch.setattr(tune, "derive", of.derive)
     monkeypatch.setattr(session, "SystemClock", lambda: CLOCK)
 
@@ -223,10 +223,19 @@ def test_a_dry_run_ranks_and_compiles(capsys: pytest.CaptureFixture[str]) -> Non
     assert lines[0]["candidate"] in capsys.readouterr().out
 
 
+def test_a_strategy_without_a_model_is_tried_from_its_defaults_on(made: Bench) -> None:
+    command = [*COMMAND[:-2], "--strategy", "rows", "--top", "6"]
+    assert main(command) == 0
+    names = [str(order.candidate) for order in made.orders]
+    assert names[0] == "rows" and all(name.count("=") <= 1 for name in names)
+    (record,) = read(user_file())
+    assert record.strategy == "rows" and str(record.parameters) == "{'threads': '128'}"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--size", "m=64", "n=64", "k=64", "--strategy", "stencil"], "R0032: the search space of"),
+        (["--size", "m=64", "n=64", "k=64", "--strategy", "default"], "R0032: the search space of"),
         (["--size", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
     ],
 )
