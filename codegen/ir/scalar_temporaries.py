@@ -50,6 +50,7 @@ class ScalarTemporaries:
     """The scalar temporaries of one command. `taken` are the names in use in the kernel.
 
     guards: the conditions under which the current expression is evaluated, outermost first
+    certain: what holds whether these conditions do or not; None without conditions
     write_guards: pairs (value, bound): the command writes only where value < bound for all of them
     lanes: the indices of the loops over the elements of a vector
     ranges: the ranges of the scalars that are indices
@@ -57,6 +58,7 @@ class ScalarTemporaries:
 
     taken: set[str] = field(default_factory=set)
     guards: tuple[i.Expression, ...] = ()
+    certain: Facts | None = None
     write_guards: list[tuple[Nat, Nat]] = field(default_factory=list)
     lanes: set[str] = field(default_factory=set)
     ranges: dict[str, tuple[Nat, Nat]] = field(default_factory=dict)
@@ -144,11 +146,15 @@ class ScalarTemporaries:
         return not found.isdisjoint(names)
 
     @contextmanager
-    def under(self, condition: i.Expression) -> Iterator[None]:
-        """Within this context, expressions are evaluated only under the condition."""
-        outer, self.guards = self.guards, (*self.guards, condition)
+    def under(self, condition: i.Expression, facts: Facts) -> Iterator[None]:
+        """Within this context, expressions are evaluated only under the condition.
+
+        facts: what holds without it
+        """
+        outer, certain = self.guards, self.certain
+        self.guards, self.certain = (*outer, condition), facts if certain is None else certain
         yield
-        self.guards = outer
+        self.guards, self.certain = outer, certain
 
     def enclose(self, make: Callable[[], i.Command]) -> i.Command:
         """The command, inside the declarations of the temporaries that its construction required."""

@@ -166,9 +166,9 @@ class Resolver:
         if self.scalars.write_implies(blocks, end):
             return first(assuming_less(facts, value, limit))
         condition = less(blocks, end)
-        with self.scalars.under(condition):
+        with self.scalars.under(condition, facts):
             one = first(assuming_less(facts, value, limit))
-        with self.scalars.under(negated(condition)):
+        with self.scalars.under(negated(condition), facts):
             other = second(assuming_not_less(facts, value, limit))
         return one if one == other else i.Operator("select", (condition, one, other), one.type)
 
@@ -183,9 +183,9 @@ class Resolver:
     ) -> i.Expression:
         """A select of arrays or pairs is pushed down to the elements that the path leads to."""
         chosen = self.read(condition, (), facts, bound)
-        with self.scalars.under(chosen):
+        with self.scalars.under(chosen, facts):
             one = self.read(first, path, facts, bound)
-        with self.scalars.under(negated(chosen)):
+        with self.scalars.under(negated(chosen), facts):
             other = self.read(second, path, facts, bound)
         return i.Operator("select", (chosen, one, other), one.type)
 
@@ -242,10 +242,11 @@ class Resolver:
         return self.scalars.index(value, total=isinstance(value, i.Access) and self._is_input(value, facts))
 
     def _is_input(self, access: i.Access, facts: Facts) -> bool:
-        """Whether an element of an input is within its array."""
+        """Whether an element of an input is within its array, whatever the conditions are."""
         if access.buffer not in self.parameters:
             return False
-        inside = self.scalars.facts(facts)
+        certain = self.scalars.certain
+        inside = self.scalars.facts(facts if certain is None else certain)
         ends = zip(access.indices, dimensions(self.buffers[access.buffer]), strict=True)
         return all(decided(index, end, inside) is True and at_least(index, 0, inside) for index, end in ends)
 

@@ -29,7 +29,6 @@ from strategies.core import (
     check,
     choice,
     depending,
-    everywhere,
     id_,
     normalize,
     prints_as_call,
@@ -63,8 +62,7 @@ NARROW = 2  # bytes of an element that hides how the last digits of f32 were rou
 def _in_few_instructions(term: Expr) -> Strategy:
     if not _is_narrow(term.type):
         return id_
-    quotients = choice(x.TANH_ADDED, x.ADDED_TO_TANH, x.QUOTIENT)
-    return seq(everywhere(quotients), everywhere(x.EXP_AS_EXP2))
+    return seq(normalize(choice(x.TANH_ADDED, x.ADDED_TO_TANH, x.QUOTIENT)), normalize(x.EXP_AS_EXP2))
 
 
 def _is_narrow(type_: Type) -> bool:

@@ -223,6 +223,7 @@ def _skips(term: Expr) -> bool:
     warp_specialised=(True, False),
     blocks=(0, 132),
     bulk_stores=(True, False),
+    fragment=(64, 32, 16),
 )
 @prints_as_call
 def one_pass(

@@ -84,7 +84,7 @@ def only_at_one_end(name: str) -> Patch:
 
 
 def without_guards(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(scalar_temporaries.ScalarTemporaries, "under", lambda self, condition: nullcontext())
+    patch.setattr(scalar_temporaries.ScalarTemporaries, "under", lambda *_: nullcontext())
 
 
 def always_less(patch: pytest.MonkeyPatch) -> None:
@@ -97,8 +97,8 @@ def one_for_all(patch: pytest.MonkeyPatch) -> None:
     original = scalar_temporaries.ScalarTemporaries.scalar
     first: dict[str, Any] = {}
 
-    def scalar(self: Any, stem: str, value: Any) -> Any:
-        return first.setdefault(stem, original(self, stem, value))
+    def scalar(self: Any, stem: str, value: Any, total: bool = False) -> Any:
+        return first.setdefault(stem, original(self, stem, value, total))
 
     patch.setattr(scalar_temporaries.ScalarTemporaries, "scalar", scalar)
 

@@ -38,6 +38,12 @@ REFUSALS = (
         "it is a reciprocal",
     ),
     (
+        "y is rounded",
+        the("x / y → x * reciprocal(y)"),
+        "fun((x: f32, y: f32) => x / (y + 2.0))",
+        "the divisor may be exact",
+    ),
+    (
         "f or g only changes the form of data",
         the("mapViewFusion"),
         "fun(xs: 3.i32 => xs |> map(neg) |> map(abs))",

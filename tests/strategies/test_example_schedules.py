@@ -18,7 +18,7 @@ from rise.expr import Expr, inline
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies import core
-from strategies.matmul import epilogue, grid, instructions, schedules, staging, tiling
+from strategies.matmul import bulk, epilogue, grid, instructions, schedules, staging, tiling
 from strategies.matmul import products as matmul_products
 from strategies.matmul.tensor_core import tensor_core
 from strategies.registry import find
@@ -83,7 +83,7 @@ def test_the_schedule_of_the_page_is_that_of_the_parameters() -> None:
     """docs/schedules-of-products.md builds it; a matrix of 1024 × 2048 has whole tiles in whole groups."""
     (code,) = blocks(PAGE, "python")
     scope: dict[str, Any] = {}
-    for module in (core, epilogue, grid, instructions, matmul_products, schedules, staging, tiling):
+    for module in (core, bulk, epilogue, grid, instructions, matmul_products, schedules, staging, tiling):
         scope |= vars(module)
     exec(code, scope)
     dot = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
