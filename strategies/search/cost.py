@@ -19,7 +19,7 @@ from strategies.search.problem import Problem
 SECOND_KERNEL = 7500  # cycles: the end of a kernel and the start of the next
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
-MEETING = 1000  # cycles: blocks that share sums wait for the last of them, twice; an estimate
+MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern

@@ -28,8 +28,8 @@ class Gpu:
     fill:       cycles from the start of a block to its first product
     clusters:   blocks that there are at a time in clusters of so many, where fewer than multiprocessors: as
                 the driver says, since a cluster is in one graphics processing cluster
-    cluster_rate: bytes a cycle that a multiprocessor reads from others of its cluster: 3.3 TB/s of all of
-                them (Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, 2024)
+    cluster_rate: bytes a cycle that a multiprocessor reads from others of its cluster: what fits the kernels
+                that share sums in this way, of seven products
     shared:     bytes of shared memory of a multiprocessor; a block has `limits.shared_bytes` at most
     """
 
@@ -49,7 +49,7 @@ class Gpu:
     shared: int
     limits: Limits
     clusters: Mapping[int, int] = field(default_factory=dict)
-    cluster_rate: int = 14
+    cluster_rate: int = 10
 
     def in_clusters(self, size: int) -> int:
         """How many blocks there are at a time, in clusters of so many, one block to a multiprocessor."""
