@@ -72,6 +72,11 @@ def test_a_link_leads_to_the_same_on_the_site(page: str, link: str, expected: st
     assert building("contents").with_links(f"[text]{link}", page) == f"[text]{expected}"
 
 
+def test_an_image_stays_an_image() -> None:
+    image = "![Figure 16](../benchmarks/results/papers/002-fig16.svg)"
+    assert building("contents").with_links(image, "papers") == image
+
+
 def test_a_page_of_the_root_links_into_the_site() -> None:
     made = building("contents").with_links("[a](docs/codegen.md)", "generated/contributing", folder=".")
     assert made == "[a](../codegen.md)"

@@ -22,7 +22,7 @@ GENERATED = {
     "* [Changelog](generated/changelog.md): what changed.",
 }
 
-LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)")
+LINK = re.compile(r"(?P<image>!\[[^\]]*)?\]\((?!\w+:|#)(?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 SECTION = re.compile(r"^## (.+)$")
 ENTRY = re.compile(r"^(?:[*-]|\d+\.) \[[^\]]+\]\(([^)#]+)\.md\)")
 
@@ -55,8 +55,10 @@ def with_links(text: str, page: str, folder: str = "docs") -> str:
     home = PurePosixPath(folder) / PurePosixPath(page).parent if folder == "docs" else PurePosixPath(folder)
 
     def link(found: re.Match[str]) -> str:
-        target = normpath(home / found[1])
-        anchor = found[2] or ""
+        if found["image"] is not None:
+            return found[0]  # the site copies images by itself
+        target = normpath(home / found["target"])
+        anchor = found["anchor"] or ""
         if target in ADOPTED:
             return f"]({_from(page, ADOPTED[target])}.md{anchor})"
         if target.startswith("docs/") and target.endswith(".md"):
