@@ -34,9 +34,8 @@ SHALLOW = 0.3  # the power of columns / DEEP by which shorter ones keep them les
 START_AND_END = {True: 240, False: 360}
 RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
 OTHER_REGISTERS = 40  # of a thread: addresses, and what is kept for each row
-IN_BULK = (
-    8  # elements, 16 bytes: a thread copies as many at once, and the copying unit takes rows of multiples
-)
+# elements, 16 bytes: a thread copies as many at once, and the copying unit takes rows of multiples
+IN_BULK = 8
 # by warps: rows and columns of a block, rows of a warp
 WARP_ROWS, WARP_COLUMNS, FRAGMENTS = (128, 64, 32, 16), (128, 64, 32), (32, 16)
 # an estimate of how busy tensor cores are, by the rows of a warp: they share its second operands
