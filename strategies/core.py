@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 from rewrites.result import Failure, Result, Step, Success, no_result
 from rewrites.strategy import (
@@ -162,43 +161,39 @@ def depending(make: Callable[[Expr], Rewrite]) -> Strategy:
 
 def at_child(index: int, s: Rewrite, term: Expr) -> Result:
     """s applied to one child."""
-    result = s(children(term)[index])
+    child = children(term)[index]
+    result = _for_all_sizes(term, child, s(child))
     if isinstance(result, Success):
-        return _lifted(term, index, result) or _for_some_sizes(term, index, result)
+        return _lifted(term, index, result)
     if isinstance(result, Failure):
         return result.below(index)
     raise no_result("the strategy", result, s)
 
 
-def _lifted(term: Expr, index: int, result: Success) -> Success | None:
-    """What happened to a child as what happened to the term; None where it is right for some sizes only."""
+def _for_all_sizes(term: Expr, child: Expr, result: Result) -> Result:
+    """The result at a child; a failure if it is right for only some of the sizes that the child is applied to.
+
+    `iterate` applies its argument to sizes of its own. What a step asks of these sizes cannot become part of
+    the type of the program, since no caller chooses them.
+    """
+    if not (isinstance(child, DependentLambda) and isinstance(term, Apply) and isinstance(result, Success)):
+        return result
+    for step in result.steps:
+        if any(child.name in asked.variables for asked in step.constraints):
+            asked = ", ".join(f"`{each}`" for each in step.constraints)
+            reason = f"it asks for {asked}, and the function is applied to sizes that no caller chooses"
+            return Failure(step.rule, step.before, reason, path=step.path)
+    return result
+
+
+def _lifted(term: Expr, index: int, result: Success) -> Success:
+    """What happened to a child as what happened to the term."""
     below = children(term)
-    if isinstance(below[index], DependentLambda) and isinstance(term, Apply) and _asked(term, index, result):
-        return None
     if result.term is below[index] and not result.missed:
         return Success(term, tuple(step.below(index) for step in result.steps))
     new = with_children(term, (*below[:index], result.term, *below[index + 1 :]))
     missed = result.missed.below(index) if result.missed else None
     return Success(new, tuple(step.below(index) for step in result.steps), missed)
-
-
-def _asked(function_of: Apply, index: int, result: Success) -> list[Step]:
-    """The steps that ask something of the size that an argument binds, which no call of the program decides.
-
-    `iterate` applies its argument to sizes of its own; what a step asks of them cannot become a part of the
-    type of the program.
-    """
-    bound = children(function_of)[index]
-    name = bound.name if isinstance(bound, DependentLambda) else ""
-    return [step for step in result.steps if any(name in asked.variables for asked in step.constraints)]
-
-
-def _for_some_sizes(term: Expr, index: int, result: Success) -> Failure:
-    """The failure of a step that is right for some of the sizes only that a function is applied to."""
-    step = _asked(cast(Apply, term), index, result)[0]
-    asked = ", ".join(f"`{each}`" for each in step.constraints)
-    reason = f"it asks for {asked}, and the function is applied to sizes that no caller chooses"
-    return Failure(step.rule, step.before, reason, path=(index, *step.path))
 
 
 def at_children(indices: Iterable[int], s: Rewrite, term: Expr) -> Result:
@@ -217,21 +212,18 @@ def one(s: Rewrite) -> Strategy:
     def run(term: Expr) -> Result:
         closest: Failure | None = None
         for index, child in enumerate(children(term)):
-            result = s(child)
-            if isinstance(result, Success) and (lifted := _lifted(term, index, result)) is not None:
-                return lifted
-            failure = (
-                result.below(index) if isinstance(result, Failure) else _for_some_sizes(term, index, result)
-            )
-            if closest is None or failure.depth > closest.depth:
-                closest = failure
+            result = _for_all_sizes(term, child, s(child))
+            if isinstance(result, Success):
+                return _lifted(term, index, result)
+            if closest is None or closest.closer(result) is result:
+                closest = result.below(index)
         return closest or Failure("one", term, "the term has no parts", -2)
 
     def quiet(term: Expr) -> Success | None:
         for index, child in enumerate(children(term)):
             result = s.attempt(child)
-            if result is not None and (lifted := _lifted(term, index, result)) is not None:
-                return lifted
+            if result is not None and _for_all_sizes(term, child, result) is result:
+                return _lifted(term, index, result)
         return None
 
     return FunctionStrategy("one", run, quiet=quiet)
@@ -314,8 +306,8 @@ def normalize(s: Rewrite, limit: int = 10_000) -> Strategy:
                 return result
             for index, child in enumerate(children(part)):
                 below = first(child)
-                if below is not None and (lifted := _lifted(part, index, below)) is not None:
-                    return lifted
+                if below is not None and _for_all_sizes(part, child, below) is below:
+                    return _lifted(part, index, below)
             settled[id(part)] = part  # kept alive, so that its id stays its own
             return None
 
