@@ -171,7 +171,7 @@ def at_child(index: int, s: Rewrite, term: Expr) -> Result:
 
 
 def _for_all_sizes(term: Expr, child: Expr, result: Result) -> Result:
-    """The result at a child; a failure if it is right for only some of the sizes that the child is applied to.
+    """The result at a child; a failure if it is right for some only of the sizes that a child is applied to.
 
     `iterate` applies its argument to sizes of its own. What a step asks of these sizes cannot become part of
     the type of the program, since no caller chooses them.

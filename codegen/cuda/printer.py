@@ -11,7 +11,7 @@ from codegen.cuda.scalars import base, literal, operation
 from codegen.cuda.wgmma import Wgmma, print_wgmma
 from codegen.cuda.widths import INT, Ranges, at_launch, comparison, inside, interval, widened
 from codegen.ir import imperative as i
-from codegen.ir.buffers import BARRIERS, dimensions, flatten, inner_element, swizzle
+from codegen.ir.buffers import BARRIERS, dimensions, distributed, flatten, inner_element, swizzle
 from codegen.ir.fragments import distribution, family_of, known_shape
 from codegen.ir.identifiers import of_function, shown
 from codegen.ir.launch import WARP, WARPGROUP, Launch, number, register_budget
@@ -57,7 +57,7 @@ class Printer:
     ranges: Ranges = field(default_factory=dict)
     layouts: dict[str, bool] = field(default_factory=dict)
     swizzled: set[str] = field(default_factory=set)
-    distributed: set[str] = field(default_factory=set)
+    distributed: frozenset[str] = frozenset()
     ranks: set[Nat] = field(default_factory=set)
     patterns: dict[str, int] = field(default_factory=dict)
     depth: int = 0
@@ -72,9 +72,9 @@ class Printer:
             if isinstance(command, i.New):
                 scalar = command.space is Space.SHARED and not isinstance(command.type, Array)
                 self.types[command.name] = Array(constant(1), command.type) if scalar else command.type
-                self.distributed |= {command.name} if command.space is Space.DISTRIBUTED else set()
             if isinstance(command, i.LoadFragment):
                 self._layout(command)
+        self.distributed = distributed(self.function.body)
         hopper = bool(self.function.maps or self.distributed) or any(
             isinstance(c, i.WaitBarrier | i.WgmmaFence | i.FenceAsync) for c in i.commands(self.function.body)
         )
@@ -227,7 +227,8 @@ class Printer:
                 self.line("}")
             case i.Define(name, value, body):
                 self.line(f"const {self.index_type} {name} = {self._defined(value)};")
-                self.ranks |= {variable(name)} if value == self._rank else set()
+                if self.distributed and value == self._rank:
+                    self.ranks.add(variable(name))
                 with self.inside(command):
                     self.command(body)
             case i.For():

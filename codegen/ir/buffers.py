@@ -109,6 +109,12 @@ def in_block(new: i.New) -> Data:
     return whole.element if new.space is Space.DISTRIBUTED and isinstance(whole, Array) else whole
 
 
+def distributed(command: i.Command) -> frozenset[str]:
+    """The arrays whose elements are in the shared memory of the blocks of a cluster."""
+    news = (c for c in i.commands(command) if isinstance(c, i.New))
+    return frozenset(new.name for new in news if new.space is Space.DISTRIBUTED)
+
+
 def bytes_of(type_: Data, origin: Origin = None) -> int:
     """The size of a value in memory."""
     total = 1

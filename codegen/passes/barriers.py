@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import BARRIERS
+from codegen.ir.buffers import BARRIERS, distributed
 from codegen.ir.launch import GRIDS, Launch, Sharing
 from codegen.passes.allocate import Region, is_repeated
 from codegen.passes.analysis.dependences import (
@@ -52,10 +52,12 @@ def after_barrier(pending: Uses) -> Uses:
 
 
 def after_barrier_of_cluster(pending: Uses) -> Uses:
+    """What no barrier orders: copies."""
     return frozenset(use for use in pending if use.copying or use.storing)
 
 
 def widest(scopes: Collection[i.Scope | None]) -> i.Scope | None:
+    """The scope that includes all the others; None where there is none."""
     return next((scope for scope in i.Scope if scope in scopes), None)
 
 
@@ -91,7 +93,7 @@ def insert_barriers(function: i.Function, regions: Mapping[str, Region], launch:
         stores=_scopes_of_stores(function.body),
         sync=sync,
         rings=rings,
-        distributed=_distributed(function.body),
+        distributed=distributed(function.body),
     )
     body, after = inserting.go(function.body, NOTHING)
     waiting, _ = inserting.bulk_waits(frozenset(use for use in after if use.storing), after)
@@ -109,12 +111,6 @@ def _per_warpgroup(body: i.Command) -> frozenset[str]:
 def _shared(command: i.Command) -> list[i.New]:
     """The buffers in shared memory that are allocated inside a command."""
     return [c for c in i.commands(command) if isinstance(c, i.New) and c.space is Space.SHARED]
-
-
-def _distributed(command: i.Command) -> frozenset[str]:
-    """The arrays whose elements are in the shared memory of the blocks of a cluster."""
-    news = (c for c in i.commands(command) if isinstance(c, i.New))
-    return frozenset(new.name for new in news if new.space is Space.DISTRIBUTED)
 
 
 def _read_asynchronously(body: i.Command) -> frozenset[str]:
@@ -461,7 +457,9 @@ class _Inserter:
         if key not in self.found:
             seen = uses(command, self.around)
             seen = (u for u in seen if u.buffer in self.regions and u.buffer not in self.sync)
-            found = frozenset(replace(u, distributed=u.buffer in self.distributed) for u in seen)
+            found = frozenset(
+                replace(u, distributed=True) if u.buffer in self.distributed else u for u in seen
+            )
             waits = (c for c in i.commands(command) if isinstance(c, i.WgmmaWait))
             read = {name for wait in waits for name in wait.operands} - self.sync
             found |= frozenset(Use(name, (), (), False) for name in read)

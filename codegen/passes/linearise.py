@@ -11,21 +11,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import dimensions, flatten
+from codegen.ir.buffers import dimensions, distributed, flatten
 from codegen.ir.launch import Launch
 from codegen.passes.analysis.walk import facts_of_workers, simplified
 from rise.nat import constant
-from rise.types import Data, Space
+from rise.types import Data
 
 
 def linearise(function: i.Function, launch: Launch) -> i.Function:
     """The pass."""
     types = {v.name: v.type for v in (*function.outputs, *function.inputs)}
     types |= {c.name: c.type for c in i.commands(function.body) if isinstance(c, i.New)}
-    news = (c for c in i.commands(function.body) if isinstance(c, i.New))
-    distributed = {new.name for new in news if new.space is Space.DISTRIBUTED}
+    of_blocks = distributed(function.body)
     body = i.rebuild(
-        function.body, i.Access, lambda access: _linear(access, types, int(access.buffer in distributed))
+        function.body, i.Access, lambda access: _linear(access, types, int(access.buffer in of_blocks))
     )
     return replace(function, body=simplified(body, facts_of_workers(launch)))
 
