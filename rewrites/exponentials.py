@@ -5,7 +5,7 @@ from __future__ import annotations
 from rewrites.conditions import SideCondition
 from rewrites.match import Match
 from rewrites.rule import library_rule as rule
-from rise.expr import Expr, Literal, Primitive, subterms
+from rise.expr import Literal, Primitive, subterms
 
 EXP_AS_EXP2 = rule(
     "exp → exp2",
@@ -47,16 +47,15 @@ RECIPROCAL = rule(
 )
 
 
+# functions that are not computed exactly
+ROUNDED = frozenset("exp exp2 log tanh sin cos pow sqrt rsqrt".split())
+
+
 def _is_exact(match: Match) -> str | None:
-    return None if any(_rounds(part) for part in subterms(match.terms["y"])) else "the divisor may be exact"
+    parts = (part for part in subterms(match.terms["y"]) if isinstance(part, Primitive))
+    return None if any(part.declaration.written in ROUNDED for part in parts) else "the divisor may be exact"
 
 
-def _rounds(term: Expr) -> bool:
-    """Whether a term is a function that is not computed exactly."""
-    return isinstance(term, Primitive) and term.declaration.written in FUNCTIONS
-
-
-FUNCTIONS = frozenset("exp exp2 log tanh sin cos pow sqrt rsqrt".split())
 QUOTIENT = rule(
     "x / y → x * reciprocal(y)",
     "(x : f32) / y",
@@ -70,10 +69,11 @@ QUOTIENT = rule(
     ),
     meaning="A quotient in two instructions, without a branch, where its divisor is rounded anyway.",
 )
+ADDED = "2 * reciprocal(1 + exp(-2 * x))"
 TANH_ADDED = rule(
     "1 + tanh(x)",
     "1 + tanh(x : f32)",
-    "2 * reciprocal(1 + exp(-2 * x))",
+    ADDED,
     exact=False,
     rounds=True,
     meaning="A hyperbolic tangent without a branch; near -1, nothing is lost to cancellation.",
@@ -81,7 +81,7 @@ TANH_ADDED = rule(
 ADDED_TO_TANH = rule(
     "tanh(x) + 1",
     "tanh(x : f32) + 1",
-    "2 * reciprocal(1 + exp(-2 * x))",
+    ADDED,
     exact=False,
     rounds=True,
     meaning="The same with the sum the other way round.",

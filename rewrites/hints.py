@@ -148,12 +148,12 @@ def _product(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
 
 
 def _positive(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
-    """A number above zero: below, the left side's sum cancels; its rounding is not small then."""
+    """A number that is not negative: of a negative one, the left side cancels, and loses digits itself."""
     return {"x": apply(Primitive(primitive("abs"), (F32,)), Identifier("x", F32))}
 
 
 def _power(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
-    """A number that is rounded."""
+    """A power, which is rounded."""
     return {"y": apply(Primitive(primitive("exp"), (F32,)), Identifier("y", F32))}
 
 

@@ -97,9 +97,10 @@ class Schedule:
     def whole(self) -> tuple[int, int, int]:
         """What sizes are rounded up to: whole groups of raster order, and clusters, of tiles and steps."""
         m, n, k = self.block
+        steps = k * self.split_cluster
         if self.raster_group > 1:
-            return m * lcm(self.raster_group, self.cluster), n, k * self.split_cluster
-        return m, n * self.cluster, k * self.split_cluster
+            return m * lcm(self.raster_group, self.cluster), n, steps
+        return m, n * self.cluster, steps
 
     @property
     def slices(self) -> int:

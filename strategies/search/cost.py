@@ -56,7 +56,7 @@ class Cost:
     bound: str
 
 
-UNKNOWN = Cost(0.0, 0, 0, 0.0, "unknown")  # of a program that there is no model for
+UNKNOWN = Cost(0.0, 0, 0, 0.0, "unknown")  # where no model knows the program
 
 
 def tiles(p: Problem, s: Schedule) -> int:
@@ -73,6 +73,11 @@ def workers(s: Schedule, gpu: Gpu) -> int:
     """Multiprocessors that compute: of a persistent grid not more than it has blocks."""
     there = gpu.in_clusters(s.cluster * s.split_cluster)
     return min(s.persistent_blocks or there, there)
+
+
+def busy(p: Problem, s: Schedule, gpu: Gpu) -> int:
+    """How many multiprocessors compute at a time."""
+    return min(workers(s, gpu), tiles(p, s))
 
 
 def wave_efficiency(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -163,13 +168,13 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     parts = [part / count for part, count in zip(loaded(p), sharing(p, s), strict=True)]
     moved = sum(part * s.block[index] for index, part in enumerate(parts)) * p.operand_bytes
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
-    together = min(workers(s, gpu), tiles(p, s))
-    return depth(p, s) * max(moved / port(p, s, gpu), max(REQUEST, together * LINE / gpu.l2_rate) * asked)
+    line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
+    return depth(p, s) * max(moved / port(p, s, gpu), line * asked)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """Bytes a cycle between the L2 cache and a multiprocessor, where all multiprocessors load as many."""
-    return min(gpu.l2_port, gpu.l2_rate / min(workers(s, gpu), tiles(p, s)))
+    return min(gpu.l2_port, gpu.l2_rate / busy(p, s, gpu))
 
 
 def latency_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -208,12 +213,12 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     sector = 2 if s.epilogue == "direct" and size < PARTIAL else 1
     added = 0 if s.split_k > 1 else p.added_bytes
     each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
-    together = min(workers(s, gpu), tiles(p, s))
-    read = BETWEEN * added * together / gpu.dram_rate
+    read = BETWEEN * added * busy(p, s, gpu) / gpu.dram_rate
     computed = p.work / LANES if s.split_k == 1 else 0
+    stored = size * sector / port(p, s, gpu)
     if p.by_elements and s.split_k == 1:
-        computed += BY_ROWS if s.epilogue == "shared" else BY_LANES
-    finished = (computed + read + size * sector / port(p, s, gpu)) / s.split_cluster
+        stored += BY_ROWS if s.epilogue == "shared" else BY_LANES
+    finished = (computed + read + stored) / s.split_cluster
     return gpu.latency + s.block[0] * s.block[1] * (finished + 2 * each / gpu.shared_rate + exchanged(s, gpu))
 
 

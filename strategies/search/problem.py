@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure
 from rise.expr import Expr, Lambda, Primitive, children
@@ -29,9 +30,7 @@ from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
 
 # functions that take a special unit or a sequence of instructions, and how many operations one is worth
-SPECIAL_FUNCTIONS = frozenset(
-    {"exp", "exp2", "log", "tanh", "sin", "cos", "pow", "sqrt", "rsqrt", "reciprocal", "div", "erf"}
-)
+SPECIAL_FUNCTIONS = ROUNDED | {"reciprocal", "div"}
 SPECIAL = 8
 
 

@@ -105,6 +105,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
 
 
 def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
+    """The same with operands in the order in which the problem has them."""
     for s in shapes(p, gpu, ("direct", "shared") if p.by_elements else ("direct", "bulk")):
         tiles, sliced = p.batch * s.tiles(p.m, p.n), slices(p, s.block[1], gpu)
         shared = s.epilogue == "shared"
@@ -117,12 +118,7 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             # a block with one tile has not more than its steps
             stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
             yield {
-                "block": [s.block],
-                "warp": [s.warp],
-                "fragment": [s.fragment],
-                "stages": [stages],
-                "raster_group": [group],
-                "epilogue": [s.epilogue],
+                **tiled(replace(s, stages=stages, raster_group=group)),
                 "split_k": [1] if shared else sliced,
                 "warp_specialised": [True],
                 "persistent_blocks": [there if many else 0],
@@ -138,17 +134,27 @@ def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         for s in shapes(p, gpu, ("shared",), blocks):
             few = s.tiles(p.m, p.n) * blocks <= gpu.in_clusters(blocks)
             if s.ping_pong == 1 and few and p.k >= blocks * LEAST * s.block[2]:
-                rows = ceil(p.m / s.block[0])
-                yield {
-                    "block": [s.block],
-                    "warp": [s.warp],
-                    "fragment": [s.fragment],
-                    "stages": [min(s.stages, ceil(p.k / (blocks * s.block[2])))],
-                    "raster_group": [max(g for g in range(1, 9) if rows % g == 0)],
-                    "epilogue": [s.epilogue],
-                    "warp_specialised": [True],
-                    "split_cluster": [blocks],
-                }
+                steps = ceil(p.k / (blocks * s.block[2]))
+                group = largest_group(ceil(p.m / s.block[0]))
+                one = replace(s, stages=min(s.stages, steps), raster_group=group)
+                yield {**tiled(one), "warp_specialised": [True], "split_cluster": [blocks]}
+
+
+def tiled(s: Schedule) -> Choices:
+    """The tiles of a schedule, their order, and how they are loaded and stored."""
+    return {
+        "block": [s.block],
+        "warp": [s.warp],
+        "fragment": [s.fragment],
+        "stages": [s.stages],
+        "raster_group": [s.raster_group],
+        "epilogue": [s.epilogue],
+    }
+
+
+def largest_group(rows: int) -> int:
+    """The most rows of tiles in a group, up to eight, that divide them."""
+    return max(g for g in range(1, 9) if rows % g == 0)
 
 
 def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]:
@@ -157,7 +163,7 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
     A group of several rows need not divide the rows of tiles: then tiles behind their end complete it.
     """
     rows = ceil(p.m / s.block[0])
-    groups = {max(g for g in range(1, 9) if rows % g == 0), *(g for g in GROUPS if rows > g)}
+    groups = {largest_group(rows), *(g for g in GROUPS if rows > g)}
     yield from ((group, 1) for group in sorted(groups))
     for size in CLUSTERS if clusters else ():
         whole = [g for g in range(size, GROUPS[-1] + 1, size) if rows % g == 0]
@@ -166,9 +172,7 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
                 yield group, size
 
 
-def shapes(
-    p: Problem, gpu: Gpu, epilogues: Sequence[str] = ("direct", "bulk"), split_cluster: int = 1
-) -> Iterator[Schedule]:
+def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 1) -> Iterator[Schedule]:
     """Tiles of some widths, those that divide n among them; how results are stored; the stages that fit."""
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
     for bn, (bm, wm, ping_pong) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
