@@ -26,18 +26,13 @@ from rewrites.elements import (
     zipped,
 )
 from rewrites.folds import System, factors, is_zero, operator_name, system, unconverted, written
-from rewrites.rounding import zero_of
+from rewrites.rounding import missing, zero_of
 from rewrites.rule import computed
 from rewrites.typed import array_type
 from rise.expr import Expr, Identifier, Lambda, application, call, map_children, subterms
 from rise.nat import Nat, constant
 from rise.normal import simplify
 from rise.types import Index
-
-
-def _missing(size: Nat, whole: Nat) -> int:
-    """How many elements more are a multiple; none where a size is not known."""
-    return 0 if size.value is None or not whole.value else -size.value % whole.value
 
 
 def _padded(xs: Expr, more: int) -> Expr:
@@ -86,7 +81,7 @@ def _index(old: Identifier, more: int, taken: set[str]) -> Identifier:
 # --- sums -------------------------------------------------------------------------------------------------
 
 
-def _sums(term: Expr, whole: Nat, taken: set[str]) -> Expr:
+def _sums(term: Expr, whole: int, taken: set[str]) -> Expr:
     """A term whose sums of products are longer."""
     inner = map_children(term, lambda child: _sums(child, whole, taken))
     if not is_reduction(inner):
@@ -94,7 +89,7 @@ def _sums(term: Expr, whole: Nat, taken: set[str]) -> Expr:
     _, _, (operator, start, summands) = application(inner)
     match call(summands):
         case "generate", _, [Lambda(index, body)] if isinstance(index.type, Index):
-            more = _missing(index.type.size, whole)
+            more = missing(index.type.size, whole)
         case _:
             return inner
     if not more or operator_name(operator) != "add" or not is_zero(start) or not _of_zeros(body, index):
@@ -159,17 +154,17 @@ def _by_rows(found: System) -> Expr:
 )
 def WHOLE_FRAGMENTS(term: Expr, n: Nat, k: Nat) -> Expr | str:  # noqa: N802  # rules are constants
     try:
-        return _whole(system(term), n, k)
+        return _whole(system(term), n.value or 1, k.value or 1)
     except NotPointwise as refused:
         return refused.reason
 
 
-def _whole(found: System, n: Nat, k: Nat) -> Expr | str:
+def _whole(found: System, n: int, k: int) -> Expr | str:
     column, taken = found.column, names(written(found))
     if column is None or not isinstance(column.type, Index):
         return "expected a matrix"
     folds = tuple(replace(fold, body=_sums(fold.body, k, taken)) for fold in found.folds)
-    columns, more = column.type.size, _missing(column.type.size, n)
+    columns, more = column.type.size, missing(column.type.size, n)
     if folds == found.folds and not more:
         return "fragments divide its rows and sums"
     found = replace(found, folds=folds)

@@ -8,7 +8,7 @@ Along k, zeros add nothing to sums; the rows or columns of the result that zeros
 from __future__ import annotations
 
 from rewrites.result import Failure
-from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS
+from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS, missing
 from rise.expr import Expr, call
 from rise.types import shape
 from strategies.abstraction import outermost_parts
@@ -25,7 +25,7 @@ from strategies.core import (
 )
 from strategies.default import lowered
 from strategies.matmul.products import Product, at_products, is_product, outline, separate_prologue
-from strategies.matmul.rounding import longer_inward, longer_operands, missing, row_of
+from strategies.matmul.rounding import longer_inward, longer_operands, row_of
 from strategies.matmul.separate import stored
 from strategies.matmul.staging import WIDEST
 from strategies.memory_bound.elementwise import elementwise

@@ -46,12 +46,12 @@ INSTRUCTIONS = (
 )  # fmt: skip
 
 DEPTH = 16  # of operands of 16 bits
-BESIDE = 24  # a width of accumulators that all these have
+COMMON_WIDTH = 24  # columns of an accumulator that both warps and warpgroups have
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who computes with fragments whose rows its threads know: a warp, or a warpgroup.
+    """The workers that compute with fragments: warps, or warpgroups. Their threads know which rows they hold.
 
     threads: of one of them
     level:   of a map over them
@@ -64,7 +64,7 @@ class Workers:
     unit: int
 
     def width(self, rows: int, columns: int) -> int:
-        """The columns of the narrowest fragment of so many rows that has at least as many; else as many."""
+        """The width of the narrowest fragment that has these columns; without one, the number of columns."""
         wide = range(-(-columns // self.unit) * self.unit, WIDEST + 1, self.unit)
         return next((n for n in wide if family((rows, n, DEPTH)) is self.family), columns)
 
@@ -75,12 +75,12 @@ WIDEST = 256  # columns of a fragment
 
 
 def workers_on(rows: int) -> Workers:
-    """Who computes with fragments of so many rows. StrategyError R0605 where nobody does."""
-    found = family((rows, BESIDE, DEPTH))
+    """The workers that compute with fragments of so many rows. StrategyError R0605 if there are none."""
+    found = family((rows, COMMON_WIDTH, DEPTH))
     for workers in (WARPS, WARPGROUPS):
         if workers.family is found:
             return workers
-    raise StrategyError("R0605", f"there is no fragment of {rows} rows; there are {shapes()}")
+    raise StrategyError("R0605", f"no instruction has a fragment of {rows} rows; the shapes are {shapes()}")
 
 
 @prints_as_call

@@ -15,7 +15,7 @@ from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
 from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
 from rewrites.orders import RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
-from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
+from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call, subterms
@@ -43,7 +43,7 @@ from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
 from strategies.matmul.instructions import DEPTH, workers_on
 from strategies.matmul.products import rank
-from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward, missing
+from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.settings import searched
@@ -71,7 +71,7 @@ def in_one_pass(columns: int) -> Strategy:
 
 @prints_as_call
 def resident(copies: TileCopy) -> Strategy:
-    """The rows of a block in shared memory: of pairs, the first members; what is no matrix stays where it is.
+    """Copies the rows of a block to shared memory: of pairs, the first members. Only matrices are copied.
 
     before: xs
     after:  xs |> copyAsync(l), or in panels as wide as a swizzling pattern xs |> … |> bulkCopy(l) |> …

@@ -175,12 +175,11 @@ def in_one_matrix(term: Expr) -> bool:
     def holds(part: Expr, elements: frozenset[str]) -> bool:
         if is_product(part):
             return all(matrix.free.isdisjoint(elements) for matrix in Product.of(part).operands)
-        applied = call(part)
-        mapped_over = applied[2][0] if applied is not None and applied[0] == "map" else None
-        if isinstance(mapped_over, Lambda):
-            inside = elements | {mapped_over.parameter.name}
-            return holds(mapped_over.body, inside) and all(holds(x, elements) for x in applied[2][1:])  # type: ignore[index]
-        return all(holds(child, elements) for child in children(part))
+        match call(part):
+            case "map", _, [Lambda(x, body), *arrays]:
+                return holds(body, elements | {x.name}) and all(holds(xs, elements) for xs in arrays)
+            case _:
+                return all(holds(child, elements) for child in children(part))
 
     return holds(term, frozenset())
 

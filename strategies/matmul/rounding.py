@@ -19,9 +19,10 @@ from rewrites.rounding import (
     ROUND_UP,
     ROUND_UP_COLUMNS,
     ROUND_UP_SUMS,
+    missing,
 )
 from rise.expr import Expr
-from rise.nat import Nat, constant
+from rise.nat import constant
 from rise.types import Array, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
@@ -56,11 +57,6 @@ longer_inward = normalize(
         m.DROP_UNUSED,
     )
 )
-
-
-def missing(size: Nat | None, tile: int) -> int:
-    """How many elements more are whole tiles; none where the size is not known."""
-    return -size.value % tile if size is not None and size.value is not None else 0
 
 
 @prints_as_call
