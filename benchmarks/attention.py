@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from timing import median_ms
+from timing import median_ms, write
 
 import codegen
 from rise.check.program import check_text, load
@@ -215,13 +215,6 @@ def modified(torch: Any, name: str, dim: int, length: int) -> str:
 MODIFIED_HEADER = """\
 | scores | d | length | ours, µs | FlexAttention, µs | ratio | difference |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |"""
-
-
-def write(folder: Path | None, name: str, table: str) -> None:
-    print(table)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(table, encoding="utf-8")
 
 
 def main() -> None:

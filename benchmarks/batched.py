@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from timing import median_ms
+from timing import median_ms, write
 
 import codegen
 from rise.check.program import check_text
@@ -143,10 +143,7 @@ def main() -> None:
     )
     title = f"# Batches of products, f16, {torch.cuda.get_device_name()}"
     table = "\n".join([title, "", f"Geometric means: {said}.", "", HEADER, *map(str, lines), ""])
-    print(table)
-    if given.out is not None:
-        given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "batched.md").write_text(table, encoding="utf-8")
+    write(given.out, "batched.md", table)
 
 
 if __name__ == "__main__":

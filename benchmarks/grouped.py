@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from timing import median_ms
+from timing import median_ms, write
 
 import codegen
 import rise
@@ -142,10 +142,7 @@ def main() -> None:
     gpu = torch.cuda.get_device_name()
     title = f"# Products of groups of {given.rows} rows, bf16, seed {given.seed}, {gpu}"
     table = "\n".join([title, "", HEADER, *map(str, lines), ""])
-    print(table)
-    if given.out is not None:
-        given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "grouped.md").write_text(table, encoding="utf-8")
+    write(given.out, "grouped.md", table)
 
 
 if __name__ == "__main__":

@@ -86,10 +86,7 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
         {**ROLES, "block": (64,) * 3, "warp": (64, 64), "ping_pong": 2, "persistent_blocks": 4, "cluster": 2},
     ),
     "bulk stores": (product(384, 192, 320, HALF), {**BULK, "persistent_blocks": 4}),
-    "bulk stores, in turn, clusters": (
-        product(512, 192, 320, HALF),
-        IN_TURN,
-    ),
+    "bulk stores, in turn, clusters": (product(512, 192, 320, HALF), IN_TURN),
     "bulk stores of f32, parts": (product(256, 128, 192, PLAIN), {**BULK, "fragment": (64, 32, 16)}),
     "any size": (product(200, 104, 88, HALF), {**BULK, "persistent_blocks": 2}),
     "any size, added": (added(200, 104, 88), {**ROLES, "persistent_blocks": 2}),
