@@ -1,8 +1,8 @@
 """Tasks on a Dask cluster, whose workers may die while they work; and a fleet with a worker for each GPU.
 
 A task is given to one worker by name, and a worker has one task at a time. When a worker dies, or fails at a
-task, another one tries that task again. A task that two workers fail at ends as a reported failure, and so do
-all that are left when there is no worker.
+task, another one tries that task again. If two workers fail at a task, it is reported as failed; so is every
+task that remains when no worker is left.
 """
 
 from __future__ import annotations

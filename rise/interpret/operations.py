@@ -122,21 +122,20 @@ def elementary(name: str) -> Operation:
 
 def power_of_two(call: Call, x: Data) -> Leaf:
     """2^x; in f32 zero below the smallest normal number, as GPUs compute it."""
-    power = _rounded(call, np.exp2, x)
-    return power if call.scalar() != F32 else pointwise(_normal, power)
+    return _flushed(call, _rounded(call, np.exp2, x))
 
 
 def reciprocal(call: Call, x: Data) -> Leaf:
     """1 / x; in f32 zero stands for all numbers below the smallest normal one, as GPUs compute it."""
+    return _flushed(call, _rounded(call, lambda a: 1 / a, _flushed(call, x)))
+
+
+def _flushed(call: Call, x: Data) -> Leaf:
+    """Numbers; in f32, zero with the same sign for those below the smallest normal one."""
     if call.scalar() != F32:
-        return _rounded(call, lambda a: 1 / a, x)
-    return pointwise(_normal, _rounded(call, lambda a: 1 / a, pointwise(_normal, x)))
-
-
-def _normal(numbers: Numbers) -> Numbers:
-    """Single-precision numbers, zero with the same sign for those below the smallest normal one."""
-    tiny = np.finfo(np.float32).tiny
-    return np.where(np.abs(numbers) < tiny, np.copysign(np.float32(0), numbers), numbers)
+        return leaf_of(x)
+    tiny, zero = np.finfo(np.float32).tiny, np.float32(0)
+    return pointwise(lambda a: np.where(np.abs(a) < tiny, np.copysign(zero, a), a), x)
 
 
 def _rounded(call: Call, function: Callable[[Numbers], Numbers], x: Data) -> Leaf:

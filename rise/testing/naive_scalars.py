@@ -133,15 +133,16 @@ def _function(name: str) -> Callable[[Scalar, Number], Number]:
         import numpy as np
 
         wide = np.float32 if type_.name in ("f16", "bf16") else np.float64
+        ratios = {"rsqrt": lambda a: 1 / np.sqrt(a), "reciprocal": lambda a: 1 / a}
+        function = ratios.get(name) or getattr(np, name)
         flushes = name in ("exp2", "reciprocal") and type_.name == "f32"
-        small = np.finfo(np.float32).tiny if flushes else 0
-        if name == "reciprocal":
-            root = 1 / (np.copysign(0, wide(x)) if abs(x) < small else wide(x))
-        else:
-            root = 1 / np.sqrt(wide(x)) if name == "rsqrt" else getattr(np, name)(wide(x))
-        if abs(root) < small:
-            root = np.copysign(np.float64(0), root)
-        return root.astype(dtype_of(type_)) if type_.is_float else converted(Scalar("f64"), type_, root)
+        tiny = np.finfo(np.float32).tiny if flushes else 0
+
+        def normal(a: Any) -> Any:
+            return np.copysign(wide(0), a) if abs(a) < tiny else a
+
+        found = normal(function(normal(wide(x))))
+        return found.astype(dtype_of(type_)) if type_.is_float else converted(Scalar("f64"), type_, found)
 
     return of
 

@@ -126,7 +126,7 @@ def test_candidates_are_for_the_instructions_of_the_gpu() -> None:
     for target in ("sm_80", "sm_90"):
         best = made.candidates(for_target(target))[0]
         assert best == {"rows": 128, "columns": 32, "fragment": 32, "vector": 8}
-    # the copying unit takes no rows of 84 bytes, and one query is no tile of 64
+    # bulk copies do not take rows of 84 bytes, and one query does not fill a tile of 64 rows
     best = one.candidates(for_target("sm_90a"))[0]
     assert (best["rows"], best["vector"]) == (16, 2)
     assert made.candidates(for_target("sm_75")) == []
