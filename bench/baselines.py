@@ -258,15 +258,16 @@ def _lt(
     added: bool = False,
     transposed: bool = False,
     a_transposed: bool = False,
+    compute: int = cublas.COMPUTE_32F,
 ) -> Make:
-    """Every algorithm of the heuristics. bias: which input it is; added: alpha, beta and C are inputs."""
+    """Every algorithm of the heuristics. bias: which input it is; added: C and factors (or 1) are inputs."""
 
     def make(libraries: Libraries, case: Case, sets: Sequence[Operands]) -> Iterator[tuple[str, Work]]:
         first, sizes = sets[0], case.sizes
-        alpha, beta = first.inputs[3:] if added else (1.0, 0.0)
+        alpha, beta = (first.inputs[3:] or (1.0, 1.0)) if added else (1.0, 0.0)
         problem = Problem(
             sizes["m"], sizes["n"], sizes["k"], alpha, beta, sizes.get("b", 1),
-            transposed, epilogue, RESULTS[first.output.dtype], a_transposed,
+            transposed, epilogue, RESULTS[first.output.dtype], a_transposed, compute,
         )  # fmt: skip
         address = 0 if bias is None else first.inputs[bias].pointer
         for number, product in enumerate(libraries.cublaslt.products(problem, address)):
@@ -383,8 +384,12 @@ BASELINES: Mapping[str, Mapping[str, Make]] = {
     "sumOfProducts": {"separate": two_products, **_torch("sumOfProducts")},
     "batchedProducts": {"cublas": batched, "cublasLt": _lt(), **_torch("batchedProducts")},
     "batchedHalf": {"cublas": batched_half, "cublasLt": _lt(), **_torch("batchedHalf")},
-    "accumulated": {"cublas": gemm, **_torch("accumulated")},
-    "accumulatedHalf": {"cublas": partial(gemm, compute=cublas.COMPUTE_16F), **_torch("accumulatedHalf")},
+    "accumulated": {"cublas": gemm, "cublasLt": _lt(added=True), **_torch("accumulated")},
+    "accumulatedHalf": {
+        "cublas": partial(gemm, compute=cublas.COMPUTE_16F),
+        "cublasLt": _lt(added=True, compute=cublas.COMPUTE_16F),
+        **_torch("accumulatedHalf"),
+    },
     **_evaluated("reluHalf", relu_product_apart),
     **_evaluated("biasMatrixRelu", bias_matrix_relu_apart),
     **_evaluated("twoProducts", two_products_apart),

@@ -83,7 +83,7 @@ class Cublas:
         compute: int = COMPUTE_32F,
     ) -> None:
         """Pointers to A (m.k.f16, or k.m.f16), B (k.n.f16, or n.k.f16 if transposed), D on the GPU."""
-        scale, offset = _number(alpha, compute), _number(beta, compute)
+        scale, offset = factor(alpha, compute), factor(beta, compute)
         of_b, b_leading = (TRANSPOSED, k) if b_transposed else (NORMAL, n)
         of_a, a_leading = (TRANSPOSED, m) if a_transposed else (NORMAL, k)
         status = self.library.cublasGemmEx(
@@ -107,7 +107,7 @@ class Cublas:
         compute: int = COMPUTE_32F,
     ) -> None:
         """D = A * B for each of a batch: pointers to A (batch.m.k), B (batch.k.n), D (batch.m.n)."""
-        one, zero = _number(1, compute), _number(0, compute)
+        one, zero = factor(1, compute), factor(0, compute)
         status = self.library.cublasGemmStridedBatchedEx(
             self.handle, NORMAL, NORMAL, n, m, k,
             ctypes.byref(one), b, R_16F, n, k * n, a, R_16F, k, m * k,
@@ -116,7 +116,7 @@ class Cublas:
         self._check(status)
 
 
-def _number(value: float, compute: int) -> Any:
+def factor(value: float, compute: int) -> Any:
     """alpha or beta, in the type of the sums."""
     if compute == COMPUTE_16F:
         return ctypes.c_uint16(int(np.float16(value).view(np.uint16)))

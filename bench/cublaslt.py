@@ -10,7 +10,18 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.cublas import COMPUTE_32F, NORMAL, R_16F, R_32F, TRANSPOSED, check, declared, load
+from bench.cublas import (
+    COMPUTE_16F,
+    COMPUTE_32F,
+    NORMAL,
+    R_16F,
+    R_32F,
+    TRANSPOSED,
+    check,
+    declared,
+    factor,
+    load,
+)
 from rise.errors import LaunchError
 
 # cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t, cublasLtMatmulPreferenceAttributes_t
@@ -79,6 +90,7 @@ class Problem:
     epilogue: int = EPILOGUE_DEFAULT
     result: int = R_32F
     a_transposed: bool = False
+    compute: int = COMPUTE_32F
 
 
 class Lt:
@@ -125,7 +137,8 @@ class Lt:
         return [Product(self, problem, operation, (left, right, result), algorithm) for algorithm in found]
 
     def _operation(self, problem: Problem, bias: int) -> ctypes.c_void_p:
-        made = self.created("cublasLtMatmulDescCreate", COMPUTE_32F, R_32F)
+        factors = R_16F if problem.compute == COMPUTE_16F else R_32F
+        made = self.created("cublasLtMatmulDescCreate", problem.compute, factors)
         set_ = self._setter("cublasLtMatmulDescSetAttribute", made)
         set_(DESC_TRANSA, ctypes.c_int32(TRANSPOSED if problem.b_transposed else NORMAL))
         set_(DESC_TRANSB, ctypes.c_int32(TRANSPOSED if problem.a_transposed else NORMAL))
@@ -173,7 +186,7 @@ class Product:
             address = ctypes.c_void_p(bias)
             self.lt.set("cublasLtMatmulDescSetAttribute", self.operation, DESC_BIAS_POINTER, address)
         left, right, result = self.layouts
-        alpha, beta = ctypes.c_float(self.problem.alpha), ctypes.c_float(self.problem.beta)
+        alpha, beta = (factor(x, self.problem.compute) for x in (self.problem.alpha, self.problem.beta))
         self.lt.call(
             "cublasLtMatmul", self.lt.handle, self.operation, ctypes.byref(alpha), b, left, a, right,
             ctypes.byref(beta), c, result, d, result, ctypes.byref(self.algorithm),

@@ -134,8 +134,8 @@ class HostLt:
         return self._new(handle, "handle")
 
     def cublasLtMatmulDescCreate(self, pointer: Any, compute: int, scale: int) -> int:
-        assert (compute, scale) == (68, 0)
-        return self._new(pointer, "operation")
+        assert (compute, scale) in ((68, 0), (64, 2))
+        return self._new(pointer, "operation", compute=compute)
 
     def cublasLtMatmulDescSetAttribute(self, owner: Any, attribute: int, value: Any, size: int) -> int:
         return self._set(owner, "operation", {3: 4, 4: 4, 7: 4, 8: 8, 26: 4}, attribute, value, size)
@@ -195,7 +195,8 @@ class HostLt:
                 for p, layout in ((a, left), (b, right), (c, result), (d, result))
             ]
             each = [(place, layout["type"], layout["leading"]) for place, layout in places]
-            scale, offset = pointed(alpha).value, pointed(beta).value
+            compute = self.objects[operation.value]["compute"]
+            scale, offset = number(alpha, compute), number(beta, compute)
             found = multiply(transposed, m, n, k, scale, each[0], each[1], offset, each[2], each[3])
             if epilogue & 4:
                 assert options[26] == 0

@@ -153,6 +153,14 @@ def test_every_algorithm_that_works_multiplies(
         assert np.array_equal(d, 1.5 * product(a, b) + 0.5 * c)
 
 
+def test_sums_in_half_precision_take_factors_in_half_precision(lt: Lt) -> None:
+    a, b, c = whole(7, 3), whole(3, 5, seed=1), whole(7, 5, seed=2)
+    wanted = Problem(7, 5, 3, 1.5, 0.5, result=cublas.R_16F, compute=cublas.COMPUTE_16F)
+    d = np.full((7, 5), np.nan, np.float16)
+    lt.products(wanted)[0].run(at(a), at(b), at(c), at(d), 5)
+    assert np.array_equal(d, 1.5 * product(a, b) + 0.5 * c)
+
+
 @pytest.mark.parametrize("epilogue", [EPILOGUE_BIAS, EPILOGUE_RELU, EPILOGUE_RELU_BIAS])
 def test_epilogues(lt: Lt, epilogue: int) -> None:
     m, n, k = 7, 5, 3
