@@ -60,6 +60,12 @@ BIAS = PRODUCT.replace("B: 64.64.f16)", "B: 64.64.f16, bias: 64.f32)").replace(
     "zip(B)(bias) |> map(fun((col, c) =>"
     " (zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)) + c))",
 )
+SUM_OF_PRODUCTS = (
+    "fun((A: 64.48.f16, B: 64.48.f16, C: 64.32.f16, D: 64.32.f16) => zip(A)(C) |> map(fun((r, s) =>"
+    " zip(B)(D) |> map(fun((u, v) =>"
+    " (zip(r)(u) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))"
+    " + (zip(s)(v) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))))"
+)
 BATCH = (
     "fun((As: 2.64.64.f16, B: 64.64.f16) => As |> map(fun(A => A |> map(fun(row => B |> map(fun(col =>"
     " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))))"
@@ -202,6 +208,7 @@ EXAMPLES = {
     "sums_in_blocks": ("in_inputs(sums_in_blocks(4))", "fun(xss: 4.8.i32 => xss |> map(reduce(+, 0)))"),
     "lift_fold": ("in_inputs(fused >> lift_fold())", SUMS),
     "products": ("in_inputs(products)", BIAS),
+    "in_one_sum": ("in_inputs(products >> in_one_sum(64))", SUM_OF_PRODUCTS),
     "operands_in_bulk": ("in_inputs(products >> operands_in_bulk)", RELU),
     "operands_named": ("in_inputs(products >> operands_named(tile_output(32, 32)))", RELU),
     "of_matrices": ("in_inputs(of_matrices(products >> tile_output(32, 32)))", BATCH),
@@ -338,7 +345,7 @@ SECTIONS = {
 SECTIONS |= {
     "Guided search": "guided folds tidied lowered at at_view packed sums_in_blocks lift_fold",
     "Phases of products: what is around tiles": (
-        "products operands_in_bulk operands_named of_matrices in_whole_tiles to_kernels"
+        "products in_one_sum operands_in_bulk operands_named of_matrices in_whole_tiles to_kernels"
     ),
     "Phases of products: tiles": "tile_output in_tile raster parts fragment_tiles epilogue_tiles",
     "Phases of products: sums": (

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from rewrites.result import Failure, Result, Success
+from rewrites.typed import array_type
 from rise.expr import Apply, Expr, Identifier, Lambda, call, children
 from rise.types import Array, Pair, Type
 from strategies.core import FunctionStrategy, Rewrite, Strategy, at_child, prints_as_call
+
+WHOLE = 16  # elements: no vector reaches from one of two arrays into the other if these divide the first
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ def contiguity_of(term: Expr, context: Context) -> Known:
         return _map(arguments[0], contiguity_of(arguments[1], context), context)
     if head.declaration.elementwise:
         return Contiguity((), computed=True)
+    if name == "concat" and (array_type(arguments[0]).size.value or 1) % WHOLE:
+        return None
     return _view(name, [contiguity_of(a, context) for a in arguments])
 
 
@@ -100,6 +105,8 @@ def _view(name: str, parts: list[Known]) -> Known:
             return array
         case "padCst", [_, array]:
             return array
+        case "concat", [first, second] if first == second:
+            return first
         case _:
             return None
 

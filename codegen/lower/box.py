@@ -13,12 +13,12 @@ from codegen.ir import imperative as i
 from codegen.ir.buffers import SWIZZLES, dimensions, swizzle
 from codegen.ir.identifiers import derived
 from codegen.ir.launch import number
-from codegen.ir.scalar_temporaries import less, or_zero, whole_blocks
+from codegen.ir.scalar_temporaries import or_zero, whole_blocks
 from codegen.ir.tensor_maps import map_of
 from codegen.lower.paths import Resolver
 from codegen.lower.views import Path
 from rise.errors import LaunchError, TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable, constant, divides, quotient, simplify, variable
+from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, divides, quotient, simplify, variable
 from rise.source import Origin
 from rise.types import Array, Data, Fragment, Scalar, shape
 
@@ -41,32 +41,73 @@ def copied(r: Resolver, command: i.BulkCopy | i.BulkStore, facts: Facts) -> i.Co
     raise _refused("it has no dimensions", command.origin)
 
 
-def _box(
-    r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], facts: Facts
-) -> i.BulkCopy | i.BulkStore:
+def _box(r: Resolver, command: i.BulkCopy | i.BulkStore, panels: list[str], facts: Facts) -> i.Command:
     """The copy of one box: the part of the tile at the given indices of its panels."""
-    sizes, element = shape(command.value.type)
+    sizes, _ = shape(command.value.type)
     names = [f"box_{d}" for d in range(len(sizes) - len(panels))]
     inside = facts
     for name, size in zip([*panels, *names], sizes, strict=True):
         inside = inside.with_range(name, 0, size)
     path = tuple(variable(name) for name in [*panels, *names])
-    value = _without_zeros(r, r.read(command.value, path, inside), inside, command.origin)
+    extents = dict(zip(names, sizes[len(panels) :], strict=True))
+    value = r.read(command.value, path, inside)
     target = _clipped(r, r.write(command.target, path, inside), inside, command.origin)
+    copies = []
+    for guards, source in _sources(value, set(names), command.origin):
+        copy: i.Command = _copy(r, command, source, target, extents, inside)
+        for guarded, bound in reversed(guards):
+            copy = i.When(guarded, bound, copy, command.origin)
+        copies.append(copy)
+    return i.sequence(*copies)
+
+
+def _sources(
+    value: i.Expression, names: set[str], origin: Origin
+) -> list[tuple[list[tuple[Nat, Nat]], i.Expression]]:
+    """The arrays of which a box may be a part, as where one is behind the other: each with its conditions.
+
+    The conditions, that a value is below a bound, hold for the whole box or for none of it.
+    """
+    match value:
+        case i.Operator("select", (condition, first, i.Number(other)), type_) if other == 0:
+            inner = _sources(first, names, origin)
+            zero = i.Number(other, type_)
+            return [(g, i.Operator("select", (condition, v, zero), type_)) for g, v in inner]
+        case i.Operator("select", (i.Operator("lt", (i.Natural(at), i.Natural(end))), first, second)) if (
+            not isinstance(first, i.Number) and not isinstance(second, i.Number)
+        ):
+            if not names.isdisjoint((at - end).variables):
+                raise _refused("it reaches from one array into another", origin)
+            here = [([(at, end), *guards], v) for guards, v in _sources(first, names, origin)]
+            return here + [([(end, at + 1), *guards], v) for guards, v in _sources(second, names, origin)]
+        case _:
+            return [([], value)]
+
+
+def _copy(
+    r: Resolver,
+    command: i.BulkCopy | i.BulkStore,
+    source: i.Expression,
+    target: i.Access,
+    extents: dict[str, Nat],
+    inside: Facts,
+) -> i.BulkCopy | i.BulkStore:
+    """The copy of a box of one array, from or to it."""
+    names = list(extents)
+    value = _without_zeros(r, source, inside, command.origin)
     shared, array = (target, value) if isinstance(command, i.BulkCopy) else (value, target)
     if not isinstance(array, i.Access) or array.buffer in r.shared or r.scalars.depends_on(set(names)):
         raise _refused("it is computed, or not in global memory", command.origin)
     if not isinstance(shared, i.Access) or shared.buffer not in r.shared:
         raise _refused("it is copied from or to a buffer that is not in shared memory", command.origin)
     zero: dict[Atom, Nat] = {NatVariable(name): constant(0) for name in names}
-    extents = dict(zip(names, sizes[len(panels) :], strict=True))
     tile = _dense(r, shared, extents, inside, command.origin)
     corner = tuple(simplify(n.substitute(zero), inside) for n in array.indices)
     box = _extents(array, corner, extents, names, inside, command.origin)
-    name = _map(r, array.buffer, box, swizzle(r.shared[shared.buffer]), element, command.origin)
+    name = _map(r, array.buffer, box, swizzle(r.shared[shared.buffer]), array.type, command.origin)
     if isinstance(command, i.BulkCopy):
         at_corner = i.Access(array.buffer, corner, array.type)
-        barrier = r.write(command.barrier, (), facts)
+        barrier = r.write(command.barrier, (), inside)
         return i.BulkCopy(tile, at_corner, barrier, name, corner[::-1], origin=command.origin)
     start = simplify(r.linear(array).substitute(zero), inside)
     written = i.Tile(array.buffer, start, constant(0), True, tile.type, array.indices, tuple(extents.items()))
@@ -110,10 +151,19 @@ def _without_zeros(r: Resolver, value: i.Expression, facts: Facts, origin: Origi
     if not conditions or not isinstance(source, i.Access):
         return value
     ends = list(zip(source.indices, dimensions(r.buffers[source.buffer]), strict=True))
-    limits = [less(whole_blocks(index, size, facts), size) for index, size in ends]
-    if any(condition not in limits for condition in conditions):
+    room = [size - end for index, size in ends for end in (index, whole_blocks(index, size, facts))]
+    if not all(_implied(condition, room, facts) for condition in conditions):
         raise _refused(f"zeros are read for some elements inside `{source.buffer}`", origin)
     return source
+
+
+def _implied(condition: i.Expression, room: list[Nat], facts: Facts) -> bool:
+    """Whether value < bound holds where one of these is positive: how far indices are from their ends."""
+    match condition:
+        case i.Operator("lt", (i.Natural(value), i.Natural(bound))):
+            return any(at_least(bound - value - left, 0, facts) for left in room)
+        case _:
+            return False
 
 
 def operand(r: Resolver, tile: i.Expression, fragment: Fragment, facts: Facts, origin: Origin) -> i.Tile:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rewrites.result import Failure, Result, Success
+from rewrites.typed import array_type
 from rise.expr import Apply, Expr, Lambda, application, call, substitute, subterms
 from rise.instructions import Family, family
 from rise.nat import Nat
@@ -30,7 +31,7 @@ WMMA_START, WMMA_ROWS = 32, 16  # bytes that tiles start at, and that their rows
 AT_ONCE = (4, 8, 16)  # bytes that an asynchronous copy moves
 LARGEST_BOX = 256  # rows that the copying unit brings at once
 # views through which a tile is not a box of an array
-SCATTERED = frozenset({"slide", "gather", "reorder", "concat", "padClamp", "makeArray", "scatter"})
+SCATTERED = frozenset({"slide", "gather", "reorder", "padClamp", "makeArray", "scatter"})
 
 
 @dataclass(frozen=True)
@@ -255,6 +256,19 @@ def vectors(s: Subject) -> Iterator[Refusal]:
             )
 
 
+def _scattered(term: Expr, extents: tuple[int, int]) -> bool:
+    """Whether boxes of a view, with these numbers in a row and rows, may not be boxes of one array."""
+    match call(term):
+        case "concat", _, [first, _]:
+            known = array_type(first)
+            size = known.size.value
+            return size is None or size % extents[isinstance(known.element, Array)] != 0
+        case name, _, _:
+            return name in SCATTERED
+        case _:
+            return False
+
+
 def boxes(s: Subject) -> Iterator[Refusal]:
     """Tiles of operands as the copying unit brings them, and as warpgroups read them."""
     if s.copies is None or not s.copies.bulk:
@@ -262,7 +276,8 @@ def boxes(s: Subject) -> Iterator[Refusal]:
     for matrix, side in s.sides:
         known, outer = contiguity_of(matrix, {}), "mn"[side]
         across = _across(known)
-        scattered = next((p for p in subterms(matrix) if (c := call(p)) and c[0] in SCATTERED), None)
+        extents = s.schedule.block[2], s.schedule.block[side]
+        scattered = next((p for p in subterms(matrix) if _scattered(p, extents)), None)
         if scattered is not None:
             yield Refusal(
                 f"the {ORDINAL[side]} operand is rearranged by `{application(scattered)[0]}`: the copying"

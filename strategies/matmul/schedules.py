@@ -68,6 +68,7 @@ from strategies.matmul.products import (
     contains,
     first_inside,
     in_one_matrix,
+    in_one_sum,
     is_product,
     outline,
     rank,
@@ -310,7 +311,7 @@ def hopper(
         return shared_epilogue(kept, copies, result) if epilogue == "shared" else on_fragments
 
     return in_whole_tiles(
-        needs, copies, operands_in_bulk,
+        needs, copies, seq(try_(in_one_sum(k)), operands_in_bulk),
         lambda result: seq(
             operands_named(seq(
                 tile_output(m, n, in_list=raster_group > 0),

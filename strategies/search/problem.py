@@ -9,7 +9,7 @@ from math import prod
 from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure
-from rise.expr import Expr, Lambda, Primitive, children
+from rise.expr import Expr, Identifier, Lambda, Primitive, children
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
@@ -20,6 +20,7 @@ from strategies.matmul.products import (
     Product,
     computed_operands,
     in_one_matrix,
+    in_one_sum,
     is_product,
     matrices_in,
     outline,
@@ -32,6 +33,9 @@ from strategies.places import in_inputs, mapped
 # functions that take a special unit or a sequence of instructions, and how many operations one is worth
 SPECIAL_FUNCTIONS = ROUNDED | {"reciprocal", "div"}
 SPECIAL = 8
+
+# how many products, and how many first and second operands these have
+Products = tuple[int, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Problem:
     work:     operations on each element of the result after its products, as many as special functions take
     operands: how many first and second operands these have, of which products that share one load it once
     swapped:  whether this is the transposed result, of transposed operands in the other order
+    in_one_sum: products and operands where tiles come in bulk: sums of products are then one product
     """
 
     m: int
@@ -64,6 +69,7 @@ class Problem:
     operands: tuple[int, int] = (1, 1)
     work: int = 0
     swapped: bool = False
+    in_one_sum: Products | None = None
 
     @property
     def result_row(self) -> int:
@@ -77,6 +83,8 @@ class Problem:
 
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem that a schedule solves: with `swap_operands`, the transposed one."""
+        if schedule.uses_wgmma and self.in_bulk is not self:
+            return self.in_bulk.seen_by(schedule)
         if schedule.swap_operands == self.swapped:
             return self
         (first, second), (along_first, along_second) = self.operands, self.along_k
@@ -84,6 +92,14 @@ class Problem:
             self, m=self.n, n=self.m, along_k=(along_second, along_first), operands=(second, first),
             swapped=not self.swapped,
         )  # fmt: skip
+
+    @property
+    def in_bulk(self) -> Problem:
+        """The problem where the copying unit brings tiles."""
+        if self.in_one_sum is None or self.products == self.in_one_sum[0]:
+            return self
+        count, operands = self.in_one_sum
+        return replace(self, products=count, operands=operands)
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -124,7 +140,7 @@ class Problem:
             rows, columns, sum(known[len(result) :]), prod(known[: len(result) - 2]),
             _bytes(operand), _bytes(element), along_k, str(operand),
             bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
-            len(products), _loaded(products), _work(found),
+            *_counted(products), _work(found), in_one_sum=_in_one_sum(found, len(products)),
         )  # fmt: skip
 
 
@@ -135,6 +151,18 @@ def _work(term: Expr) -> int:
     if isinstance(term, Primitive) and term.declaration.elementwise:
         return SPECIAL if term.name in SPECIAL_FUNCTIONS else 1
     return sum(map(_work, children(term)))
+
+
+def _counted(products: list[Expr]) -> Products:
+    return len(products), _loaded(products)
+
+
+def _in_one_sum(found: Expr, products: int) -> Products | None:
+    """The products that are left where sums of products are one; None where they are as many."""
+    if products == 1:
+        return None
+    joined = outermost_parts(_after(in_inputs(in_one_sum(1)), found), is_product)
+    return _counted(joined) if len(joined) < products else None
 
 
 def _loaded(products: list[Expr]) -> tuple[int, int]:
@@ -181,13 +209,23 @@ def _number(size: Nat) -> int | None:
 
 
 def _added(program: Expr, result: tuple[Nat, ...]) -> int:
-    """Of the inputs that have the result's shape: what is finished with them is a matrix like it."""
-    found = 0
+    """Of the inputs that have the result's shape and are read beside products: not those of square products."""
+    beside, found = _beside_products(_body(program)), 0
     while isinstance(program, Lambda):
         sizes, element = shape(program.parameter.type)
-        found += _bytes(element) if tuple(sizes) == tuple(result) else 0
+        if tuple(sizes) == tuple(result) and program.parameter.name in beside:
+            found += _bytes(element)
         program = program.body
     return found
+
+
+def _beside_products(term: Expr) -> set[str]:
+    """The names outside of products."""
+    if isinstance(term, Identifier):
+        return {term.name}
+    if is_product(term):
+        return set()
+    return {name for child in children(term) for name in _beside_products(child)}
 
 
 def _result(type_: Type) -> tuple[tuple[Nat, ...], Type]:

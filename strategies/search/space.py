@@ -99,6 +99,7 @@ NARROWEST = 48  # columns of one of several: narrower ones wait for shared memor
 
 def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     """By warpgroups, fed by another one; also with operands swapped, where nothing is read beside them."""
+    p = p.in_bulk
     yield from warpgroups_of(p, gpu)
     if p.added_bytes == 0 and p.batch * p.products == 1 and p.result_bytes == 2:
         yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
@@ -130,6 +131,7 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
 
 def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     """The same by clusters whose blocks share sums: only where there are fewer tiles than multiprocessors."""
+    p = p.in_bulk
     for blocks in SHARING if p.batch * p.products == 1 else ():
         for s in shapes(p, gpu, ("shared",), blocks):
             few = s.tiles(p.m, p.n) * blocks <= gpu.in_clusters(blocks)
@@ -219,6 +221,7 @@ def needed(s: Schedule, p: Problem) -> Resources:
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
     """Among how many blocks sums are shared out: only where there are fewer tiles than multiprocessors."""
     few = (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors and p.batch * p.products == 1
+    few = few and p.in_one_sum is None  # each product would be cut into slices of its own
     return [1, *(w for w in (2, 4, 8) if few and p.k % (64 * w) == 0 and p.k // w >= 512)]
 
 

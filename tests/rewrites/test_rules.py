@@ -221,6 +221,8 @@ def test_every_computed_rule_has_instances() -> None:
     others |= {"numbers of tiles", "blocks of a mask", "factor of a mask"}
     # tests/strategies/test_one_pass_by_warps.py derives programs with this one at random sizes
     others |= {"whole fragments"}
+    # tests/strategies/test_in_one_sum.py, for this one
+    others |= {"product beside product"}
     assert set(COMPUTED) - {name for name, _ in SHAPES} <= others
 
 
