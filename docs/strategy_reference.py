@@ -19,12 +19,12 @@ from strategies import core, normal_forms, operands, places, registry
 from strategies.batches import fragments, runs, threads
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
-from strategies.matmul import epilogue, grid, instructions, schedules, split_k, staging
+from strategies.matmul import epilogue, grid, instructions, schedules, split_k, staging, sums
 from strategies.matmul import tiling as tiles
 from strategies.matmul.constraints import Schedule
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search)
-MATMUL = (schedules, tiles, grid, instructions, epilogue, split_k, staging)
+MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, staging)
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 

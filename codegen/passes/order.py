@@ -167,7 +167,8 @@ STRUCTURE = (
     ),
     Pass(
         "split guards",
-        "An unrolled loop is split in two where a condition holds in all of its first iterations.",
+        "A loop that is unrolled, or brings tiles, is split in two where a condition holds in all of its"
+        " first iterations.",
         _function(split_guards),
         {"unit loops": "conditions that always hold are gone", "shares": "indices are those of one worker"},
     ),

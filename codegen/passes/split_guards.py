@@ -1,8 +1,11 @@
-"""Splits an unrolled loop in two, where a condition on its index holds in all of its first iterations.
+"""Splits a loop in two, where a condition on its index holds in all of its first iterations. Two kinds:
 
-A block whose threads do not divide an array has such a condition around every access, although only the last
-access of a thread may be outside. The compiler of CUDA does not know how many threads there are; with the
-ranges of the parallel loops it is certain for the others that they are inside.
+Unrolled loops. A block whose threads do not divide an array has such a condition around every access,
+although only the last access of a thread may be outside. The compiler of CUDA does not know how many threads
+there are; with the ranges of the parallel loops it is certain for the others that they are inside.
+
+Loops that bring tiles by bulk copies. Where a tile is in one of several arrays, each array has a loop of its
+own: a thread that starts copies under conditions falls behind those that compute.
 """
 
 from __future__ import annotations
@@ -26,10 +29,24 @@ def split_guards(function: i.Function) -> i.Function:
 def _command(command: i.Command, facts: Facts) -> i.Command:
     below = inside(command, facts)
     command = i.with_inner(command, tuple(_command(part, below) for part in i.inner(command)))
-    if not isinstance(command, i.For) or not command.unroll or command.role is not i.Role.MAP:
+    if not isinstance(command, i.For) or not (_unrolled(command) or _brings_tiles(command)):
         return command
     first = _certain_iterations(command, facts)
     return _split(command, first, facts) if first else command
+
+
+def _unrolled(loop: i.For) -> bool:
+    return loop.unroll and loop.role is i.Role.MAP
+
+
+def _brings_tiles(loop: i.For) -> bool:
+    """Whether a loop starts bulk copies under conditions on its index."""
+    chosen = (c for c in i.commands(loop.body) if isinstance(c, i.When))
+    return any(
+        loop.index in {*c.value.variables, *c.bound.variables}
+        and any(isinstance(inner, i.BulkCopy) for inner in i.commands(c.body))
+        for c in chosen
+    )
 
 
 def _certain_iterations(loop: i.For, facts: Facts) -> int:
@@ -74,17 +91,20 @@ def _compared(value: object) -> Iterator[Guard]:
 def _split(loop: i.For, first: int, facts: Facts) -> i.Command:
     """The first iterations without the conditions that hold in them, and the others as they are."""
     known = facts.with_range(loop.index, 0, first)
-    rest: Mapping[Atom, Nat] = {NatVariable(loop.index): variable(loop.index) + first}
-    return i.sequence(
-        replace(loop, count=constant(first), body=_decided(loop.body, known)),
-        replace(loop, count=loop.count - first, body=substituted(loop.body, rest)),
-    )
+    one = replace(loop, count=constant(first), body=_decided(loop.body, known))
+    shifted: Mapping[Atom, Nat] = {NatVariable(loop.index): variable(loop.index) + first}
+    rest = replace(loop, count=loop.count - first, body=substituted(loop.body, shifted))
+    if _brings_tiles(loop):
+        after = facts.with_range(loop.index, 0, loop.count - first)
+        rest = replace(rest, body=_decided(rest.body, after))
+        return i.sequence(_command(one, facts), _command(rest, facts))
+    return i.sequence(one, rest)
 
 
 def _decided(command: i.Command, facts: Facts) -> i.Command:
     match command:
-        case i.When(value, bound, body) if decided(value, bound, facts) is True:
-            return _decided(body, facts)
+        case i.When(value, bound, body) if (holds := decided(value, bound, facts)) is not None:
+            return _decided(body, facts) if holds else i.Skip()
         case i.Assign() | i.CopyAsync():
             return replace(command, value=_chosen(command.value, facts))
         case _:

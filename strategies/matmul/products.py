@@ -19,14 +19,12 @@ from rewrites.prologue import (
 )
 from rewrites.registers import FIRST_INSIDE
 from rewrites.result import Failure, Result, Success
-from rewrites.sums import PRODUCT_BESIDE_PRODUCT
 from rewrites.typed import array_type
 from rise.errors import RiseError
 from rise.expr import Expr, Lambda, call, children
 from rise.nat import Nat
 from rise.types import shape
 from strategies.abstraction import outermost_parts
-from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
     FunctionStrategy,
     Predicate,
@@ -34,11 +32,9 @@ from strategies.core import (
     Strategy,
     argument,
     at_child,
-    check,
     choice,
     normalize,
     prints_as_call,
-    repeat,
     seq,
     try_,
 )
@@ -48,7 +44,6 @@ NO_PRODUCT = (
     "there is no product of two matrices: a sum (reduce) of products under two maps, whose inner array "
     "does not depend on the outer element"
 )
-NOT_ALIKE = "the rows, or columns, of matrices beside each other do not lie in memory in the same order"
 NOT_IN_BULK = (
     "an operand of a warpgroup's product is computed: bulk copies bring numbers as they are, and only the"
     " first operand can go through registers, by a function of each element; compute the transposed result"
@@ -198,26 +193,6 @@ outline_matrix = seq(
 )
 # the same of two matrices of one shape, as a matrix of pairs
 outline = choice(seq(RESULTS, arguments(2, outline_matrix)), outline_matrix)
-
-
-@prints_as_call
-def in_one_sum(depth: int) -> Strategy:
-    """Sums of products as one product, where the operands that come together lie in memory alike.
-
-    before: A·B + C·D
-    after:  [A 0 C]·[B 0 D], with zeros that make A's rows a multiple of the depth
-
-    depth: of a step of the reduction, so that no tile reaches from A into C
-    """
-
-    alike = check(lambda term: all(map(_in_memory, operands(term))), "in_one_sum", NOT_ALIKE)
-    return repeat(seq(PRODUCT_BESIDE_PRODUCT.with_sizes(n=depth), alike))
-
-
-def _in_memory(both: tuple[Expr, Expr]) -> bool:
-    return all(isinstance(contiguity_of(matrix, {}), Contiguity) for matrix in both)
-
-
 # the prologue of operands becomes a map over them
 separate_prologue = normalize(choice(PROLOGUE, PROLOGUE_SAME, a.MAP_IDENTITY))
 # the prologue of the first operand moves into the product

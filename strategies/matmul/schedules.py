@@ -68,7 +68,6 @@ from strategies.matmul.products import (
     contains,
     first_inside,
     in_one_matrix,
-    in_one_sum,
     is_product,
     outline,
     rank,
@@ -79,6 +78,7 @@ from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
 from strategies.matmul.rounding import rounded_up
 from strategies.matmul.split_k import over_cluster
 from strategies.matmul.staging import TileCopy, specialise, stage
+from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, in_inputs, mapped

@@ -20,13 +20,13 @@ from strategies.matmul.products import (
     Product,
     computed_operands,
     in_one_matrix,
-    in_one_sum,
     is_product,
     matrices_in,
     outline,
     rank,
     separate_prologue,
 )
+from strategies.matmul.sums import in_one_sum
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
 
@@ -209,7 +209,7 @@ def _number(size: Nat) -> int | None:
 
 
 def _added(program: Expr, result: tuple[Nat, ...]) -> int:
-    """Of the inputs that have the result's shape and are read beside products: not those of square products."""
+    """Of the inputs like the result that are read beside products: not those of square products."""
     beside, found = _beside_products(_body(program)), 0
     while isinstance(program, Lambda):
         sizes, element = shape(program.parameter.type)

@@ -12,7 +12,8 @@ from rise.expr import Expr
 from rise.normal import data_flow
 from rise.testing import assert_preserves
 from strategies.core import seq
-from strategies.matmul.products import in_one_sum, operands, outline
+from strategies.matmul.products import operands, outline
+from strategies.matmul.sums import in_one_sum
 from strategies.places import in_inputs
 from strategies.search.hardware import H200
 from strategies.search.problem import Problem
@@ -98,6 +99,8 @@ def test_sums_are_exact_in_one_ring(name: str) -> None:
     text = added(m, n, depths)
     made = derived(text, **ROLES)
     assert made.source.count("Shared<half>") == 2  # tiles of first and of second operands
+    assert made.source.count("{  // load") == len(depths)  # a loop for each, and no condition in it
+    assert "if (k" not in made.source.split("// 2 compute")[0]
     assert agrees(text, made)
 
 

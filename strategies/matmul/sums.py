@@ -1,0 +1,29 @@
+"""Sums of products of matrices as one product."""
+
+from __future__ import annotations
+
+from rewrites.sums import PRODUCT_BESIDE_PRODUCT
+from rise.expr import Expr
+from strategies.contiguity import Contiguity, contiguity_of
+from strategies.core import Strategy, check, prints_as_call, repeat, seq
+from strategies.matmul.products import operands
+
+NOT_ALIKE = "the rows, or columns, of matrices beside each other do not lie in memory in the same order"
+
+
+@prints_as_call
+def in_one_sum(depth: int) -> Strategy:
+    """Sums of products as one product, where the operands that come together lie in memory alike.
+
+    before: A·B + C·D
+    after:  [A 0 C]·[B 0 D], with zeros that make A's rows a multiple of the depth
+
+    depth: of a step of the reduction, so that no tile reaches from A into C
+    """
+
+    alike = check(lambda term: all(map(_in_memory, operands(term))), "in_one_sum", NOT_ALIKE)
+    return repeat(seq(PRODUCT_BESIDE_PRODUCT.with_sizes(n=depth), alike))
+
+
+def _in_memory(both: tuple[Expr, Expr]) -> bool:
+    return all(isinstance(contiguity_of(matrix, {}), Contiguity) for matrix in both)
