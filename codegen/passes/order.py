@@ -18,6 +18,7 @@ from codegen.passes.distribute import distribute
 from codegen.passes.elect_bulk_stores import elect_bulk_stores
 from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
 from codegen.passes.index_scalars import index_scalars
+from codegen.passes.interior import interior
 from codegen.passes.legality import check, check_accumulators
 from codegen.passes.linearise import linearise
 from codegen.passes.multicast import multicast
@@ -171,6 +172,12 @@ STRUCTURE = (
         " first iterations.",
         _function(split_guards),
         {"unit loops": "conditions that always hold are gone", "shares": "indices are those of one worker"},
+    ),
+    Pass(
+        "interior",
+        "Tiles that are inside get a version of what is done with their elements, without conditions.",
+        _function(interior),
+        {"split guards": "loops whose first iterations are inside need no second version"},
     ),
     Pass(
         "vectorise",

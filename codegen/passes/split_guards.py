@@ -10,8 +10,9 @@ own: a thread that starts copies under conditions falls behind those that comput
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
+from functools import partial
 
 from codegen.ir import imperative as i
 from codegen.ir.scalar_temporaries import decided
@@ -54,7 +55,7 @@ def _certain_iterations(loop: i.For, facts: Facts) -> int:
     count = loop.count.value or 0
     found = (
         _certain(guard, loop.index, count, known)
-        for guard, known in _guards(loop.body, facts)
+        for guard, known in guards(loop.body, facts)
         if loop.index in guard[0].variables and loop.index not in guard[1].variables
     )
     return max((first for first in found if first < count), default=0)
@@ -69,14 +70,14 @@ def _certain(guard: Guard, index: str, count: int, facts: Facts) -> int:
     return count
 
 
-def _guards(command: i.Command, facts: Facts) -> Iterator[tuple[Guard, Facts]]:
+def guards(command: i.Command, facts: Facts) -> Iterator[tuple[Guard, Facts]]:
     """The comparisons of indices in a command, each with what is known of their variables."""
     if isinstance(command, i.When):
         yield (command.value, command.bound), facts
     if isinstance(command, i.Assign | i.CopyAsync):
         yield from ((guard, facts) for guard in _compared(command.value))
     for part in i.inner(command):
-        yield from _guards(part, inside(command, facts))
+        yield from guards(part, inside(command, facts))
 
 
 def _compared(value: object) -> Iterator[Guard]:
@@ -101,24 +102,37 @@ def _split(loop: i.For, first: int, facts: Facts) -> i.Command:
     return i.sequence(one, rest)
 
 
+def without(command: i.Command, certain: Set[Guard]) -> i.Command:
+    """A command where these conditions hold."""
+    match command:
+        case i.When(value, bound, body) if (value, bound) in certain:
+            return without(body, certain)
+        case i.Assign() | i.CopyAsync():
+            return replace(
+                command, value=_chosen(command.value, lambda value, bound: (value, bound) in certain)
+            )
+        case _:
+            return i.with_inner(command, tuple(without(part, certain) for part in i.inner(command)))
+
+
 def _decided(command: i.Command, facts: Facts) -> i.Command:
     match command:
         case i.When(value, bound, body) if (holds := decided(value, bound, facts)) is not None:
             return _decided(body, facts) if holds else i.Skip()
         case i.Assign() | i.CopyAsync():
-            return replace(command, value=_chosen(command.value, facts))
+            return replace(command, value=_chosen(command.value, partial(decided, facts=facts)))
         case _:
             below = inside(command, facts)
             return i.with_inner(command, tuple(_decided(part, below) for part in i.inner(command)))
 
 
-def _chosen(value: i.Expression, facts: Facts) -> i.Expression:
+def _chosen(value: i.Expression, holds: Callable[[Nat, Nat], bool | None]) -> i.Expression:
     match value:
         case i.Operator(
             "select", (i.Operator("lt", (i.Natural(number, _), i.Natural(bound, _))), chosen, _)
-        ) if decided(number, bound, facts) is True:
-            return _chosen(chosen, facts)
+        ) if holds(number, bound) is True:
+            return _chosen(chosen, holds)
         case i.Operator(_, operands) | i.ForeignCall(_, _, operands):
-            return replace(value, operands=tuple(_chosen(operand, facts) for operand in operands))
+            return replace(value, operands=tuple(_chosen(operand, holds) for operand in operands))
         case _:
             return value

@@ -1,0 +1,90 @@
+"""Tiles inside a matrix without conditions, where tiles stick out at its ends.
+
+If some tile sticks out, what is done with the elements of a fragment is under a condition for each of them,
+and memory is read for one element after the other. For most tiles all of these conditions hold. Such a tile
+gets a version of its own, which the largest indices of elements select:
+
+    for e. when (t + e < n) c   =   when (t + max e < n) (for e. c) ; otherwise (for e. when (t + e < n) c)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+from codegen.ir import imperative as i
+from codegen.ir.scalar_temporaries import decided
+from codegen.passes.analysis.fresh import Names, bound_in, names_of
+from codegen.passes.analysis.walk import inside
+from codegen.passes.split_guards import Guard, guards, without
+from rise.nat import Facts, Nat, constant, upper_bound, variable
+from rise.types import Scalar, Space
+
+INT = Scalar("i32")
+LANES = (i.Level.LANE, i.Level.WARPGROUP_THREAD)
+
+
+def interior(function: i.Function) -> i.Function:
+    """The pass."""
+    return replace(function, body=_command(function.body, Facts(), names_of(function)))
+
+
+def _command(command: i.Command, facts: Facts, names: Names) -> i.Command:
+    if _of_elements(command) and _of_lanes(command):
+        return _in_two_versions(command, facts, names)
+    below = inside(command, facts)
+    return i.with_inner(command, tuple(_command(part, below, names) for part in i.inner(command)))
+
+
+def _of_elements(command: i.Command) -> bool:
+    """Whether a command is about nothing but elements that threads hold: none waits for another there."""
+    match command:
+        case i.For(unroll=True) | i.New(space=Space.LOCAL) | i.ForFragment() | i.Define():
+            own = True
+        case i.ParallelFor(level=level):
+            own = level in LANES
+        case _:
+            own = isinstance(command, i.Sequence | i.Skip | i.When | i.Assign)
+    return own and all(map(_of_elements, i.inner(command)))
+
+
+def _of_lanes(command: i.Command) -> bool:
+    return any(isinstance(c, i.ParallelFor) and c.level in LANES for c in i.commands(command))
+
+
+def _in_two_versions(command: i.Command, facts: Facts, names: Names) -> i.Command:
+    """The command without conditions where all of them hold; and as it is."""
+    bound = bound_in(command)
+    largest: dict[Guard, set[Guard | None]] = defaultdict(set)
+    for guard, known in guards(command, facts):
+        largest[guard].add(_largest(guard, known, bound))
+    certain = frozenset(guard for guard, limits in largest.items() if None not in limits)
+    limits = {limit for guard in certain for limit in largest[guard] if limit is not None}
+    if not limits or any(decided(*limit, facts) is False for limit in limits):
+        return command  # no tile is inside
+    name = names.fresh("inside")
+    value: i.Expression = i.Number(1, INT)
+    for limit in sorted(limits, key=str):
+        value = i.Operator("select", (_less(limit), value, i.Number(0, INT)), INT)
+    is_inside = variable(name)
+    both = i.sequence(
+        i.Assign(i.Access(name, (), INT), value),
+        i.When(constant(0), is_inside, without(command, certain)),
+        i.When(is_inside, constant(1), command),
+    )
+    return i.New(Space.LOCAL, name, INT, both)
+
+
+def _less(guard: Guard) -> i.Expression:
+    value, bound = guard
+    return i.Operator("lt", (i.Natural(value, INT), i.Natural(bound, INT)), Scalar("bool"))
+
+
+def _largest(guard: Guard, facts: Facts, bound: set[str]) -> Guard | None:
+    """The guard where what is bound inside is largest; None where that is not known."""
+    value, limit = guard
+    if not bound.isdisjoint(limit.variables):
+        return None
+    inner = Nat.build({m: c for m, c in value.terms if not bound.isdisjoint(Nat.build({m: c}).variables)})
+    most = upper_bound(inner, facts)
+    return None if most is None else (value - inner + most, limit)
