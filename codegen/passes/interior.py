@@ -18,19 +18,21 @@ from codegen.passes.analysis.fresh import Names, bound_in, names_of
 from codegen.passes.analysis.walk import inside
 from codegen.passes.split_guards import Guard, guards, without
 from rise.nat import Facts, Nat, constant, upper_bound, variable
-from rise.types import Scalar, Space
+from rise.types import Fragment, Scalar, Space, shape
 
 INT = Scalar("i32")
-LANES = (i.Level.LANE, i.Level.WARPGROUP_THREAD)
+THREADS = (i.Level.LANE, i.Level.WARPGROUP_THREAD, i.Level.THREAD)
 
 
 def interior(function: i.Function) -> i.Function:
-    """The pass."""
+    """The pass, for kernels with fragments."""
+    if not any(isinstance(c, i.New) and isinstance(shape(c.type)[1], Fragment) for c in i.commands(function.body)):
+        return function
     return replace(function, body=_command(function.body, Facts(), names_of(function)))
 
 
 def _command(command: i.Command, facts: Facts, names: Names) -> i.Command:
-    if _of_elements(command) and _of_lanes(command):
+    if _of_elements(command) and _of_threads(command):
         return _in_two_versions(command, facts, names)
     below = inside(command, facts)
     return i.with_inner(command, tuple(_command(part, below, names) for part in i.inner(command)))
@@ -42,14 +44,14 @@ def _of_elements(command: i.Command) -> bool:
         case i.For(unroll=True) | i.New(space=Space.LOCAL) | i.ForFragment() | i.Define():
             own = True
         case i.ParallelFor(level=level):
-            own = level in LANES
+            own = level in THREADS
         case _:
             own = isinstance(command, i.Sequence | i.Skip | i.When | i.Assign)
     return own and all(map(_of_elements, i.inner(command)))
 
 
-def _of_lanes(command: i.Command) -> bool:
-    return any(isinstance(c, i.ParallelFor) and c.level in LANES for c in i.commands(command))
+def _of_threads(command: i.Command) -> bool:
+    return any(isinstance(c, i.ParallelFor) and c.level in THREADS for c in i.commands(command))
 
 
 def _in_two_versions(command: i.Command, facts: Facts, names: Names) -> i.Command:
@@ -60,8 +62,8 @@ def _in_two_versions(command: i.Command, facts: Facts, names: Names) -> i.Comman
         largest[guard].add(_largest(guard, known, bound))
     certain = frozenset(guard for guard, limits in largest.items() if None not in limits)
     limits = {limit for guard in certain for limit in largest[guard] if limit is not None}
-    if not limits or any(decided(*limit, facts) is False for limit in limits):
-        return command  # no tile is inside
+    if limits <= certain or any(decided(*limit, facts) is False for limit in limits):
+        return command  # no condition is about single elements, or no tile is inside
     name = names.fresh("inside")
     value: i.Expression = i.Number(1, INT)
     for limit in sorted(limits, key=str):
