@@ -65,6 +65,19 @@ PAIR = (
 )
 TF32 = product(256, 48, 160, PLAIN).replace("f16", "tf32")
 BYTES = product(256, 96, 384, PLAIN.replace("f32", "i32")).replace("f16", "i8")
+
+
+def sum_of_products(m: int, n: int, k: int, other: int) -> str:
+    first, second = (
+        PLAIN.replace("(row)(col)", f"({r})({c})") for r, c in (("row", "col"), ("other", "last"))
+    )
+    return (
+        f"fun((A: {m}.{k}.f16, B: {k}.{n}.f16, C: {m}.{other}.f16, D: {other}.{n}.f16) => zip(A)(C) |> map("
+        "fun((row, other) => zip(transpose(B))(transpose(D)) |> map(fun((col, last) =>"
+        f" f16(({first}) + ({second})))))))"
+    )
+
+
 PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "A·Bᵀ": (product(256, 192, 320, PLAIN), BLOCK),
     "relu(A)·Bᵀ, registers": (product(256, 192, 320, DOT.format(x=RELU)), BLOCK),
@@ -107,6 +120,10 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "rows of odd length": (product(200, 103, 88, HALF), {**ROLES, "epilogue": "shared", "cluster": 2}),
     "added, four warpgroups": (added(512, 128, 320), {**ROLES, "block": (256, 64, 64), "cluster": 2}),
     "two products": (PAIR, {**ROLES, "ping_pong": 2, "persistent_blocks": 3, "block": (64, 64, 64)}),
+    "sum of products, any depth, clusters": (
+        sum_of_products(200, 104, 88, 200),
+        {**BULK, "persistent_blocks": 4, "cluster": 2, "block": (64, 96, 64), "fragment": (64, 96, 16), "warp": (64, 96)},
+    ),
     "tf32": (TF32, {**ROLES, "block": (128, 48, 32), "warp": (64, 48), "fragment": (64, 48, 8)}),
     "bytes": (BYTES, {**ROLES, "block": (128, 48, 128), "warp": (64, 48), "fragment": (64, 48, 32)}),
 }  # fmt: skip
