@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
@@ -121,7 +122,7 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        parts = choice(self._parts(separate_kernels), self._parts(value_stored), self._one)
+        parts = choice(self._reduced, self._parts(separate_kernels), self._parts(value_stored), self._one)
         return choice(self._one_pass, seq(normalize(INLINE), parts))(term)
 
     def _one_pass(self, term: Expr) -> Result:
@@ -129,6 +130,15 @@ class _Kernels:
         found = in_one_pass(self.search, closed)
         if found is None:
             return Failure("one_pass", term, "it is not one pass over products and rows")
+        self.made.append(found[0])
+        return below(found[1], bound)
+
+    def _reduced(self, term: Expr) -> Result:
+        """Rows that are reduced where a product computes them."""
+        closed, bound = closed_over(term, self.inputs)
+        found = chosen(self.search, closed) if beside(term) is not None else "it reduces no rows of a product"
+        if isinstance(found, str):
+            return Failure("rows_reduced", term, found)
         self.made.append(found[0])
         return below(found[1], bound)
 

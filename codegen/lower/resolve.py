@@ -81,9 +81,10 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             kept = layout if layout.name in ("swizzled", "barriers") else ROW_MAJOR
             if space is Space.SHARED:
                 r.shared.update((n, kept) for n, _ in parts)
+            r.results.update(command.results)
             new = _command(r, body, facts)
             kept = r.operands.get(name, kept)
-            for part, part_type in reversed(parts):
+            for part, part_type in reversed([part for part in parts if part[0] not in r.results]):
                 new = i.New(space, part, part_type, new, origin, kept)
             return new
         case i.ForFragment() | i.Elected():

@@ -29,6 +29,7 @@ from strategies.core import (
 )
 from strategies.default import lowered
 from strategies.matmul.alignment import aligned_operands, copied
+from strategies.matmul.beside import rows_reduced
 from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import (
@@ -142,7 +143,9 @@ def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
 
 
 @prints_as_call
-def to_kernels(s: Rewrite, align: Block | None = None, otherwise: Rewrite = lowered) -> Strategy:
+def to_kernels(
+    s: Rewrite, align: Block | None = None, otherwise: Rewrite = lowered, parts: Part | None = None
+) -> Strategy:
     """s for each kernel of a program that computes products; nothing high-level may be left of any kernel.
 
     before: (A, B, C) => (A·B |> toMem(Global))·C
@@ -150,9 +153,13 @@ def to_kernels(s: Rewrite, align: Block | None = None, otherwise: Rewrite = lowe
 
     align:     operands whose rows the copying unit does not take are copied before, to tiles of m × n × k
     otherwise: for the other kernels, what `default` does unless another schedule is given
+    parts:     the columns of a fragment, and those that are computed: rows are reduced where they are
+               computed, as by `rows_reduced`
     """
     if align is not None:
         s = seq(try_(aligned_operands(align)), each_product_kernel(s, copied))
+    if parts is not None:
+        s = rows_reduced(*parts, s)
     return complete(in_inputs(each_product_kernel(s, otherwise)))
 
 

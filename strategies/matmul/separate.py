@@ -6,6 +6,7 @@ product) reads the product from global memory, so a kernel ends there.
 
 from __future__ import annotations
 
+from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
 from rise.expr import Expr, Primitive, application, call, children, subterms
@@ -72,9 +73,11 @@ def _reduction(term: Expr) -> Result:
 
 
 def is_one_kernel(term: Expr) -> bool:
-    """Whether all loops of a term are products, once these are matrices of their own."""
+    """Whether all loops of a term are products, once these are matrices of their own, and reduce their rows."""
     if not is_array_of_sums(term):
         return False
+    if beside(term) is not None:
+        return True
     matrices = matrices_in(term)
     if matrices is not None and matrices is not term:
         return is_one_kernel(matrices)

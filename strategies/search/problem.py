@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from rewrites.beside import beside
 from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure
@@ -48,6 +49,7 @@ class Problem:
     work:     operations on each element of the result after its products, as many as special functions take
     operands: how many first and second operands these have, of which products that share one load it once
     swapped:  whether this is the transposed result, of transposed operands in the other order
+    reduced:  whether rows are reduced where they are computed, besides what is stored of them
     """
 
     m: int
@@ -64,6 +66,7 @@ class Problem:
     operands: tuple[int, int] = (1, 1)
     work: int = 0
     swapped: bool = False
+    reduced: bool = False
 
     @property
     def result_row(self) -> int:
@@ -102,6 +105,11 @@ class Problem:
     @classmethod
     def of(cls, program: Expr) -> Problem | None:
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
+        rows = beside(_body(program))
+        if rows is not None:
+            matrix = cls.of(_of_body(program, rows.longer(0)))
+            stored = 0 if rows.stored is None else _bytes(_result(rows.stored.type)[1])
+            return None if matrix is None else replace(matrix, result_bytes=stored, reduced=True)
         found = _outlined(program)
         if found is not None and not in_one_matrix(_body(found)) and rank(_body(program)) == 2:
             matrices = matrices_in(_body(program))
@@ -163,6 +171,14 @@ def _body(program: Expr) -> Expr:
     while isinstance(program, Lambda):
         program = program.body
     return program
+
+
+def _of_body(program: Expr, body: Expr) -> Expr:
+    match program:
+        case Lambda(parameter, inner):
+            return Lambda(parameter, _of_body(inner, body), program.origin)
+        case _:
+            return body
 
 
 def _operands(product: Expr) -> tuple[Expr, Expr, Nat]:

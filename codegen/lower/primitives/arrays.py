@@ -16,6 +16,7 @@ from codegen.lower.translate import (
     Translator,
     accept_at,
     accepting,
+    contains_array,
     continuing,
 )
 from codegen.lower.views import (
@@ -345,8 +346,16 @@ def write_scattered(translator: Translator, call: Call, target: i.Acceptor) -> i
 
 @accepting("mapFst", "mapSnd")
 def write_member(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """con p λx. acc(f(fst x))(PairAcc1 A) ; PairAcc2 A := snd x"""
+    """con p λx. acc(f(fst x))(PairAcc1 A) ; PairAcc2 A := snd x
+
+    Where f only rearranges: acc p (MapFstAcc f A).
+    """
     function, pair = call.arguments
+    if isinstance(function, Lambda) and rearranges(function.body, function.parameter.name):
+        member, type_ = int(call.name == "mapSnd"), data(pair)
+        if contains_array(type_) and isinstance(type_, Pair):
+            place = i.AcceptMember(function.parameter.name, function.body, member, target, type_)
+            return translator.accept(pair, place, call.environment)
 
     def body(value: i.Expression) -> i.Command:
         parts: list[i.Command] = []

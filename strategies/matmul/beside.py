@@ -1,0 +1,62 @@
+"""Reductions of rows in the kernel of a product: beside its result, or in its place."""
+
+from __future__ import annotations
+
+from rewrites.beside import REDUCTIONS_INWARD, ROWS_BY_PARTS, beside, reduces_parts
+from rewrites.result import Result
+from rise.expr import Expr
+from rise.types import Pair
+from strategies.core import (
+    FunctionStrategy,
+    Rewrite,
+    Strategy,
+    argument,
+    depending,
+    prints_as_call,
+    seq,
+)
+from strategies.default import lowered
+from strategies.kernels import stores_first
+from strategies.operands import in_function, nth_operand, operand
+
+@prints_as_call
+def rows_reduced(width: int, columns: int, s: Rewrite) -> Strategy:
+    """s for a matrix around products; also where its rows are reduced, in parts, from the registers.
+
+    before: (D, E |> map(reduce(+, 0))), where D and E are functions of one product
+    after:  let stored = s(zip2D(D, E)), with E's fragments |> reduceRows(+, 0) |> asColumn, in
+              (fst(stored), snd(stored) |> map(reduce(+, 0)))
+
+    width:   columns of a part, as many as a fragment has
+    columns: of which a multiple is computed. A row that is one part needs no second kernel.
+    """
+    by_parts = ROWS_BY_PARTS.with_sizes(w=width, n=columns)
+    of_two = seq(nth_operand(0, operand(at_reductions(s))), nth_operand(1, in_function(added)))
+    kernels = depending(lambda term: of_two if stores_first(term) else at_reductions(s))
+
+    def make(term: Expr) -> Strategy:
+        if beside(term) is None:
+            return seq(s)
+        return seq(by_parts, kernels)
+
+    return depending(make)
+
+
+@prints_as_call
+def at_reductions(s: Rewrite) -> Strategy:
+    """s for the matrix whose rows are reduced in parts; then its fragments are."""
+
+    def run(term: Expr) -> Result:
+        if reduces_parts(term):
+            return seq(argument(s), REDUCTIONS_INWARD)(term)
+        return argument(run)(term)
+
+    return FunctionStrategy("at_reductions", run)
+
+
+def _added(term: Expr) -> Result:
+    return (nth_operand(1, lowered) if isinstance(term.type, Pair) else lowered)(term)
+
+
+# the numbers of rows, from those of their parts
+added: Strategy = FunctionStrategy("added", _added)
