@@ -13,12 +13,22 @@ from dataclasses import dataclass, field, replace
 
 from rewrites.algorithmic import is_reduction
 from rewrites.build import build
-from rewrites.elements import NotPointwise, at, fresh, generated, names, number, over, pair, put
+from rewrites.elements import (
+    NotPointwise,
+    at,
+    fresh,
+    generated,
+    names,
+    number,
+    over,
+    pair,
+    put,
+    transposed,
+)
 from rewrites.epilogue import fragment_type
 from rewrites.folds import Fold, of_rows, operation, system, written
 from rewrites.longer import selected_from_longer
 from rewrites.match import project
-from rewrites.pointwise import sizes_of
 from rewrites.rounding import missing
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
@@ -29,6 +39,7 @@ from rise.expr import (
     Lambda,
     Literal,
     Primitive,
+    alpha_equal,
     application,
     apply,
     call,
@@ -50,10 +61,10 @@ ONLY = "rows |> map(r => r |> split($w) |> map(p => p |> reduce(op, z)))"
 
 @dataclass(frozen=True)
 class Beside:
-    """A number for each row of a matrix, beside another matrix of the same shape, or alone.
+    """A number for each row of a matrix, or for each column, beside another matrix of its shape, or alone.
 
-    stored:  the matrix beside it, if there is one
-    row:     the index of the row
+    stored:  an element of the matrix beside it, by `row` and the index of `fold`, if there is one
+    row:     the index of the row; of the column where the matrix is `turned`
     fold:    the reduction of a row; its terms are functions of a product
     element: the number, a function of the reduction
     """
@@ -62,60 +73,66 @@ class Beside:
     row: Identifier
     fold: Fold
     element: Expr
+    turned: bool = False
 
     @classmethod
     def of(cls, term: Expr) -> Beside:
         """Raises NotPointwise for other programs."""
-        stored, reduced = None, term
-        if isinstance(term.type, Pair):
-            stored, reduced = project("fst", term), project("snd", term)
-            if sizes_of(stored) is None:
-                raise NotPointwise("expected a matrix, and a number for each of its rows", term)
+        paired = isinstance(term.type, Pair)
+        reduced = project("snd", term) if paired else term
         if not isinstance(reduced.type, Array) or not isinstance(reduced.type.element, Scalar):
             raise NotPointwise("expected a number for each row", reduced)
         found = of_rows(reduced)
         if len(found.folds) != 1 or found.row.name not in found.folds[0].body.free:
             raise NotPointwise("expected one reduction of each row", reduced)
         (fold,) = found.folds
-        if not any(map(is_reduction, subterms(fold.body))) or not isinstance(fold.index.type, Index):
+        if not _products(fold.body):
             raise NotPointwise("what is reduced is not computed from a product", reduced)
         if not (fold.operator.free | fold.start.free) <= term.free:
             raise NotPointwise("the operator depends on the row", fold.operator)
-        shape = (found.row.type.size, fold.size) if isinstance(found.row.type, Index) else ()
-        if stored is not None and sizes_of(stored) != shape:
-            raise NotPointwise("the two results have other numbers of rows or columns", term)
-        return cls(stored, found.row, fold, found.element)
+        if not paired:
+            return cls(None, found.row, fold, found.element)
+        row, column, element = _elements(project("fst", term))
+        for turned in (False, True):
+            places = (fold.index, found.row) if turned else (found.row, fold.index)
+            if (row.type, column.type) == (places[0].type, places[1].type):
+                stored = substitute(element, {row.name: places[0], column.name: places[1]})
+                if any(alpha_equal(a, b) for a in _products(stored) for b in _products(fold.body)):
+                    return cls(stored, found.row, fold, found.element, turned)
+        raise NotPointwise("the two results are not computed from one product", term)
 
     def longer(self, more: int) -> Expr:
-        """The matrix of what is reduced, paired with what is stored beside it; so many columns more.
+        """The matrix of what is reduced, paired with what is stored beside it; so many elements more in a row.
 
         What is reduced there is neutral.
         """
-        index, body = self.fold.index, self.fold.body
-        size = self.fold.size
+        index, size = self.fold.index, self.fold.size
         if size is None or size.value is None:
-            raise NotPointwise("the length of a row is not known", body)
-        known = None if self.stored is None else _elements(self.stored)
-        column = fresh("j", Index(size + more), names(body, self.row, *(known or ())))
+            raise NotPointwise("the length of a row is not known", self.fold.body)
+        taken = names(self.fold.body, self.fold.start, self.row, *([self.stored] if self.stored else []))
+        column = fresh("j", Index(size + more), taken)
 
-        def at_column(element: Expr, old: Identifier) -> Expr:
+        def at_column(element: Expr) -> Expr:
             if not more:
-                return substitute(element, {old.name: column})
-            return selected_from_longer(put(element, {number(old): number(column)}), old, column, more)
+                return substitute(element, {index.name: column})
+            return selected_from_longer(put(element, {number(index): number(column)}), index, column, more)
 
-        element = at_column(body, index)
+        element = at_column(self.fold.body)
         if more:
             inside = operation("lt", number(column), Literal(size.value, I32))
             element = apply(instance("select", (element.type,), None), inside, element, self.fold.start)
-        if known is not None:
-            row, place, stored = known
-            stored = at_column(substitute(stored, {row.name: self.row}), place)
-            element = pair(stored, element)
-        return simplify(generated(self.row, generated(column, element)))
+        if self.stored is not None:
+            element = pair(at_column(self.stored), element)
+        outer, inner = (column, self.row) if self.turned else (self.row, column)
+        return simplify(generated(outer, generated(inner, element)))
+
+
+def _products(term: Expr) -> list[Expr]:
+    return [part for part in subterms(term) if is_reduction(part)]
 
 
 def _elements(term: Expr) -> tuple[Identifier, Identifier, Expr]:
-    """An element of a matrix by its indices."""
+    """An element of a matrix by its indices. Raises NotPointwise."""
     match call(written(system(term))):
         case "generate", _, [Lambda(row, body)]:
             match call(body):
@@ -140,6 +157,8 @@ def beside(term: Expr) -> Beside | None:
         "fun((a: 3.2.f32, b: 5.2.f32) => a |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(fun((x, y) =>"
         " x * y)) |> reduce(+, 0))))) |> fun(p => (p |> map(map(fun(x => x * 2))), p |> map(fun(r => r"
         " |> map(fun(x => x * x)) |> reduce(+, 0))))))",
+        "fun((a: 5.2.f32, b: 4.2.f32) => a |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(fun((x, y) =>"
+        " x * y)) |> reduce(+, 0))))) |> fun(p => (p, transpose(p) |> map(fun(r => r |> reduce(+, 0))))))",
         "fun((a: 3.2.f32, b: 4.2.f32) => a |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(fun((x, y) =>"
         " x * y)) |> reduce(+, 0))) |> reduce(max, -1000.0) |> fun(s => s * 2))))",
     ),
@@ -154,19 +173,21 @@ def ROWS_BY_PARTS(term: Expr, w: Nat, n: Nat) -> Expr | str:  # noqa: N802  # ru
         whole = found.longer(more)
     except NotPointwise as refused:
         return refused.reason
-    fold, columns = found.fold, array_type(Identifier("row", array_type(whole).element)).size
+    fold = found.fold
+    rows = transposed(whole) if found.turned else whole
+    columns = array_type(Identifier("row", array_type(rows).element)).size
     count = columns.exact_quotient(w)
     if count is None:
         return f"{w} does not divide {columns}"
-    given = {"rows": whole, "op": fold.operator, "z": fold.start}
+    given = {"rows": rows, "op": fold.operator, "z": fold.start}
     alone = found.element == fold.name and count == constant(1)
     if found.stored is None:
         parts = build(ONLY, {"w": w}, **given)
         return build("s |> join", s=parts) if alone else _finished(found, parts, lambda stored: stored)
-    parts = build(BOTH, {"w": w}, **given)
+    turn = " |> transpose" if found.turned else ""
     parts = build(
-        "s |> map(r => r |> unzip) |> unzip |> mapFst(rows => rows |> map(r => r |> join |> take($n)))",
-        {"n": fold.size}, s=parts,
+        f"{BOTH} |> map(r => r |> unzip) |> unzip |> mapFst(rows => rows |> map(r => r |> join |> take($n)){turn})",
+        {"w": w, "n": fold.size}, **given,
     )  # fmt: skip
     if alone:
         return build("s |> mapSnd(rows => rows |> join)", s=parts)
@@ -216,6 +237,8 @@ class _Inward:
                 return apply(_retyped(head, as_data(body.type)), value, Lambda(x, body))
             case _, ("join", _, [xs]):
                 return build("xs |> join", xs=self.at(depth + 1, xs))
+            case _, ("transpose", _, [xs]) if depth == 1 and (inner := call(xs)) and inner[0] == "transpose":
+                return self.at(depth, inner[2][0])
             case _, ("transpose", _, [xs]) if depth >= 2:
                 return build("xs |> transpose", xs=self.at(depth, xs))
             case _, ("split", head, [xs]) if depth >= 2:

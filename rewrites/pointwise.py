@@ -142,13 +142,20 @@ def pointwise(term: Expr) -> Pointwise:
     row, column = elements.index("i", found[0]), elements.index("j", found[1])
     result = elements.value(at(column, at(row, term)))
     products: dict[Identifier, Expr] = {}
+    numbers: dict[Identifier, Expr] = {}
     for value, name in list(elements.values.items()):
         if is_reduction(value):
             if not (value.free - {row.name, column.name}) <= term.free:
                 raise NotPointwise("a sum of what is computed with other sums", value)
-            products[name] = product(row, column, value)
+            if row.name in value.free and column.name not in value.free:
+                numbers[name] = over(row, value)
+            else:
+                products[name] = product(row, column, value)
             del elements.values[value]
     element = elements.closed(result)
+    # a number for each row, from an array of them
+    of_rows = {name: elements.fresh("numbers", as_data(made.type)) for name, made in numbers.items()}
+    element = put(element, {name: at(row, array) for name, array in of_rows.items()})
     known: dict[Expr, Expr] = {name: made for name, made in products.items() if name.name in element.free}
     for leaf in leaves(element, (row, column)):
         match row.name in leaf.free, column.name in leaf.free:
@@ -158,6 +165,7 @@ def pointwise(term: Expr) -> Pointwise:
                 known[leaf] = over(row, leaf)
             case _:
                 known[leaf] = over(column, leaf)
+    known |= {at(row, of_rows[name]): made for name, made in numbers.items()}
     if not known:
         raise NotPointwise("its elements depend on no others", term)
     return Pointwise(row, column, element, known)
@@ -204,6 +212,9 @@ def mapped_over(function: Lambda, arrays: list[Expr]) -> Expr:
         " idx(j)(idx(i)(a)) * 2 - idx(i)(idx(j)(b)) + indexToInt(i))))))",
         "fun((a: 3.5.i32, b: 5.4.i32, v: 4.i32) => a |> map(fun(r => zip(transpose(b))(v) |> map("
         "fun((c, x) => zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0) |> fun(s => s * s + x))))))",
+        "fun((a: 3.5.i32, b: 5.4.i32) => a |> map(fun(r => (r |> map(fun(x => x * x)) |> reduce(+, 0))"
+        " |> fun(s => transpose(b) |> map(fun(c => (zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0))"
+        " - s))))))",
         "fun((a: 3.5.i32, b: 5.4.i32) => a |> map(fun(r => transpose(b) |> map(fun(c =>"
         " zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0))))) |> fun(m => transpose(m)"
         " |> map(map(fun(x => (x, 2 * x))))))",

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
@@ -22,7 +21,7 @@ from strategies.default import default, lowered
 from strategies.evaluation import has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
 from strategies.matmul.kernels import has_product
-from strategies.matmul.separate import operands_stored, product_stored, separate_kernels
+from strategies.matmul.separate import is_one_kernel, operands_stored, product_stored, separate_kernels
 from strategies.memory_bound.family import fitting
 from strategies.operands import each_operand, nth_operand
 from strategies.places import in_inputs
@@ -122,7 +121,7 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        parts = choice(self._reduced, self._parts(separate_kernels), self._parts(value_stored), self._one)
+        parts = choice(self._parts(separate_kernels), self._parts(value_stored), self._one)
         return choice(self._one_pass, seq(normalize(INLINE), parts))(term)
 
     def _one_pass(self, term: Expr) -> Result:
@@ -130,15 +129,6 @@ class _Kernels:
         found = in_one_pass(self.search, closed)
         if found is None:
             return Failure("one_pass", term, "it is not one pass over products and rows")
-        self.made.append(found[0])
-        return below(found[1], bound)
-
-    def _reduced(self, term: Expr) -> Result:
-        """Rows that are reduced where a product computes them."""
-        closed, bound = closed_over(term, self.inputs)
-        found = chosen(self.search, closed) if beside(term) is not None else "it reduces no rows of a product"
-        if isinstance(found, str):
-            return Failure("rows_reduced", term, found)
         self.made.append(found[0])
         return below(found[1], bound)
 
@@ -197,6 +187,8 @@ def _value_stored(term: Expr) -> Result:
     applied = call(term)
     if applied is None or applied[0] != "let" or is_expression(applied[2][0]):
         return Failure("value_stored", term, "no value that takes loops has a name")
+    if is_one_kernel(term):
+        return Failure("value_stored", term, "one kernel computes all of it")
     return nth_operand(0, IN_GLOBAL)(term)
 
 

@@ -11,16 +11,19 @@ from strategies.core import (
     Rewrite,
     Strategy,
     argument,
+    choice,
     depending,
     prints_as_call,
     seq,
 )
 from strategies.default import lowered
 from strategies.kernels import stores_first
+from strategies.memory_bound.reduction import reduction
 from strategies.operands import in_function, nth_operand, operand
+from strategies.places import arguments
 
 @prints_as_call
-def rows_reduced(width: int, columns: int, s: Rewrite) -> Strategy:
+def rows_reduced(width: int, columns: int, s: Rewrite, swapped: bool = False) -> Strategy:
     """s for a matrix around products; also where its rows are reduced, in parts, from the registers.
 
     before: (D, E |> map(reduce(+, 0))), where D and E are functions of one product
@@ -29,10 +32,12 @@ def rows_reduced(width: int, columns: int, s: Rewrite) -> Strategy:
 
     width:   columns of a part, as many as a fragment has
     columns: of which a multiple is computed. A row that is one part needs no second kernel.
+    swapped: s computes the transposed matrix, so that its fragments have parts of columns
     """
+    inside = at_reductions(s, swapped)
     by_parts = ROWS_BY_PARTS.with_sizes(w=width, n=columns)
-    of_two = seq(nth_operand(0, operand(at_reductions(s))), nth_operand(1, in_function(added)))
-    kernels = depending(lambda term: of_two if stores_first(term) else at_reductions(s))
+    of_two = seq(nth_operand(0, operand(inside)), nth_operand(1, in_function(added)))
+    kernels = depending(lambda term: of_two if stores_first(term) else inside)
 
     def make(term: Expr) -> Strategy:
         if beside(term) is None:
@@ -43,19 +48,20 @@ def rows_reduced(width: int, columns: int, s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def at_reductions(s: Rewrite) -> Strategy:
-    """s for the matrix whose rows are reduced in parts; then its fragments are."""
+def at_reductions(s: Rewrite, swapped: bool = False) -> Strategy:
+    """s for the matrix whose rows are reduced in parts, or columns where it is swapped; then its fragments are."""
 
     def run(term: Expr) -> Result:
         if reduces_parts(term):
-            return seq(argument(s), REDUCTIONS_INWARD)(term)
+            return seq(arguments(2 if swapped else 1, s), REDUCTIONS_INWARD)(term)
         return argument(run)(term)
 
     return FunctionStrategy("at_reductions", run)
 
 
 def _added(term: Expr) -> Result:
-    return (nth_operand(1, lowered) if isinstance(term.type, Pair) else lowered)(term)
+    each = choice(reduction(), lowered)
+    return (nth_operand(1, each) if isinstance(term.type, Pair) else each)(term)
 
 
 # the numbers of rows, from those of their parts

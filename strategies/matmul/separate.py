@@ -121,6 +121,7 @@ def _stored(term: Expr, part: Expr | None, reason: str) -> Result:
 # what no block can compute on the way is computed before: results that are read as a whole, then operands
 separate_kernels = choice(
     seq(view_inward, FunctionStrategy("_reduction", _reduction)),
+    seq(view_inward, outline, FunctionStrategy("_reduction", _reduction)),
     seq(view_inward, FunctionStrategy("_result", _result)),
     seq(view_inward, FunctionStrategy("_operand", _operand)),
     seq(view_inward, outline, FunctionStrategy("_operand", _operand)),

@@ -98,7 +98,7 @@ def _composed(p: Parameters) -> Rewrite:
         legal = fulfils(p, p.copies if p.stages else None, PROGRAMS)
         whole = over_blocks(p.split_k, p.block[2], legal, whole, in_tiles)
     m, n, k = p.block
-    parts = p.fragment[1], p.whole[1]
+    parts = p.fragment[1], p.whole[1], p.swap_operands
     m, n = (n, m) if p.swap_operands else (m, n)
     return to_kernels(whole, (m, n, k * p.split_k * p.split_cluster) if p.uses_wgmma else None, parts=parts)
 

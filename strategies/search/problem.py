@@ -50,6 +50,7 @@ class Problem:
     operands: how many first and second operands these have, of which products that share one load it once
     swapped:  whether this is the transposed result, of transposed operands in the other order
     reduced:  whether rows are reduced where they are computed, besides what is stored of them
+    turned:   whether these are columns
     """
 
     m: int
@@ -67,6 +68,7 @@ class Problem:
     work: int = 0
     swapped: bool = False
     reduced: bool = False
+    turned: bool = False
 
     @property
     def result_row(self) -> int:
@@ -108,8 +110,8 @@ class Problem:
         rows = beside(_body(program))
         if rows is not None:
             matrix = cls.of(_of_body(program, rows.longer(0)))
-            stored = 0 if rows.stored is None else _bytes(_result(rows.stored.type)[1])
-            return None if matrix is None else replace(matrix, result_bytes=stored, reduced=True)
+            stored = 0 if rows.stored is None else _bytes(rows.stored.type)
+            return None if matrix is None else replace(matrix, result_bytes=stored, reduced=True, turned=rows.turned)
         found = _outlined(program)
         if found is not None and not in_one_matrix(_body(found)) and rank(_body(program)) == 2:
             matrices = matrices_in(_body(program))

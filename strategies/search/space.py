@@ -99,6 +99,9 @@ NARROWEST = 48  # columns of one of several: narrower ones wait for shared memor
 
 def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     """By warpgroups, fed by another one; also with operands swapped, where nothing is read beside them."""
+    if p.turned:
+        yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
+        return
     yield from warpgroups_of(p, gpu)
     if p.added_bytes == 0 and p.batch * p.products == 1 and p.result_bytes == 2:
         yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
@@ -362,7 +365,8 @@ def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
 
 def check_reduced(s: Schedule, p: Problem) -> None:
     """StrategyError R0609 where rows are reduced, and no fragment has whole sums of elements of theirs."""
-    if p.reduced and (s.swap_operands or s.slices > 1 or s.epilogue == "shared"):
+    along = not s.swap_operands or p.turned
+    if p.reduced and not (along and s.slices == 1 and s.epilogue != "shared"):
         message = "tensor_core: rows are reduced from the fragments of the result: no others share its sums"
         raise StrategyError(
             "R0609", message, hint="use `epilogue=direct`, `split_k=1`, `split_cluster=1` and `swap_operands=false`"
