@@ -403,7 +403,7 @@ def makes_strategies(function: Callable[..., object]) -> bool:
 
 def comment(source: str, name: str) -> str:
     """The comment before a constant."""
-    before = source.split(f"\n{name}: Strategy = ")[0].split("\n")
+    before = source.split(f"\n{name}: Strategy = ", maxsplit=1)[0].split("\n")
     lines = list(takewhile(lambda line: line.startswith("# "), reversed(before)))
     return "\n".join(line[2:] for line in reversed(lines))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rewrites.beside import REDUCTIONS_INWARD, ROWS_BY_PARTS, beside, reduces_parts
-from rewrites.result import Result
-from rise.expr import Expr
+from rewrites.beside import ROWS_BY_PARTS, beside
+from rewrites.result import Failure, Result
+from rewrites.row_parts import REDUCTIONS_INWARD, reduces_parts
+from rise.expr import Expr, application, call
 from rise.types import Pair
 from strategies.core import (
     FunctionStrategy,
@@ -21,6 +22,7 @@ from strategies.kernels import stores_first
 from strategies.memory_bound.reduction import reduction
 from strategies.operands import in_function, nth_operand, operand
 from strategies.places import arguments
+
 
 @prints_as_call
 def rows_reduced(width: int, columns: int, s: Rewrite, swapped: bool = False) -> Strategy:
@@ -49,12 +51,23 @@ def rows_reduced(width: int, columns: int, s: Rewrite, swapped: bool = False) ->
 
 @prints_as_call
 def at_reductions(s: Rewrite, swapped: bool = False) -> Strategy:
-    """s for the matrix whose rows are reduced in parts, or columns where it is swapped; then its fragments are."""
+    """s for the matrix whose rows are reduced in parts, or its columns; then its fragments are reduced.
+
+    before: M |> map(split(w) >> map(reduce(+, 0)))
+    after:  s(M), with |> reduceRows(+, 0) |> asColumn in the place of |> asMatrix
+
+    swapped: s computes the transposed matrix, so these are parts of columns
+    """
 
     def run(term: Expr) -> Result:
-        if reduces_parts(term):
-            return seq(arguments(2 if swapped else 1, s), REDUCTIONS_INWARD)(term)
-        return argument(run)(term)
+        if not reduces_parts(term):
+            return argument(run)(term)
+        if not swapped:
+            return seq(argument(s), REDUCTIONS_INWARD)(term)
+        applied = call(application(term)[2][-1])
+        if applied is None or applied[0] != "transpose":
+            return Failure("at_reductions", term, "with swapped operands, fragments have parts of columns")
+        return seq(arguments(2, s), REDUCTIONS_INWARD)(term)
 
     return FunctionStrategy("at_reductions", run)
 

@@ -137,7 +137,9 @@ def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
         check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS),
         low.MAP_BLOCK.with_sizes(d=2),
     )
-    several = seq(choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s))
+    several = seq(
+        choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)
+    )
     one = choice(s, batch, under_views(batch))
     return depending(lambda term: several if isinstance(term.type, Pair) else one)
 
@@ -154,7 +156,10 @@ def in_two_arrays(term: Expr) -> bool:
 
 @prints_as_call
 def to_kernels(
-    s: Rewrite, align: Block | None = None, otherwise: Rewrite = lowered, parts: tuple[int, int, bool] | None = None
+    s: Rewrite,
+    align: Block | None = None,
+    otherwise: Rewrite = lowered,
+    parts: tuple[int, int, bool] | None = None,
 ) -> Strategy:
     """s for each kernel of a program that computes products; nothing high-level may be left of any kernel.
 

@@ -73,7 +73,7 @@ def _reduction(term: Expr) -> Result:
 
 
 def is_one_kernel(term: Expr) -> bool:
-    """Whether all loops of a term are products, once these are matrices of their own, and reduce their rows."""
+    """Whether all loops of a term are products, once these are matrices, or reduce the rows of such."""
     if not is_array_of_sums(term):
         return False
     if beside(term) is not None:

@@ -107,11 +107,11 @@ class Problem:
     @classmethod
     def of(cls, program: Expr) -> Problem | None:
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
-        rows = beside(_body(program))
-        if rows is not None:
-            matrix = cls.of(_of_body(program, rows.longer(0)))
-            stored = 0 if rows.stored is None else _bytes(rows.stored.type)
-            return None if matrix is None else replace(matrix, result_bytes=stored, reduced=True, turned=rows.turned)
+        reduced = beside(_body(program))
+        if reduced is not None:
+            matrix = cls.of(_of_body(program, reduced.longer(0)))
+            stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
+            return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
         found = _outlined(program)
         if found is not None and not in_one_matrix(_body(found)) and rank(_body(program)) == 2:
             matrices = matrices_in(_body(program))

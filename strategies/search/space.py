@@ -368,9 +368,7 @@ def check_reduced(s: Schedule, p: Problem) -> None:
     along = not s.swap_operands or p.turned
     if p.reduced and not (along and s.slices == 1 and s.epilogue != "shared"):
         message = "tensor_core: rows are reduced from the fragments of the result: no others share its sums"
-        raise StrategyError(
-            "R0609", message, hint="use `epilogue=direct`, `split_k=1`, `split_cluster=1` and `swap_operands=false`"
-        )
+        raise StrategyError("R0609", message, hint="use `epilogue=direct`, `split_k=1`, `split_cluster=1`")
 
 
 def check_rows(s: Schedule, parameters: Parameters, p: Problem) -> None:

@@ -1,0 +1,133 @@
+"""Rows and columns reduced in the kernel of a product, from its registers: exact, on whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codegen import runtime
+from codegen.execute import execute
+from codegen.host.program import HostProgram
+from codegen.pipeline import assemble
+from codegen.runtime.compiling import compiler_report
+from rewrites.result import Failure
+from rise.check.program import check_expression
+from rise.check.specialise import inputs_of
+from rise.expr import Expr
+from rise.interpret import call, random_inputs
+from rise.normal import data_flow
+from strategies.auto import auto, split, value_stored
+from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import succeeded
+
+DOT = "zip(r)(c) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
+SUMS = "map(fun(r => r |> reduce(+, 0)))"
+GROUPS: dict[str, Any] = {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "stages": 2}
+ROLES: dict[str, Any] = {"warp_specialised": True, "raster_group": 2}
+WARPS: dict[str, Any] = {"block": (32, 64, 32), "warp": (16, 64), "fragment": (16, 32, 16), "stages": 2}
+# a result, sizes, a schedule, the temporaries besides copies of operands
+CASES: dict[str, tuple[str, tuple[int, int, int], dict[str, Any], int]] = {
+    "a row is one tile": (f"(p, p |> {SUMS})", (70, 64, 64), {**GROUPS, "epilogue": "direct"}, 0),
+    "rows of several tiles, results in bulk": (
+        "(p |> map(map(fun(x => f16(x)))), p |> map(fun(r => r |> map(fun(x => f32(f16(x)) * f32(f16(x))))"
+        " |> reduce(+, 0))))",
+        (70, 104, 64),
+        {**GROUPS, **ROLES, "epilogue": "bulk"},
+        1,
+    ),
+    "clusters, sizes that nothing divides": (
+        "(p, p |> map(fun(r => (r |> reduce(max, -100000.0)) * 2 + 1)))",
+        (61, 101, 33),
+        {**GROUPS, **ROLES, "raster_group": 1, "cluster": 2, "persistent_blocks": 4, "epilogue": "direct"},
+        1,
+    ),
+    "columns of a result whose operands are swapped": (
+        f"(p |> map(map(fun(x => f16(x)))), transpose(p) |> {SUMS})",
+        (70, 72, 64),
+        {**GROUPS, **ROLES, "epilogue": "bulk", "swap_operands": True},
+        1,
+    ),
+    "rows alone, by warps": (
+        f"p |> {SUMS}", (37, 48, 40), {**WARPS, "epilogue": "direct", "swizzled": True}, 1,
+    ),
+}  # fmt: skip
+
+
+@cache
+def program(result: str, m: int, n: int, k: int) -> Expr:
+    product = f"a |> map(fun(r => transpose(b) |> map(fun(c => {DOT}))))"
+    text = f"fun((a: {m}.{k}.f16, b: {k}.{n}.f16) => let p = {product} in {result})"
+    return data_flow(check_expression(text))
+
+
+def leaves(value: object) -> Iterator[np.ndarray]:
+    if isinstance(value, tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield np.asarray(value)
+
+
+def assert_exact(term: Expr, made: HostProgram) -> None:
+    inputs = random_inputs(inputs_of(term), 5, exact=True)
+    for found, wanted in zip(
+        leaves(execute(made, inputs, "emulate")), leaves(call(term, *inputs)), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rows_are_reduced_by_those_who_hold_them(name: str) -> None:
+    """What is stored of the matrix is the result: only operands and parts of sums are temporaries."""
+    result, sizes, parameters, parts = CASES[name]
+    term = program(result, *sizes)
+    made = assemble(succeeded(tensor_core(**parameters)(term)).term, "f")
+    (product,) = (kernel for kernel in made.kernels if "mma" in kernel.source)
+    temporaries = {temporary.variable.name for temporary in made.temporaries}
+    written = {output.name for output in product.function.outputs} & temporaries
+    assert len(written) == parts and "shuffle_xor" in product.source
+    assert_exact(term, made)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "operands are swapped": (
+        {**GROUPS, **ROLES, "epilogue": "bulk", "swap_operands": True}, "fragments have parts of columns",
+    ),
+    "results through shared memory": ({**GROUPS, "epilogue": "shared"}, "rows are not in tiles"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_rows_that_no_fragment_has_are_refused(name: str) -> None:
+    failure = tensor_core(**REFUSED[name][0])(program(f"(p, p |> {SUMS})", 128, 128, 64))
+    assert isinstance(failure, Failure)
+    assert REFUSED[name][1] in failure.reason
+
+
+def test_auto_reduces_the_rows_of_an_operand_before_the_product() -> None:
+    """Their scale commutes with the sums of products: the operand is multiplied as it is."""
+    scaled = "map(fun(x => f16(x * rsqrt(s + 1))))"
+    norm = "(r |> map(fun(x => f32(x) * f32(x))) |> reduce(+, 0))"
+    strategy = auto("sm_90a")
+    term = program(f"zip(a)(p) |> map(fun((r, xs) => {norm} |> fun(s => xs |> {scaled})))", 256, 256, 128)
+    found = [kernel.point.strategy for kernel in strategy.choice(term).kernels]
+    assert found == ["reduction", "tensor_core"]
+
+
+def test_two_results_of_one_product_are_one_kernel() -> None:
+    """The product has a name, which is no reason to store it."""
+    term = program("(p |> map(map(fun(x => max(x, 0)))), p |> map(map(fun(x => x + 1))))", 256, 256, 128)
+    assert isinstance(value_stored(split(term)[1]), Failure)
+
+
+@pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
+def test_no_register_is_spilled() -> None:
+    result, _, parameters, _ = CASES["rows of several tiles, results in bulk"]
+    large = {**parameters, "block": (128, 256, 64), "warp": (64, 256), "fragment": (64, 256, 16)}
+    made = assemble(succeeded(tensor_core(**large)(program(result, 1024, 1024, 256))).term, "f")
+    report = compiler_report(made.kernels[0].source, "sm_90a")
+    assert "serialized" not in report and "0 bytes stack frame, 0 bytes spill stores" in report
