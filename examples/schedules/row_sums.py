@@ -1,4 +1,4 @@
-"""f16(A·B) and the sums of the squares of its rows: each fragment of the result reduces its part of the rows."""
+"""f16(A·B) and the squares of its rows, summed: each fragment of the result reduces its part of them."""
 
 from strategies.core import Strategy, seq
 from strategies.matmul.beside import rows_reduced

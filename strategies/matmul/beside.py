@@ -78,4 +78,4 @@ def _added(term: Expr) -> Result:
 
 
 # the numbers of rows, from those of their parts
-added: Strategy = FunctionStrategy("added", _added)
+added = FunctionStrategy("added", _added)
