@@ -13,13 +13,15 @@ from dataclasses import dataclass, field, replace
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
+from rewrites.storing import GLOBAL_FIRST
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
 from rise.generator import Builds, refusal
 from strategies.complete import first_incomplete
-from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq
+from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq, try_
 from strategies.default import default, lowered
 from strategies.evaluation import has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
+from strategies.matmul.beside import stored_together
 from strategies.matmul.kernels import has_product
 from strategies.matmul.separate import is_one_kernel, operands_stored, product_stored, separate_kernels
 from strategies.memory_bound.family import fitting
@@ -117,7 +119,8 @@ class _Kernels:
     @property
     def all(self) -> Strategy:
         """Every kernel of a program."""
-        return each_kernel(FunctionStrategy("kernel", self._kernel))
+        together = try_(seq(try_(GLOBAL_FIRST), stored_together))
+        return seq(together, each_kernel(FunctionStrategy("kernel", self._kernel)))
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""

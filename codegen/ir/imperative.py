@@ -533,7 +533,7 @@ class New:
     layout: the layout of rows in shared memory
     owners: for each dimension the workers over which it is distributed, or None (see `distribute`)
     offset: in bytes from the start of shared memory (see `allocate`)
-    results: of the buffers of its members, those that are arrays of the result: both names
+    results: of the buffers of its members, those that are stored in others at once: both names
     """
 
     space: Space

@@ -58,7 +58,7 @@ class Resolver:
     maps:    the tensor maps that bulk copies need, by array and box
     operands: the layouts of the tiles from which fragments of Volta are loaded
     scalars: the scalar temporaries that the accesses need
-    results: the arrays of the result that stand for temporaries
+    results: the arrays, of the result or of other temporaries, that temporaries are stored in at once
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
@@ -312,8 +312,10 @@ class Resolver:
                     type_ = element
                 case _:
                     raise RiseError("R0799", f"internal: the path {path} does not fit `{type_}`")
-        if name in self.results:  # a result that is no array is the only element of one
-            return i.Access(self.results[name], (constant(0), *indices), type_)
+        while name in self.results:
+            name = self.results[name]
+            if name in self.parameters:  # a result that is no array is the only element of one
+                indices.insert(0, constant(0))
         return i.Access(name, tuple(indices), type_)
 
     # --- tiles ----------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ class Translator:
         """Whether the result is an array that has been stored for it: then it is stored there at once."""
         if not isinstance(expr.type, Array) or not self.temporaries:
             return False
-        read, place = _member_read(expr, environment), _member_written(target)
+        read, place = _member_read(expr, environment), self._member_written(target)
         if read is None or place is None or read[0] not in self.temporaries:
             return False
         buffers, places = ([name for name, _ in members(name, expr.type)] for name in (read[1], place))
@@ -160,6 +160,19 @@ class Translator:
             return False
         self.results |= dict(zip(buffers, places, strict=True))
         return True
+
+    def _member_written(self, target: i.Acceptor) -> str | None:
+        """The buffer of a member of the result, or of a temporary, which is a pair."""
+        path: tuple[str, ...] = ()
+        while isinstance(target, i.AcceptView) and target.name == "pair":
+            path, target = (MEMBERS[target.operand], *path), target.acceptor
+        match target:
+            case i.AcceptAt(_, i.AcceptVariable(name)) if name == RESULT:
+                return reduce(derived, path, name)
+            case i.AcceptVariable(name) if name in self.temporaries and path:
+                return reduce(derived, path, name)
+            case _:
+                return None
 
     def accept_value(self, expr: Expr, target: i.Acceptor, environment: Environment) -> i.Command:
         """con(e) λx. A := x, for a value that is not an array, whose writers would not be determined."""
@@ -371,9 +384,9 @@ class Translator:
         """A new buffer: expr is written into it (`how` may change the command); the continuation reads it."""
         type_ = data(expr)
         name = self.name(stem, type_)
-        written = how(self.accept(expr, i.AcceptVariable(name, type_), environment))
         if space is Space.GLOBAL:
             self.temporaries.add(name)
+        written = how(self.accept(expr, i.AcceptVariable(name, type_), environment))
         body = i.sequence(written, then(i.Variable(name, type_)))
         results = tuple((n, self.results[n]) for n, _ in members(name, type_) if n in self.results)
         return i.New(space, name, type_, body, expr.origin, layout, results=results)
@@ -388,18 +401,6 @@ def _member_read(expr: Expr, environment: Environment) -> tuple[str, str] | None
     while isinstance(value, i.View) and value.name in MEMBERS:
         path, value = (value.name, *path), value.operands[0]
     return (value.name, reduce(derived, path, value.name)) if isinstance(value, i.Variable) else None
-
-
-def _member_written(target: i.Acceptor) -> str | None:
-    """The buffer of a member of the result, which is a pair."""
-    path: tuple[str, ...] = ()
-    while isinstance(target, i.AcceptView) and target.name == "pair":
-        path, target = (MEMBERS[target.operand], *path), target.acceptor
-    match target:
-        case i.AcceptAt(_, i.AcceptVariable(name)) if name == RESULT:
-            return reduce(derived, path, name)
-        case _:
-            return None
 
 
 def uses(function: Lambda) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rewrites.beside import ROWS_BY_PARTS, beside
 from rewrites.result import Failure, Result
 from rewrites.row_parts import REDUCTIONS_INWARD, reduces_parts
+from rewrites.storing import GLOBAL_FIRST, STORED_TOGETHER
 from rise.expr import Expr, application, call
 from rise.types import Pair
 from strategies.core import (
@@ -12,6 +13,7 @@ from strategies.core import (
     Rewrite,
     Strategy,
     argument,
+    check,
     choice,
     depending,
     prints_as_call,
@@ -19,6 +21,7 @@ from strategies.core import (
 )
 from strategies.default import lowered
 from strategies.kernels import stores_first
+from strategies.matmul.separate import rows_stored
 from strategies.memory_bound.reduction import reduction
 from strategies.operands import in_function, nth_operand, operand
 from strategies.places import arguments
@@ -70,6 +73,21 @@ def at_reductions(s: Rewrite, swapped: bool = False) -> Strategy:
         return seq(arguments(2, s), REDUCTIONS_INWARD)(term)
 
     return FunctionStrategy("at_reductions", run)
+
+
+def _beside_product(term: Expr) -> bool:
+    """Whether a product's kernel can compute what is stored first, with the reductions of its rows."""
+    applied = call(term)
+    return applied is not None and beside(application(applied[2][0])[2][0]) is not None
+
+
+# a matrix and the reductions of its rows, both of which later kernels read
+stored_together: Strategy = seq(
+    check(stores_first, "stored_together", "nothing is stored first"),
+    nth_operand(1, in_function(seq(rows_stored, GLOBAL_FIRST))),
+    STORED_TOGETHER,
+    check(_beside_product, "stored_together", "no product's kernel computes both"),
+)
 
 
 def _added(term: Expr) -> Result:
