@@ -7,6 +7,8 @@ from random import Random
 import pytest
 
 from rewrites.beside import ROWS_BY_PARTS, beside
+from rewrites.result import Failure
+from rewrites.row_parts import REDUCTIONS_INWARD
 from rise.check.program import check_expression
 from rise.normal import data_flow
 from rise.testing.rewriting import assert_preserves
@@ -38,6 +40,12 @@ def test_reductions_by_parts_are_those_of_rows(seed: int) -> None:
     text, width, columns = drawn(seed)
     print(seed, width, columns, text)
     assert_preserves(top_down(ROWS_BY_PARTS.with_sizes(w=width, n=columns)), text, seeds=range(1))
+
+
+def test_parts_narrower_than_fragments_are_refused() -> None:
+    text = REDUCTIONS_INWARD.instances[-1].replace("r |> split(8)", "r |> split(4)")
+    result = top_down(REDUCTIONS_INWARD)(data_flow(check_expression(text)))
+    assert isinstance(result, Failure) and "rows are not in tiles" in result.reason
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,18 @@ from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
 from codegen.runtime.compiling import compiler_report
 from rewrites.result import Failure
+from rewrites.storing import GLOBAL_FIRST
 from rise.check.program import check_expression
 from rise.check.specialise import inputs_of
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.auto import auto, split, value_stored
+from strategies.core import seq, try_
+from strategies.matmul.beside import stored_together
+from strategies.matmul.separate import separate_kernels
 from strategies.matmul.tensor_core import tensor_core
+from strategies.places import in_inputs
 from tests.support.programs import succeeded
 
 DOT = "zip(r)(c) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
@@ -40,7 +45,7 @@ CASES: dict[str, tuple[str, tuple[int, int, int], dict[str, Any], int]] = {
         1,
     ),
     "clusters, sizes that nothing divides": (
-        "(p, p |> map(fun(r => (r |> reduce(max, -100000.0)) * 2 + 1)))",
+        "(p, p |> map(fun(r => (r |> map(fun(x => x + 1)) |> reduce(+, 0)) * 2 + 1)))",
         (61, 101, 33),
         {**GROUPS, **ROLES, "raster_group": 1, "cluster": 2, "persistent_blocks": 4, "epilogue": "direct"},
         1,
@@ -115,7 +120,21 @@ def test_auto_reduces_the_rows_of_an_operand_before_the_product() -> None:
     strategy = auto("sm_90a")
     term = program(f"zip(a)(p) |> map(fun((r, xs) => {norm} |> fun(s => xs |> {scaled})))", 256, 256, 128)
     found = [kernel.point.strategy for kernel in strategy.choice(term).kernels]
-    assert found == ["reduction", "tensor_core"]
+    assert found == ["rows", "tensor_core"]
+
+
+def test_a_matrix_and_the_norms_of_its_rows_are_one_kernel_before_another_product() -> None:
+    """The next product reads both; the norms are a column in its epilogue."""
+    d = f"a |> map(fun(r => transpose(b) |> map(fun(c => f16({DOT})))))"
+    sums = "r |> map(fun(x => f32(x))) |> reduce(+, 0)"
+    scaled = f"({sums}) |> fun(s => w |> map(fun(c => ({DOT}) * s)))"
+    text = f"fun((a: 37.16.f16, b: 16.48.f16, w: 8.48.f16) => ({d}) |> map(fun(r => {scaled})))"
+    term = data_flow(check_expression(text))
+    cut = succeeded(in_inputs(seq(separate_kernels, try_(GLOBAL_FIRST), stored_together))(term)).term
+    made = assemble(succeeded(tensor_core(**WARPS, epilogue="direct")(cut)).term, "f")
+    names = [kernel for kernel in made.kernels if "mma" in kernel.source]
+    assert len(made.kernels) == 3 and len(names) == 2
+    assert_exact(term, made)
 
 
 def test_two_results_of_one_product_are_one_kernel() -> None:
