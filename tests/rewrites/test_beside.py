@@ -14,6 +14,7 @@ from rise.normal import data_flow
 from rise.testing.rewriting import assert_preserves
 from strategies.auto import split
 from strategies.core import top_down
+from strategies.places import in_inputs
 
 DOT = "zip(r)(c) |> map(fun((x, y) => x * y)) |> reduce(+, 0)"
 OPERATORS = ("reduce(+, 0)", "reduce(max, -100000)", "reduce(min, 100000)", "reduce(*, 1)")
@@ -44,7 +45,7 @@ def test_reductions_by_parts_are_those_of_rows(seed: int) -> None:
 
 def test_parts_narrower_than_fragments_are_refused() -> None:
     text = REDUCTIONS_INWARD.instances[-1].replace("r |> split(8)", "r |> split(4)")
-    result = top_down(REDUCTIONS_INWARD)(data_flow(check_expression(text)))
+    result = in_inputs(REDUCTIONS_INWARD)(data_flow(check_expression(text)))
     assert isinstance(result, Failure) and "rows are not in tiles" in result.reason
 
 
