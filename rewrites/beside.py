@@ -85,6 +85,8 @@ class Beside:
         if len(found.folds) != 1 or found.row.name not in found.folds[0].body.free:
             raise NotPointwise("expected one reduction of each row", reduced)
         (fold,) = found.folds
+        if fold.size is None or fold.size.value is None:
+            raise NotPointwise("the length of a row is not known", fold.body)
         if not _products(fold.body):
             raise NotPointwise("what is reduced is not computed from a product", reduced)
         if not (fold.operator.free | fold.start.free) <= term.free:
@@ -101,6 +103,11 @@ class Beside:
         raise NotPointwise("the two results are not computed from one product", term)
 
     @property
+    def length(self) -> int:
+        """How many elements a row has."""
+        return self.fold.size.value or 0 if self.fold.size is not None else 0
+
+    @property
     def is_stored(self) -> bool:
         """Whether what is stored is what is reduced."""
         return self.stored is not None and alpha_equal(self.stored, self.fold.body)
@@ -110,9 +117,7 @@ class Beside:
 
         more: elements in a row behind its end, which are neutral
         """
-        index, size = self.fold.index, self.fold.size
-        if size is None or size.value is None:
-            raise NotPointwise("the length of a row is not known", self.fold.body)
+        index, size = self.fold.index, self.length
         taken = names(self.fold.body, self.fold.start, self.row, *([self.stored] if self.stored else []))
         column = fresh("j", Index(size + more), taken)
 
@@ -123,7 +128,7 @@ class Beside:
 
         element = at_column(self.fold.body)
         if more:
-            inside = operation("lt", number(column), Literal(size.value, I32))
+            inside = operation("lt", number(column), Literal(size, I32))
             element = apply(instance("select", (element.type,), None), inside, element, self.fold.start)
         if self.stored is not None and not self.is_stored:
             element = pair(at_column(self.stored), element)

@@ -23,6 +23,7 @@ from strategies.default import lowered
 from strategies.kernels import stores_first
 from strategies.matmul.separate import rows_stored
 from strategies.memory_bound.reduction import reduction
+from strategies.memory_bound.rows import rows
 from strategies.operands import in_function, nth_operand, operand
 from strategies.places import arguments
 
@@ -91,7 +92,7 @@ stored_together: Strategy = seq(
 
 
 def _added(term: Expr) -> Result:
-    each = choice(reduction(), lowered)
+    each = choice(reduction(), rows(), lowered)
     return (nth_operand(1, each) if isinstance(term.type, Pair) else each)(term)
 
 
