@@ -119,7 +119,7 @@ class Beside:
         """
         index, size = self.fold.index, self.length
         taken = names(self.fold.body, self.fold.start, self.row, *([self.stored] if self.stored else []))
-        column = fresh("j", Index(size + more), taken)
+        column = fresh("j", Index(constant(size + more)), taken)
 
         def at_column(element: Expr) -> Expr:
             if not more:

@@ -110,11 +110,15 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
 
 @dataclass
 class _Kernels:
-    """The kernels of a program with these inputs; what was chosen for those that have been lowered."""
+    """The kernels of a program with these inputs; what was chosen for those that have been lowered.
+
+    results: values that a kernel stores and that are results
+    """
 
     search: Search
     inputs: tuple[Identifier, ...]
     made: list[Choice] = field(default_factory=list)
+    results: set[str] = field(default_factory=set)
 
     @property
     def all(self) -> Strategy:
@@ -164,7 +168,7 @@ class _Kernels:
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
         if is_pair_of_arrays(term):
-            return each_operand(self._again)(term)
+            return each_operand(FunctionStrategy("member", self._member))(term)
         before = remembered(self.search, closed)
         if not isinstance(before, str):
             self.made.append(before[0])
@@ -179,6 +183,14 @@ class _Kernels:
         said = fits.reason if before == NOTHING else f"{fits.reason}; {before}"
         self.made.append(Choice(point, said))
         return below(result, bound)
+
+    def _member(self, term: Expr) -> Result:
+        """A result; what a kernel has stored is one as it is, the first time."""
+        stored = isinstance(term, Identifier) and term not in self.inputs and term.name not in self.results
+        if not stored:
+            return self.all(term)
+        self.results.add(term.name)  # type: ignore[union-attr]  # a name
+        return Success(term)
 
     def _default(self, term: Expr, reason: str) -> Result:
         self.made.append(Choice(DEFAULT, reason))

@@ -84,7 +84,7 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             r.results.update(command.results)
             new = _command(r, body, facts)
             kept = r.operands.get(name, kept)
-            for part, part_type in reversed([part for part in parts if part[0] not in r.results]):
+            for part, part_type in reversed(parts):
                 new = i.New(space, part, part_type, new, origin, kept)
             return new
         case i.ForFragment() | i.Elected():
