@@ -29,7 +29,6 @@ from strategies.core import (
 )
 from strategies.default import lowered
 from strategies.matmul.alignment import aligned_operands, copied
-from strategies.matmul.beside import rows_reduced
 from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import (
@@ -159,7 +158,7 @@ def to_kernels(
     s: Rewrite,
     align: Block | None = None,
     otherwise: Rewrite = lowered,
-    parts: tuple[int, int, bool] | None = None,
+    rows: Callable[[Rewrite], Rewrite] | None = None,
 ) -> Strategy:
     """s for each kernel of a program that computes products; nothing high-level may be left of any kernel.
 
@@ -168,14 +167,12 @@ def to_kernels(
 
     align:     operands whose rows the copying unit does not take are copied before, to tiles of m × n × k
     otherwise: for the other kernels, what `default` does unless another schedule is given
-    parts:     columns of a fragment, columns of which a multiple is computed, whether operands are swapped:
-               rows are then reduced where they are computed, by `rows_reduced`
+    rows:      what makes of s a strategy for programs that reduce the rows of its matrix, by `rows_reduced`
     """
     if align is not None:
         s = seq(try_(aligned_operands(align)), each_product_kernel(s, copied))
-    if parts is not None:
-        width, columns, swapped = parts
-        s = rows_reduced(width, columns, s, swapped)
+    if rows is not None:
+        s = rows(s)
     return complete(in_inputs(each_product_kernel(s, otherwise)))
 
 
