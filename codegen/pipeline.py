@@ -15,7 +15,7 @@ from codegen.ir.kernel import Kernel
 from codegen.ir.launch import Launch
 from codegen.ir.runtime_sizes import constraints_of, facts_of, in_units, index_type, named_for_c, open_program
 from codegen.lower.resolve import resolve, several_kernels
-from codegen.lower.translate import Translator
+from codegen.lower.translate import RESULT, Translator
 from codegen.passes import verify
 from codegen.passes.order import INDICES, STRUCTURE, Pass
 from codegen.passes.split_kernels import kernels
@@ -51,8 +51,8 @@ def translate(
     if isinstance(body.type, Function | Dependent):
         raise TranslationError("R0723", f"the result is a function of type `{body.type}`", body.origin)
     result: Data = body.type
-    output = i.Variable("output", result if isinstance(result, Array) else Array(constant(1), result))
-    target: i.Acceptor = i.AcceptVariable("output", output.type)
+    output = i.Variable(RESULT, result if isinstance(result, Array) else Array(constant(1), result))
+    target: i.Acceptor = i.AcceptVariable(RESULT, output.type)
     if not isinstance(result, Array):
         target = i.AcceptAt(constant(0), target, result)
     command = translator.accept(body, target, environment)

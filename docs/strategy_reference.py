@@ -19,12 +19,12 @@ from strategies import core, normal_forms, operands, places, registry
 from strategies.batches import fragments, runs, threads
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
-from strategies.matmul import epilogue, grid, instructions, schedules, split_k, staging, sums
+from strategies.matmul import beside, epilogue, grid, instructions, schedules, split_k, staging, sums
 from strategies.matmul import tiling as tiles
 from strategies.matmul.constraints import Schedule
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search)
-MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, staging)
+MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, beside, staging)
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
@@ -55,6 +55,11 @@ PRODUCT = (
     " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))"
 )
 RELU = PRODUCT.replace("=> A |>", "=> A |> map(map(fun(x => max(x, 0)))) |>")
+WITH_SUMS = (
+    "fun((A: 64.64.f16, B: 64.64.f16) => let P = A |> map(fun(row => B |> map(fun(col =>"
+    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))"
+    " in (P |> map(map(fun(x => f16(x)))), P |> map(fun(row => row |> reduce(+, 0)))))"
+)
 BIAS = PRODUCT.replace("B: 64.64.f16)", "B: 64.64.f16, bias: 64.f32)").replace(
     "B |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))",
     "zip(B)(bias) |> map(fun((col, c) =>"
@@ -91,12 +96,15 @@ SCALED = (
 )
 ROW = (
     "fun((row: 6.f16, B: 6.2.f16) => transpose(B) |> map(fun(col =>"
-    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))"
+    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))"
 )
 TILES = "products >> tile_output(32, 32, in_list=True)"
 WARPS = "tile_reduction(32) >> warp_tiles(16, 16) >> tensorise((16, 8, 16)) >> accumulate_fragments"
 GROUPS = "tile_reduction(64) >> warp_tiles(64, 64) >> tensorise((64, 64, 16)) >> accumulate_fragments"
 COPIES = "TileCopy(threads=128, vector=8, padding=8)"
+ON_FRAGMENTS = (
+    f"products >> tile_output(32, 64) >> in_tile(direct_epilogue({WARPS}, (16, 16), (16, 8, 16), to_warps)) >> blocks"
+)
 BULK = "TileCopy(threads=128, vector=8, padding=0, bulk=True)"
 # name of a strategy: an expression with it, and the program that it is applied to
 EXAMPLES = {
@@ -276,6 +284,11 @@ EXAMPLES = {
     "operands_swapped": ("in_inputs(operands_swapped(products))", PRODUCT),
     "rows_by_threads": (f"in_inputs(products >> rows_by_threads({COPIES}, Stored(64, True)))", BIAS),
     "over_blocks": ("in_inputs(products >> over_blocks(2, 32, id_, of_matrices(products >> blocks), in_tiles))", PRODUCT),
+    "rows_reduced": (f"in_inputs(rows_reduced(8, 64, {ON_FRAGMENTS}))", WITH_SUMS),
+    "at_reductions": (
+        f"in_inputs(ROWS_BY_PARTS.with_sizes(w=8, n=64) >> nth_operand(0, operand(at_reductions({ON_FRAGMENTS}))))",
+        WITH_SUMS,
+    ),
     "over_cluster": (f"in_inputs(products >> over_cluster(2, {WARPS} >> to_warps, id_))", PRODUCT),
     "stage": (f"in_inputs(products >> {WARPS} >> stage({COPIES}, slots=2))", PRODUCT),
     "copied": (f"in_inputs(s.IN_SHARED['copyAsync'][0].with_sizes(p=8) >> copied({COPIES}))", "fun(xss: 32.64.f16 => xss)"),
@@ -350,7 +363,7 @@ SECTIONS |= {
     "Phases of products: tiles": "tile_output in_tile raster parts fragment_tiles epilogue_tiles",
     "Phases of products: sums": (
         "tile_reduction at_folds at_step tupled warp_tiles tensorise accumulate_fragments load_once load_first"
-        " load_each prefetch_fragments sliced over_blocks over_cluster"
+        " load_each prefetch_fragments sliced over_blocks over_cluster rows_reduced at_reductions"
     ),
     "Phases of products: workers": (
         "operands_swapped blocks cluster_for_each clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
@@ -410,7 +423,7 @@ def makes_strategies(function: Callable[..., object]) -> bool:
 
 def comment(source: str, name: str) -> str:
     """The comment before a constant."""
-    before = source.split(f"\n{name}: Strategy = ")[0].split("\n")
+    before = source.split(f"\n{name}: Strategy = ", maxsplit=1)[0].split("\n")
     lines = list(takewhile(lambda line: line.startswith("# "), reversed(before)))
     return "\n".join(line[2:] for line in reversed(lines))
 

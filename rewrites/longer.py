@@ -59,7 +59,7 @@ def _longer(xs: Expr, more: int) -> Expr:
             return _padded(xs, more)
 
 
-def _selected(term: Expr, old: Identifier, new: Identifier, more: int) -> Expr:
+def selected_from_longer(term: Expr, old: Identifier, new: Identifier, more: int) -> Expr:
     """A term in which a longer index selects from longer arrays."""
     values = {
         part: at(new, _longer(application(part)[2][1], more))
@@ -95,7 +95,7 @@ def _sums(term: Expr, whole: int, taken: set[str]) -> Expr:
     if not more or operator_name(operator) != "add" or not is_zero(start) or not _of_zeros(body, index):
         return inner
     new = _index(index, more, taken)
-    longer = Lambda(new, _selected(body, index, new, more))
+    longer = Lambda(new, selected_from_longer(body, index, new, more))
     return build("generate(f) |> reduce(op, z)", op=operator, z=start, f=longer)
 
 
@@ -178,7 +178,7 @@ def _wider(found: System, column: Identifier, new: Identifier, more: int) -> Sys
     """The system with more columns, which are computed from zeros."""
 
     def longer(term: Expr) -> Expr:
-        return _selected(term, column, new, more)
+        return selected_from_longer(term, column, new, more)
 
     folds = tuple(replace(fold, body=longer(fold.body)) for fold in found.folds)
     return System(found.row, new, folds, longer(found.element))

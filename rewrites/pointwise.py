@@ -6,7 +6,7 @@ that gives an element says it in one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import reduce
 
@@ -37,12 +37,14 @@ from rise.expr import (
     application,
     apply,
     call,
+    children,
     fresh_name,
+    substitute,
     subterms,
 )
 from rise.nat import Nat
 from rise.normal import simplify
-from rise.types import Array, Index, Pair, as_data, shape
+from rise.types import Array, Index, Pair, Scalar, as_data, shape
 
 
 @dataclass(frozen=True)
@@ -142,13 +144,24 @@ def pointwise(term: Expr) -> Pointwise:
     row, column = elements.index("i", found[0]), elements.index("j", found[1])
     result = elements.value(at(column, at(row, term)))
     products: dict[Identifier, Expr] = {}
+    of_rows: dict[str, Expr] = {}
     for value, name in list(elements.values.items()):
         if is_reduction(value):
             if not (value.free - {row.name, column.name}) <= term.free:
                 raise NotPointwise("a sum of what is computed with other sums", value)
-            products[name] = product(row, column, value)
+            if row.name in value.free and column.name not in value.free:
+                of_rows[name.name] = value
+            else:
+                products[name] = product(row, column, value)
             del elements.values[value]
     element = elements.closed(result)
+    # a number for each row is computed once, in an array of these
+    others = {column.name, *(name.name for name in products)}
+    numbers: dict[Expr, Expr] = {}
+    for part in dict.fromkeys(_numbers_of_rows(element, of_rows.keys(), others)):
+        made = over(row, substitute(part, of_rows))
+        array = elements.fresh("numbers", as_data(made.type))
+        element, numbers[at(row, array)] = put(element, {part: at(row, array)}), made
     known: dict[Expr, Expr] = {name: made for name, made in products.items() if name.name in element.free}
     for leaf in leaves(element, (row, column)):
         match row.name in leaf.free, column.name in leaf.free:
@@ -158,9 +171,21 @@ def pointwise(term: Expr) -> Pointwise:
                 known[leaf] = over(row, leaf)
             case _:
                 known[leaf] = over(column, leaf)
+    known |= numbers
     if not known:
         raise NotPointwise("its elements depend on no others", term)
     return Pointwise(row, column, element, known)
+
+
+def _numbers_of_rows(term: Expr, reduced: Set[str], others: Set[str]) -> Iterator[Expr]:
+    """The largest numbers that use reductions of rows, and nothing that depends on the column."""
+    if term.free.isdisjoint(reduced) or isinstance(term, Lambda):
+        return
+    if isinstance(term.type, Scalar) and term.free.isdisjoint(others):
+        yield term
+        return
+    for child in children(term):
+        yield from _numbers_of_rows(child, reduced, others)
 
 
 def in_form(p: Pointwise) -> Expr:
@@ -204,6 +229,9 @@ def mapped_over(function: Lambda, arrays: list[Expr]) -> Expr:
         " idx(j)(idx(i)(a)) * 2 - idx(i)(idx(j)(b)) + indexToInt(i))))))",
         "fun((a: 3.5.i32, b: 5.4.i32, v: 4.i32) => a |> map(fun(r => zip(transpose(b))(v) |> map("
         "fun((c, x) => zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0) |> fun(s => s * s + x))))))",
+        "fun((a: 3.5.i32, b: 5.4.i32) => a |> map(fun(r => (r |> map(fun(x => x * x)) |> reduce(+, 0))"
+        " |> fun(s => transpose(b) |> map(fun(c => (zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0))"
+        " - s))))))",
         "fun((a: 3.5.i32, b: 5.4.i32) => a |> map(fun(r => transpose(b) |> map(fun(c =>"
         " zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0))))) |> fun(m => transpose(m)"
         " |> map(map(fun(x => (x, 2 * x))))))",

@@ -67,6 +67,13 @@ def _let(value: Expr, function: Lambda) -> Expr:
     return apply(let, value, function, origin=function.origin)
 
 
+STORED_TOGETHER = rule(
+    "toMem(Global), together",
+    "let x = d |> toMem(Global) in let y = f(x) |> toMem(Global) in e(x, y)",
+    "let p = (d, f(d)) |> toMem(Global) in e(fst(p), snd(p))",
+    meaning="What is computed from a value and the value are a pair, which one kernel may store.",
+)
+
 # --- what a kernel gives to later ones --------------------------------------------------------------------
 
 

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field, replace
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
+from rewrites.storing import GLOBAL_FIRST
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
 from rise.generator import Builds, refusal
 from strategies.complete import first_incomplete
-from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq
+from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq, try_
 from strategies.default import default, lowered
 from strategies.evaluation import has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
+from strategies.matmul.beside import stored_together
 from strategies.matmul.kernels import has_product
-from strategies.matmul.separate import operands_stored, product_stored, separate_kernels
+from strategies.matmul.separate import is_one_kernel, operands_stored, product_stored, separate_kernels
 from strategies.memory_bound.family import fitting
 from strategies.operands import each_operand, nth_operand
 from strategies.places import in_inputs
@@ -108,16 +110,21 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
 
 @dataclass
 class _Kernels:
-    """The kernels of a program with these inputs; what was chosen for those that have been lowered."""
+    """The kernels of a program with these inputs; what was chosen for those that have been lowered.
+
+    results: values that a kernel stores and that are results
+    """
 
     search: Search
     inputs: tuple[Identifier, ...]
     made: list[Choice] = field(default_factory=list)
+    results: set[str] = field(default_factory=set)
 
     @property
     def all(self) -> Strategy:
         """Every kernel of a program."""
-        return each_kernel(FunctionStrategy("kernel", self._kernel))
+        together = try_(seq(try_(GLOBAL_FIRST), stored_together))
+        return seq(together, each_kernel(FunctionStrategy("kernel", self._kernel)))
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
@@ -161,7 +168,7 @@ class _Kernels:
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
         if is_pair_of_arrays(term):
-            return each_operand(self._again)(term)
+            return each_operand(FunctionStrategy("member", self._member))(term)
         before = remembered(self.search, closed)
         if not isinstance(before, str):
             self.made.append(before[0])
@@ -177,6 +184,14 @@ class _Kernels:
         self.made.append(Choice(point, said))
         return below(result, bound)
 
+    def _member(self, term: Expr) -> Result:
+        """A result; what a kernel has stored is one as it is, the first time."""
+        stored = isinstance(term, Identifier) and term not in self.inputs and term.name not in self.results
+        if not stored:
+            return self.all(term)
+        self.results.add(term.name)  # type: ignore[union-attr]  # a name
+        return Success(term)
+
     def _default(self, term: Expr, reason: str) -> Result:
         self.made.append(Choice(DEFAULT, reason))
         return lowered(term)
@@ -187,6 +202,8 @@ def _value_stored(term: Expr) -> Result:
     applied = call(term)
     if applied is None or applied[0] != "let" or is_expression(applied[2][0]):
         return Failure("value_stored", term, "no value that takes loops has a name")
+    if is_one_kernel(term):
+        return Failure("value_stored", term, "one kernel computes all of it")
     return nth_operand(0, IN_GLOBAL)(term)
 
 

@@ -17,7 +17,7 @@ from codegen.ir.tensor_maps import TensorMap
 from rise.expr import Expr
 from rise.nat import Nat
 from rise.source import Origin
-from rise.types import ROW_MAJOR, Argument, Data, Fragment, Layout, Space
+from rise.types import ROW_MAJOR, Argument, Data, Fragment, Layout, Pair, Space
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -237,7 +237,21 @@ class AcceptMap:
     type: Data
 
 
-Acceptor = AcceptVariable | AcceptAt | AcceptView | AcceptMap | Access | Tile
+@dataclass(frozen=True)
+class AcceptMember:
+    """The acceptor of p in `mapFst(fun(parameter => body))(p)`, where the body only rearranges.
+
+    member: which member of the pair that is, 0 or 1; the other one is written as it is
+    """
+
+    parameter: str
+    body: Expr
+    member: int
+    acceptor: Acceptor
+    type: Pair
+
+
+Acceptor = AcceptVariable | AcceptAt | AcceptView | AcceptMap | AcceptMember | Access | Tile
 
 # --- commands -------------------------------------------------------------------------------------------
 
@@ -519,6 +533,7 @@ class New:
     layout: the layout of rows in shared memory
     owners: for each dimension the workers over which it is distributed, or None (see `distribute`)
     offset: in bytes from the start of shared memory (see `allocate`)
+    results: of the buffers of its members, those that are stored in others at once: both names
     """
 
     space: Space
@@ -529,6 +544,7 @@ class New:
     layout: Layout = ROW_MAJOR
     owners: tuple[tuple[Level, int] | None, ...] = ()
     offset: Nat | None = None
+    results: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

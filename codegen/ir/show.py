@@ -191,6 +191,8 @@ def show_acceptor(acceptor: i.Acceptor) -> str:
             return f"{name}Acc({show_acceptor(inner)})"
         case i.AcceptMap(parameter, _, inner):
             return f"mapAcc({parameter} => …, {show_acceptor(inner)})"
+        case i.AcceptMember(parameter, _, member, inner):
+            return f"map{('Fst', 'Snd')[member]}Acc({parameter} => …, {show_acceptor(inner)})"
         case i.Access() | i.Tile():
             return _place(acceptor)
 

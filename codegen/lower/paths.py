@@ -13,7 +13,7 @@ from itertools import count
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import dimensions, flatten, members
-from codegen.ir.data import element_type
+from codegen.ir.data import data, element_type
 from codegen.ir.identifiers import derived
 from codegen.ir.scalar_temporaries import (
     INT,
@@ -58,6 +58,7 @@ class Resolver:
     maps:    the tensor maps that bulk copies need, by array and box
     operands: the layouts of the tiles from which fragments of Volta are loaded
     scalars: the scalar temporaries that the accesses need
+    results: the arrays, of the result or of other temporaries, that temporaries are stored in at once
     """
 
     buffers: dict[str, Data] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class Resolver:
     maps: dict[object, i.MapParameter] = field(default_factory=dict)
     probes: count[int] = field(default_factory=count)
     scalars: ScalarTemporaries = field(default_factory=ScalarTemporaries)
+    results: dict[str, str] = field(default_factory=dict)
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -211,6 +213,12 @@ class Resolver:
                 part, *rest = path
                 at = i.AcceptAt(index_of(part), acceptor, element_type(acceptor.type))
                 return self.write(fed(body, parameter, at), tuple(rest), facts)
+            case i.AcceptMember(parameter, body, member, acceptor, type_):
+                part, *rest = path
+                number, given = (0, type_.first) if part == "fst" else (1, type_.second)
+                changed = number == member
+                place = i.AcceptView("pair", (), acceptor, data(body) if changed else given, number)
+                return self.write(fed(body, parameter, place) if changed else place, tuple(rest), facts)
             case i.Access():
                 return target
             case i.Tile():
@@ -304,6 +312,10 @@ class Resolver:
                     type_ = element
                 case _:
                     raise RiseError("R0799", f"internal: the path {path} does not fit `{type_}`")
+        while name in self.results:
+            name = self.results[name]
+            if name in self.parameters:  # a result that is no array is the only element of one
+                indices.insert(0, constant(0))
         return i.Access(name, tuple(indices), type_)
 
     # --- tiles ----------------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ def _command(r: Resolver, command: i.Command, facts: Facts) -> i.Command:
             kept = layout if layout.name in ("swizzled", "barriers") else ROW_MAJOR
             if space is Space.SHARED:
                 r.shared.update((n, kept) for n, _ in parts)
+            r.results.update(command.results)
             new = _command(r, body, facts)
             kept = r.operands.get(name, kept)
             for part, part_type in reversed(parts):

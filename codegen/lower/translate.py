@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import members
@@ -30,6 +31,9 @@ from rise.types import (
     Space,
     Vector,
 )
+
+RESULT = "output"  # of the whole program
+MEMBERS = ("fst", "snd")
 
 Environment = Mapping[str, i.Expression]
 Continuation = Callable[[i.Expression], i.Command]
@@ -105,6 +109,9 @@ class Translator:
     """One translation, which generates names that are unique in the kernel."""
 
     used: set[str] = field(default_factory=set)
+    # temporaries in global memory, by name; and those of their members that are arrays of the result
+    temporaries: set[str] = field(default_factory=set)
+    results: dict[str, str] = field(default_factory=dict)
     # for each enclosing expression that is evaluated at its reads: the scalars that must be computed first
     inlining: list[list[tuple[str, i.Expression]]] = field(default_factory=list)
 
@@ -125,6 +132,8 @@ class Translator:
 
     def accept(self, expr: Expr, target: i.Acceptor, environment: Environment) -> i.Command:
         """Writes expr into target."""
+        if self.is_result(expr, target, environment):
+            return i.Skip()
         call = as_call(expr, environment)
         if call is not None and call.name not in ACCEPTING and call.name not in CONTINUING:
             raise self.unstored(expr)
@@ -138,6 +147,32 @@ class Translator:
                 lambda e, env: self.accept(e, target, env),
             )
         return self.accept_value(expr, target, environment)
+
+    def is_result(self, expr: Expr, target: i.Acceptor, environment: Environment) -> bool:
+        """Whether the result is an array that has been stored for it: then it is stored there at once."""
+        if not isinstance(expr.type, Array) or not self.temporaries:
+            return False
+        read, place = _member_read(expr, environment), self._member_written(target)
+        if read is None or place is None or read[0] not in self.temporaries:
+            return False
+        buffers, places = ([name for name, _ in members(name, expr.type)] for name in (read[1], place))
+        if not self.results.keys().isdisjoint(buffers):
+            return False
+        self.results |= dict(zip(buffers, places, strict=True))
+        return True
+
+    def _member_written(self, target: i.Acceptor) -> str | None:
+        """The buffer of a member of the result, or of a temporary, which is a pair."""
+        path: tuple[str, ...] = ()
+        while isinstance(target, i.AcceptView) and target.name == "pair":
+            path, target = (MEMBERS[target.operand], *path), target.acceptor
+        match target:
+            case i.AcceptAt(_, i.AcceptVariable(name)) if name == RESULT:
+                return reduce(derived, path, name)
+            case i.AcceptVariable(name) if name in self.temporaries and path:
+                return reduce(derived, path, name)
+            case _:
+                return None
 
     def accept_value(self, expr: Expr, target: i.Acceptor, environment: Environment) -> i.Command:
         """con(e) λx. A := x, for a value that is not an array, whose writers would not be determined."""
@@ -349,9 +384,23 @@ class Translator:
         """A new buffer: expr is written into it (`how` may change the command); the continuation reads it."""
         type_ = data(expr)
         name = self.name(stem, type_)
+        if space is Space.GLOBAL:
+            self.temporaries.add(name)
         written = how(self.accept(expr, i.AcceptVariable(name, type_), environment))
         body = i.sequence(written, then(i.Variable(name, type_)))
-        return i.New(space, name, type_, body, expr.origin, layout)
+        results = tuple((n, self.results[n]) for n, _ in members(name, type_) if n in self.results)
+        return i.New(space, name, type_, body, expr.origin, layout, results=results)
+
+
+def _member_read(expr: Expr, environment: Environment) -> tuple[str, str] | None:
+    """Of a variable, or of a member of a pair that it stands for: the variable and the buffer, by name."""
+    path: tuple[str, ...] = ()
+    while isinstance(expr, Apply) and isinstance(expr.function, Primitive) and expr.function.name in MEMBERS:
+        path, expr = (expr.function.name, *path), expr.argument
+    value = environment.get(expr.name) if isinstance(expr, Identifier) else None
+    while isinstance(value, i.View) and value.name in MEMBERS:
+        path, value = (value.name, *path), value.operands[0]
+    return (value.name, reduce(derived, path, value.name)) if isinstance(value, i.Variable) else None
 
 
 def uses(function: Lambda) -> int:

@@ -26,7 +26,9 @@ THREADS = (i.Level.LANE, i.Level.WARPGROUP_THREAD, i.Level.THREAD)
 
 def interior(function: i.Function) -> i.Function:
     """The pass, for kernels with fragments."""
-    if not any(isinstance(c, i.New) and isinstance(shape(c.type)[1], Fragment) for c in i.commands(function.body)):
+    if not any(
+        isinstance(c, i.New) and isinstance(shape(c.type)[1], Fragment) for c in i.commands(function.body)
+    ):
         return function
     return replace(function, body=_command(function.body, Facts(), names_of(function)))
 
@@ -45,8 +47,10 @@ def _of_elements(command: i.Command) -> bool:
             own = True
         case i.ParallelFor(level=level):
             own = level in THREADS
+        case i.Assign():
+            own = all(operator.name != "shuffleXor" for operator in i.own(command, i.Operator))
         case _:
-            own = isinstance(command, i.Sequence | i.Skip | i.When | i.Assign)
+            own = isinstance(command, i.Sequence | i.Skip | i.When)
     return own and all(map(_of_elements, i.inner(command)))
 
 

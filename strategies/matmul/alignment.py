@@ -7,9 +7,10 @@ Along k, zeros add nothing to sums; the rows or columns of the result that zeros
 
 from __future__ import annotations
 
+from rewrites.elements import transposed
 from rewrites.result import Failure
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS, missing
-from rise.expr import Expr, call
+from rise.expr import Expr, Lambda, call
 from rise.types import shape
 from strategies.abstraction import outermost_parts
 from strategies.core import (
@@ -55,10 +56,23 @@ def misaligned(product: Expr) -> dict[int, bool]:
     """Of the operands with such rows, by number, whether these lie along k."""
     found: dict[int, bool] = {}
     for side, matrix in enumerate(Product.of(product).operands):
-        row = row_of(matrix)
+        row = row_of(_unpadded(matrix))
         if row is not None and row.bytes % WIDEST:
             found[side] = row.contiguity.dimensions[-1]
     return found
+
+
+def _unpadded(matrix: Expr) -> Expr:
+    """A matrix without what is put behind its ends where it is copied."""
+    match call(matrix):
+        case "transpose", _, [rows]:
+            return transposed(_unpadded(rows))
+        case "padCst", _, [_, rows]:
+            return _unpadded(rows)
+        case "map", _, [Lambda(row, body), rows] if (inner := call(body)) is not None:
+            return _unpadded(rows) if inner[0] == "padCst" and inner[2][-1] == row else matrix
+        case _:
+            return matrix
 
 
 def _aligned(product: Expr, block: tuple[int, int, int]) -> Rewrite:
@@ -67,9 +81,9 @@ def _aligned(product: Expr, block: tuple[int, int, int]) -> Rewrite:
         return lambda term: Failure(NAME, term, "the rows of both operands are multiples of 16 bytes")
     rows, columns = (missing(size, tile) for size, tile in zip(shape(product.type)[0], block, strict=False))
     longer = []
-    if sides.get(ROWS) is False:
+    if sides.get(ROWS) is False and rows:
         longer.append(ROUND_UP.with_sizes(p=rows))
-    if sides.get(COLUMNS) is False:
+    if sides.get(COLUMNS) is False and columns:
         longer.append(ROUND_UP_COLUMNS.with_sizes(p=columns))
     inward = seq(longer_inward, normalize(EMPTY_AS_ZEROS), depending(lambda inner: _copied(inner, sides)))
     return seq(

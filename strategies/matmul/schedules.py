@@ -11,7 +11,7 @@ from collections.abc import Callable
 from rewrites import lowering as low
 from rewrites.pointwise import POINTWISE_EACH, RESULTS
 from rewrites.views import TRANSPOSE_PAIR
-from rise.expr import Expr
+from rise.expr import Expr, Lambda, call
 from rise.types import Pair
 from strategies.abstraction import with_parts_abstracted
 from strategies.complete import complete
@@ -137,13 +137,30 @@ def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
         check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS),
         low.MAP_BLOCK.with_sizes(d=2),
     )
-    several = seq(RESULTS, arguments(2, s))
+    several = seq(
+        choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)
+    )
     one = choice(s, batch, under_views(batch))
     return depending(lambda term: several if isinstance(term.type, Pair) else one)
 
 
+def in_two_arrays(term: Expr) -> bool:
+    """Whether a term is a matrix of pairs, stored as two arrays: `e |> map(unzip) |> unzip`."""
+    match call(term):
+        case "unzip", _, [rows]:
+            match call(rows):
+                case "map", _, [Lambda(row, body), _]:
+                    return (inner := call(body)) is not None and inner[0] == "unzip" and inner[2] == [row]
+    return False
+
+
 @prints_as_call
-def to_kernels(s: Rewrite, align: Block | None = None, otherwise: Rewrite = lowered) -> Strategy:
+def to_kernels(
+    s: Rewrite,
+    align: Block | None = None,
+    otherwise: Rewrite = lowered,
+    rows: Callable[[Rewrite], Rewrite] | None = None,
+) -> Strategy:
     """s for each kernel of a program that computes products; nothing high-level may be left of any kernel.
 
     before: (A, B, C) => (A·B |> toMem(Global))·C
@@ -151,9 +168,12 @@ def to_kernels(s: Rewrite, align: Block | None = None, otherwise: Rewrite = lowe
 
     align:     operands whose rows the copying unit does not take are copied before, to tiles of m × n × k
     otherwise: for the other kernels, what `default` does unless another schedule is given
+    rows:      what makes of s a strategy for programs that reduce the rows of its matrix, by `rows_reduced`
     """
     if align is not None:
         s = seq(try_(aligned_operands(align)), each_product_kernel(s, copied))
+    if rows is not None:
+        s = rows(s)
     return complete(in_inputs(each_product_kernel(s, otherwise)))
 
 

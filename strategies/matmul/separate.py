@@ -6,8 +6,11 @@ product) reads the product from global memory, so a kernel ends there.
 
 from __future__ import annotations
 
+from rewrites.algorithmic import MAP_FUSION
+from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
+from rewrites.storing import is_global
 from rise.expr import Expr, Primitive, application, call, children, subterms
 from rise.normal import is_view
 from rise.types import Array
@@ -15,11 +18,13 @@ from strategies.abstraction import outermost_parts
 from strategies.core import (
     FunctionStrategy,
     Strategy,
+    argument,
     check,
     choice,
     prints_as_call,
     seq,
     top_down,
+    try_,
 )
 from strategies.evaluation import is_expression
 from strategies.matmul.kernels import has_product
@@ -72,9 +77,11 @@ def _reduction(term: Expr) -> Result:
 
 
 def is_one_kernel(term: Expr) -> bool:
-    """Whether all loops of a term are products, once these are matrices of their own."""
+    """Whether all loops of a term are products, once these are matrices, or reduce the rows of such."""
     if not is_array_of_sums(term):
         return False
+    if beside(term) is not None:
+        return True
     matrices = matrices_in(term)
     if matrices is not None and matrices is not term:
         return is_one_kernel(matrices)
@@ -115,9 +122,17 @@ def _stored(term: Expr, part: Expr | None, reason: str) -> Result:
     return stored(part)(term) if part is not None else Failure(NAME, term, reason)
 
 
+# the reductions of an operand's rows that scale rows of the product
+rows_stored = seq(
+    view_inward,
+    outline,
+    FunctionStrategy("_reduction", _reduction),
+    top_down(seq(check(is_global, "stored", "it is not stored"), argument(try_(MAP_FUSION)))),
+)
 # what no block can compute on the way is computed before: results that are read as a whole, then operands
 separate_kernels = choice(
     seq(view_inward, FunctionStrategy("_reduction", _reduction)),
+    rows_stored,
     seq(view_inward, FunctionStrategy("_result", _result)),
     seq(view_inward, FunctionStrategy("_operand", _operand)),
     seq(view_inward, outline, FunctionStrategy("_operand", _operand)),

@@ -8,12 +8,13 @@ for GEMM.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 
 from rise.errors import StrategyError
 from rise.instructions import Family, family, shapes
 from strategies.core import FunctionStrategy, Rewrite, Strategy, id_
 from strategies.matmul import constraints
+from strategies.matmul.beside import rows_reduced
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.instructions import load_each, load_first, load_once, prefetch_fragments
 from strategies.matmul.requirements import PROGRAMS, fulfils
@@ -98,8 +99,9 @@ def _composed(p: Parameters) -> Rewrite:
         legal = fulfils(p, p.copies if p.stages else None, PROGRAMS)
         whole = over_blocks(p.split_k, p.block[2], legal, whole, in_tiles)
     m, n, k = p.block
+    rows = partial(rows_reduced, p.fragment[1], p.whole[1], swapped=p.swap_operands)
     m, n = (n, m) if p.swap_operands else (m, n)
-    return to_kernels(whole, (m, n, k * p.split_k * p.split_cluster) if p.uses_wgmma else None)
+    return to_kernels(whole, (m, n, k * p.split_k * p.split_cluster) if p.uses_wgmma else None, rows=rows)
 
 
 def _by_warps(p: Parameters) -> Strategy:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
+from rewrites.beside import beside
 from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure
@@ -53,6 +54,8 @@ class Problem:
     operands: how many first and second operands these have, of which products that share one load it once
     swapped:  whether this is the transposed result, of transposed operands in the other order
     in_one_sum: products and operands where tiles come in bulk: sums of products are then one product
+    reduced:  whether rows are reduced where they are computed, besides what is stored of them
+    turned:   whether these are columns
     """
 
     m: int
@@ -70,6 +73,8 @@ class Problem:
     work: int = 0
     swapped: bool = False
     in_one_sum: Products | None = None
+    reduced: bool = False
+    turned: bool = False
 
     @property
     def result_row(self) -> int:
@@ -118,6 +123,11 @@ class Problem:
     @classmethod
     def of(cls, program: Expr) -> Problem | None:
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
+        reduced = beside(_body(program))
+        if reduced is not None:
+            matrix = cls.of(_of_body(program, reduced.longer(0)))
+            stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
+            return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
         found = _outlined(program)
         if found is not None and not in_one_matrix(_body(found)) and rank(_body(program)) == 2:
             matrices = matrices_in(_body(program))
@@ -193,6 +203,14 @@ def _body(program: Expr) -> Expr:
     return program
 
 
+def _of_body(program: Expr, body: Expr) -> Expr:
+    match program:
+        case Lambda(parameter, inner):
+            return Lambda(parameter, _of_body(inner, body), program.origin)
+        case _:
+            return body
+
+
 def _operands(product: Expr) -> tuple[Expr, Expr, Nat]:
     """The rows of A, the columns of B, and how long both are."""
     rows, columns = Product.of(product).operands
@@ -210,10 +228,10 @@ def _number(size: Nat) -> int | None:
 
 def _added(program: Expr, result: tuple[Nat, ...]) -> int:
     """Of the inputs like the result that are read beside products: not those of square products."""
-    beside, found = _beside_products(_body(program)), 0
+    read, found = _beside_products(_body(program)), 0
     while isinstance(program, Lambda):
         sizes, element = shape(program.parameter.type)
-        if tuple(sizes) == tuple(result) and program.parameter.name in beside:
+        if tuple(sizes) == tuple(result) and program.parameter.name in read:
             found += _bytes(element)
         program = program.body
     return found

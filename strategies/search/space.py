@@ -100,6 +100,9 @@ NARROWEST = 48  # columns of one of several: narrower ones wait for shared memor
 def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     """By warpgroups, fed by another one; also with operands swapped, where nothing is read beside them."""
     p = p.in_bulk
+    if p.turned:
+        yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
+        return
     yield from warpgroups_of(p, gpu)
     if p.added_bytes == 0 and p.batch * p.products == 1 and p.result_bytes == 2:
         yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
@@ -253,7 +256,7 @@ def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         yield from sharing_sums(p, gpu)
     match p.operand:
         case "f16" | "bf16" if number >= 80:
-            yield from warps((16, 8, 16))
+            yield from warps((16, 32 if p.reduced else 8, 16))
         case "f16":
             yield from (
                 {**c, "swizzled": [False], "prefetch_fragments": [False]} for c in warps((16, 16, 16))
@@ -356,10 +359,19 @@ def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
         check(schedule, gpu.limits, p.operand_bytes, p.along_k, p.result_bytes)
         check_several(schedule, p, gpu)
         check_rows(schedule, dict(point.parameters), p)
+        check_reduced(schedule, p)
         find(point.strategy).factory(**dict(point.parameters))
     except StrategyError as error:
         return error
     return None
+
+
+def check_reduced(s: Schedule, p: Problem) -> None:
+    """StrategyError R0609 where rows are reduced, and no fragment has whole sums of elements of theirs."""
+    along = not s.swap_operands or p.turned
+    if p.reduced and not (along and s.slices == 1 and s.epilogue != "shared"):
+        message = "tensor_core: rows are reduced from the fragments of the result: no others share its sums"
+        raise StrategyError("R0609", message, hint="use `epilogue=direct`, `split_k=1`, `split_cluster=1`")
 
 
 def check_rows(s: Schedule, parameters: Parameters, p: Problem) -> None:

@@ -69,7 +69,7 @@ PARTS = {
     "scaledBytes": ["elementwise", "tensor_core"],
     "rmsProduct": ["rows", "tensor_core"],
     "softmaxProduct": ["tensor_core", "rows"],
-    "rowSums": ["tensor_core", "reduction"],
+    "rowSums": ["tensor_core"],
     "chain": ["tensor_core", "tensor_core"],
     "perceptron": ["tensor_core", "tensor_core"],
 }

@@ -34,6 +34,8 @@ VARIANTS: dict[str, tuple[str, dict[str, int], int, tuple[str, ...]]] = {
     "dual_product": ("dual", {"m": 64, "n": 128, "k": 96}, 1, ("mma_sync(", "copy_async")),
     "two_results": ("twoResults", {"m": 128, "n": 128, "k": 128}, 1, ("wgmma<", "bulk_load")),
     "normalised_rows": ("normalised", MATRICES, 2, ("mma_sync(",)),
+    "row_sums": ("rowSums", {"m": 128, "n": 128, "k": 64}, 2, ("wgmma<", "shuffle_xor")),
+    "scaled_rows": ("scaledRows", MATRICES, 2, ("mma_sync(",)),
     "chain": ("chain", {**MATRICES, "l": 32}, 2, ("mma_sync(",)),
     "raster_order": ("plain", MATRICES, 1, ("mma_sync(",)),
     "through_shared": ("residual", MATRICES, 1, ("mma_sync(",)),

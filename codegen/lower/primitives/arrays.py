@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 from codegen.ir import imperative as i
 from codegen.ir.data import data, element_type
@@ -19,6 +20,7 @@ from codegen.lower.translate import (
     continuing,
 )
 from codegen.lower.views import (
+    WRITING,
     Choice,
     Path,
     Reading,
@@ -345,8 +347,16 @@ def write_scattered(translator: Translator, call: Call, target: i.Acceptor) -> i
 
 @accepting("mapFst", "mapSnd")
 def write_member(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
-    """con p λx. acc(f(fst x))(PairAcc1 A) ; PairAcc2 A := snd x"""
+    """con p λx. acc(f(fst x))(PairAcc1 A) ; PairAcc2 A := snd x
+
+    Where f only rearranges: acc p (MapFstAcc f A).
+    """
     function, pair = call.arguments
+    type_ = data(pair)
+    if isinstance(type_, Pair) and _only_rearranges(function) and _computed_here(pair):
+        member = int(call.name == "mapSnd")
+        place = i.AcceptMember(function.parameter.name, function.body, member, target, type_)
+        return translator.accept(pair, place, call.environment)
 
     def body(value: i.Expression) -> i.Command:
         parts: list[i.Command] = []
@@ -363,11 +373,29 @@ def write_member(translator: Translator, call: Call, target: i.Acceptor) -> i.Co
     return translator.continue_with(pair, body, call.environment)
 
 
+def _only_rearranges(function: Expr) -> TypeGuard[Lambda]:
+    return isinstance(function, Lambda) and rearranges(function.body, function.parameter.name)
+
+
+def _computed_here(expr: Expr) -> bool:
+    """Whether what is under views is computed where it is written, so that it cannot be read."""
+    head, applications = spine(expr)
+    if isinstance(head, Lambda):
+        return _computed_here(head.body)
+    if not isinstance(head, Primitive) or not applications:
+        return False
+    if head.name == "let" and isinstance(function := applications[-1].argument, Lambda):
+        return _computed_here(function.body)
+    if head.name in (*WRITING, "map", "mapFst", "mapSnd") and head.name not in ("zip", "pair"):
+        return _computed_here(applications[-1].argument)
+    return head.name in ACCEPTING and head.name not in CONTINUING
+
+
 @accepting("map")
 def write_map(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
     """acc xs (MapAcc f A), where f only rearranges."""
     function, xs = call.arguments
-    if not isinstance(function, Lambda) or not rearranges(function.body, function.parameter.name):
+    if not _only_rearranges(function):
         raise TranslationError(
             "R0701",
             f"the program does not say how this map writes its result of type `{call.type}`",

@@ -104,6 +104,8 @@ def root(acceptor: i.Acceptor) -> str:
             return name
         case i.AcceptAt(_, inner) | i.AcceptView(_, _, inner) | i.AcceptMap(_, _, inner):
             return root(inner)
+        case i.AcceptMember(_, _, _, inner):
+            return root(inner)
         case i.Access(name) | i.Tile(name):
             return name
 
