@@ -122,7 +122,7 @@ PROGRAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "two products": (PAIR, {**ROLES, "ping_pong": 2, "persistent_blocks": 3, "block": (64, 64, 64)}),
     "sum of products, any depth, clusters": (
         sum_of_products(200, 104, 88, 200),
-        {**BULK, "persistent_blocks": 4, "cluster": 2, "block": (64, 96, 64), "fragment": (64, 96, 16), "warp": (64, 96)},
+        {**IN_TURN, "block": (64, 96, 64), "fragment": (64, 96, 16), "warp": (64, 96)},
     ),
     "tf32": (TF32, {**ROLES, "block": (128, 48, 32), "warp": (64, 48), "fragment": (64, 48, 8)}),
     "bytes": (BYTES, {**ROLES, "block": (128, 48, 128), "warp": (64, 48), "fragment": (64, 48, 32)}),

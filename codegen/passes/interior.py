@@ -48,10 +48,19 @@ def _of_elements(command: i.Command) -> bool:
         case i.ParallelFor(level=level):
             own = level in THREADS
         case i.Assign():
-            own = all(operator.name != "shuffleXor" for operator in i.own(command, i.Operator))
+            own = not _exchanges(command.value)
         case _:
             own = isinstance(command, i.Sequence | i.Skip | i.When)
     return own and all(map(_of_elements, i.inner(command)))
+
+
+def _exchanges(value: i.Expression) -> bool:
+    """Whether a value is computed from those of other lanes, all of which have to be there."""
+    match value:
+        case i.Operator(name, operands):
+            return name == "shuffleXor" or any(map(_exchanges, operands))
+        case _:
+            return False
 
 
 def _of_threads(command: i.Command) -> bool:
