@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,8 +31,9 @@ for line in sys.stdin:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(json.loads(line))
-    print(json.dumps([status, out.getvalue(), err.getvalue()]))
+    print(json.dumps([status, out.getvalue(), err.getvalue()]), flush=True)
 """
+PAGE = ROOT / "docs" / "fifteen-minutes.md"
 PROGRAM = "def double: {n: Nat} -> n.f32 -> n.f32 = fun(xs => xs |> map(fun(x => x + x)))\n"
 GEMM = ("GEMM", "matmul", "--size", "m=64", "n=64", "k=64", "--strategy", "tensor_core", "--set",
         "block=32,32,16", "warp=16,16")  # fmt: skip
@@ -107,3 +112,64 @@ def test_the_source_distribution_holds_everything_that_is_tracked(built: Path) -
     with tarfile.open(archive) as opened:
         inside = {name.partition("/")[2] for name in opened.getnames()}
     assert not [name for name in tracked() if (ROOT / name).is_file() and name not in inside]
+
+
+# --- the page for new users, command by command -----------------------------------------------------------
+
+
+def as_pattern(shown: str) -> re.Pattern[str]:
+    """What a page shows of an output, where … stands for what is left out."""
+    return re.compile(".*".join(map(re.escape, shown.strip().split("…"))), re.DOTALL)
+
+
+def followed(page: str, folder: Path, run: Callable[[list[str]], str]) -> list[str]:
+    """Writes each file that the page shows and runs each command, in their order; gives the commands."""
+    ran, names = [], ""
+    for before, kind, block in re.findall(r"(.*?)^```(\w*)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        if kind == "console":
+            command, _, shown = block.removeprefix("$ ").partition("\n")
+            output = run(shlex.split(command)).strip()
+            assert as_pattern(shown).fullmatch(output), f"{command}\n{output}"
+            ran.append(command)
+        else:
+            (*_, names) = re.findall(r"`(\w+\.(?:rise|py))`", before) or [names]
+            (folder / names).write_text(block)
+    return ran
+
+
+def test_the_page_for_new_users_is_followed(installed: Path, tmp_path: Path) -> None:
+    """Nothing but the installed package is there; the last file, which asks for a GPU, is written only."""
+    environment = {"PYTHONPATH": str(installed), "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    folder = tmp_path / "first"
+    folder.mkdir()
+    session = subprocess.Popen(
+        [sys.executable, "-P", "-c", CALLS], cwd=folder, env=environment, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+    def run(command: list[str]) -> str:
+        if command[0] != "rise":
+            words = command[1:] if command[0] == "python" else ["-m", *command]
+            ran = subprocess.run(
+                [sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False,
+                env={**environment, "PYTHONPATH": f"{installed}{os.pathsep}{folder}"},
+            )  # fmt: skip
+            return ran.stdout + ran.stderr
+        assert session.stdin is not None and session.stdout is not None
+        session.stdin.write(json.dumps(command[1:]) + "\n")
+        session.stdin.flush()
+        _, out, err = json.loads(session.stdout.readline())
+        return str(err + out)
+
+    with session:
+        commands = followed(PAGE.read_text(encoding="utf-8"), folder, run)
+        session.stdin.close()  # type: ignore[union-attr]
+    assert len(commands) == PAGE.read_text(encoding="utf-8").count("\n$ ") > 9
+    assert (folder / "on_a_gpu.py").is_file() and (folder / "blend.html").is_file()
+
+
+@pytest.mark.parametrize(("shown", "output", "same"), [
+    ("a … c\n…\nd", "a b c\nx\ny\nd", True), ("a.c", "abc", False), ("a", "a b", False),
+])  # fmt: skip
+def test_what_a_page_shows_is_compared(shown: str, output: str, same: bool) -> None:
+    assert bool(as_pattern(shown).fullmatch(output)) == same
