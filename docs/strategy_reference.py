@@ -96,7 +96,7 @@ SCALED = (
 )
 ROW = (
     "fun((row: 6.f16, B: 6.2.f16) => transpose(B) |> map(fun(col =>"
-    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))"
+    " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))"
 )
 TILES = "products >> tile_output(32, 32, in_list=True)"
 WARPS = "tile_reduction(32) >> warp_tiles(16, 16) >> tensorise((16, 8, 16)) >> accumulate_fragments"

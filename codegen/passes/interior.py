@@ -102,4 +102,6 @@ def _largest(guard: Guard, facts: Facts, bound: set[str]) -> Guard | None:
         return None
     inner = Nat.build({m: c for m, c in value.terms if not bound.isdisjoint(Nat.build({m: c}).variables)})
     most = upper_bound(inner, facts)
-    return None if most is None else (value - inner + most, limit)
+    if most is None or not bound.isdisjoint(most.variables):
+        return None
+    return value - inner + most, limit

@@ -41,13 +41,13 @@ def _unrolled(loop: i.For) -> bool:
 
 
 def _brings_tiles(loop: i.For) -> bool:
-    """Whether a loop starts bulk copies under conditions on its index."""
-    chosen = (c for c in i.commands(loop.body) if isinstance(c, i.When))
-    return any(
-        loop.index in {*c.value.variables, *c.bound.variables}
-        and any(isinstance(inner, i.BulkCopy) for inner in i.commands(c.body))
-        for c in chosen
-    )
+    """Whether a loop starts one of two bulk copies, whichever a condition on its index chooses."""
+    copies = {
+        (c.value, c.bound)
+        for c in i.commands(loop.body)
+        if isinstance(c, i.When) and any(isinstance(inner, i.BulkCopy) for inner in i.commands(c.body))
+    }
+    return any(loop.index in value.variables and (bound, value + 1) in copies for value, bound in copies)
 
 
 def _certain_iterations(loop: i.For, facts: Facts) -> int:

@@ -105,7 +105,7 @@ def test_two_products_in_turn_have_a_ring_each() -> None:
     two = "zip(r)(c) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
     text = (
         "fun((A: 256.128.f16, B: 64.128.f16, P: 256.192.f16, Q: 64.192.f16) => zip(A)(P) |> "
-        f"map(fun((row, r) => zip(B)(Q) |> map(fun((col, c) => ({one}) + ({two}))))))"
+        f"map(fun((row, r) => zip(B)(Q) |> map(fun((col, c) => ({one}) - ({two}))))))"
     )
     made = derived(text, **ROLES, persistent_blocks=1)
     assert made.source.count("// reduceRoleSplit") == 2 and made.source.count("Shared<Barrier>") == 4
