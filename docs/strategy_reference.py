@@ -22,6 +22,7 @@ from strategies.loops import nests, tiling, vectorise
 from strategies.matmul import beside, epilogue, grid, instructions, schedules, split_k, staging, sums
 from strategies.matmul import tiling as tiles
 from strategies.matmul.constraints import Schedule
+from strategies.matmul.separate import separate_kernels
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search)
 MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, beside, staging)
@@ -59,6 +60,12 @@ WITH_SUMS = (
     "fun((A: 64.64.f16, B: 64.64.f16) => let P = A |> map(fun(row => B |> map(fun(col =>"
     " zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))"
     " in (P |> map(map(fun(x => f16(x)))), P |> map(fun(row => row |> reduce(+, 0)))))"
+)
+NEXT = (
+    "fun((A: 64.64.f16, B: 64.64.f16, C: 32.64.f16) => A |> map(fun(row => B |> map(fun(col => f16("
+    "zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))) |> map(fun(row =>"
+    " (row |> map(fun(x => f32(x))) |> reduce(+, 0)) |> fun(s => C |> map(fun(col =>"
+    " (zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)) * s))))))"
 )
 BIAS = PRODUCT.replace("B: 64.64.f16)", "B: 64.64.f16, bias: 64.f32)").replace(
     "B |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))",
@@ -285,6 +292,7 @@ EXAMPLES = {
     "rows_by_threads": (f"in_inputs(products >> rows_by_threads({COPIES}, Stored(64, True)))", BIAS),
     "over_blocks": ("in_inputs(products >> over_blocks(2, 32, id_, of_matrices(products >> blocks), in_tiles))", PRODUCT),
     "rows_reduced": (f"in_inputs(rows_reduced(8, 64, {ON_FRAGMENTS}))", WITH_SUMS),
+    "stored_together": ("in_inputs(separate_kernels >> try_(GLOBAL_FIRST) >> stored_together)", NEXT),
     "at_reductions": (
         f"in_inputs(ROWS_BY_PARTS.with_sizes(w=8, n=64) >> nth_operand(0, operand(at_reductions({ON_FRAGMENTS}))))",
         WITH_SUMS,
@@ -363,7 +371,7 @@ SECTIONS |= {
     "Phases of products: tiles": "tile_output in_tile raster parts fragment_tiles epilogue_tiles",
     "Phases of products: sums": (
         "tile_reduction at_folds at_step tupled warp_tiles tensorise accumulate_fragments load_once load_first"
-        " load_each prefetch_fragments sliced over_blocks over_cluster rows_reduced at_reductions"
+        " load_each prefetch_fragments sliced over_blocks over_cluster rows_reduced at_reductions stored_together"
     ),
     "Phases of products: workers": (
         "operands_swapped blocks cluster_for_each clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
@@ -459,5 +467,5 @@ SCOPE = {
     **vars(algorithmic), **vars(lowering), **vars(maps), **vars(movement), **vars(views), **vars(core),
     **{name: value for module in (*MATMUL, *LOOPS, *BATCHES) for name, value in vars(module).items()},
     **{found.name: found.factory for found in registry.catalogue()},
-    "ROUND_UP": ROUND_UP, "Schedule": Schedule, "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
+    "ROUND_UP": ROUND_UP, "separate_kernels": separate_kernels, "Schedule": Schedule, "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
 }  # fmt: skip
