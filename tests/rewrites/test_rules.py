@@ -1,10 +1,10 @@
 """Every rule of the library: where it applies, the type stays, and what is computed, bit by bit.
 
-`HYPOTHESIS_PROFILE=nightly` checks 20 000 instances of each, in place of 120, or of a third of these for rules
-without conditions that are proved for all sizes: there, only how they are applied is left to test. Three of four
-instances have binders that hide each other. Each mistake of `mutants.py` was made in 30 runs: the longest took
-78 instances, a capture, half of whose runs took 11 at most; of other mistakes the longest took 62 and half 9 at
-most.
+`HYPOTHESIS_PROFILE=nightly` checks 20 000 instances of each, in place of 120, or of a third of these for
+rules without conditions that are proved for all sizes: there, only how they are applied is left to test.
+Three of four instances have binders that hide each other. Each mistake of `mutants.py` was made in 30 runs:
+the longest took 78 instances, a capture, half of whose runs took 11 at most; of other mistakes the longest
+took 62 and half 9 at most.
 """
 
 from __future__ import annotations
