@@ -14,7 +14,7 @@ from rise.expr import Expr, Identifier, Lambda, Primitive, children
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
-from strategies.contiguity import Contiguity, contiguity_of
+from strategies.contiguity import WHOLE, Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq, try_
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.products import (
@@ -171,7 +171,7 @@ def _in_one_sum(found: Expr, products: int) -> Products | None:
     """The products that are left where sums of products are one; None where they are as many."""
     if products == 1:
         return None
-    joined = outermost_parts(_after(in_inputs(in_one_sum(1)), found), is_product)
+    joined = outermost_parts(_after(in_inputs(in_one_sum(WHOLE)), found), is_product)
     return _counted(joined) if len(joined) < products else None
 
 
