@@ -29,6 +29,7 @@ from rise.nat import (
     simplify,
     variable,
 )
+from rise.source import Origin
 from rise.types import Data, Index, Scalar, Space
 
 INT, BOOL = Scalar("i32"), Scalar("bool")
@@ -196,6 +197,22 @@ def less(value: Nat, bound: Nat) -> i.Expression:
 
 def negated(condition: i.Expression) -> i.Expression:
     return i.Operator("not", (condition,), BOOL)
+
+
+def both(one: i.Expression, other: i.Expression) -> i.Expression:
+    return i.Operator("and", (one, other), BOOL)
+
+
+def either(
+    flag: str, condition: i.Expression, one: i.Command, other: i.Command, origin: Origin = None
+) -> i.Command:
+    """flag := condition ; when(flag) one ; when(not flag) other"""
+    number = i.Operator("select", (condition, i.Number(1, INT), i.Number(0, INT)), INT)
+    return i.sequence(
+        i.Assign(i.Access(flag, (), INT), number, origin),
+        i.When(nat(0), variable(flag), one),
+        i.When(variable(flag), nat(1), other),
+    )
 
 
 def assuming_less(facts: Facts, value: Nat, bound: Nat) -> Facts:

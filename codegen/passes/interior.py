@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from functools import reduce
 
 from codegen.ir import imperative as i
-from codegen.ir.scalar_temporaries import decided
+from codegen.ir.scalar_temporaries import INT, both, decided, either, less
 from codegen.passes.analysis.fresh import Names, bound_in, names_of
 from codegen.passes.analysis.walk import inside
-from codegen.passes.split_guards import Guard, guards, without
-from rise.nat import Facts, Nat, constant, upper_bound, variable
-from rise.types import Fragment, Scalar, Space, shape
+from codegen.passes.split_guards import Guard, decide, guards
+from rise.nat import Facts, Nat, upper_bound
+from rise.types import Fragment, Space, shape
 
-INT = Scalar("i32")
 THREADS = (i.Level.LANE, i.Level.WARPGROUP_THREAD, i.Level.THREAD)
 
 
@@ -78,21 +78,9 @@ def _in_two_versions(command: i.Command, facts: Facts, names: Names) -> i.Comman
     if limits <= certain or any(decided(*limit, facts) is False for limit in limits):
         return command  # no condition is about single elements, or no tile is inside
     name = names.fresh("inside")
-    value: i.Expression = i.Number(1, INT)
-    for limit in sorted(limits, key=str):
-        value = i.Operator("select", (_less(limit), value, i.Number(0, INT)), INT)
-    is_inside = variable(name)
-    both = i.sequence(
-        i.Assign(i.Access(name, (), INT), value),
-        i.When(constant(0), is_inside, without(command, certain)),
-        i.When(is_inside, constant(1), command),
-    )
-    return i.New(Space.LOCAL, name, INT, both)
-
-
-def _less(guard: Guard) -> i.Expression:
-    value, bound = guard
-    return i.Operator("lt", (i.Natural(value, INT), i.Natural(bound, INT)), Scalar("bool"))
+    is_inside = reduce(both, (less(*limit) for limit in sorted(limits, key=str)))
+    free = decide(command, facts, lambda value, bound, _: (value, bound) in certain or None)
+    return i.New(Space.LOCAL, name, INT, either(name, is_inside, free, command))
 
 
 def _largest(guard: Guard, facts: Facts, bound: set[str]) -> Guard | None:

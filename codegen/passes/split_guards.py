@@ -10,9 +10,8 @@ own: a thread that starts copies under conditions falls behind those that comput
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 
 from codegen.ir import imperative as i
 from codegen.ir.scalar_temporaries import decided
@@ -20,6 +19,7 @@ from codegen.passes.analysis.walk import inside, substituted
 from rise.nat import Atom, Facts, Nat, NatVariable, constant, variable
 
 Guard = tuple[Nat, Nat]  # (a, b) means a < b
+Holds = Callable[[Nat, Nat, Facts], bool | None]  # whether a < b, if that is certain
 
 
 def split_guards(function: i.Function) -> i.Function:
@@ -92,47 +92,35 @@ def _compared(value: object) -> Iterator[Guard]:
 def _split(loop: i.For, first: int, facts: Facts) -> i.Command:
     """The first iterations without the conditions that hold in them, and the others as they are."""
     known = facts.with_range(loop.index, 0, first)
-    one = replace(loop, count=constant(first), body=_decided(loop.body, known))
+    one = replace(loop, count=constant(first), body=decide(loop.body, known))
     shifted: Mapping[Atom, Nat] = {NatVariable(loop.index): variable(loop.index) + first}
     rest = replace(loop, count=loop.count - first, body=substituted(loop.body, shifted))
     if _brings_tiles(loop):
         after = facts.with_range(loop.index, 0, loop.count - first)
-        rest = replace(rest, body=_decided(rest.body, after))
+        rest = replace(rest, body=decide(rest.body, after))
         return i.sequence(_command(one, facts), _command(rest, facts))
     return i.sequence(one, rest)
 
 
-def without(command: i.Command, certain: Set[Guard]) -> i.Command:
-    """A command where these conditions hold."""
+def decide(command: i.Command, facts: Facts, holds: Holds = decided) -> i.Command:
+    """A command without the conditions that certainly hold, and without what is under those that fail."""
     match command:
-        case i.When(value, bound, body) if (value, bound) in certain:
-            return without(body, certain)
+        case i.When(value, bound, body) if (answer := holds(value, bound, facts)) is not None:
+            return decide(body, facts, holds) if answer else i.Skip()
         case i.Assign() | i.CopyAsync():
-            return replace(
-                command, value=_chosen(command.value, lambda value, bound: (value, bound) in certain)
-            )
-        case _:
-            return i.with_inner(command, tuple(without(part, certain) for part in i.inner(command)))
-
-
-def _decided(command: i.Command, facts: Facts) -> i.Command:
-    match command:
-        case i.When(value, bound, body) if (holds := decided(value, bound, facts)) is not None:
-            return _decided(body, facts) if holds else i.Skip()
-        case i.Assign() | i.CopyAsync():
-            return replace(command, value=_chosen(command.value, partial(decided, facts=facts)))
+            return replace(command, value=_chosen(command.value, facts, holds))
         case _:
             below = inside(command, facts)
-            return i.with_inner(command, tuple(_decided(part, below) for part in i.inner(command)))
+            return i.with_inner(command, tuple(decide(part, below, holds) for part in i.inner(command)))
 
 
-def _chosen(value: i.Expression, holds: Callable[[Nat, Nat], bool | None]) -> i.Expression:
+def _chosen(value: i.Expression, facts: Facts, holds: Holds) -> i.Expression:
     match value:
         case i.Operator(
             "select", (i.Operator("lt", (i.Natural(number, _), i.Natural(bound, _))), chosen, _)
-        ) if holds(number, bound) is True:
-            return _chosen(chosen, holds)
+        ) if holds(number, bound, facts) is True:
+            return _chosen(chosen, facts, holds)
         case i.Operator(_, operands) | i.ForeignCall(_, _, operands):
-            return replace(value, operands=tuple(_chosen(operand, holds) for operand in operands))
+            return replace(value, operands=tuple(_chosen(operand, facts, holds) for operand in operands))
         case _:
             return value

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from codegen.ir import imperative as i
-from codegen.ir.scalar_temporaries import INT
+from codegen.ir.scalar_temporaries import INT, either
 from codegen.lower.translate import Call, Continuation, Translator, accepting, continuing
 from rise.expr import apply
-from rise.nat import constant, variable
 from rise.types import Fragment, Space
 
 NAMES = (
@@ -33,16 +32,10 @@ def chosen(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
         whole = apply(call.primitive, *call.arguments, origin=call.origin)
         return translator.accept_value(whole, target, call.environment)
     name = translator.name("flag")
-    flag = variable(name)
 
-    def either(value: i.Expression) -> i.Command:
-        number = i.Operator("select", (value, i.Number(1, INT), i.Number(0, INT)), INT)
+    def one_of_both(value: i.Expression) -> i.Command:
         one, other = (translator.accept(part, target, call.environment) for part in (first, second))
-        return i.sequence(
-            translator.assign(i.AcceptVariable(name, INT), number, call.origin),
-            i.When(constant(0), flag, one),
-            i.When(flag, constant(1), other),
-        )
+        return either(name, value, one, other, call.origin)
 
-    made = translator.continue_with(condition, either, call.environment)
+    made = translator.continue_with(condition, one_of_both, call.environment)
     return i.New(Space.LOCAL, name, INT, made, call.origin)
