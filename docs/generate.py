@@ -23,11 +23,9 @@ ROOT = Path(__file__).parent.parent
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-from strategy_reference import page as strategies  # noqa: E402
-
-from codegen.ir.show import show_program  # noqa: E402
-from codegen.passes.order import INDICES, STRUCTURE, Pass
 from codegen.pipeline import generate  # noqa: E402
+from codegen.passes.order import INDICES, STRUCTURE, Pass
+from codegen.ir.show import show_program  # noqa: E402
 from rewrites.library import rules as all_rules  # noqa: E402
 from rewrites.result import Failure, Success  # noqa: E402
 from rise import files  # noqa: E402
@@ -40,6 +38,7 @@ from rise.instructions import INSTRUCTIONS, Family  # noqa: E402
 from rise.normal import data_flow  # noqa: E402
 from rise.pretty import show  # noqa: E402
 from strategies.matmul.tensor_core import tensor_core  # noqa: E402
+from strategy_reference import page as strategies  # noqa: E402
 
 SIZES = {"m": 1024, "n": 1024, "k": 1024}
 LARGE = {"m": 4096, "n": 4096, "k": 4096}

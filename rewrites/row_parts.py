@@ -170,7 +170,7 @@ def _beside(operator: Expr, start: Expr, width: Nat) -> Callable[[Expr], Expr | 
     "What reduces parts of rows reduces the rows of the fragments that compute them.",
     exact=False,
 )
-def REDUCTIONS_INWARD(term: Expr) -> Expr | str:  # noqa: N802
+def REDUCTIONS_INWARD(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     found = _parts_of(term)
     if found is None:
         return "expected the reductions of parts of rows"

@@ -314,7 +314,7 @@ class Resolver:
                     raise RiseError("R0799", f"internal: the path {path} does not fit `{type_}`")
         while name in self.results:
             name = self.results[name]
-            if name in self.parameters:  # a result that is no array is the only element of one
+            if name in self.parameters:  # a single number is stored as an array of one element
                 indices.insert(0, constant(0))
         return i.Access(name, tuple(indices), type_)
 

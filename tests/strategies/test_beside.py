@@ -140,7 +140,7 @@ def test_a_matrix_and_the_norms_of_its_rows_are_one_kernel_before_another_produc
 
 
 def test_two_results_of_one_product_are_one_kernel() -> None:
-    """The product has a name, which is no reason to store it."""
+    """A name for the product does not make a kernel of its own for it."""
     term = program("(p |> map(map(fun(x => max(x, 0)))), p |> map(map(fun(x => x + 1))))", 256, 256, 128)
     assert isinstance(value_stored(split(term)[1]), Failure)
 
