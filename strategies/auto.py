@@ -185,12 +185,11 @@ class _Kernels:
         return below(result, bound)
 
     def _member(self, term: Expr) -> Result:
-        """A result; what a kernel has stored is one as it is, the first time."""
-        stored = isinstance(term, Identifier) and term not in self.inputs and term.name not in self.results
-        if not stored:
-            return self.all(term)
-        self.results.add(term.name)  # type: ignore[union-attr]  # a name
-        return Success(term)
+        """A result. A value that a kernel has stored needs no other kernel the first time it is a result."""
+        if isinstance(term, Identifier) and term not in self.inputs and term.name not in self.results:
+            self.results.add(term.name)
+            return Success(term)
+        return self.all(term)
 
     def _default(self, term: Expr, reason: str) -> Result:
         self.made.append(Choice(DEFAULT, reason))

@@ -122,14 +122,15 @@ def as_pattern(shown: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, shown.strip().split("…"))), re.DOTALL)
 
 
-def followed(page: str, folder: Path, run: Callable[[list[str]], str]) -> list[str]:
+def followed(page: str, folder: Path, run: Callable[[list[str]], tuple[int, str]]) -> list[str]:
     """Writes each file that the page shows and runs each command, in their order; gives the commands."""
     ran, names = [], ""
     for before, kind, block in re.findall(r"(.*?)^```(\w*)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
         if kind == "console":
             command, _, shown = block.removeprefix("$ ").partition("\n")
-            output = run(shlex.split(command)).strip()
-            assert as_pattern(shown).fullmatch(output), f"{command}\n{output}"
+            status, output = run(shlex.split(command))
+            assert as_pattern(shown).fullmatch(output.strip()), f"{command}\n{output}"
+            assert bool(status) == (": error " in shown), f"{command}: status {status}"
             ran.append(command)
         else:
             (*_, names) = re.findall(r"`(\w+\.(?:rise|py))`", before) or [names]
@@ -146,25 +147,27 @@ def test_the_page_for_new_users_is_followed(installed: Path, tmp_path: Path) -> 
         [sys.executable, "-P", "-c", CALLS], cwd=folder, env=environment, text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
+    stdin, stdout = session.stdin, session.stdout
+    assert stdin is not None and stdout is not None
 
-    def run(command: list[str]) -> str:
+    def run(command: list[str]) -> tuple[int, str]:
         if command[0] != "rise":
             words = command[1:] if command[0] == "python" else ["-m", *command]
             ran = subprocess.run(
                 [sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False,
                 env={**environment, "PYTHONPATH": f"{installed}{os.pathsep}{folder}"},
             )  # fmt: skip
-            return ran.stdout + ran.stderr
-        assert session.stdin is not None and session.stdout is not None
-        session.stdin.write(json.dumps(command[1:]) + "\n")
-        session.stdin.flush()
-        _, out, err = json.loads(session.stdout.readline())
-        return str(err + out)
+            return ran.returncode, ran.stdout + ran.stderr
+        stdin.write(json.dumps(command[1:]) + "\n")
+        stdin.flush()
+        status, out, err = json.loads(stdout.readline())
+        return status, err + out
 
+    page = PAGE.read_text(encoding="utf-8")
     with session:
-        commands = followed(PAGE.read_text(encoding="utf-8"), folder, run)
-        session.stdin.close()  # type: ignore[union-attr]
-    assert len(commands) == PAGE.read_text(encoding="utf-8").count("\n$ ") > 9
+        commands = followed(page, folder, run)
+        stdin.close()
+    assert len(commands) == page.count("\n$ ") > 9
     assert (folder / "on_a_gpu.py").is_file() and (folder / "blend.html").is_file()
 
 

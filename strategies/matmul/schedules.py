@@ -331,7 +331,7 @@ def hopper(
         return shared_epilogue(kept, copies, result) if epilogue == "shared" else on_fragments
 
     return in_whole_tiles(
-        needs, copies, seq(try_(in_one_sum(k)), operands_in_bulk),
+        needs, copies, seq(in_one_sum(k), operands_in_bulk),
         lambda result: seq(
             operands_named(seq(
                 tile_output(m, n, in_list=raster_group > 0),

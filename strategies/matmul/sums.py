@@ -13,7 +13,9 @@ NOT_ALIKE = "the rows, or columns, of matrices beside each other do not lie in m
 
 @prints_as_call
 def in_one_sum(depth: int) -> Strategy:
-    """Sums of products as one product, where the operands that come together lie in memory alike.
+    """Sums of products as one product, where the operands that come together have the same order in memory.
+
+    It does not fail: other sums are left as they are.
 
     before: A·B + C·D
     after:  [A 0 C]·[B 0 D], with zeros that make A's rows a multiple of the depth

@@ -9,7 +9,7 @@ from math import prod
 from rewrites.beside import beside
 from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
-from rewrites.result import Failure
+from rewrites.result import Failure, Success
 from rise.expr import Expr, Identifier, Lambda, Primitive, children
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
@@ -53,7 +53,7 @@ class Problem:
     work:     operations on each element of the result after its products, as many as special functions take
     operands: how many first and second operands these have, of which products that share one load it once
     swapped:  whether this is the transposed result, of transposed operands in the other order
-    in_one_sum: products and operands where tiles come in bulk: sums of products are then one product
+    in_one_sum: products and operands where tiles come in bulk, if sums of products are one product there
     reduced:  whether rows are reduced where they are computed, besides what is stored of them
     turned:   whether these are columns
     """
@@ -88,14 +88,13 @@ class Problem:
 
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem that a schedule solves: with `swap_operands`, the transposed one."""
-        if schedule.uses_wgmma and self.in_bulk is not self:
-            return self.in_bulk.seen_by(schedule)
-        if schedule.swap_operands == self.swapped:
-            return self
-        (first, second), (along_first, along_second) = self.operands, self.along_k
+        seen = self.in_bulk if schedule.uses_wgmma else self
+        if schedule.swap_operands == seen.swapped:
+            return seen
+        (first, second), (along_first, along_second) = seen.operands, seen.along_k
         return replace(
-            self, m=self.n, n=self.m, along_k=(along_second, along_first), operands=(second, first),
-            swapped=not self.swapped,
+            seen, m=seen.n, n=seen.m, along_k=(along_second, along_first), operands=(second, first),
+            swapped=not seen.swapped,
         )  # fmt: skip
 
     @property
@@ -125,7 +124,8 @@ class Problem:
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
         reduced = beside(_body(program))
         if reduced is not None:
-            matrix = cls.of(_of_body(program, reduced.longer(0)))
+            pairs = reduced.longer(0)
+            matrix = cls.of(_after(in_inputs(lambda _: Success(pairs)), program))
             stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
             return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
         found = _outlined(program)
@@ -201,14 +201,6 @@ def _body(program: Expr) -> Expr:
     while isinstance(program, Lambda):
         program = program.body
     return program
-
-
-def _of_body(program: Expr, body: Expr) -> Expr:
-    match program:
-        case Lambda(parameter, inner):
-            return Lambda(parameter, _of_body(inner, body), program.origin)
-        case _:
-            return body
 
 
 def _operands(product: Expr) -> tuple[Expr, Expr, Nat]:
