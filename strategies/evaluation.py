@@ -50,6 +50,18 @@ def is_applied(term: Expr) -> bool:
     return isinstance(term, Apply) and isinstance(term.function, Lambda)
 
 
+def bound(term: Expr) -> tuple[Expr, Lambda] | None:
+    """A value that `let`, or a function written in place, gives a name; and where the name stands for it."""
+    match term:
+        case Apply(Lambda() as body, value):
+            return value, body
+    match call(term):
+        case "let", _, [value, Lambda() as body]:
+            return value, body
+        case _:
+            return None
+
+
 def independent(term: Expr) -> bool:
     """Whether the elements of all parts of a result can be computed each by itself."""
     applied = call(term)

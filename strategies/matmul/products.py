@@ -38,6 +38,7 @@ from strategies.core import (
     seq,
     try_,
 )
+from strategies.evaluation import bound, is_expression
 from strategies.places import arguments, computes, outermost_part
 
 NO_PRODUCT = (
@@ -180,6 +181,21 @@ def in_one_matrix(term: Expr) -> bool:
                 return holds(body, elements | {x.name}) and all(holds(xs, elements) for xs in arrays)
             case _:
                 return all(holds(child, elements) for child in children(part))
+
+    return holds(term, frozenset())
+
+
+def reads_a_result(term: Expr) -> bool:
+    """Whether an operand of a product is a name for what loops compute: it must be complete before."""
+
+    def holds(part: Expr, computed: frozenset[str]) -> bool:
+        if is_product(part) and not all(x.free.isdisjoint(computed) for x in Product.of(part).operands):
+            return True
+        match bound(part):
+            case value, Lambda(x, body) if not is_expression(value):
+                return holds(value, computed) or holds(body, computed | {x.name})
+            case _:
+                return any(holds(child, computed) for child in children(part))
 
     return holds(term, frozenset())
 

@@ -37,10 +37,11 @@ from strategies.matmul.products import (
     matrices_in,
     outline,
     rank,
+    reads_a_result,
     separate_prologue,
 )
 from strategies.normal_forms import view_inward
-from strategies.places import outermost_part
+from strategies.places import closed_in, outermost_part
 
 NAME = "separate_kernels"
 
@@ -53,9 +54,10 @@ def stored(part: Expr) -> Strategy:
 
 def _result(term: Expr) -> Result:
     """The largest part that one kernel computes, where the rest takes loops."""
+    closed = closed_in(term)
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array) and part.free <= term.free
+        inside = part is not term and isinstance(part.type, Array) and closed(part)
         return inside and not is_view_of_data(part) and is_one_kernel(part)
 
     part = None if is_one_kernel(term) else outermost_part(term, complete)
@@ -64,9 +66,10 @@ def _result(term: Expr) -> Result:
 
 def _reduction(term: Expr) -> Result:
     """An array that takes loops to compute and no product: the norms of rows beside a product of them."""
+    closed = closed_in(term)
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array) and part.free <= term.free
+        inside = part is not term and isinstance(part.type, Array) and closed(part)
         applied = call(part)
         beside = applied is not None and applied[0] == "zip"
         takes_loops = inside and not beside and not is_view_of_data(part) and not is_expression(part)
@@ -78,7 +81,7 @@ def _reduction(term: Expr) -> Result:
 
 def is_one_kernel(term: Expr) -> bool:
     """Whether all loops of a term are products, once these are matrices, or reduce the rows of such."""
-    if not is_array_of_sums(term):
+    if not is_array_of_sums(term) or reads_a_result(term):
         return False
     if beside(term) is not None:
         return True
@@ -98,23 +101,24 @@ def is_array_of_sums(term: Expr) -> bool:
 
 def _operand(term: Expr) -> Result:
     """An operand that takes loops to compute: the result of another product, or of a reduction."""
+    closed = closed_in(term)
     for product in outermost_parts(term, is_product):
         for matrix in Product.of(product).operands:
-            if not is_expression(matrix) and matrix.free <= term.free:
+            if not is_expression(matrix) and closed(matrix):
                 return _stored(term, without_views(matrix), "")
     return Failure(NAME, term, "every operand is in memory, or computed point by point")
 
 
 def _computed(term: Expr) -> Result:
     """An operand that is computed point by point."""
-    operands = (matrix for matrix in computed_operands(term) if matrix.free <= term.free)
+    operands = filter(closed_in(term), computed_operands(term))
     part = next(map(without_views, operands), None)
     return _stored(term, part, "every operand is in memory")
 
 
 def _first_product(term: Expr) -> Result:
-    inside = [part for part in outermost_parts(term, is_product) if part is not term]
-    part = next((part for part in inside if part.free <= term.free), None)
+    inside = (part for part in outermost_parts(term, is_product) if part is not term)
+    part = next(filter(closed_in(term), inside), None)
     return _stored(term, part, "no product stands beside something else")
 
 

@@ -158,6 +158,18 @@ def test_programs_without_products_get_the_schedule_of_their_structure(text: str
     assert agrees(term, result.term)
 
 
+def test_a_second_operand_that_is_a_product_is_stored_before() -> None:
+    """A·(B·C), where the operand has the name of an input, as the parameter of a function may."""
+    product = "{0} |> map(fun(row => transpose({1}) |> map(fun(col => f16(" + DOT + ")))))"
+    inner, outer = product.format("B", "C"), product.format("A", "B")
+    text = f"fun((A: 33.65.f16, B: 65.17.f16, C: 17.41.f16) => ({inner}) |> fun(B => {outer}))"
+    term = data_flow(check_expression(text))
+    strategy = auto()
+    result = succeeded(strategy(term))
+    assert chosen(strategy, term).count("tensor_core") == 2 and "default" not in chosen(strategy, term)
+    assert agrees(term, result.term)
+
+
 def test_a_low_level_program_stays_as_it_is() -> None:
     term = data_flow(check_expression("fun(xs: 64.f32 => xs |> mapGlobal(0)(fun(x => x + 1)))"))
     result = auto()(term)
