@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
 from rich.console import Console
@@ -88,7 +89,13 @@ class Tuning:
         (sizes,) = self.subject.sizes
         title = " ".join([self.subject.definition, *(f"{name}={size}" for name, size in sizes.items())])
         subject = replace(self.subject, candidates=tuple(candidates))
-        return Table(f"{self.search.identity}-{self.search.target}", title, (subject,))
+        return Table(f"{self.search.identity}-{self.search.target}-{self._asked}", title, (subject,))
+
+    @property
+    def _asked(self) -> str:
+        """A digest of what is searched: another search has results of its own."""
+        asked = (self.search.strategy, self.search.fixed, self.top, self.subject.baselines)
+        return sha256(repr(asked).encode()).hexdigest()[:8]
 
     def build(self, trials: InOrder) -> Found:
         """As many as are asked for, in the model's order. LaunchError R0035 where none builds."""

@@ -14,6 +14,7 @@ from rise import files
 from rise.check.specialise import inputs_of
 from rise.cli.explain_line import write_lines
 from rise.cli.foreign import FORBIDDEN, check_foreign
+from rise.cli.options import target_of
 from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note, show_code
 from rise.errors import UsageError
@@ -86,7 +87,7 @@ def _launches(made: HostProgram) -> list[str]:
 def _resources(made: HostProgram, arguments: argparse.Namespace) -> list[Resources]:
     from codegen.runtime import resources
 
-    found = resources(cuda_text(made), arguments.target)
+    found = resources(cuda_text(made), target_of(arguments))
     return [found[kernel.name] for kernel in made.kernels]
 
 
@@ -127,7 +128,7 @@ def _put_code(arguments: argparse.Namespace, made: HostProgram) -> int:
         for found in _resources(made, arguments):
             note(str(found))
             check_spills(found, arguments.spills)
-    compiled = compile_cubin(cuda_text(made), arguments.target, ptx=arguments.stage == "ptx")
+    compiled = compile_cubin(cuda_text(made), target_of(arguments), ptx=arguments.stage == "ptx")
     content = compiled.read_bytes()
     if arguments.out:
         files.write(Path(arguments.out), content)

@@ -18,6 +18,7 @@ from rise.check.compare import Tolerance, compare, tolerance
 from rise.check.program import load
 from rise.check.specialise import inputs_of, specialise
 from rise.cli.derive import counts
+from rise.cli.options import sizes as given_sizes
 from rise.cli.stages import derived, kernel_of
 from rise.expr import Definition, Expr
 from rise.interpret import call, random_inputs
@@ -27,6 +28,7 @@ from strategies.registry import find, show_value
 
 T = TypeVar("T")
 EXAMPLE = "examples/gemm.rise"
+SIZE = 256  # of what is not given
 LINES = 34  # of the low-level program and of the kernel: about one screen each
 CONTEXT = 3  # lines before and after one that multiplies on tensor cores
 
@@ -35,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     """From the high-level program to a checked result. Exit status 1 if the result is wrong."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
     started = time.perf_counter()
-    sizes = dict.fromkeys("mnk", arguments.size)
+    sizes = {**dict.fromkeys("mnk", SIZE), **given_sizes(arguments.size)}
     definition = example()
     _title(console, "1. The program: what to compute")
     console.print(show_definition(definition))

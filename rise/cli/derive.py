@@ -19,8 +19,8 @@ from rewrites.result import Step, Success, one_line, show_path
 from rewrites.rule import RULES
 from rise import files
 from rise.check.compare import Comparison
-from rise.cli.arguments import TARGET
 from rise.cli.checking import Trial, at_sizes, coverage, trials
+from rise.cli.options import target_of
 from rise.cli.progress import progress
 from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
 from rise.cli.terminal import note
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         from rise.cli.view import write_page
 
         verdicts = made[0].verdicts if made else []
-        write_page(Path(arguments.html), chosen, success, TARGET, verdicts=verdicts)
+        write_page(Path(arguments.html), chosen, success, target_of(arguments), verdicts=verdicts)
     if arguments.json:
         print(json.dumps(described(program, success, made), indent=2))
     else:

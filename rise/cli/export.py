@@ -11,6 +11,7 @@ from rise.check.compare import tolerance
 from rise.check.draws import work
 from rise.check.specialise import inputs_of
 from rise.cli.comparing import telling_trials
+from rise.cli.options import target_of
 from rise.cli.progress import running
 from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
@@ -28,7 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     if example is None:
         note("there is no test: it would take the interpreter too long; smaller sizes have one")
     folder = Path(arguments.out or f"{chosen.definition.name}-export")
-    written = export(made, chosen.definition.name, folder, arguments.target, example, cubin=arguments.cubin)
+    target = target_of(arguments)
+    written = export(made, chosen.definition.name, folder, target, example, cubin=arguments.cubin)
     print(f"{len(written)} files in {folder}; its README.md says how to build it")
     return 0
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rise.check.specialise import inputs_of
-from rise.cli.arguments import pairs, sizes
 from rise.cli.foreign import check_foreign
+from rise.cli.options import pairs, sizes, target_of
 from rise.cli.terminal import note
 from rise.errors import LaunchError, UsageError
 from rise.types import Array
 
 if TYPE_CHECKING:
     from bench.search import Search
-    from bench.table import Subject
+    from bench.table import Source, Subject
     from bench.tune import Compiled, Found, Measured, Tuning
 
 RIGHT = 0
@@ -32,10 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
     from bench.tune import Tuning
     from codegen import execute
 
-    arguments.size = [part for text in arguments.size for part in text.split(",")]
-    file, given = Path(arguments.file), sizes(arguments.size)
-    target = arguments.target or execute.present_target() or "sm_90a"
-    wanted = search(file, arguments.name, given, target, arguments.strategy, "")
+    target, settings = target_of(arguments), pairs(arguments.settings, "--set")
+    source, given = _source(arguments), sizes(arguments.size)
+    wanted = search(source, arguments.name, given, target, arguments.strategy, settings=settings)
     if not arguments.dry_run:
         check_foreign(wanted.program, arguments.file, arguments.foreign)
     tuning = Tuning(wanted, _subject(arguments, wanted), arguments.top, arguments.timeout, arguments.jobs)
@@ -49,6 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
     return _measured(tuning.build(trials), tuning, arguments)
 
 
+def _source(arguments: argparse.Namespace) -> Source:
+    from bench.table import Source
+
+    return Source(Path(arguments.file), tuple(arguments.import_path), tuple(arguments.load))
+
+
 def _subject(arguments: argparse.Namespace, wanted: Search) -> Subject:
     """The program at its sizes, and what its results are compared with."""
     from bench.interpreted import NAME
@@ -58,8 +63,9 @@ def _subject(arguments: argparse.Namespace, wanted: Search) -> Subject:
     operation = arguments.operation or (arguments.name if arguments.name in OPERATIONS else NAME)
     scalars = {name: SCALAR for name, type_ in inputs_of(wanted.program) if not isinstance(type_, Array)}
     scalars |= {name: _number(name, text) for name, text in pairs(arguments.scalar, "--scalar").items()}
-    file, given = Path(arguments.file), sizes(arguments.size)
-    return Subject(file, arguments.name, operation, (given,), (), tuple(arguments.against), scalars)
+    given = sizes(arguments.size)
+    baselines = tuple(arguments.against)
+    return Subject(_source(arguments), arguments.name, operation, (given,), (), baselines, scalars)
 
 
 def _number(name: str, text: str) -> float:

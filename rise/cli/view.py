@@ -12,6 +12,7 @@ from rewrites.result import Success
 from rise import files
 from rise.check.compare import Comparison
 from rise.check.program import check_text
+from rise.cli.options import target_of
 from rise.cli.origins import explained
 from rise.cli.progress import progress
 from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         chosen = subject(arguments)
         success = derived(chosen.program, chosen_strategy(arguments), building(chosen))
-        write_page(target, chosen, success, arguments.target, arguments.profile)
+        write_page(target, chosen, success, target_of(arguments), arguments.profile)
     note(f"wrote {target}")
     if arguments.open:
         webbrowser.open(target.resolve().as_uri())

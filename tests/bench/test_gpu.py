@@ -22,7 +22,7 @@ from bench.cublaslt import Lt
 from bench.gpu import LAUNCHED, REPLAYS, Gpu, median_time
 from bench.memory import SOURCE
 from bench.results import read_attempts, read_rows
-from bench.table import Candidate, Case, Subject, Table
+from bench.table import Candidate, Case, Source, Subject, Table
 from codegen import runtime
 from codegen.execute import execute
 from rise.errors import LaunchError
@@ -100,7 +100,7 @@ def case(operation: str, sizes: dict[str, int] = SIZES, mode: str = "graph") -> 
     file = FILES.get(operation, ROOT / "examples" / "products.rise")
     scalars = {"alpha": 1.5, "beta": 0.5}
     limit = "tensor" if "m" in sizes else "copy"
-    return Case(Subject(file, operation, operation, (sizes,), (), (), scalars, limit, mode), sizes)
+    return Case(Subject(Source(file), operation, operation, (sizes,), (), (), scalars, limit, mode), sizes)
 
 
 def built(run: Run, name: str = "mine") -> Built:
@@ -294,7 +294,7 @@ def test_a_kernel_that_cannot_be_launched_is_named(gpu: Gpu) -> None:
 def test_a_table_is_measured(gpu: Gpu, tmp_path: Path) -> None:
     subject = case("matmul").subject
     subject = Subject(
-        subject.file, "matmul", "matmul", (SIZES,), (Candidate("mine"),), ("cublas", "torch"), {}
+        subject.source, "matmul", "matmul", (SIZES,), (Candidate("mine"),), ("cublas", "torch"), {}
     )
     table = Table("some", "some", (subject,))
 

@@ -23,7 +23,7 @@ from bench.report import markdown
 from bench.results import Attempt, Row
 from bench.signature import Signature
 from bench.statistics import summarise
-from bench.table import Case, Subject
+from bench.table import Case, Source, Subject
 from codegen import runtime
 from rise.errors import LaunchError, UsageError
 from tests.bench.fakes import Immediately, table
@@ -169,7 +169,7 @@ def test_tables_are_listed(rise: Any) -> None:
     ("arguments", "code"),
     [
         (["rise_gem"], "R0860"),
-        (["rise_gemm", "--size", "257"], "R0862"),
+        (["rise_gemm", "--case", "257"], "R0862"),
         (["rise_gemm", "--only", "cublass"], "R0862"),
         (["rise_gemm", "--limit", "0"], "R0003"),
     ],
@@ -326,7 +326,7 @@ def test_every_operation_by_torch_is_right(torch: Any) -> None:
     assert set(torch_baselines.functions(torch)) == set(PROGRAMS)
     for name, (file, definition, sizes) in PROGRAMS.items():
         scalars = {"alpha": 1.5, "beta": 0.5}
-        case = Case(Subject(file, definition, name, (sizes,), (), scalars=scalars), sizes)
+        case = Case(Subject(Source(file), definition, name, (sizes,), (), scalars=scalars), sizes)
         signature = Signature.of(case)
         patterns = [
             integers(p.shape, p.dtype, i, 8) if p.shape else p.value for i, p in enumerate(signature.inputs)

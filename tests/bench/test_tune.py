@@ -14,6 +14,7 @@ from bench import build, session, tune
 from bench.build import Order
 from bench.campaign import Limits
 from bench.contest import Variant
+from bench.derive import program
 from bench.machine import Machine
 from bench.results import read_attempts
 from bench.search import searched
@@ -56,6 +57,11 @@ class Bench:
 
 
 CLOCK = FakeClock()
+OWN = """from rise.primitives.declare import declare
+
+declare("twice", "{n: Nat} -> n.f32 -> n.f32", "Each twice.", lambda call, xs: xs, group="own",
+        example=("twice(makeArray(1)(f32(1)))", "[1.0]"))
+"""
 
 
 @dataclass
@@ -213,7 +219,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
 def test_a_dry_run_ranks_and_compiles(capsys: pytest.CaptureFixture[str]) -> None:
-    command = [*COMMAND[:4], "m=512,n=512,k=256", "--top", "2", "--dry-run"]
+    command = [*COMMAND[:7], "--top", "2", "--dry-run"]
     assert main([*command, "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)
     assert [line["cycles"] for line in lines] == sorted(line["cycles"] for line in lines)
@@ -232,9 +238,46 @@ def test_a_strategy_without_a_model_is_tried_from_its_defaults_on(made: Bench) -
     assert record.strategy == "rows" and str(record.parameters) == "{'threads': '128'}"
 
 
+def test_parameters_that_are_set_are_not_searched(made: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMAND, "--set", "stages=3", "block=128,128,64"]) == 0
+    names = [str(order.candidate) for order in made.orders]
+    assert len(set(names)) == 6
+    assert all("stages=3" in name and "block=128,128,64" in name for name in names)
+    assert len({name.partition("warp=")[2].split()[0] for name in names}) > 1, "others are"
+
+
+def test_of_a_declared_space_too(made: Bench) -> None:
+    assert main([*COMMAND[:-2], "--strategy", "rows", "--top", "3", "--set", "threads=64"]) == 0
+    names = [str(order.candidate) for order in made.orders]
+    assert len(set(names)) == 3 and all("threads=64" in name for name in names)
+
+
+def test_another_search_of_the_same_program_is_measured(made: Bench) -> None:
+    assert main(COMMAND) == 0
+    count = len(made.timed)
+    assert main([*COMMAND, "--set", "stages=3"]) == 0
+    assert len(made.timed) > count
+    assert "stages" in read(user_file())[-1].parameters
+
+
+@pytest.mark.usefixtures("own_rules")
+def test_what_a_program_imports_and_declares_reaches_those_who_build(made: Bench, tmp_path: Path) -> None:
+    own, folder, file = tmp_path / "doubling.py", tmp_path / "shared", tmp_path / "own.rise"
+    folder.mkdir()
+    (folder / "sums.rise").write_text("def sums(xs: 8.f32) = xs |> twice")
+    own.write_text(OWN)
+    file.write_text('import "sums.rise"\ndef f(xs: 8.f32) = sums(xs)')
+    further = ["--load", str(own), "--import-path", str(folder)]
+    assert main(["tune", str(file), "f", "--strategy", "elementwise", "--top", "2", *further]) == 0
+    for order in made.orders:
+        assert order.source.imports == (str(folder),) and order.source.modules == (str(own),)
+        assert program(order.source)["f"].name == "f"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--size", "m=64", "n=64", "k=64", "--set", "stage=3"], "R0011"),
         (["--size", "m=64", "n=64", "k=64", "--strategy", "default"], "R0032: the search space of"),
         (["--size", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
     ],
@@ -254,7 +297,7 @@ def test_a_product_that_nothing_is_tried_for(capsys: pytest.CaptureFixture[str])
 @pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
 def test_what_does_not_build_is_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
     """Rows of 3 elements cannot be copied 16 bytes at a time, so no candidate for sm_80 does that."""
-    command = [*COMMAND[:4], "m=7,n=5,k=3", "--top", "2", "--dry-run", "--json", "--target", "sm_80"]
+    command = [*COMMAND[:4], "m=7", "n=5", "k=3", "--top", "2", "--dry-run", "--json", "--target", "sm_80"]
     assert main(command) == 0
     shown = capsys.readouterr()
     candidates = [line["candidate"] for line in json.loads(shown.out)]
