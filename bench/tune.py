@@ -12,9 +12,6 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import track
-
 from bench.build import Builds, Built, Refused, code, processes
 from bench.derive import derive
 from bench.fleet import Fleet
@@ -24,6 +21,7 @@ from bench.session import Session
 from bench.table import Candidate, Subject, Table
 from codegen.runtime import resources
 from rise.errors import LaunchError
+from rise.progress import stepwise
 from strategies.search.space import Ranked
 from strategies.search.store import Record, append, user_file
 from strategies.search.trials import InOrder, summary
@@ -121,14 +119,16 @@ class Tuning:
     def _built(self, batch: Sequence[Ranked], builds: Builds) -> list[Built | Refused]:
         (case,) = self.table(candidate(one.point) for one in batch).cases
         builds.start([case])
-        console = Console(stderr=True)
-        quiet = not console.is_terminal
-        return list(track(builds.each(case), "compiling", len(batch), console=console, disable=quiet))
+        return list(stepwise("compiling", builds.each(case), len(batch)))
 
-    def session(self, found: Found, folder: Path, fleet: Fleet | None = None) -> Session:
+    def session(
+        self, found: Found, folder: Path, fleet: Fleet | None = None, progress: bool | None = None
+    ) -> Session:
         """How the candidates that build are measured."""
         table = self.table(made.candidate for _, made in found.built)
-        return Session(table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, fleet)
+        return Session(
+            table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, fleet, progress=progress
+        )
 
 
 @dataclass(frozen=True)

@@ -97,13 +97,16 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+QUICK = ("check", "fmt", "primitives", "strategies", "explain", "lsp", "completion")
+
+
 def _command(commands: Any, name: str, module: str, meaning: str, more: str = "") -> argparse.ArgumentParser:
     """A command. more: what an option that other commands share means for this one."""
     made: argparse.ArgumentParser = commands.add_parser(
         name, help=meaning, description=meaning[0].upper() + meaning[1:] + ".", epilog=more
     )
     made.set_defaults(module=f"rise.cli.{module}", command=name)
-    add(made, "--debug")
+    add(made, "--debug", *(() if name in QUICK else ("--progress",)))
     return made
 
 

@@ -89,8 +89,9 @@ def _session(table: Table, arguments: argparse.Namespace) -> Session:
 
     shared = fleet(arguments.gpus, arguments.cluster)
     return Session(
-        table, Path(arguments.out or FOLDER), arguments.jobs, target=arguments.target, fleet=shared
-    )
+        table, Path(arguments.out or FOLDER), arguments.jobs, target=arguments.target, fleet=shared,
+        progress=arguments.progress,
+    )  # fmt: skip
 
 
 # --- the figures of papers ----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from rise.errors import UsageError
+from rise.progress import stepwise
 from rise.suggest import suggestion
 
 Item = dict[str, Any]
@@ -30,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         return prove(arguments)
     items, show = _CATALOGUES[arguments.command]()
     names = items if arguments.name is None else [_find(arguments.command, arguments.name, items)]
-    chosen = [items[name]() for name in names]
+    chosen = [items[name]() for name in stepwise("reading", names, len(names))]
     if getattr(arguments, "json", False):
         print(json.dumps(chosen, indent=2))
     else:

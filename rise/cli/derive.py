@@ -21,7 +21,6 @@ from rise import files
 from rise.check.compare import Comparison
 from rise.cli.checking import Trial, at_sizes, coverage, trials
 from rise.cli.options import target_of
-from rise.cli.progress import progress
 from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
 from rise.cli.terminal import note
 from rise.expr import Expr
@@ -77,7 +76,7 @@ def _warn(replayed: Replayed) -> None:
 def checked(
     chosen: Subject, success: Success, strategy: Strategy, steps: list[SavedStep] | None, seed: int
 ) -> list[Trial]:
-    """The verdicts on all steps, at the sizes given and at others; on a terminal with the time left."""
+    """The verdicts on all steps, at the sizes given and at others."""
 
     def again(program: Expr) -> Success | None:
         if isinstance(strategy, Auto) and steps is None:
@@ -85,8 +84,7 @@ def checked(
         result = strategy(program) if steps is None else replay(program, steps).success
         return result if isinstance(result, Success) else None
 
-    with progress("checking") as advance:
-        return trials(chosen.definition, chosen.sizes, success, again, seed, advance)
+    return trials(chosen.definition, chosen.sizes, success, again, seed)
 
 
 # --- showing ----------------------------------------------------------------------------------------

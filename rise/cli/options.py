@@ -141,6 +141,10 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--scalar": _value("NAME=X", "values of inputs that are numbers", **_SEVERAL),
     "--against": _value("B", "baselines: cublas cublasLt", **_SEVERAL),
     # the command itself
+    "--progress": {
+        "action": argparse.BooleanOptionalAction,
+        "help": "show what is done now, and the time left (on a terminal)",
+    },
     "--debug": _flag("show the traceback of an error"),
 }  # fmt: skip
 SHORT = {"--out": ("-o",)}

@@ -17,11 +17,11 @@ from rise.check.program import load
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
 from rise.cli.options import pairs, sizes, target_of, units
-from rise.cli.progress import running
 from rise.cli.terminal import note
 from rise.expr import Definition, Expr
 from rise.generator import Builds
 from rise.normal import data_flow
+from rise.progress import progress
 from strategies import derive
 from strategies.auto import Auto
 from strategies.core import Strategy
@@ -78,7 +78,7 @@ def derived(program: Expr, strategy: Strategy, builds: Builds | None = None) -> 
     """
     if builds is not None and isinstance(strategy, Auto):
         strategy = strategy.first_that(builds)
-    with running("rewriting"):
+    with progress("rewriting"):
         success = derive.derived(program, strategy)
     if isinstance(strategy, Auto):
         plan = strategy.choice(data_flow(program))

@@ -14,6 +14,7 @@ from rise.cli.foreign import check_foreign
 from rise.cli.options import pairs, sizes, target_of
 from rise.cli.terminal import note
 from rise.errors import LaunchError, UsageError
+from rise.progress import progress
 from rise.types import Array
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.dry_run:
         check_foreign(wanted.program, arguments.file, arguments.foreign)
     tuning = Tuning(wanted, _subject(arguments, wanted), arguments.top, arguments.timeout, arguments.jobs)
-    trials = wanted.trials(arguments.top)
+    with progress("ranking"):
+        trials = wanted.trials(arguments.top)
     if trials.none_is_left:
         raise UsageError("R0034", f"nothing is tried {wanted.described}", hint="choose parameters yourself")
     if arguments.dry_run:
@@ -101,7 +103,7 @@ def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> in
     from bench.tune import Measured, default_folder, remember
 
     folder = Path(arguments.out) if arguments.out else default_folder()
-    session = tuning.session(found, folder, fleet(arguments.gpus, arguments.cluster))
+    session = tuning.session(found, folder, fleet(arguments.gpus, arguments.cluster), arguments.progress)
     if status := session.run(arguments.budget or inf):
         return status
     measured = Measured.of(session)

@@ -342,11 +342,11 @@ def test_the_time_of_a_launch_is_a_median_over_graphs(cuda: HostCuda) -> None:
 def test_the_demo_says_how_long_a_launch_takes(
     rise: Any, cuda: HostCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    called = rise("demo", "--size", "128")
+    called = rise("demo", "--size", "m=128", "n=128", "k=128")
     assert "on the GPU" not in called.out
     monkeypatch.setattr("rise.cli.demo.available_backend", lambda: "cuda")
     monkeypatch.setattr("rise.cli.demo.execute", lambda kernel, inputs, _: execute(kernel, inputs, "emulate"))
     monkeypatch.setattr(runtime, "load", lambda kernel, target: HostKernel(cuda, lambda *inputs: None))
-    called = rise("demo", "--size", "128")
+    called = rise("demo", "--size", "m=128", "n=128", "k=128")
     assert "time on the GPU: 10.00 µs, median over launches" in called.out
     assert called.out.count("agrees") == 2

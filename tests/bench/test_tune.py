@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from bench.table import Case, find, restrict
 from codegen import execute, runtime
 from rise.cli.main import main
 from rise.errors import StrategyError
+from rise.progress import watching
 from strategies.search import store
 from strategies.search.store import read, user_file
 from tests.bench.fakes import FakeClock, FakeDevice, FakeRunner, FakeTimed, Immediately
@@ -148,6 +153,20 @@ def test_those_that_fail_are_named_with_parameters_and_reason(
     (record,) = read(user_file())
     assert f"block={record.parameters['block']}" in names[FASTEST - 1] + names[FASTEST + 1]
     assert len(made.orders) == 7, "another takes the place of the one that does not build"
+
+
+def test_on_the_way_it_says_how_far_it_is(
+    made: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looked = itertools.count(0, 10)
+    monkeypatch.setattr("rise.progress._ticking", lambda watcher, stop: None)
+    watched = partial(watching, clock=lambda: float(next(looked)))
+    monkeypatch.setattr(sys.modules["rise.cli.main"], "watching", watched)
+    assert main([*COMMAND, "--progress"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    for text in ("compiling 3/6", "checking 2/6", "timing 5/6", "comparing the best 9/"):
+        assert any(re.search(rf"{text}.* · [0-9:]+ left$", line) for line in lines), text
+    assert any(line.startswith("cases 0/1 · matmul m=512 n=512 k=256 · ") for line in lines)
 
 
 def test_where_none_is_right_nothing_is_remembered(made: Bench, capsys: pytest.CaptureFixture[str]) -> None:
