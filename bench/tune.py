@@ -84,10 +84,13 @@ class Tuning:
     jobs: int | None = None
 
     def table(self, candidates: Iterable[Candidate]) -> Table:
-        (sizes,) = self.subject.sizes
-        title = " ".join([self.subject.definition, *(f"{name}={size}" for name, size in sizes.items())])
         subject = replace(self.subject, candidates=tuple(candidates))
-        return Table(f"{self.search.identity}-{self.search.target}-{self._asked}", title, (subject,))
+        return Table(f"{self.search.identity}-{self.search.target}-{self._asked}", self.title, (subject,))
+
+    @property
+    def title(self) -> str:
+        (sizes,) = self.subject.sizes
+        return " ".join([self.subject.definition, *(f"{name}={size}" for name, size in sizes.items())])
 
     @property
     def _asked(self) -> str:

@@ -241,7 +241,7 @@ def _bench(commands: Any) -> None:
     either(made, "--gpus", "--cluster")
     add(made, "--top", default=8)  # of each of many programs
     add(made, "--candidates", "--store", "--prepare", "--target")
-    # several pictures, beside the results
+    # several pictures, into the folder of results
     made.add_argument("--plot", action="store_true", help="draw plots, with matplotlib")
 
 
@@ -254,7 +254,8 @@ def _tune(commands: Any) -> None:
     add(made, "--strategy", default="tensor_core")  # `auto` has no parameters
     add(made, "--set", *IMPORTS, "--target")
     add(made, "--top", default=16)  # of one program
-    add(made, "--timeout", "--jobs", "--budget", "--store", "--out", "--operation", "--scalar", "--against")
+    add(made, "--timeout", "--jobs", "--budget", "--store", "--out", "--plot")
+    add(made, "--operation", "--scalar", "--against")
     either(made, "--gpus", "--cluster")
     add(made, "--dry-run", "--json")
 

@@ -46,6 +46,12 @@ def _names(text: str) -> tuple[str, ...]:
     return found
 
 
+def _picture(text: str) -> str:
+    if text.endswith((".png", ".svg")):
+        return text
+    raise argparse.ArgumentTypeError(f"{text} ends neither in .png nor in .svg")
+
+
 _FLAG: Mapping[str, Any] = {"action": "store_true"}
 _SEVERAL: Mapping[str, Any] = {"nargs": "+", "action": "extend", "default": []}
 _REPEATED: Mapping[str, Any] = {"action": "append", "default": []}
@@ -135,6 +141,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--candidates": _choice(CANDIDATES, "the table's, remembered, or the model's (%(default)s)", "table"),
     "--top": _value("N", "number of the cost model's candidates (%(default)s)", type=_positive),
     "--store": _value("F.jsonl", "the file of remembered parameters that `tune` writes and `bench` reads"),
+    "--plot": _value("FILE", "draw what was measured, *.png or *.svg", type=_picture),
     "--prepare": _flag("only compile; needs no GPU"),
     "--dry-run": _flag("rank and compile only; needs no GPU"),
     "--operation": _value("X", "reference for results (the interpreter)"),

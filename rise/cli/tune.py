@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -18,6 +19,7 @@ from rise.progress import progress
 from rise.types import Array
 
 if TYPE_CHECKING:
+    from bench.results import Attempt
     from bench.search import Search
     from bench.table import Source, Subject
     from bench.tune import Compiled, Found, Measured, Tuning
@@ -29,6 +31,7 @@ NO_GPU = "there is no GPU to time candidates on"
 
 def run(arguments: argparse.Namespace) -> int:
     """Ranks, compiles, checks and times candidates; remembers the winner. 1 where none is correct."""
+    from bench.plots import drawing
     from bench.search import search
     from bench.tune import Tuning
     from codegen import execute
@@ -43,8 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
         trials = wanted.trials(arguments.top)
     if trials.none_is_left:
         raise UsageError("R0034", f"nothing is tried {wanted.described}", hint="choose parameters yourself")
+    if arguments.plot:
+        drawing()  # or else says at once what is missing
     if arguments.dry_run:
-        return _dry_run(tuning.build(trials), target, arguments.json)
+        found = tuning.build(trials)
+        _plot(tuning, found, (), arguments.plot)
+        return _dry_run(found, target, arguments.json)
     if execute.present_target() is None and not arguments.cluster:
         raise LaunchError("R0822", NO_GPU, hint="`--dry-run` ranks and compiles them")
     return _measured(tuning.build(trials), tuning, arguments)
@@ -107,6 +114,7 @@ def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> in
     if status := session.run(arguments.budget or inf):
         return status
     measured = Measured.of(session)
+    _plot(tuning, found, measured.attempts, arguments.plot)
     if not arguments.json:
         _show_attempts(found, measured)
     if (best := measured.best) is None:
@@ -121,6 +129,14 @@ def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> in
             print(f"{row.kind} {row.name}: {row.median_us:.2f} µs, {row.ratio:.3f} of the winner's time")
     print(f"remembered in {path}: {record}")
     return RIGHT
+
+
+def _plot(tuning: Tuning, found: Found, attempts: Sequence[Attempt], file: str | None) -> None:
+    if file is not None:
+        from bench.search_plot import bars, draw
+
+        draw(bars(found.built, attempts), tuning.title, Path(file))
+        note(f"wrote {file}")
 
 
 def _show_attempts(found: Found, measured: Measured) -> None:

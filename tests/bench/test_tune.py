@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,22 @@ from typing import Any
 import pytest
 
 from bench import build, session, tune
-from bench.build import Order
+from bench.build import Built, Order
 from bench.campaign import Limits
 from bench.contest import Variant
 from bench.derive import program
 from bench.machine import Machine
-from bench.results import read_attempts
+from bench.results import Attempt, read_attempts
 from bench.search import searched
-from bench.table import Case, find, restrict
+from bench.search_plot import bars
+from bench.table import Candidate, Case, find, restrict
 from codegen import execute, runtime
 from rise.cli.main import main
 from rise.errors import StrategyError
 from rise.progress import watching
 from strategies.search import store
+from strategies.search.cost import UNKNOWN
+from strategies.search.space import Point, Ranked
 from strategies.search.store import read, user_file
 from tests.bench.fakes import FakeClock, FakeDevice, FakeRunner, FakeTimed, Immediately
 
@@ -153,6 +156,46 @@ def test_those_that_fail_are_named_with_parameters_and_reason(
     (record,) = read(user_file())
     assert f"block={record.parameters['block']}" in names[FASTEST - 1] + names[FASTEST + 1]
     assert len(made.orders) == 7, "another takes the place of the one that does not build"
+
+
+# --- the picture --------------------------------------------------------------------------------------------
+
+
+def test_the_picture_has_the_time_of_each_candidate_or_why_there_is_none(made: Bench, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    made.wrong = {0: "wrong"}
+    for name, begins in (("p.svg", b"<?xml"), ("p.png", b"\x89PNG")):
+        picture = tmp_path / name
+        assert main([*COMMAND, "--top", "3", "--plot", str(picture)]) == 0
+        assert picture.read_bytes().startswith(begins)
+    text = (tmp_path / "p.svg").read_text(encoding="utf-8")
+    for shown in ("matmul m=512 n=512 k=256", "> wrong<", "> 12.0", "cycles that the model predicts"):
+        assert shown in text, shown
+    labels = re.findall(r">(block=[^<]*)<", text)
+    assert len(set(labels)) == 3 and all(len(label) < len(str(next(iter(made.times)))) for label in labels)
+
+
+def test_bars_are_those_of_the_attempts_and_then_what_was_not_measured() -> None:
+    a, b, c = (Candidate("rows", (("threads", "8"), ("stages", stages))) for stages in "123")
+    ranked = Ranked(Point("rows", ()), replace(UNKNOWN, cycles=9.0))
+    built = [(ranked, Built(each, None)) for each in (a, b, c)]
+    tried = [Attempt("", "", "", kind, name, "timed", 5.0, 0.1, "", "") for kind, name in
+             (("rise", str(b)), ("cublas", "x"), ("rise", str(a)))]  # fmt: skip
+    found = bars(built, tried)
+    assert [bar.label for bar in found] == ["stages=2", "cublas x", "stages=1", "stages=3"]
+    assert [bar.cycles for bar in found] == [9.0, 0.0, 9.0, 9.0]
+    assert [bar.status for bar in found] == ["timed"] * 3 + ["not measured"]
+
+
+def test_another_suffix_is_refused_before_anything_is_measured(
+    made: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*COMMAND, "--plot", "picture.pdf"]) == 2
+    assert "R0003" in (said := capsys.readouterr().err) and ".png" in said
+    assert made.orders == []
+
+
+# --- on the way ---------------------------------------------------------------------------------------------
 
 
 def test_on_the_way_it_says_how_far_it_is(

@@ -108,6 +108,9 @@ def test_on_a_terminal_the_line_is_removed_at_the_end_and_before_output(
     monkeypatch.setattr(sys, "stderr", terminal)
     clock.step = 3
     with watching(clock=clock):
+        with progress("before"):
+            pass
+        assert terminal.getvalue().endswith("\x1b[2K"), "erased"
         for number in stepwise("cases", range(3), 3):
             if number == 1:
                 said("the first is done")
