@@ -277,8 +277,46 @@ def test_a_terminal_marks_the_parts_that_differ(monkeypatch: pytest.MonkeyPatch,
         load(write(tmp_path, "def f = fun((xs: 3.f32, ys: 4.f32) => zip(xs)(ys))"))
     show_error(caught.value)
     assert "\n".join(text.plain for text in written) == caught.value.render()
-    marked = [text.plain[s.start : s.end] for text in written for s in text.spans if "yellow" in str(s.style)]
+    marked = [
+        text.plain[s.start : s.end] for text in written for s in text.spans if "magenta" in str(s.style)
+    ]
     assert marked == ["3", "4"]
+
+
+COLOURS = {"31", "32", "35", "36"}  # red, green, magenta, cyan: legible on light and on dark ground
+MODES = {"0", "1", "2", "4", "39", "49"}  # none, bold, dim, underlined; the default colours
+
+
+def escapes(text: str) -> set[str]:
+    """The parameters of all colours and modes that a text sets."""
+    return {one for found in re.findall(r"\x1b\[([0-9;]*)m", text) for one in found.split(";")}
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+@pytest.mark.parametrize("language", ["rise", "cuda", "text"])
+def test_printed_code_has_colours_of_the_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, language: str, no_color: bool
+) -> None:
+    from rise.cli.terminal import show_code
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for name, value in (("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("COLUMNS", "200")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    cuda = '#include "a.h"\n// why\n__global__ void f(const float* x) { if (x[0] < 1.5f) printf("%d", 3); }'
+    code = {"rise": Path(GEMM).read_text(encoding="utf-8"), "cuda": cuda, "text": "xs |> map(f)"}[language]
+    shown = Terminal()
+    show_code(code, language, shown)
+    set_ = escapes(shown.getvalue())
+    assert set_ <= MODES | (set() if no_color else COLOURS)
+    assert language == "text" or no_color or len(set_ & COLOURS) >= 2
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue())
+    assert [line.rstrip() for line in plain.splitlines()] == [line.rstrip() for line in code.splitlines()]
 
 
 # --- run --------------------------------------------------------------------------------------------
