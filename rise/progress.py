@@ -221,8 +221,8 @@ def stepwise(what: str, items: Iterable[T], of: int) -> Iterator[T]:
             advance(done, of)
 
 
-def said(text: str) -> None:
-    """Prints a line of output while progress is shown."""
+def said(text: str, stream: TextIO | None = None) -> None:
+    """Prints a line, of output or to another stream, while progress is shown."""
     if _watcher is not None:
         _watcher.clear()
-    print(text, flush=True)
+    print(text, file=stream, flush=True)

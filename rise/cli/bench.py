@@ -14,6 +14,7 @@ from rise.cli.foreign import check_foreign
 from rise.cli.options import target_of
 from rise.errors import UsageError
 from rise.expr import inline
+from rise.progress import said
 
 if TYPE_CHECKING:
     from bench.session import Session
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         for each in made:
             for line in prepare(each, target_of(arguments), arguments.jobs):
-                print(line, flush=True)
+                said(line)
         return RIGHT
     for each in made:
         _check_foreign(each, arguments.foreign)

@@ -7,6 +7,7 @@ from io import BytesIO, TextIOWrapper
 from typing import Any, TextIO
 
 from rise.errors import RiseError, UsageError
+from rise.progress import said
 from rise.source import without_mark
 
 # the name of a file that stands for it
@@ -41,7 +42,7 @@ CODE = {
 
 def note(text: str) -> None:
     """A remark that is not part of the output."""
-    print(f"note: {text}", file=sys.stderr)
+    said(f"note: {text}", sys.stderr)
 
 
 def show_code(text: str, language: str, stream: TextIO | None = None) -> None:
