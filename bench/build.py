@@ -18,7 +18,7 @@ from typing import Any
 
 from pebble import ProcessExpired
 
-from bench.table import Candidate, Case
+from bench.table import Candidate, Case, Source
 from bench.workers import Workers
 from codegen.cache import cached
 from rise.errors import RiseError
@@ -35,7 +35,7 @@ TOO_LONG = "compiling it takes longer than the timeout"
 class Order:
     """What to build: a definition of a file, at sizes, by a candidate, for a target."""
 
-    file: Path
+    source: Source
     definition: str
     sizes: tuple[tuple[str, int], ...]
     candidate: Candidate
@@ -43,7 +43,7 @@ class Order:
 
     @classmethod
     def of(cls, case: Case, candidate: Candidate, target: str) -> Order:
-        return cls(case.subject.file, case.subject.definition, tuple(case.sizes.items()), candidate, target)
+        return cls(case.subject.source, case.subject.definition, tuple(case.sizes.items()), candidate, target)
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,10 @@ def build(order: Order, derive: Derive) -> Built | Refused:
     def write(path: Path) -> None:
         path.write_bytes(pickle.dumps(_build(order, derive)))
 
-    folder = sorted(order.file.parent.glob("*.rise"))
-    texts = [path.read_bytes() for path in (order.file, *folder)]
     key: list[str | bytes] = [
         code(),
         repr((order.definition, order.sizes, order.candidate, order.target)),
-        *texts,
+        *order.source.texts(),
     ]
     result: Built | Refused = pickle.loads(cached(key, ".kernel", write).read_bytes())
     return result

@@ -19,6 +19,7 @@ from bench.measure import Clock
 from bench.results import OURS, Attempt, Row, append, crashed, done, measured, read_attempts, read_rows
 from bench.statistics import Summary
 from bench.table import Case, Table
+from rise.progress import progress
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ class Campaign:
         self, case: Case, barred: frozenset[tuple[str, str]], before: Mapping[tuple[str, str], Summary]
     ) -> None:
         waited = None if self.deadline == inf else max(0.0, self._time_left())
-        builds = self.builds.of(case, waited)
+        with progress("compiling"):
+            builds = self.builds.of(case, waited)
         try:
             runner = self.device.runner(case)
         except Exception as error:  # noqa: BLE001  # it may be too large for the device

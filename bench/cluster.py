@@ -283,7 +283,7 @@ def _of(session: Session, case: Case) -> Session:
 
 def _part(session: Session, deadline: float) -> Part:
     keys = {case.key for case in session.table.cases}
-    subjects = tuple(replace(s, file=s.file.resolve()) for s in session.table.subjects)
+    subjects = tuple(replace(s, source=s.source.resolved()) for s in session.table.subjects)
     alone = replace(session, table=replace(session.table, subjects=subjects), fleet=None)
     return Part(
         alone, deadline - monotonic() if deadline < inf else inf, code(),

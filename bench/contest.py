@@ -16,6 +16,7 @@ from bench.measure import FEWEST, ROUNDS, SEMIFINALISTS, Clock, Coarse, Timed, c
 from bench.results import OURS
 from bench.statistics import Summary
 from rise.errors import RiseError
+from rise.progress import stepwise
 
 FINALISTS = 2  # of each kind
 ROTATION = "rotation"  # what is reported to run when several variants are timed in rotation
@@ -168,7 +169,7 @@ class Contest:
         verdicts = {variant: Verdict(0.0, 0.0, "") for variant in variants}
         for whole_numbers in (True, False) if self.runner.exact else (False,):
             self.runner.fill(whole_numbers)
-            for variant, before in list(verdicts.items()):
+            for variant, before in stepwise("checking", list(verdicts.items()), len(verdicts)):
                 found = self._guarded(variant.kind, variant.name, partial(self.runner.check, variant))
                 if found is None:
                     del verdicts[variant]
@@ -181,7 +182,7 @@ class Contest:
         """Each by itself; only one sample of a variant that is much slower than the best of its kind."""
         measured: list[Measured] = []
         best: dict[str, float] = {}
-        for variant in variants:
+        for variant in stepwise("timing", variants, len(variants)):
             until_now = best.get(variant.kind, float("inf"))
             found = self._guarded(variant.kind, variant.name, partial(self._timed, variant, until_now))
             if found is not None:

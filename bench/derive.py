@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from bench.build import Order
+from bench.table import Source
 from codegen.compiled import built, resources_of
 from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
@@ -16,17 +16,20 @@ from rise.check.specialise import specialise
 from strategies.auto import Auto
 from strategies.derive import derived
 from strategies.registry import find
+from strategies.user_defined import imported
 
 
 @cache
-def program(file: Path) -> Program:
-    """A file, read and checked once in each process."""
-    return load(file)
+def program(source: Source) -> Program:
+    """A file, read and checked once in each process, which imports the user's modules for it."""
+    for module in source.modules:
+        imported(module)
+    return load(source.file, source.imports)
 
 
 def derive(order: Order) -> Kernel | HostProgram:
     """The kernel for an order, or several with their host program; compiled, so the cache has them."""
-    term = specialise(program(order.file)[order.definition], dict(order.sizes))
+    term = specialise(program(order.source)[order.definition], dict(order.sizes))
     strategy = find(order.candidate.strategy).make(dict(order.candidate.settings))
     if isinstance(strategy, Auto):
         strategy = strategy.first_that(lambda low, target: built(assemble(low, "candidate"), target))

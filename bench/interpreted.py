@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bench import evaluations, fused, operations
 from bench.data import Pattern
+from bench.derive import program
 from bench.operations import Expected, Inputs, Mesh, Operation
-from bench.table import Case
+from bench.table import Case, Source
 from rise.check.compare import Tolerance, tolerance
-from rise.check.program import load
 from rise.check.specialise import specialise
 from rise.errors import UsageError
 from rise.expr import Expr, Primitive, subterms
@@ -33,7 +32,7 @@ def operation_of(case: Case) -> Operation:
     """The operation that a table names; or `interpreter`: the program itself."""
     if case.subject.operation != NAME:
         return operation(case.subject.operation)
-    return interpreted(case.subject.file, case.subject.definition, tuple(case.sizes.items()))
+    return interpreted(case.subject.source, case.subject.definition, tuple(case.sizes.items()))
 
 
 def operation(name: str) -> Operation:
@@ -47,13 +46,13 @@ def operation(name: str) -> Operation:
 
 
 @cache
-def interpreted(file: Path, definition: str, sizes: tuple[tuple[str, int], ...]) -> Operation:
+def interpreted(source: Source, definition: str, sizes: tuple[tuple[str, int], ...]) -> Operation:
     """The operation of a program at its sizes. How many floating-point operations it takes is not known."""
-    program = specialise(load(file)[definition], dict(sizes))
-    allowed = tolerance(program)
+    term = specialise(program(source)[definition], dict(sizes))
+    allowed = tolerance(term)
     terms = max(1, round(allowed.sums / ROUNDING))
-    kept = _Evaluated(program, allowed, terms)
-    return Operation(lambda _: 0, lambda _: terms, kept.expected, exact(program))
+    kept = _Evaluated(term, allowed, terms)
+    return Operation(lambda _: 0, lambda _: terms, kept.expected, exact(term))
 
 
 def exact(program: Expr) -> bool:

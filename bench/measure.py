@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bench.statistics import Summary, summarise
+from rise.progress import stepwise
 
 WARM_UP, COARSE = 0.01, 0.01  # seconds
 LEAST, MOST = 3, 1000  # samples of the coarse pass
@@ -79,7 +80,7 @@ def in_rotation(
     samples: list[list[float]] = [[] for _ in finalists]
     order, shuffling = list(range(len(finalists))), random.Random(0)
     start = clock.now()
-    for turn in range(rounds + SETTLING):
+    for turn in stepwise("comparing the best", range(rounds + SETTLING), rounds + SETTLING):
         late = clock.now() - start > seconds * len(finalists)
         if late and turn >= FEWEST + SETTLING:
             break

@@ -1,54 +1,56 @@
-"""Progress of a run: a bar on a terminal, a line for each case elsewhere."""
+"""Progress of a run: what is compiled and measured now, and a line of output for each case."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from bench.contest import Finalist, Tried
+from bench.contest import ROTATION, Finalist, Tried
 from bench.results import OURS
 from bench.table import Case
+from rise.progress import Advance, progress, said
 
 
 class Shown:
-    """A context in which the bar is shown; lines stay above it."""
+    """A context in which it is shown. prefix: of each line, where several processes print some."""
 
-    def __init__(self, console: Console, prefix: str = "") -> None:
-        self._console, self._prefix = console, prefix
-        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-        self._bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task("")
-        self._case = ""
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+        self._cases, self._case, self._step = ExitStack(), ExitStack(), ExitStack()
+        self._advance: Advance = lambda done, of: None
+        self._position = self._count = 0
 
     def __enter__(self) -> Shown:
-        self._bar.start()
+        self._advance = self._cases.enter_context(progress("cases"))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        for each in (self._step, self._case, self._cases):
+            each.close()
 
     def case(self, case: Case, position: int, count: int) -> None:
-        self._case = case.key
-        self._bar.update(self._task, completed=position, total=count, description=f"{case.key}: compiling")
+        self._position, self._count = position, count
+        self._advance(position, count)
+        self._case.enter_context(progress(case.key))
 
     def step(self, kind: str, name: str) -> None:
-        self._bar.update(self._task, description=f"{self._case}: {kind} {name}")
+        self._step.close()
+        self._step.enter_context(progress("the last round" if name == ROTATION else f"{kind} {name}"))
 
     def finished(self, case: Case, finalists: Sequence[Finalist], tried: Sequence[Tried]) -> None:
-        self._bar.advance(self._task)
-        self._line(summary(case, finalists, tried))
+        self._end(summary(case, finalists, tried))
 
     def skipped(self, case: Case, reason: str) -> None:
-        self._bar.advance(self._task)
-        self._line(f"{case.key}: skipped: {reason}")
+        self._end(f"{case.key}: skipped: {reason}")
 
-    def _line(self, text: str) -> None:
-        self._console.print(self._prefix + text, markup=False, highlight=False, soft_wrap=True)
+    def _end(self, text: str) -> None:
+        self._step.close()
+        self._case.close()
+        self._advance(self._position + 1, self._count)
+        said(self._prefix + text)
 
 
 def summary(case: Case, finalists: Sequence[Finalist], tried: Sequence[Tried]) -> str:

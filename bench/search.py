@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bench.derive import program
 from bench.results import OURS
-from bench.table import Candidate, Case, Subject, Table
+from bench.table import Candidate, Case, Source, Subject, Table
 from rise.check.specialise import specialise
 from rise.errors import UsageError
 from rise.expr import Expr
@@ -24,12 +25,16 @@ from strategies.search.trials import InOrder, Trials
 
 @dataclass(frozen=True)
 class Search:
-    """The search for a schedule of a program at its sizes on a target."""
+    """The search for a schedule of a program at its sizes on a target.
+
+    fixed: parameters of the strategy that are not searched, with their values
+    """
 
     program: Expr
     target: str
     strategy: str = "tensor_core"
     store: str = ""
+    fixed: tuple[tuple[str, Any], ...] = ()
 
     @property
     def identity(self) -> str:
@@ -62,9 +67,10 @@ class Search:
         Of a strategy that declares its space: its combinations, which nothing ranks.
         """
         if self.strategy not in SPACES:
-            return InOrder(Ranked(point, UNKNOWN) for point in declared(self.strategy))
+            return InOrder(Ranked(point, UNKNOWN) for point in declared(self.strategy, dict(self.fixed)))
         problem = self._product
-        return Trials(candidates(self.strategy, problem, for_target(self.target), count), problem)
+        found = candidates(self.strategy, problem, for_target(self.target), count, dict(self.fixed))
+        return Trials(found, problem)
 
     @property
     def _product(self) -> Problem:
@@ -76,9 +82,17 @@ class Search:
 
 
 def search(
-    file: Path, definition: str, sizes: Mapping[str, int], target: str, strategy: str, store: str
+    source: Source,
+    definition: str,
+    sizes: Mapping[str, int],
+    target: str,
+    strategy: str,
+    store: str = "",
+    settings: Mapping[str, str] | None = None,
 ) -> Search:
-    return Search(data_flow(specialise(program(file)[definition], dict(sizes))), target, strategy, store)
+    """settings: parameters that are fixed. UsageError R0011 for one that the strategy does not have."""
+    term = data_flow(specialise(program(source)[definition], dict(sizes)))
+    return Search(term, target, strategy, store, Point.read(strategy, settings or {}).parameters)
 
 
 def candidate(point: Point) -> Candidate:
@@ -112,7 +126,7 @@ def _candidates(case: Case, how: str, count: int, target: str, store: str) -> tu
 
 def _ours(case: Case, how: str, count: int, target: str, store: str) -> tuple[Candidate, ...]:
     subject = case.subject
-    of = search(subject.file, subject.definition, case.sizes, target, "tensor_core", store)
+    of = search(subject.source, subject.definition, case.sizes, target, "tensor_core", store)
     if how == "tuned" and (record := of.remembered()) is not None:
         return (Candidate(record.strategy, tuple(record.parameters.items())),)
     if of.problem is None:
@@ -142,7 +156,7 @@ def _competes(candidate: Candidate, subject: Subject) -> bool:
 
 def _possible(case: Case, target: str) -> Iterator[Candidate]:
     subject = case.subject
-    problem = search(subject.file, subject.definition, case.sizes, target, "tensor_core", "").problem
+    problem = search(subject.source, subject.definition, case.sizes, target, "tensor_core", "").problem
     for candidate in subject.candidates:
         if problem is None or not _competes(candidate, subject):
             yield candidate

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from rich.console import Console
-
 from bench import machine
 from bench.build import Builds, Built, code, processes
 from bench.campaign import Campaign
@@ -25,6 +23,7 @@ from bench.supervise import LOST, Stop, alone, supervise
 from bench.table import Case, Table
 from rise import files
 from rise.errors import UsageError
+from rise.progress import stepwise, watching
 
 
 class SystemClock:
@@ -43,6 +42,7 @@ class Session:
     fleet:     several GPUs that share the work
     gpu:       the one that is used where there are several; by default the first
     claims:    which cases are this session's, where GPUs share a table
+    progress:  whether what is done now is shown on stderr; by default, if that is a terminal
     measure:   what the process does
     """
 
@@ -55,6 +55,7 @@ class Session:
     fleet: Fleet | None = None
     gpu: str | None = None
     claims: Claims | None = None
+    progress: bool | None = None
     measure: Callable[[Session, float], int] = field(default_factory=lambda: measure)
 
     def path(self, ending: str) -> Path:
@@ -65,10 +66,7 @@ class Session:
         return None if self.claims is None else self.claims.take
 
     def shown(self) -> Shown:
-        """Its progress: without a bar where there are several, which would overwrite each other."""
-        if self.claims is None:
-            return Shown(Console())
-        return Shown(Console(force_terminal=False), f"GPU {self.gpu}: ")
+        return Shown() if self.claims is None else Shown(f"GPU {self.gpu}: ")
 
     def rows(self) -> list[Row]:
         return read_rows(self.path("csv"))
@@ -127,7 +125,13 @@ def measure(session: Session, seconds: float) -> int:
         see_only(session.gpu)
     gpu = Gpu()
     gpu.machine().write(session.path("machine.json"))
-    with processes(session.processes, session.timeout) as pool, session.shown() as progress:
+    # several processes would overwrite each other's lines
+    wanted = session.progress if session.claims is None else False
+    with (
+        watching(wanted),
+        processes(session.processes, session.timeout) as pool,
+        session.shown() as progress,
+    ):
         campaign = Campaign(
             session.table, session.folder, gpu, Builds(pool, derive, session.target or gpu.target), clock,
             progress, code(), deadline, finalists=session.finalists, claim=session.claim,
@@ -152,7 +156,7 @@ def prepare(table: Table, target: str, count: int | None) -> Iterator[str]:
     with processes(count) as pool:
         builds = Builds(pool, derive, target)
         builds.start(table.cases)
-        for case in table.cases:
+        for case in stepwise("compiling cases", table.cases, len(table.cases)):
             made = builds.of(case)
             compiled = sum(isinstance(each, Built) for each in made)
             built += compiled

@@ -43,7 +43,7 @@ class Signature:
     @classmethod
     def of(cls, case: Case) -> Signature:
         """R0861 where an input is neither an array of numbers nor a number that the table gives."""
-        term = specialise(program(case.subject.file)[case.subject.definition], case.sizes)
+        term = specialise(program(case.subject.source)[case.subject.definition], case.sizes)
         parameters, result = arguments(term.type)
         names = [name for name, _ in inputs_of(term)]
         scalars = case.subject.scalars

@@ -70,10 +70,35 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Source:
+    """A file, and what it takes to check it.
+
+    imports: further folders for imports; modules: those of the user's own that declare primitives
+    """
+
+    file: Path
+    imports: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+
+    def resolved(self) -> Source:
+        """The same from any working directory."""
+        files = (str(Path(name).resolve()) if name.endswith(".py") else name for name in self.modules)
+        imports = tuple(str(Path(folder).resolve()) for folder in self.imports)
+        return Source(self.file.resolve(), imports, tuple(files))
+
+    def texts(self) -> Iterator[bytes]:
+        """Everything that the meaning of the file may depend on."""
+        yield self.file.read_bytes()
+        for folder in (self.file.parent, *map(Path, self.imports)):
+            yield from (path.read_bytes() for path in sorted(folder.glob("*.rise")))
+        yield from (Path(name).read_bytes() for name in self.modules if name.endswith(".py"))
+
+
+@dataclass(frozen=True)
 class Subject:
     """A program of a table, with all that is said about it."""
 
-    file: Path
+    source: Source
     definition: str
     operation: str
     sizes: tuple[Sizes, ...]
@@ -82,6 +107,10 @@ class Subject:
     scalars: Mapping[str, float] = None  # type: ignore[assignment]  # set by the reader
     limit: str = "tensor"
     mode: str = "graph"
+
+    @property
+    def file(self) -> Path:
+        return self.source.file
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -188,7 +217,7 @@ def _subjects(content: Mapping[str, Any], path: Path) -> Iterator[Subject]:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise _wrong(path, f"`{brief(name)}` of `scalars` is {shown(value)}, which is not a number")
         yield Subject(
-            path.parent / program["file"],
+            Source(path.parent / program["file"]),
             program["definition"],
             program["operation"],
             tuple(_sizes(program["sizes"], path)),

@@ -9,10 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import track
 
 from bench.build import Builds, Built, Refused, code, processes
 from bench.derive import derive
@@ -23,6 +21,7 @@ from bench.session import Session
 from bench.table import Candidate, Subject, Table
 from codegen.runtime import resources
 from rise.errors import LaunchError
+from rise.progress import stepwise
 from strategies.search.space import Ranked
 from strategies.search.store import Record, append, user_file
 from strategies.search.trials import InOrder, summary
@@ -85,10 +84,19 @@ class Tuning:
     jobs: int | None = None
 
     def table(self, candidates: Iterable[Candidate]) -> Table:
-        (sizes,) = self.subject.sizes
-        title = " ".join([self.subject.definition, *(f"{name}={size}" for name, size in sizes.items())])
         subject = replace(self.subject, candidates=tuple(candidates))
-        return Table(f"{self.search.identity}-{self.search.target}", title, (subject,))
+        return Table(f"{self.search.identity}-{self.search.target}-{self._asked}", self.title, (subject,))
+
+    @property
+    def title(self) -> str:
+        (sizes,) = self.subject.sizes
+        return " ".join([self.subject.definition, *(f"{name}={size}" for name, size in sizes.items())])
+
+    @property
+    def _asked(self) -> str:
+        """A digest of what is searched: another search has results of its own."""
+        asked = (self.search.strategy, self.search.fixed, self.top, self.subject.baselines)
+        return sha256(repr(asked).encode()).hexdigest()[:8]
 
     def build(self, trials: InOrder) -> Found:
         """As many as are asked for, in the model's order. LaunchError R0035 where none builds."""
@@ -114,14 +122,16 @@ class Tuning:
     def _built(self, batch: Sequence[Ranked], builds: Builds) -> list[Built | Refused]:
         (case,) = self.table(candidate(one.point) for one in batch).cases
         builds.start([case])
-        console = Console(stderr=True)
-        quiet = not console.is_terminal
-        return list(track(builds.each(case), "compiling", len(batch), console=console, disable=quiet))
+        return list(stepwise("compiling", builds.each(case), len(batch)))
 
-    def session(self, found: Found, folder: Path, fleet: Fleet | None = None) -> Session:
+    def session(
+        self, found: Found, folder: Path, fleet: Fleet | None = None, progress: bool | None = None
+    ) -> Session:
         """How the candidates that build are measured."""
         table = self.table(made.candidate for _, made in found.built)
-        return Session(table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, fleet)
+        return Session(
+            table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, fleet, progress=progress
+        )
 
 
 @dataclass(frozen=True)

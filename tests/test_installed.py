@@ -38,7 +38,7 @@ PROGRAM = "def double: {n: Nat} -> n.f32 -> n.f32 = fun(xs => xs |> map(fun(x =>
 GEMM = ("GEMM", "matmul", "--size", "m=64", "n=64", "k=64", "--strategy", "tensor_core", "--set",
         "block=32,32,16", "warp=16,16")  # fmt: skip
 COMMANDS = [
-    ("demo", "--size", "128"), ("bench",), ("check", "GEMM"), ("fmt", "--check", "GEMM"),
+    ("demo", "--size", "m=128", "n=128", "k=128"), ("bench",), ("check", "GEMM"), ("fmt", "--check", "GEMM"),
     ("run", "double.rise", "double", "--size", "n=7", "--check"), ("primitives",), ("strategies",),
     ("rules", "mapFusion"), ("explain", "R0401"), ("compile", *GEMM), ("derive", *GEMM),
 ]  # fmt: skip

@@ -13,12 +13,13 @@ from rewrites.proofs.marks import Mark, digest
 from rewrites.proofs.verdicts import Verdict, Wrong, verdict
 from rewrites.rule import Rule
 from rise import files
+from rise.progress import said, stepwise, watching
 from rise.symbolic import Proved, Refuted
 
 
 def main() -> int:
     started, marks, count = process_time(), {}, Counter[str]()
-    for name, rule in rules().items():
+    for name, rule in stepwise("proving", rules().items(), len(rules())):
         if not isinstance(rule, Rule):
             continue
         found = verdict(rule)
@@ -27,10 +28,10 @@ def main() -> int:
         if isinstance(found, Proved):
             marks[name] = (digest(rule), kind.name)
         elif isinstance(found, Refuted | Wrong):
-            print(f"{name}: WRONG, {found}")
+            said(f"{name}: WRONG, {found}")
             return 1
         else:
-            print(f"{name}: tested on {found.applied} instances; {found.reason}")
+            said(f"{name}: tested on {found.applied} instances; {found.reason}")
     lines = ",\n".join(f"{json.dumps(n, ensure_ascii=False)}: {json.dumps(m)}" for n, m in marks.items())
     files.write(Path(__file__).with_name("proved.json"), f"{{\n{lines}\n}}\n")
     total = sum(count.values())
@@ -46,4 +47,5 @@ def _mark(found: Verdict) -> Mark:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with watching():
+        sys.exit(main())

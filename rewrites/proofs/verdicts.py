@@ -9,6 +9,7 @@ from rewrites.result import Failure
 from rewrites.rule import Computed, Rule
 from rise.constraint import Constraint
 from rise.nat import Atom, Nat, NatVariable, atom
+from rise.progress import stepwise
 from rise.symbolic import Open, Problem, Proved, Refuted, examined, problem, prove
 from rise.testing.rules import Evidence, check_instance
 from rise.testing.shrink import Counterexample
@@ -72,7 +73,7 @@ def _why(rule: Rule, found: Refuted) -> str:
 def tested(rule: Rule, reason: str, instances: int) -> Tested | Wrong:
     """Compares both sides on random instances; where the rule has conditions, those that it applies to."""
     evidence = Evidence()
-    for seed in range(instances):
+    for seed in stepwise("testing instances", range(instances), instances):
         made = sampled(rule, seed)
         if rule.conditions and isinstance(refused := made.rule(made.left), Failure):
             evidence.examples += 1

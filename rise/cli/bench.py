@@ -11,14 +11,17 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rise.cli.foreign import check_foreign
+from rise.cli.options import target_of
 from rise.errors import UsageError
 from rise.expr import inline
+from rise.progress import said
 
 if TYPE_CHECKING:
     from bench.session import Session
     from bench.table import Table
 
 RIGHT, WRONG = 0, 1
+FOLDER = "bench-results"
 DOCS = Path("docs")  # where the page of the papers is, from which plots are linked
 
 
@@ -39,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         from bench.session import prepare
 
         for each in made:
-            for line in prepare(each, arguments.target, arguments.jobs):
-                print(line, flush=True)
+            for line in prepare(each, target_of(arguments), arguments.jobs):
+                said(line)
         return RIGHT
     for each in made:
         _check_foreign(each, arguments.foreign)
@@ -51,14 +54,13 @@ def _table(name: str, arguments: argparse.Namespace) -> Table:
     """The part of the table that is asked for, with the candidates that are asked for."""
     from bench import table as tables
     from bench.search import searched
-    from codegen.execute import present_target
 
     found = tables.find(name)
     if arguments.quick and found.figure is not None:
         found = tables.restrict(found, found.figure.quick)
     if found.cases:
-        found = tables.restrict(found, arguments.size, arguments.only, arguments.limit)
-    target = arguments.target if arguments.prepare else present_target() or arguments.target
+        found = tables.restrict(found, arguments.case, arguments.only, arguments.limit)
+    target = target_of(arguments)
     return searched(found, arguments.candidates, arguments.top, target, arguments.store or "")
 
 
@@ -66,7 +68,7 @@ def _check_foreign(table: Table, choice: str | None) -> None:
     from bench.derive import program
 
     for subject in table.subjects:
-        check_foreign(inline(program(subject.file)[subject.definition].body), subject.file, choice)
+        check_foreign(inline(program(subject.source)[subject.definition].body), subject.file, choice)
 
 
 def _measured(table: Table, arguments: argparse.Namespace) -> int:
@@ -87,7 +89,10 @@ def _session(table: Table, arguments: argparse.Namespace) -> Session:
     from bench.session import Session
 
     shared = fleet(arguments.gpus, arguments.cluster)
-    return Session(table, Path(arguments.out), arguments.jobs, fleet=shared)
+    return Session(
+        table, Path(arguments.out or FOLDER), arguments.jobs, target=arguments.target, fleet=shared,
+        progress=arguments.progress,
+    )  # fmt: skip
 
 
 # --- the figures of papers ----------------------------------------------------------------------------------

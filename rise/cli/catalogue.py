@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from rise.errors import UsageError
+from rise.progress import stepwise
 from rise.suggest import suggestion
 
 Item = dict[str, Any]
+Items = Mapping[str, Callable[[], Item]]  # by name; made when asked for, as a rule's item takes milliseconds
 Show = Callable[[list[Item]], str]
 
 
@@ -27,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         return prove(arguments)
     items, show = _CATALOGUES[arguments.command]()
-    chosen = items if arguments.name is None else [_find(arguments.command, arguments.name, items)]
+    names = items if arguments.name is None else [_find(arguments.command, arguments.name, items)]
+    chosen = [items[name]() for name in stepwise("reading", names, len(names))]
     if getattr(arguments, "json", False):
         print(json.dumps(chosen, indent=2))
     else:
@@ -35,33 +39,39 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _find(command: str, name: str, items: list[Item]) -> Item:
-    known: Mapping[str, Item] = {item["name"]: item for item in items}
+def _find(command: str, name: str, known: Items) -> str:
     wanted = name.upper() if command == "explain" else name
     if wanted not in known:
         hint = suggestion(wanted, known) or f"`rise {command}` lists what there is"
         raise UsageError("R0003", f"`rise {command}` knows no `{name}`", None, hint)
-    return known[wanted]
+    return wanted
+
+
+def _made(items: Iterable[Item]) -> Items:
+    """Those that take no time."""
+    return {item["name"]: partial(dict, item) for item in items}
 
 
 # --- catalogues -------------------------------------------------------------------------------------
 
 
-def _primitives() -> tuple[list[Item], Show]:
+def _primitives() -> tuple[Items, Show]:
     """One in full, several by their names and schemes."""
     from rise.primitives.reference import in_full, items, listed
 
-    return items(), lambda chosen: in_full(chosen[0]) if len(chosen) == 1 else listed(chosen)
+    return _made(items()), lambda chosen: in_full(chosen[0]) if len(chosen) == 1 else listed(chosen)
 
 
-def _rules() -> tuple[list[Item], Show]:
+def _rules() -> tuple[Items, Show]:
     """One in full, several by their names and equations."""
-    from rise.cli.rules import in_full, items, listed
+    from rewrites.library import rules
+    from rise.cli.rules import in_full, item, listed
 
-    return items(), lambda chosen: in_full(chosen[0]) if len(chosen) == 1 else listed(chosen)
+    items = {name: partial(item, rule) for name, rule in rules().items()}
+    return items, lambda chosen: in_full(chosen[0]) if len(chosen) == 1 else listed(chosen)
 
 
-def _strategies() -> tuple[list[Item], Show]:
+def _strategies() -> tuple[Items, Show]:
     from strategies.registry import catalogue, show_value
 
     items: list[Item] = [
@@ -80,7 +90,7 @@ def _strategies() -> tuple[list[Item], Show]:
         }
         for entry in catalogue()
     ]
-    return items, lambda chosen: "\n".join(_show_strategy(item, len(chosen) == 1) for item in chosen)
+    return _made(items), lambda chosen: "\n".join(_show_strategy(item, len(chosen) == 1) for item in chosen)
 
 
 def _show_strategy(item: Item, in_full: bool) -> str:
@@ -96,7 +106,7 @@ def _show_strategy(item: Item, in_full: bool) -> str:
     return "\n".join(lines)
 
 
-def _explanations() -> tuple[list[Item], Show]:
+def _explanations() -> tuple[Items, Show]:
     """One in full, with an example; several by their first lines."""
     from rise.cli.explanations import EXPLANATIONS
     from rise.cli.mistakes import EXAMPLES, explained
@@ -111,10 +121,10 @@ def _explanations() -> tuple[list[Item], Show]:
             return explained(chosen[0]["name"], chosen[0]["meaning"])
         return "\n".join(f"{item['name']}: {item['meaning']}" for item in chosen)
 
-    return items, show
+    return _made(items), show
 
 
-_CATALOGUES: Mapping[str, Callable[[], tuple[list[Item], Show]]] = {
+_CATALOGUES: Mapping[str, Callable[[], tuple[Items, Show]]] = {
     "primitives": _primitives,
     "rules": _rules,
     "strategies": _strategies,

@@ -23,6 +23,7 @@ from rise.errors import RiseError
 from rise.expr import Definition, Expr
 from rise.interpret.inputs import elements
 from rise.normal import data_flow
+from rise.progress import stepwise
 
 Sizes = Mapping[str, int]
 Derive = Callable[[Expr], Success | None]
@@ -91,30 +92,26 @@ def trials(
     success: Success,
     derive: Derive,
     seed: int,
-    progress: Progress = lambda done, of: None,
 ) -> list[Trial]:
     """The derivation at the sizes given and, where all of it agrees, at others.
 
-    derive:   the same at other sizes; None where the strategy does not apply there
-    progress: called with the number of evaluations done, of how many
+    derive: the same at other sizes; None where the strategy does not apply there
     """
     given = _trial(definition, sizes, success, seed)
-    total = len(given.programs)
-    _check(given, lambda done: progress(done, total))
+    _check(given, "checking the steps")
     other = elsewhere(definition, sizes, success, derive, seed) if given.agrees else None
     if other is None:
         return [given]
     if other.is_long and _agrees_in_the_end(other):
         other.whole = False
     else:
-        _check(other, lambda done: progress(total + done, total + len(other.programs)))
+        _check(other, "checking at other sizes")
     return [given, other]
 
 
-def _check(trial: Trial, advance: Callable[[int], None]) -> None:
-    for verdict in _verdicts(trial):
+def _check(trial: Trial, what: str) -> None:
+    for verdict in stepwise(what, _verdicts(trial), len(trial.programs)):
         trial.verdicts.append(verdict)
-        advance(len(trial.verdicts))
 
 
 def _trial(definition: Definition, sizes: Sizes, success: Success, seed: int) -> Trial:

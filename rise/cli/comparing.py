@@ -14,6 +14,7 @@ from rise.check.polynomial import draws
 from rise.errors import EvaluationError
 from rise.expr import Expr
 from rise.interpret import call
+from rise.progress import progress, stepwise
 
 # the most telling draws come first; floats with all digits are left out, as a kernel rounds in its own order
 ORDER = (WHOLE, LITERALS, BELOW, FRACTIONS, ASCENDING, EQUAL, BEYOND)
@@ -73,7 +74,8 @@ def telling_trials(
     derived: the program as the kernel computes it: its literals are looked at, too
     given:   puts inputs of the user's in the place of those drawn; None where there are none
     """
-    first = reference(program, [derived], seed)
+    with progress("the interpreter computes what is expected"):
+        first = reference(program, [derived], seed)
     kinds = first.draws.kinds
     ranked = sorted(range(len(kinds)), key=lambda i: (kinds.index(kinds[i]) != i, _rank(kinds[i])))
     for done, i in enumerate(ranked[:count]):
@@ -108,7 +110,7 @@ def compared(
     if not worst.agrees or first.seconds > FIRST:
         return first, Verdict(worst, done, wanted)
     started = time.perf_counter()
-    for trial in trials:
+    for trial in stepwise("checking further draws", trials, wanted - 1):
         outcome, found = attempt(trial)
         done += 1
         if not found.agrees:
@@ -126,7 +128,7 @@ def in_field(program: Expr, run: Callable[[Inputs], Ran], seed: int) -> tuple[Ra
     """
     plan = draws(program)
     outcomes: list[Ran] = []
-    for number in range(plan.count):
+    for number in stepwise("checking", range(plan.count), plan.count):
         inputs = plan.inputs(program, number, seed)
         outcomes.append(run(inputs))
         found = compare(outcomes[-1].result, call(program, *inputs), Tolerance())

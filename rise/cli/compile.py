@@ -14,11 +14,13 @@ from rise import files
 from rise.check.specialise import inputs_of
 from rise.cli.explain_line import write_lines
 from rise.cli.foreign import FORBIDDEN, check_foreign
+from rise.cli.options import target_of
 from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note, show_code
 from rise.errors import UsageError
 from rise.expr import Expr
 from rise.pretty import show, show_type
+from rise.progress import progress
 from rise.suggest import suggestion
 from strategies.core import Strategy
 
@@ -86,7 +88,8 @@ def _launches(made: HostProgram) -> list[str]:
 def _resources(made: HostProgram, arguments: argparse.Namespace) -> list[Resources]:
     from codegen.runtime import resources
 
-    found = resources(cuda_text(made), arguments.target)
+    with progress("compiling"):
+        found = resources(cuda_text(made), target_of(arguments))
     return [found[kernel.name] for kernel in made.kernels]
 
 
@@ -127,8 +130,10 @@ def _put_code(arguments: argparse.Namespace, made: HostProgram) -> int:
         for found in _resources(made, arguments):
             note(str(found))
             check_spills(found, arguments.spills)
-    compiled = compile_cubin(cuda_text(made), arguments.target, ptx=arguments.stage == "ptx")
-    content = compiled.read_bytes()
+    with progress("compiling"):
+        content = compile_cubin(
+            cuda_text(made), target_of(arguments), ptx=arguments.stage == "ptx"
+        ).read_bytes()
     if arguments.out:
         files.write(Path(arguments.out), content)
     elif arguments.stage == "ptx":

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     made = parser()
     for action, command in _actions(made):
-        if action.metavar in ("FILE", "F.cu", "IN.npz", "OUT.npz", "F.json", "F.html", "TABLE", "F"):
+        if action.metavar in ("FILE", "PATH", "F.cu", "IN.npz", "F.json", "F.jsonl", "F.html", "TABLE"):
             action.complete = shtab.FILE
         elif action.metavar == "DIR":
             action.complete = shtab.DIRECTORY

@@ -18,15 +18,18 @@ from rise.check.compare import Tolerance, compare, tolerance
 from rise.check.program import load
 from rise.check.specialise import inputs_of, specialise
 from rise.cli.derive import counts
+from rise.cli.options import sizes as given_sizes
 from rise.cli.stages import derived, kernel_of
 from rise.expr import Definition, Expr
 from rise.interpret import call, random_inputs
 from rise.pretty import full_type, show, show_definition
+from rise.progress import progress
 from rise.shipped import shipped
 from strategies.registry import find, show_value
 
 T = TypeVar("T")
 EXAMPLE = "examples/gemm.rise"
+SIZE = 256  # of what is not given
 LINES = 34  # of the low-level program and of the kernel: about one screen each
 CONTEXT = 3  # lines before and after one that multiplies on tensor cores
 
@@ -35,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """From the high-level program to a checked result. Exit status 1 if the result is wrong."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
     started = time.perf_counter()
-    sizes = dict.fromkeys("mnk", arguments.size)
+    sizes = {**dict.fromkeys("mnk", SIZE), **given_sizes(arguments.size)}
     definition = example()
     _title(console, "1. The program: what to compute")
     console.print(show_definition(definition))
@@ -58,16 +61,16 @@ def example() -> Definition:
 
 
 def _compile_and_run(console: Console, program: Expr, inputs: list[Any], backend: str) -> bool:
-    success, seconds = timed(lambda: derived(program, find("tensor_core").make({})))
+    success, seconds = timed("deriving", lambda: derived(program, find("tensor_core").make({})))
     _title(console, f"2. The derivation: {len(success.steps)} steps in {seconds:.1f} s")
     settings = ", ".join(f"{s.name} {show_value(s.default)}" for s in find("tensor_core").settings)
     console.print(f"strategy tensor_core: {settings}; rules applied:")
     console.print(counts(success))
     _show_low(console, success)
-    kernel, seconds = timed(lambda: kernel_of(success, "gemm"))
+    kernel, seconds = timed("translating", lambda: kernel_of(success, "gemm"))
     _show_kernel(console, kernel, seconds)
     where = "on the GPU" if backend == "cuda" else "in the emulator (no GPU here)"
-    result, seconds = timed(lambda: execute(kernel, inputs, backend))
+    result, seconds = timed(f"running {where}", lambda: execute(kernel, inputs, backend))
     _title(console, f"5. The result, computed {where}: {seconds:.1f} s, compilation included")
     if backend == "cuda":
         console.print(f"time on the GPU: {_gpu_time(kernel, inputs, result):.2f} µs, median over launches")
@@ -84,7 +87,7 @@ def _interpret_only(console: Console, program: Expr, inputs: list[Any]) -> bool:
     _title(console, "2. The result")
     console.print("There is no GPU and no C++ compiler here, so the reference interpreter runs the program.")
     console.print("With g++ or clang++ the demo derives a CUDA kernel and runs it in the emulator.")
-    result, seconds = timed(lambda: call(program, *inputs))
+    result, seconds = timed("the interpreter runs", lambda: call(program, *inputs))
     console.print(f"interpreted in {seconds:.2f} s")
     return _check_numpy(console, inputs, result, tolerance(program))
 
@@ -102,7 +105,7 @@ def _show_kernel(console: Console, kernel: Kernel, seconds: float) -> None:
 
 def _check(console: Console, program: Expr, inputs: list[Any], result: Any) -> bool:
     allowed = tolerance(program)
-    reference, seconds = timed(lambda: call(program, *inputs))
+    reference, seconds = timed("the interpreter runs", lambda: call(program, *inputs))
     verdict = compare(result, reference, allowed)
     word = "agrees" if verdict.agrees else "WRONG"
     console.print(f"against the interpreter ({seconds:.1f} s): {word}, {verdict}")
@@ -144,7 +147,8 @@ def excerpt(text: str, lines: int, marked: str) -> str:
     return "\n".join(shown)
 
 
-def timed(action: Callable[[], T]) -> tuple[T, float]:
+def timed(what: str, action: Callable[[], T]) -> tuple[T, float]:
     started = time.perf_counter()
-    result = action()
+    with progress(what):
+        result = action()
     return result, time.perf_counter() - started

@@ -19,9 +19,8 @@ from rewrites.result import Step, Success, one_line, show_path
 from rewrites.rule import RULES
 from rise import files
 from rise.check.compare import Comparison
-from rise.cli.arguments import TARGET
 from rise.cli.checking import Trial, at_sizes, coverage, trials
-from rise.cli.progress import progress
+from rise.cli.options import target_of
 from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
 from rise.cli.terminal import note
 from rise.expr import Expr
@@ -46,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         from rise.cli.view import write_page
 
         verdicts = made[0].verdicts if made else []
-        write_page(Path(arguments.html), chosen, success, TARGET, verdicts=verdicts)
+        write_page(Path(arguments.html), chosen, success, target_of(arguments), verdicts=verdicts)
     if arguments.json:
         print(json.dumps(described(program, success, made), indent=2))
     else:
@@ -77,7 +76,7 @@ def _warn(replayed: Replayed) -> None:
 def checked(
     chosen: Subject, success: Success, strategy: Strategy, steps: list[SavedStep] | None, seed: int
 ) -> list[Trial]:
-    """The verdicts on all steps, at the sizes given and at others; on a terminal with the time left."""
+    """The verdicts on all steps, at the sizes given and at others."""
 
     def again(program: Expr) -> Success | None:
         if isinstance(strategy, Auto) and steps is None:
@@ -85,8 +84,7 @@ def checked(
         result = strategy(program) if steps is None else replay(program, steps).success
         return result if isinstance(result, Success) else None
 
-    with progress("checking") as advance:
-        return trials(chosen.definition, chosen.sizes, success, again, seed, advance)
+    return trials(chosen.definition, chosen.sizes, success, again, seed)
 
 
 # --- showing ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 from rise.check.program import load
 from rise.check.specialise import specialise
-from rise.cli.arguments import sizes
+from rise.cli.options import sizes
 from rise.errors import UsageError
 from rise.expr import Definition
 from rise.testing.equivalence import Different, Equal, check_equivalent

@@ -284,7 +284,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0860": "`rise bench` names no table. Without a name it lists them; a file's name ends in `.toml`.",
     "R0861": "A table of benchmarks is illegal: an unknown key, operation or baseline, ill-formed sizes or "
     "settings, or an input without a value.",
-    "R0862": "`--size` or `--only` of `rise bench` names something that the table does not have.",
+    "R0862": "`--case` or `--only` of `rise bench` names something that the table does not have.",
     "R0863": "cublasLt proposes no algorithm for a product, for example for misaligned rows.",
     "R0864": "The folder has results of another version of the benchmark. Choose another one: `--out`.",
     "R0865": "A kernel of a benchmark does not terminate: it is deadlocked, or very slow.",

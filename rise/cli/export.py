@@ -11,9 +11,10 @@ from rise.check.compare import tolerance
 from rise.check.draws import work
 from rise.check.specialise import inputs_of
 from rise.cli.comparing import telling_trials
-from rise.cli.progress import running
+from rise.cli.options import target_of
 from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
+from rise.progress import progress
 
 MOST_WORK = 1 << 27  # elements that the interpreter computes for the test
 
@@ -23,12 +24,13 @@ def run(arguments: argparse.Namespace) -> int:
     chosen, strategy = subject(arguments), chosen_strategy(arguments)
     success = derived(chosen.program, strategy, building(chosen))
     made = program_of(chosen, success)
-    with running("the interpreter computes what the test expects"):
+    with progress("the interpreter computes what the test expects"):
         example = _example(chosen, success, arguments.seed)
     if example is None:
         note("there is no test: it would take the interpreter too long; smaller sizes have one")
     folder = Path(arguments.out or f"{chosen.definition.name}-export")
-    written = export(made, chosen.definition.name, folder, arguments.target, example, cubin=arguments.cubin)
+    target = target_of(arguments)
+    written = export(made, chosen.definition.name, folder, target, example, cubin=arguments.cubin)
     print(f"{len(written)} files in {folder}; its README.md says how to build it")
     return 0
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import ExitStack
 from importlib import import_module
 
 from rise.cli.arguments import parser
@@ -15,6 +17,7 @@ from rise.cli.packages import check_packages
 from rise.depth import deep, too_deep
 from rise.errors import RiseError, UsageError
 from rise.output import escape_what_cannot_be_encoded
+from rise.progress import watching
 from rise.source import Origin
 
 RIGHT, PROGRAM_WRONG, CALL_WRONG, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
@@ -31,14 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments = parser().parse_args(argv)
         except SystemExit as leaving:  # argparse, for --help and --version
             return leaving.code if isinstance(leaving.code, int) else CALL_WRONG
-        _load(getattr(arguments, "load", []))
-        if getattr(arguments, "verify", False):
-            from codegen.passes import verify  # late: other commands start without the code generator
-
-            with verify.verifying():
-                status: int = import_module(arguments.module).run(arguments)
-        else:
-            status = import_module(arguments.module).run(arguments)
+        with watching(getattr(arguments, "progress", None)):
+            status = _run(arguments)
         sys.stdout.flush()
         return status
     except RiseError as error:
@@ -62,6 +59,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         return _internal(error, argv)
+
+
+def _run(arguments: Namespace) -> int:
+    _load(getattr(arguments, "load", []))
+    with ExitStack() as stack:
+        if getattr(arguments, "verify", False):
+            from codegen.passes import verify  # late: other commands start without the code generator
+
+            stack.enter_context(verify.verifying())
+        status: int = import_module(arguments.module).run(arguments)
+    return status
 
 
 def _load(modules: Sequence[str]) -> None:

@@ -19,9 +19,10 @@ from typing import Any
 from rewrites.result import Success
 from rise import expr
 from rise.check.program import Loader, check_definition
-from rise.cli.arguments import parser, sizes, units
+from rise.cli.arguments import parser
 from rise.cli.derive import checked as check_steps
 from rise.cli.derive import conclusion, counts, plural
+from rise.cli.options import sizes, units
 from rise.cli.stages import Subject, building, derived, with_settings
 from rise.embed import Definition, Program
 from rise.embed.definitions import Signature
@@ -81,8 +82,6 @@ class Magic:
         if name == "check":
             return Signatures({given: self._definition(given) for given in rest})
         arguments = parser().parse_args([name, FILE, *rest])
-        if name == "compile" and arguments.stage == "cuda" and "--target" not in rest:
-            arguments.target = None  # for this machine: a function that can be called here
         chosen = Subject(self._definition(arguments.name), sizes(arguments.size), units(arguments.runtime))
         strategy = self._strategy(arguments)
         if name == "derive":

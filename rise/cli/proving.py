@@ -14,6 +14,7 @@ from rewrites.rule import Computed, Rule
 from rise.cli.rules import equation, letters_of
 from rise.errors import UsageError
 from rise.nat import Atom
+from rise.progress import progress
 from rise.suggest import suggestion
 from rise.symbolic import Proved, Refuted
 from rise.symbolic.refute import Difference
@@ -28,7 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
         hint = "a name that `rise rules` lists, or `file.py:RULE` for one of your own"
         raise UsageError("R0003", "`rise rules --prove` needs the name of a rule", None, hint)
     rule = _rule(arguments.name)
-    found = verdict(rule)
+    with progress(f"proving {rule.name}"):
+        found = verdict(rule)
     if arguments.json:
         print(json.dumps(described(rule, found), indent=2))
     else:

@@ -53,7 +53,7 @@ SHORT = 160  # the longest equation in the list
 
 def items() -> list[Item]:
     """One item a rule, those of a file together."""
-    return [_item(rule) for rule in rules().values()]
+    return [item(rule) for rule in rules().values()]
 
 
 def in_full(item: Item) -> str:
@@ -92,7 +92,8 @@ def markdown() -> str:
 # --- one rule -------------------------------------------------------------------------------------------
 
 
-def _item(rule: Rule | Computed) -> Item:
+def item(rule: Rule | Computed) -> Item:
+    """What a list says of a rule."""
     conditions = () if isinstance(rule, Computed) else rule.conditions
     return {
         "name": rule.name,
@@ -154,9 +155,9 @@ def doc_entry(rule: Rule | Computed) -> str:
     """A rule's name, mark, equation and meaning; empty where it is one of a user's own."""
     if rule.name not in places():
         return ""
-    item = _item(rule)
-    short = f"`{item['equation']}` " if len(item["equation"]) <= SHORT else ""
-    return f"**{escaped(item['name'])}**: {_symbol(item)} {short}{item['meaning']}"
+    made = item(rule)
+    short = f"`{made['equation']}` " if len(made["equation"]) <= SHORT else ""
+    return f"**{escaped(made['name'])}**: {_symbol(made)} {short}{made['meaning']}"
 
 
 def _symbol(item: Item) -> str:

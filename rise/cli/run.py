@@ -20,13 +20,13 @@ from rise import files
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
 from rise.cli.comparing import DRAWS, Verdict, compared, in_field, telling_trials
 from rise.cli.foreign import check_foreign
-from rise.cli.progress import running
 from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
 from rise.cli.terminal import note
 from rise.data import brief
 from rise.errors import LaunchError, UsageError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
+from rise.progress import progress
 from rise.suggest import suggestion
 from rise.types import Type
 from strategies.core import Strategy
@@ -108,7 +108,7 @@ def executed(
     open_ = {size.name: sizes[size.name] for size in made.sizes}
     where = "in the emulator" if backend == "emulate" else "on the GPU"
     started = time.perf_counter()
-    with running(f"{arguments.name} runs {where}"):
+    with progress(f"{arguments.name} runs {where}"):
         result = execute(made, inputs, backend, arguments.target, arguments.seed, open_)
     seconds = time.perf_counter() - started
     return Outcome(result, seconds, "\n".join(str(x.launch) for x in made.at(open_).launches))
@@ -127,7 +127,7 @@ def _interpreted(arguments: argparse.Namespace, program: Expr, inputs: list[Any]
     if arguments.cuda:
         raise UsageError("R0003", "--cuda: CUDA runs on the backend `emulate` or `cuda`, not `interpret`")
     started = time.perf_counter()
-    with running(f"the interpreter runs {arguments.name}"):
+    with progress(f"the interpreter runs {arguments.name}"):
         result = call(program, *inputs)
     return Outcome(result, time.perf_counter() - started)
 

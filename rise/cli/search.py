@@ -12,8 +12,8 @@ from rewrites.derivation import described as saved
 from rewrites.result import Failure, Success
 from rise import files
 from rise.check.program import load
-from rise.cli.arguments import sizes
 from rise.cli.derive import checked, described, plural, print_derivation
+from rise.cli.options import sizes
 from rise.cli.stages import Subject
 from rise.errors import UsageError
 from rise.expr import Expr

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from codegen import execute
 from codegen.compiled import built
 from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
@@ -17,12 +16,12 @@ from rewrites.result import Success
 from rise.check.program import load
 from rise.check.specialise import specialise
 from rise.check.symbolic import OpenProgram, opened
-from rise.cli.arguments import pairs, sizes, units
-from rise.cli.progress import running
+from rise.cli.options import pairs, sizes, target_of, units
 from rise.cli.terminal import note
 from rise.expr import Definition, Expr
 from rise.generator import Builds
 from rise.normal import data_flow
+from rise.progress import progress
 from strategies import derive
 from strategies.auto import Auto
 from strategies.core import Strategy
@@ -68,8 +67,7 @@ def with_settings(entry: Entry, arguments: argparse.Namespace) -> Strategy:
     """A strategy with the parameters of --set, and of --target where it has such a one."""
     settings = pairs(arguments.settings, "--set")
     if "target" not in settings and any(setting.name == "target" for setting in entry.settings):
-        target = getattr(arguments, "target", None) or execute.present_target()
-        settings |= {"target": target} if target else {}
+        settings["target"] = target_of(arguments)
     return entry.make(settings)
 
 
@@ -80,7 +78,7 @@ def derived(program: Expr, strategy: Strategy, builds: Builds | None = None) -> 
     """
     if builds is not None and isinstance(strategy, Auto):
         strategy = strategy.first_that(builds)
-    with running("rewriting"):
+    with progress("rewriting"):
         success = derive.derived(program, strategy)
     if isinstance(strategy, Auto):
         plan = strategy.choice(data_flow(program))

@@ -7,6 +7,7 @@ from io import BytesIO, TextIOWrapper
 from typing import Any, TextIO
 
 from rise.errors import RiseError, UsageError
+from rise.progress import said
 from rise.source import without_mark
 
 # the name of a file that stands for it
@@ -27,12 +28,21 @@ def show_error(error: RiseError) -> None:
 
 
 # the pieces of a message (`rise.errors.Piece`), as rich styles
-STYLES = {"title": "bold red", "caret": "red", "mark": "bold yellow", "note": "bold", "hint": "cyan", "": ""}
+STYLES = {"title": "bold red", "caret": "red", "mark": "bold magenta", "note": "bold", "hint": "cyan", "": ""}
+
+
+# the tokens of programs, in those of the terminal's own colours that are legible on light and on dark ground
+CODE = {
+    "Comment": "dim", "Comment.Preproc": "magenta", "Keyword": "bold", "Keyword.Type": "cyan",
+    "Keyword.Constant": "magenta", "Operator.Word": "bold", "Name.Builtin": "cyan", "Name.Function": "green",
+    "Name.Class": "green", "Name.Constant": "magenta", "Literal.String": "green", "Literal.Number": "magenta",
+    "Error": "underline red",
+}  # fmt: skip
 
 
 def note(text: str) -> None:
     """A remark that is not part of the output."""
-    print(f"note: {text}", file=sys.stderr)
+    said(f"note: {text}", sys.stderr)
 
 
 def show_code(text: str, language: str, stream: TextIO | None = None) -> None:
@@ -41,12 +51,15 @@ def show_code(text: str, language: str, stream: TextIO | None = None) -> None:
     if not out.isatty():
         out.write(text if text.endswith("\n") else text + "\n")
         return
+    from pygments.token import string_to_tokentype  # type: ignore[import-untyped]
     from rich.console import Console
-    from rich.syntax import Syntax
+    from rich.style import Style
+    from rich.syntax import ANSISyntaxTheme, Syntax
 
     console = Console(file=out)
     lexer = _lexer(language)
-    console.print(Syntax(text.rstrip("\n"), lexer, background_color="default", word_wrap=True))
+    theme = ANSISyntaxTheme({string_to_tokentype(name): Style.parse(how) for name, how in CODE.items()})
+    console.print(Syntax(text.rstrip("\n"), lexer, theme=theme, background_color="default", word_wrap=True))
 
 
 def _lexer(language: str) -> Any:

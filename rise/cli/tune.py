@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rise.check.specialise import inputs_of
-from rise.cli.arguments import pairs, sizes
 from rise.cli.foreign import check_foreign
+from rise.cli.options import pairs, sizes, target_of
 from rise.cli.terminal import note
 from rise.errors import LaunchError, UsageError
+from rise.progress import progress
 from rise.types import Array
 
 if TYPE_CHECKING:
+    from bench.results import Attempt
     from bench.search import Search
-    from bench.table import Subject
+    from bench.table import Source, Subject
     from bench.tune import Compiled, Found, Measured, Tuning
 
 RIGHT = 0
@@ -28,25 +31,36 @@ NO_GPU = "there is no GPU to time candidates on"
 
 def run(arguments: argparse.Namespace) -> int:
     """Ranks, compiles, checks and times candidates; remembers the winner. 1 where none is correct."""
+    from bench.plots import drawing
     from bench.search import search
     from bench.tune import Tuning
     from codegen import execute
 
-    arguments.size = [part for text in arguments.size for part in text.split(",")]
-    file, given = Path(arguments.file), sizes(arguments.size)
-    target = arguments.target or execute.present_target() or "sm_90a"
-    wanted = search(file, arguments.name, given, target, arguments.strategy, "")
+    target, settings = target_of(arguments), pairs(arguments.settings, "--set")
+    source, given = _source(arguments), sizes(arguments.size)
+    wanted = search(source, arguments.name, given, target, arguments.strategy, settings=settings)
     if not arguments.dry_run:
         check_foreign(wanted.program, arguments.file, arguments.foreign)
     tuning = Tuning(wanted, _subject(arguments, wanted), arguments.top, arguments.timeout, arguments.jobs)
-    trials = wanted.trials(arguments.top)
+    with progress("ranking"):
+        trials = wanted.trials(arguments.top)
     if trials.none_is_left:
         raise UsageError("R0034", f"nothing is tried {wanted.described}", hint="choose parameters yourself")
+    if arguments.plot:
+        drawing()  # or else says at once what is missing
     if arguments.dry_run:
-        return _dry_run(tuning.build(trials), target, arguments.json)
+        found = tuning.build(trials)
+        _plot(tuning, found, (), arguments.plot)
+        return _dry_run(found, target, arguments.json)
     if execute.present_target() is None and not arguments.cluster:
         raise LaunchError("R0822", NO_GPU, hint="`--dry-run` ranks and compiles them")
     return _measured(tuning.build(trials), tuning, arguments)
+
+
+def _source(arguments: argparse.Namespace) -> Source:
+    from bench.table import Source
+
+    return Source(Path(arguments.file), tuple(arguments.import_path), tuple(arguments.load))
 
 
 def _subject(arguments: argparse.Namespace, wanted: Search) -> Subject:
@@ -58,8 +72,9 @@ def _subject(arguments: argparse.Namespace, wanted: Search) -> Subject:
     operation = arguments.operation or (arguments.name if arguments.name in OPERATIONS else NAME)
     scalars = {name: SCALAR for name, type_ in inputs_of(wanted.program) if not isinstance(type_, Array)}
     scalars |= {name: _number(name, text) for name, text in pairs(arguments.scalar, "--scalar").items()}
-    file, given = Path(arguments.file), sizes(arguments.size)
-    return Subject(file, arguments.name, operation, (given,), (), tuple(arguments.against), scalars)
+    given = sizes(arguments.size)
+    baselines = tuple(arguments.against)
+    return Subject(_source(arguments), arguments.name, operation, (given,), (), baselines, scalars)
 
 
 def _number(name: str, text: str) -> float:
@@ -95,10 +110,11 @@ def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> in
     from bench.tune import Measured, default_folder, remember
 
     folder = Path(arguments.out) if arguments.out else default_folder()
-    session = tuning.session(found, folder, fleet(arguments.gpus, arguments.cluster))
+    session = tuning.session(found, folder, fleet(arguments.gpus, arguments.cluster), arguments.progress)
     if status := session.run(arguments.budget or inf):
         return status
     measured = Measured.of(session)
+    _plot(tuning, found, measured.attempts, arguments.plot)
     if not arguments.json:
         _show_attempts(found, measured)
     if (best := measured.best) is None:
@@ -113,6 +129,14 @@ def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> in
             print(f"{row.kind} {row.name}: {row.median_us:.2f} µs, {row.ratio:.3f} of the winner's time")
     print(f"remembered in {path}: {record}")
     return RIGHT
+
+
+def _plot(tuning: Tuning, found: Found, attempts: Sequence[Attempt], file: str | None) -> None:
+    if file is not None:
+        from bench.search_plot import bars, draw
+
+        draw(bars(found.built, attempts), tuning.title, Path(file))
+        note(f"wrote {file}")
 
 
 def _show_attempts(found: Found, measured: Measured) -> None:

@@ -12,8 +12,8 @@ from rewrites.result import Success
 from rise import files
 from rise.check.compare import Comparison
 from rise.check.program import check_text
+from rise.cli.options import target_of
 from rise.cli.origins import explained
-from rise.cli.progress import progress
 from rise.cli.stages import Subject, building, chosen_strategy, derived, subject
 from rise.cli.terminal import note
 from rise.cli.viewer import profile
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         chosen = subject(arguments)
         success = derived(chosen.program, chosen_strategy(arguments), building(chosen))
-        write_page(target, chosen, success, arguments.target, arguments.profile)
+        write_page(target, chosen, success, target_of(arguments), arguments.profile)
     note(f"wrote {target}")
     if arguments.open:
         webbrowser.open(target.resolve().as_uri())
@@ -63,8 +63,7 @@ def write_page(
     """The page of a derivation, with its kernel if it ends in one."""
     start = data_flow(chosen.program)
     measured = profile.read(files.read_text(Path(profiled), LARGEST)) if profiled else {}
-    with progress("writing the page") as advance:
-        told = story(chosen.definition.name, start, success, verdicts, advance)
+    told = story(chosen.definition.name, start, success, verdicts)
     try:
         made: Data | None = kernels(explained(chosen, success), architecture, measured)
     except RiseError:  # a derivation need not end in a program that is a kernel
@@ -81,6 +80,5 @@ def _write_saved(target: Path, names: list[str]) -> None:
         text, steps = read_with_program(files.read_text(Path(name), LARGEST))
         start = data_flow(check_text(f"def program = {text}", name)["program"].body)
         replayed = replay(start, steps)
-        with progress(f"writing {name}") as advance:
-            told.append(story(Path(name).stem, start, replayed.success, (), advance))
+        told.append(story(Path(name).stem, start, replayed.success))
     files.write(target, page(told))

@@ -20,6 +20,7 @@ from rise.errors import RiseError, TypeMismatch, UsageError
 from rise.expr import Definition, Expr
 from rise.interpret import call, random_inputs
 from rise.nat import Atom, Nat, NatVariable, variable
+from rise.progress import progress, stepwise
 from rise.symbolic import Open, Problem, Proved, Refuted, examined, prove
 from rise.symbolic.sizes import assignments
 from rise.testing.compare import corresponding_sizes, no_sizes
@@ -110,18 +111,21 @@ def check_equivalent(
     UsageError R0516 where there is nothing to compare: other types, or no sizes that both take.
     """
     pair = _Pair.of(left, right, sizes)
-    found = _proof(pair)
+    with progress("proving"):
+        found = _proof(pair)
     if isinstance(found, Proved):
         return Equal(left.name, right.name, True, found.reordered, sizes=(sizes,) if sizes else ())
     instances, tried = 0, []
-    for at in pair.small_sizes(found):
+    tries = SIZES if sizes is None else 1
+    for at in stepwise("comparing at small sizes", pair.small_sizes(found), tries):
         made = pair.compared(at, seed)
         if made is None:
             continue
         instances += made.reference.draws.count
         tried.append(at)
         if made.wrong is not None:
-            return _simplified(pair, at, made, instances)
+            with progress("simplifying the difference"):
+                return _simplified(pair, at, made, instances)
     if not tried:
         raise no_sizes(left, right)
     reason = found.reason if isinstance(found, Open) else "a difference in an interpretation of its own"

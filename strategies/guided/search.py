@@ -13,6 +13,7 @@ from rewrites.result import Failure, Result, Success
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, subterms
 from rise.nat import NatLike
+from rise.progress import progress
 from rise.suggest import suggestion
 from strategies.core import FunctionStrategy, Strategy, prints_as_call
 from strategies.guided.engine import Beam, Engine, Found
@@ -91,8 +92,10 @@ class Search:
             start = start.after(guide.rules.start, begun)
         engine = self.engine(start, guide.rules, guide.sketch, self.beam)
         rounds = 0
-        while rounds < self.steps and not engine.satisfies(guide.sketch) and engine.grow():
-            rounds += 1
+        with progress(f"searching `{guide.written}`") as advance:
+            while rounds < self.steps and not engine.satisfies(guide.sketch) and engine.grow():
+                rounds += 1
+                advance(rounds, self.steps)  # at most
         best = engine.extract(guide.sketch)
         return Reached(guide, best, guide.sketch.satisfied(best.term), engine.visited, rounds)
 

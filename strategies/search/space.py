@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import ceil, gcd
+from types import MappingProxyType
 from typing import Any
 
 from rise.errors import StrategyError, UsageError
@@ -311,20 +312,25 @@ WIDEST = 16  # bytes of a vector, and of what bulk copies move
 SMALLEST_ASYNCHRONOUS = 4  # bytes of a copy past the registers
 
 
-def declared(strategy: str) -> Iterator[Point]:
+NONE: Parameters = MappingProxyType({})
+
+
+def declared(strategy: str, fixed: Parameters = NONE) -> Iterator[Point]:
     """Every combination of the values that a strategy declares, those with few changes of its defaults first.
 
-    A point names only what it changes. UsageError R0032 where the strategy declares none.
+    A point names only what it changes, and the parameters that are fixed. UsageError R0032 where the strategy
+    declares none.
     """
-    tried = {s.name: [v for v in s.tried if v != s.default] for s in find(strategy).settings if s.tried}
-    if not tried:
+    settings = [s for s in find(strategy).settings if s.tried]
+    tried = {s.name: [v for v in s.tried if v != s.default] for s in settings if s.name not in fixed}
+    if not settings:
         known = ", ".join(f"`{name}`" for name in searchable())
         message = f"the search space of `{strategy}` is not defined"
         raise UsageError("R0032", message, hint=f"there are those of {known}")
     for count in range(len(tried) + 1):
         for changed in itertools.combinations(tried, count):
             for values in itertools.product(*(tried[name] for name in changed)):
-                yield Point.of(strategy, dict(zip(changed, values, strict=True)))
+                yield Point.of(strategy, {**fixed, **dict(zip(changed, values, strict=True))})
 
 
 def searchable() -> list[str]:
@@ -337,15 +343,21 @@ SPACES = {"tensor_core": tensor_core}
 ELSE = {"tensor_core": tensor_core_else}
 
 
-def points(strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SPACES) -> Iterator[Point]:
-    """Every combination that the strategy has the parameters for. UsageError R0032 without a space."""
+def points(
+    strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SPACES, fixed: Parameters = NONE
+) -> Iterator[Point]:
+    """Every combination that the strategy has the parameters for. UsageError R0032 without a space.
+
+    fixed: parameters that have these values whatever the space says of them
+    """
     if strategy not in spaces:
         known = ", ".join(f"`{name}`" for name in spaces)
         message = f"the cost model has no search space of `{strategy}`"
         raise UsageError("R0032", message, hint=f"there is {known}")
     has = defaults(strategy)
     for choices in spaces[strategy](p, gpu):
-        kept = {name: values for name, values in choices.items() if name in has}
+        given = {**choices, **{name: [value] for name, value in fixed.items()}}
+        kept = {name: values for name, values in given.items() if name in has}
         for values in itertools.product(*kept.values()):
             yield Point.of(strategy, dict(zip(kept, values, strict=True)))
 
@@ -403,24 +415,28 @@ def cost_of(point: Point, p: Problem, gpu: Gpu) -> Cost:
     return cost(p.seen_by(point.schedule), point.schedule, gpu)
 
 
-def candidates(strategy: str, p: Problem, gpu: Gpu, count: int) -> Iterator[Ranked]:
+def candidates(strategy: str, p: Problem, gpu: Gpu, count: int, fixed: Parameters = NONE) -> Iterator[Ranked]:
     """All of them, in the order in which they are tried: the first `count` of the model, as `varied` says.
 
     Then the others that it ranks, and last what fits where none of these does.
     """
-    found = ranked(strategy, p, gpu)
+    found = ranked(strategy, p, gpu, fixed=fixed)
     first = varied(found, count)
-    return itertools.chain(first, (one for one in found if one not in first), _else(strategy, p, gpu))
+    return itertools.chain(first, (one for one in found if one not in first), _else(strategy, p, gpu, fixed))
 
 
-def _else(strategy: str, p: Problem, gpu: Gpu) -> Iterator[Ranked]:
+def _else(strategy: str, p: Problem, gpu: Gpu, fixed: Parameters) -> Iterator[Ranked]:
     """Ranked when the first of them is read."""
-    yield from ranked(strategy, p, gpu, ELSE)
+    yield from ranked(strategy, p, gpu, ELSE, fixed)
 
 
-def ranked(strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SPACES) -> list[Ranked]:
+def ranked(
+    strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SPACES, fixed: Parameters = NONE
+) -> list[Ranked]:
     """All legal points, the best first; of equals, the one that is written first."""
-    legal = [point for point in points(strategy, p, gpu, spaces) if refusal(point, p, gpu) is None]
+    every = points(strategy, p, gpu, spaces, fixed)
+    several = dict.fromkeys(every) if fixed else every  # what differed in what is fixed is the same now
+    legal = [point for point in several if refusal(point, p, gpu) is None]
     found = [Ranked(point, cost_of(point, p, gpu)) for point in legal]
     return sorted(found, key=lambda r: r.cost.cycles)
 

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from bench.cluster import connected
+from rise.progress import said, stepwise, watching
 from tests.attack import differential, files, kernel_edits, mutants, schedules, variants, wrong_rules
 from tests.attack.outcome import Outcome, Verdict
 from tests.attack.runner import Attack, Tally, run, run_on
@@ -52,10 +53,10 @@ Run = Callable[[Attack], Iterable[tuple[Any, Outcome]]]
 
 def attacked(attack: Attack, run: Run) -> Tally:
     tally, started = Tally(), time.monotonic()
-    for trial, outcome in run(attack):
+    for trial, outcome in stepwise(attack.name, run(attack), attack.count):
         tally.add(trial, outcome)
         if outcome.verdict.is_defect and len(tally.defects) <= SHOWN:
-            print(f"  {outcome}\n    {trial}", flush=True)
+            said(f"  {outcome}\n    {trial}")
     verdicts = ", ".join(f"{count} {verdict.value}" for verdict, count in tally.verdicts.most_common())
     taken = time.monotonic() - started
     print(f"{attack.name}: {tally.verdicts.total()} trials in {taken:.0f} s: {verdicts}", flush=True)
@@ -95,4 +96,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with watching():
+        sys.exit(main())

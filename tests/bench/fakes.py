@@ -13,7 +13,7 @@ from bench.build import Built, Order
 from bench.campaign import Limits, State
 from bench.contest import Finalist, Tried, Variant, Verdict
 from bench.measure import Timed
-from bench.table import Candidate, Case, Subject, Table
+from bench.table import Candidate, Case, Source, Subject, Table
 from rise.errors import LaunchError, StrategyError
 
 CALLS = 10  # in a sample
@@ -186,5 +186,5 @@ def table(
     cases = tuple({"m": n, "n": n, "k": n} for n in sizes)
     file = folder / "some.rise"
     file.touch()
-    subject = Subject(file, "f", "matmul", cases, candidates, tuple(baselines), {})
+    subject = Subject(Source(file), "f", "matmul", cases, candidates, tuple(baselines), {})
     return Table("some", "some products", (subject,))

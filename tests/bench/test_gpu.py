@@ -22,7 +22,7 @@ from bench.cublaslt import Lt
 from bench.gpu import LAUNCHED, REPLAYS, Gpu, median_time
 from bench.memory import SOURCE
 from bench.results import read_attempts, read_rows
-from bench.table import Candidate, Case, Subject, Table
+from bench.table import Candidate, Case, Source, Subject, Table
 from codegen import runtime
 from codegen.execute import execute
 from rise.errors import LaunchError
@@ -100,7 +100,7 @@ def case(operation: str, sizes: dict[str, int] = SIZES, mode: str = "graph") -> 
     file = FILES.get(operation, ROOT / "examples" / "products.rise")
     scalars = {"alpha": 1.5, "beta": 0.5}
     limit = "tensor" if "m" in sizes else "copy"
-    return Case(Subject(file, operation, operation, (sizes,), (), (), scalars, limit, mode), sizes)
+    return Case(Subject(Source(file), operation, operation, (sizes,), (), (), scalars, limit, mode), sizes)
 
 
 def built(run: Run, name: str = "mine") -> Built:
@@ -294,7 +294,7 @@ def test_a_kernel_that_cannot_be_launched_is_named(gpu: Gpu) -> None:
 def test_a_table_is_measured(gpu: Gpu, tmp_path: Path) -> None:
     subject = case("matmul").subject
     subject = Subject(
-        subject.file, "matmul", "matmul", (SIZES,), (Candidate("mine"),), ("cublas", "torch"), {}
+        subject.source, "matmul", "matmul", (SIZES,), (Candidate("mine"),), ("cublas", "torch"), {}
     )
     table = Table("some", "some", (subject,))
 
@@ -342,11 +342,11 @@ def test_the_time_of_a_launch_is_a_median_over_graphs(cuda: HostCuda) -> None:
 def test_the_demo_says_how_long_a_launch_takes(
     rise: Any, cuda: HostCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    called = rise("demo", "--size", "128")
+    called = rise("demo", "--size", "m=128", "n=128", "k=128")
     assert "on the GPU" not in called.out
     monkeypatch.setattr("rise.cli.demo.available_backend", lambda: "cuda")
     monkeypatch.setattr("rise.cli.demo.execute", lambda kernel, inputs, _: execute(kernel, inputs, "emulate"))
     monkeypatch.setattr(runtime, "load", lambda kernel, target: HostKernel(cuda, lambda *inputs: None))
-    called = rise("demo", "--size", "128")
+    called = rise("demo", "--size", "m=128", "n=128", "k=128")
     assert "time on the GPU: 10.00 µs, median over launches" in called.out
     assert called.out.count("agrees") == 2

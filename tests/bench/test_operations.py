@@ -10,7 +10,7 @@ from bench.data import integers, normal
 from bench.interpreted import operation
 from bench.operations import OPERATIONS, bound
 from bench.signature import Signature
-from bench.table import Case, Subject
+from bench.table import Case, Source, Subject
 from rise.check.program import load
 from rise.check.specialise import specialise
 from rise.errors import UsageError
@@ -27,7 +27,9 @@ def test_every_operation_is_tested() -> None:
 def test_an_operation_is_what_its_program_means(name: str, whole_numbers: bool) -> None:
     file, definition, sizes = PROGRAMS[name]
     op = operation(name)
-    case = Case(Subject(file, definition, name, (sizes,), (), scalars={"alpha": 1.5, "beta": 0.5}), sizes)
+    case = Case(
+        Subject(Source(file), definition, name, (sizes,), (), scalars={"alpha": 1.5, "beta": 0.5}), sizes
+    )
     signature, terms = Signature.of(case), op.terms(sizes)
     patterns = [
         part.value if not part.shape

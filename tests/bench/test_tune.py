@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
+import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench import build, session, tune
-from bench.build import Order
+from bench.build import Built, Order
 from bench.campaign import Limits
 from bench.contest import Variant
+from bench.derive import program
 from bench.machine import Machine
-from bench.results import read_attempts
+from bench.results import Attempt, read_attempts
 from bench.search import searched
-from bench.table import Case, find, restrict
+from bench.search_plot import bars
+from bench.table import Candidate, Case, find, restrict
 from codegen import execute, runtime
 from rise.cli.main import main
 from rise.errors import StrategyError
+from rise.progress import watching
 from strategies.search import store
+from strategies.search.cost import UNKNOWN
+from strategies.search.space import Point, Ranked
 from strategies.search.store import read, user_file
 from tests.bench.fakes import FakeClock, FakeDevice, FakeRunner, FakeTimed, Immediately
 
 GEMM = str(Path(__file__).parents[2] / "examples" / "gemm.rise")
 COMMAND = ["tune", GEMM, "matmul", "--size", "m=512", "n=512", "k=256", "--top", "6"]
+ROWS = [*COMMAND, "--strategy", "rows"]  # which no model ranks: that takes a while
 MACHINE = Machine("fake", "580", "13.0", 132, 1980, 2**25, Limits(1000.0, 4000.0), {}, "x")
 FASTEST = 3  # which candidate, in the order of the model
 
@@ -56,6 +66,11 @@ class Bench:
 
 
 CLOCK = FakeClock()
+OWN = """from rise.primitives.declare import declare
+
+declare("twice", "{n: Nat} -> n.f32 -> n.f32", "Each twice.", lambda call, xs: xs, group="own",
+        example=("twice(makeArray(1)(f32(1)))", "[1.0]"))
+"""
 
 
 @dataclass
@@ -144,6 +159,60 @@ def test_those_that_fail_are_named_with_parameters_and_reason(
     assert len(made.orders) == 7, "another takes the place of the one that does not build"
 
 
+# --- the picture --------------------------------------------------------------------------------------------
+
+
+def test_the_picture_has_the_time_of_each_candidate_or_why_there_is_none(made: Bench, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    made.wrong = {0: "wrong"}
+    for name, begins in (("p.svg", b"<?xml"), ("p.png", b"\x89PNG")):
+        picture = tmp_path / name
+        assert main([*COMMAND, "--top", "3", "--plot", str(picture)]) == 0
+        assert picture.read_bytes().startswith(begins)
+    text = (tmp_path / "p.svg").read_text(encoding="utf-8")
+    for shown in ("matmul m=512 n=512 k=256", "> wrong<", "> 12.0", "cycles that the model predicts"):
+        assert shown in text, shown
+    labels = re.findall(r">(block=[^<]*)<", text)
+    assert len(set(labels)) == 3 and all(len(label) < len(str(next(iter(made.times)))) for label in labels)
+
+
+def test_bars_are_those_of_the_attempts_and_then_what_was_not_measured() -> None:
+    a, b, c = (Candidate("rows", (("threads", "8"), ("stages", stages))) for stages in "123")
+    ranked = Ranked(Point("rows", ()), replace(UNKNOWN, cycles=9.0))
+    built = [(ranked, Built(each, None)) for each in (a, b, c)]
+    tried = [Attempt("", "", "", kind, name, "timed", 5.0, 0.1, "", "") for kind, name in
+             (("rise", str(b)), ("cublas", "x"), ("rise", str(a)))]  # fmt: skip
+    found = bars(built, tried)
+    assert [bar.label for bar in found] == ["stages=2", "cublas x", "stages=1", "stages=3"]
+    assert [bar.cycles for bar in found] == [9.0, 0.0, 9.0, 9.0]
+    assert [bar.status for bar in found] == ["timed"] * 3 + ["not measured"]
+
+
+def test_another_suffix_is_refused_before_anything_is_measured(
+    made: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*COMMAND, "--plot", "picture.pdf"]) == 2
+    assert "R0003" in (said := capsys.readouterr().err) and ".png" in said
+    assert made.orders == []
+
+
+# --- on the way ---------------------------------------------------------------------------------------------
+
+
+def test_on_the_way_it_says_how_far_it_is(
+    made: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looked = itertools.count(0, 10)
+    monkeypatch.setattr("rise.progress._ticking", lambda watcher, stop: None)
+    watched = partial(watching, clock=lambda: float(next(looked)))
+    monkeypatch.setattr(sys.modules["rise.cli.main"], "watching", watched)
+    assert main([*ROWS, "--progress"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    for text in ("compiling 3/6", "checking 2/6", "timing 5/6", "comparing the best 9/"):
+        assert any(re.search(rf"{text}.* · [0-9:]+ left$", line) for line in lines), text
+    assert any(line.startswith("cases 0/1 · matmul m=512 n=512 k=256 · ") for line in lines)
+
+
 def test_where_none_is_right_nothing_is_remembered(made: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     made.wrong = dict.fromkeys(range(6), "wrong")
     assert main(COMMAND) == 1
@@ -213,7 +282,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("at_once")
 @pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
 def test_a_dry_run_ranks_and_compiles(capsys: pytest.CaptureFixture[str]) -> None:
-    command = [*COMMAND[:4], "m=512,n=512,k=256", "--top", "2", "--dry-run"]
+    command = [*COMMAND[:7], "--top", "2", "--dry-run"]
     assert main([*command, "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)
     assert [line["cycles"] for line in lines] == sorted(line["cycles"] for line in lines)
@@ -232,9 +301,46 @@ def test_a_strategy_without_a_model_is_tried_from_its_defaults_on(made: Bench) -
     assert record.strategy == "rows" and str(record.parameters) == "{'threads': '128'}"
 
 
+def test_parameters_that_are_set_are_not_searched(made: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*COMMAND, "--set", "stages=3", "block=128,128,64"]) == 0
+    names = [str(order.candidate) for order in made.orders]
+    assert len(set(names)) == 6
+    assert all("stages=3" in name and "block=128,128,64" in name for name in names)
+    assert len({name.partition("warp=")[2].split()[0] for name in names}) > 1, "others are"
+
+
+def test_of_a_declared_space_too(made: Bench) -> None:
+    assert main([*ROWS, "--top", "3", "--set", "threads=64"]) == 0
+    names = [str(order.candidate) for order in made.orders]
+    assert len(set(names)) == 3 and all("threads=64" in name for name in names)
+
+
+def test_another_search_of_the_same_program_is_measured(made: Bench) -> None:
+    assert main(ROWS) == 0
+    count = len(made.timed)
+    assert main([*ROWS, "--set", "threads=64"]) == 0
+    assert len(made.timed) > count
+    assert read(user_file())[-1].parameters["threads"] == "64"
+
+
+@pytest.mark.usefixtures("own_rules")
+def test_what_a_program_imports_and_declares_reaches_those_who_build(made: Bench, tmp_path: Path) -> None:
+    own, folder, file = tmp_path / "doubling.py", tmp_path / "shared", tmp_path / "own.rise"
+    folder.mkdir()
+    (folder / "sums.rise").write_text("def sums(xs: 8.f32) = xs |> twice")
+    own.write_text(OWN)
+    file.write_text('import "sums.rise"\ndef f(xs: 8.f32) = sums(xs)')
+    further = ["--load", str(own), "--import-path", str(folder)]
+    assert main(["tune", str(file), "f", "--strategy", "elementwise", "--top", "2", *further]) == 0
+    for order in made.orders:
+        assert order.source.imports == (str(folder),) and order.source.modules == (str(own),)
+        assert program(order.source)["f"].name == "f"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--size", "m=64", "n=64", "k=64", "--set", "stage=3"], "R0011"),
         (["--size", "m=64", "n=64", "k=64", "--strategy", "default"], "R0032: the search space of"),
         (["--size", "m=64", "n=64", "k=64", "--scalar", "x=fast", "--dry-run"], "R0005"),
     ],
@@ -254,7 +360,7 @@ def test_a_product_that_nothing_is_tried_for(capsys: pytest.CaptureFixture[str])
 @pytest.mark.skipif(not runtime.can_compile(), reason="neither NVRTC nor nvcc is here")
 def test_what_does_not_build_is_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
     """Rows of 3 elements cannot be copied 16 bytes at a time, so no candidate for sm_80 does that."""
-    command = [*COMMAND[:4], "m=7,n=5,k=3", "--top", "2", "--dry-run", "--json", "--target", "sm_80"]
+    command = [*COMMAND[:4], "m=7", "n=5", "k=3", "--top", "2", "--dry-run", "--json", "--target", "sm_80"]
     assert main(command) == 0
     shown = capsys.readouterr()
     candidates = [line["candidate"] for line in json.loads(shown.out)]

@@ -14,7 +14,7 @@ import pytest
 from pebble import ProcessExpired
 
 from bench.build import TOO_LONG, Builds, Order, Refused
-from bench.table import Candidate, Case, Subject
+from bench.table import Candidate, Case, Source, Subject
 from bench.workers import Workers
 from rise.errors import StrategyError
 
@@ -93,7 +93,7 @@ def test_a_candidate_that_hangs_or_crashes_is_named(tmp_path: Path, monkeypatch:
     candidates = tuple(Candidate(name) for name in ("good", "endless", "refused", "crashing"))
     file = tmp_path / "some.rise"
     file.touch()
-    case = Case(Subject(file, "f", "matmul", ({"n": 1},), candidates, (), {}), {"n": 1})
+    case = Case(Subject(Source(file), "f", "matmul", ({"n": 1},), candidates, (), {}), {"n": 1})
     with LimitedWorkers(1) as pool:
         builds = Builds(pool, derive, "sm_90a")
         builds.start([case])

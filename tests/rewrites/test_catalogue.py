@@ -12,7 +12,7 @@ import pytest
 from rewrites.examples import example
 from rewrites.library import modules, places, rules
 from rewrites.proofs import mark
-from rewrites.rule import Rule
+from rewrites.rule import Computed, Rule
 from rise.check.program import check_expression
 from rise.cli.main import main
 from rise.cli.rules import SYMBOLS, equation, escaped, items, listed, markdown, uses
@@ -27,6 +27,20 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "rules.md"
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["rules", *arguments]) == 0
     return capsys.readouterr().out
+
+
+def test_of_one_rule_only_its_equation_is_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def counted(rule: Rule | Computed) -> str:
+        asked.append(rule.name)
+        return equation(rule)
+
+    monkeypatch.setattr("rise.cli.rules.equation", counted)
+    assert "mapFusion" in said(capsys, "mapFusion")
+    assert asked == ["mapFusion"]
 
 
 def test_the_document_is_up_to_date() -> None:

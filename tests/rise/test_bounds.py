@@ -147,7 +147,7 @@ def test_numbers_that_are_long_are_not_printed_whole() -> None:
 
 
 def test_sizes_of_the_command_line_may_be_of_any_length() -> None:
-    from rise.cli.arguments import sizes
+    from rise.cli.options import sizes
 
     with pytest.raises(RiseError) as caught:
         sizes([f"n={'9' * 5000}"])

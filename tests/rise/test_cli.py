@@ -17,7 +17,6 @@ import pytest
 from rise.check.compare import Tolerance, compare
 from rise.check.program import load
 from rise.cli import main
-from rise.cli.arguments import parser
 from rise.errors import RiseError
 from tests.conftest import Called
 
@@ -140,7 +139,7 @@ def test_a_wrong_program_is_shown_with_its_place(
         (["run", GEMM, "gemm", *SIZES, *SMALL[:3], "block=1,2"], "R0012", "for example `block="),
         (["rules", "no such rule"], "R0003", "no such rule"),
         (["compile", GEMM, "gemm", *SIZES, "--target", "h100"], "R0017", "sm_90a"),
-        (["demo", "--size", "0"], "R0003", "0 is not positive"),
+        (["demo", "--size", "l=128"], "R0406", "`l`"),
     ],
 )
 def test_a_wrong_call_exits_with_2(rise: Any, arguments: list[str], code: str, text: str) -> None:
@@ -278,8 +277,46 @@ def test_a_terminal_marks_the_parts_that_differ(monkeypatch: pytest.MonkeyPatch,
         load(write(tmp_path, "def f = fun((xs: 3.f32, ys: 4.f32) => zip(xs)(ys))"))
     show_error(caught.value)
     assert "\n".join(text.plain for text in written) == caught.value.render()
-    marked = [text.plain[s.start : s.end] for text in written for s in text.spans if "yellow" in str(s.style)]
+    marked = [
+        text.plain[s.start : s.end] for text in written for s in text.spans if "magenta" in str(s.style)
+    ]
     assert marked == ["3", "4"]
+
+
+COLOURS = {"31", "32", "35", "36"}  # red, green, magenta, cyan: legible on light and on dark ground
+MODES = {"0", "1", "2", "4", "39", "49"}  # none, bold, dim, underlined; the default colours
+
+
+def escapes(text: str) -> set[str]:
+    """The parameters of all colours and modes that a text sets."""
+    return {one for found in re.findall(r"\x1b\[([0-9;]*)m", text) for one in found.split(";")}
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+@pytest.mark.parametrize("language", ["rise", "cuda", "text"])
+def test_printed_code_has_colours_of_the_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, language: str, no_color: bool
+) -> None:
+    from rise.cli.terminal import show_code
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for name, value in (("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("COLUMNS", "200")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    cuda = '#include "a.h"\n// why\n__global__ void f(const float* x) { if (x[0] < 1.5f) printf("%d", 3); }'
+    code = {"rise": Path(GEMM).read_text(encoding="utf-8"), "cuda": cuda, "text": "xs |> map(f)"}[language]
+    shown = Terminal()
+    show_code(code, language, shown)
+    set_ = escapes(shown.getvalue())
+    assert set_ <= MODES | (set() if no_color else COLOURS)
+    assert language == "text" or no_color or len(set_ & COLOURS) >= 2
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue())
+    assert [line.rstrip() for line in plain.splitlines()] == [line.rstrip() for line in code.splitlines()]
 
 
 # --- run --------------------------------------------------------------------------------------------
@@ -487,25 +524,6 @@ def test_primitives_of_a_module_are_known_once_it_is_loaded(rise: Any, tmp_path:
     assert shown.status == 0 and "The first of each two." in shown.out
 
 
-def test_an_option_has_one_name_in_all_commands() -> None:
-    """Sizes are `--size`, results go to `--out`, a machine reads `--json`; so do the others of a meaning."""
-    commands = next(a.choices for a in parser()._actions if isinstance(a.choices, dict))
-    meant = {
-        "--size": ("--sizes", "--shape"), "--out": ("--output", "--folder"), "--jobs": ("--processes",),
-        "--budget": ("--time-budget",), "--target": ("--arch",), "--seed": ("--random",),
-    }  # fmt: skip
-    found: dict[str, set[str]] = {}
-    for name, command in commands.items():
-        for action in command._actions:
-            for option in action.option_strings:
-                found.setdefault(option, set()).add(name)
-    for one, others in meant.items():
-        assert len(found[one]) > 1 and not set(others) & found.keys()
-    assert found["-o"] == found["--out"]
-    short = {option for option in found if len(option) == 2}
-    assert short == {"-h", "-o"}
-
-
 def test_every_parameter_of_a_named_strategy_is_explained() -> None:
     from strategies.registry import catalogue
 
@@ -556,7 +574,7 @@ def test_what_needs_an_extra_says_which(
 
 
 def test_the_demo_shows_every_stage(rise: Any) -> None:
-    called = rise("demo", "--size", "128")
+    called = rise("demo", "--size", "m=128", "n=128", "k=128")
     assert called.status == 0, called.err
     for text in ("m.k.f16 -> k.n.f16", "tensorise", "mapBlock(1)", "wmma::", "launch: grid 1×1×1"):
         assert text in called.out
@@ -565,7 +583,7 @@ def test_the_demo_shows_every_stage(rise: Any) -> None:
 
 def test_the_demo_without_a_compiler_interprets(rise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rise.cli.demo.available_backend", lambda: None)
-    called = rise("demo", "--size", "128")
+    called = rise("demo", "--size", "m=128", "n=128", "k=128")
     assert called.status == 0, called.err
     assert "no C++ compiler" in called.out
     assert "against NumPy in double precision: agrees" in called.out

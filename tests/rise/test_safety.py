@@ -200,8 +200,9 @@ def test_modules_that_lie_in_the_working_directory_are_not_run(folder: Path, mod
         ("run p.rise f --size n", ("R0005",)),
         ("run --size n=4 n=5 p.rise f", ("R0005", "twice")),
         ("run --size n 4 p.rise f", ("R0005",)),
-        ("demo --size 0", ("R0003",)),
-        ("demo --size four", ("R0003", "four is not a number")),
+        ("demo --size m=four", ("R0407", "m=four")),
+        ("bench --top 0", ("R0003", "0 is not positive")),
+        ("bench --top four", ("R0003", "four is not a number")),
         ("run p.rise", ("R0003", "NAME")),
     ],
 )

@@ -1,4 +1,7 @@
-"""The page of derivations and kernels, without a browser and in one where it is installed; lines of CUDA."""
+"""The page of derivations and kernels, without a browser and in one where it is installed; lines of CUDA.
+
+`python -m tests.rise.test_viewer` takes the pictures of docs/viewer.md again.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ import re
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from PIL import Image, ImageStat
 
 from rewrites.derivation import programs
 from rewrites.provenance import makers
@@ -33,7 +38,7 @@ from rise.traced import traced
 from strategies.core import Strategy
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
-from tests.support.browser import CHROMIUM, seen
+from tests.support.browser import CHROMIUM, picture, seen
 from tests.support.lines import coverage, loops, of_program
 from tests.support.pages import File, blocks, calls, in_order
 from tests.support.programs import succeeded
@@ -510,6 +515,56 @@ def test_two_derivations_begin_where_they_differ(tmp_path: Path) -> None:
     assert found["panes"] == 2
 
 
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+VIEWS = {
+    "derivation": "go(17)",
+    "kernel": 'look("kernel"); fromLine(kernel.text.findIndex((text) => text.includes("mma_sync(")));',
+}
+SCHEMES = ("light", "dark")
+LARGEST = 150_000  # bytes
+
+
+def taken(view: str, scheme: str, folder: Path) -> Image.Image:
+    return picture(page([told()], kernel()), VIEWS[view], folder, scheme == "dark")
+
+
+def brightness(image: Image.Image) -> float:
+    """The mean of all pixels, from 0 to 255."""
+    return float(ImageStat.Stat(image.convert("L")).mean[0])
+
+
+def check_picture(image: Image.Image, scheme: str) -> None:
+    """It has text on its ground, neither of them alone, and the ground is light or dark as it should be."""
+    pixels = image.convert("L").histogram()
+    ground = max(pixels) / sum(pixels)
+    assert 0.3 < ground < 0.97, "nothing is shown, or there is no ground"
+    assert sum(count > 20 for count in pixels) > 20, "text has many shades"
+    assert brightness(image) > 215 if scheme == "light" else brightness(image) < 60
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no browser")
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_page_is_light_or_dark_as_its_reader_prefers(tmp_path: Path, view: str) -> None:
+    light, dark = (taken(view, scheme, tmp_path) for scheme in SCHEMES)
+    check_picture(light, "light")
+    check_picture(dark, "dark")
+
+
+def test_the_pictures_of_the_documentation_are_small_and_show_the_page() -> None:
+    text = (PICTURES.parent / "viewer.md").read_text(encoding="utf-8")
+    for name in (f"{view}-{scheme}.png" for view in VIEWS for scheme in SCHEMES):
+        assert f"(pictures/{name})" in text
+        assert (PICTURES / name).stat().st_size < LARGEST
+        check_picture(Image.open(PICTURES / name), "dark" if "dark" in name else "light")
+    assert len([*PICTURES.iterdir()]) == len(VIEWS) * len(SCHEMES)
+
+
+@pytest.mark.parametrize("colour", ["white", "black"])
+def test_a_blank_picture_would_be_noticed(colour: str) -> None:
+    with pytest.raises(AssertionError, match="nothing is shown"):
+        check_picture(Image.new("RGB", (64, 64), colour), "light" if colour == "white" else "dark")
+
+
 def test_two_thousand_steps_of_three_hundred_lines_are_a_few_megabytes() -> None:
     """The page of a derivation that is ten times as long as any of ours."""
     lines = [(f"|> map(x_{n} => x_{n} + {n})", (7, 3, 0, 14, 3, 0)) for n in range(300)]
@@ -519,3 +574,15 @@ def test_two_thousand_steps_of_three_hundred_lines_are_a_few_megabytes() -> None
     ]
     long = {**told(), "table": lines, "start": {"lines": list(range(300)), "boxes": []}, "steps": steps}
     assert len(page([long])) < 3_000_000
+
+
+def take_pictures() -> None:
+    PICTURES.mkdir(exist_ok=True)
+    for view in VIEWS:
+        for scheme in SCHEMES:
+            with TemporaryDirectory() as folder:
+                taken(view, scheme, Path(folder)).save(PICTURES / f"{view}-{scheme}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    take_pictures()

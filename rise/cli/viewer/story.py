@@ -20,6 +20,7 @@ from rise.cli.rules import doc_entry, equation
 from rise.cli.viewer.nests import Box, nest
 from rise.expr import Expr
 from rise.notation import show_type
+from rise.progress import stepwise
 from rise.source import place
 from rise.traced import Part, Path, Traced, traced
 from rise.types import Type
@@ -57,7 +58,6 @@ def story(
     start: Expr,
     success: Success,
     verdicts: Sequence[Comparison] = (),
-    advance: Advance = lambda done, of: None,
 ) -> Data:
     """The derivation of a definition, as the page reads it."""
     tables, steps = Tables(), success.steps
@@ -65,7 +65,8 @@ def story(
     lines, boxes = _lines(before, tables), _boxes(start, tables)
     first = {"lines": lines, "boxes": boxes}
     told = []
-    for number, (step, whole) in enumerate(zip(steps, programs(start, success), strict=True), 1):
+    whole_programs = zip(steps, programs(start, success), strict=True)
+    for number, (step, whole) in enumerate(stepwise(f"writing {name}", whole_programs, len(steps)), 1):
         after = traced(whole)
         new_lines, new_boxes = _lines(after, tables), _boxes(whole, tables)
         verdict = verdicts[number - 1] if number <= len(verdicts) else None
@@ -79,7 +80,6 @@ def story(
             }
         )
         before, lines, boxes = after, new_lines, new_boxes
-        advance(number, len(steps))
     return {
         "name": name,
         "types": [show_type(type_) for type_ in tables.types.items],
