@@ -41,7 +41,7 @@ class Session:
     target:    what kernels are compiled for; by default this machine's GPU
     fleet:     several GPUs that share the work
     gpu:       the one that is used where there are several; by default the first
-    claims:    which cases are this session's, where GPUs share a table
+    claims:    which cases this process measures, where GPUs share a table
     progress:  whether what is done now is shown on stderr; by default, if that is a terminal
     measure:   what the process does
     """

@@ -18,6 +18,7 @@ from rise.expr import (
     apply,
     call,
     children,
+    closed_parts,
     fresh_name,
     subterms,
     with_children,
@@ -150,24 +151,12 @@ def separate(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ..
         _, head, (function, xs) = applied
         if not isinstance(function, Lambda):
             return "expected a map of a function"
-        part = _find(function.body, wanted, frozenset())
+        part = next(filter(wanted, closed_parts(function.body)), None)
         if part is None or part is function.body:
             return "nothing to separate"
         return simplify(separated(head, function, xs, part))
 
     return rewrite
-
-
-def _find(term: Expr, wanted: Callable[[Expr], bool], bound: frozenset[str]) -> Expr | None:
-    """The outermost wanted part that uses no variable bound inside."""
-    if wanted(term) and term.free.isdisjoint(bound):
-        return term
-    inner = bound | {term.parameter.name} if isinstance(term, Lambda) else bound
-    for child in children(term):
-        found = _find(child, wanted, inner)
-        if found is not None:
-            return found
-    return None
 
 
 def separated(head: Primitive, function: Lambda, xs: Expr, part: Expr) -> Expr:

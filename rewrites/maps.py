@@ -18,7 +18,7 @@ from rise.expr import (
     alpha_equal,
     apply,
     call,
-    children,
+    closed_parts,
     fresh_name,
     size,
     substitute,
@@ -144,7 +144,8 @@ def share(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ...],
     def rewrite(term: Expr) -> Expr | str:
         if not is_data(term.type):
             return "expected data"
-        found = sorted(_closed_parts(term, frozenset(), wanted), key=size, reverse=True)
+        parts = (part for part in closed_parts(term) if is_data(part.type) and wanted(part))
+        found = sorted(parts, key=size, reverse=True)
         repeated = next(
             (p for i, p in enumerate(found) if any(alpha_equal(p, q) for q in found[i + 1 :])), None
         )
@@ -156,13 +157,6 @@ def share(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ...],
         return apply(let, repeated, function, origin=term.origin)
 
     return rewrite
-
-
-def _closed_parts(term: Expr, bound: frozenset[str], wanted: Callable[[Expr], bool]) -> list[Expr]:
-    """The wanted parts of a term in which no variable is bound further out in it."""
-    below = bound | {term.parameter.name} if isinstance(term, Lambda) else bound
-    found = [part for child in children(term) for part in _closed_parts(child, below, wanted)]
-    return [term, *found] if is_data(term.type) and term.free.isdisjoint(bound) and wanted(term) else found
 
 
 def computes(term: Expr) -> bool:

@@ -336,6 +336,17 @@ def subterms(expr: Expr) -> Iterator[Expr]:
         rest += reversed(children(expr))
 
 
+def closed_parts(expr: Expr) -> Iterator[Expr]:
+    """Every node that uses no variable bound inside of the term, outermost first, from left to right."""
+    rest: list[tuple[Expr, frozenset[str]]] = [(expr, frozenset())]
+    while rest:
+        part, bound = rest.pop()
+        if part.free.isdisjoint(bound):
+            yield part
+        below = bound | {part.parameter.name} if isinstance(part, Lambda) else bound
+        rest += ((child, below) for child in reversed(children(part)))
+
+
 def located(expr: Expr, path: tuple[int, ...] = ()) -> Expr:
     """The same term, each node of which has its path as its origin."""
     origin = Located(path, expr.origin)

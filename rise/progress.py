@@ -175,7 +175,10 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def watching(wanted: bool | None = None, clock: Clock = monotonic) -> Iterator[None]:
-    """Shows on stderr what computations inside say. wanted: whether; by default, if it is a terminal."""
+    """Shows on stderr what the computations inside report.
+
+    wanted: whether to; by default, it does if stderr is a terminal
+    """
     global _watcher
     live = sys.stderr.isatty()
     if wanted is False or not (wanted or live) or _watcher is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, subterms
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, call, children, closed_parts, subterms
 from rise.normal import is_view
 from rise.types import Array, Index, Pair, Scalar, Type, Vector
+from strategies.core import Predicate
 from strategies.places import computes
 
 PARALLEL = frozenset({
@@ -60,6 +61,12 @@ def bound(term: Expr) -> tuple[Expr, Lambda] | None:
             return value, body
         case _:
             return None
+
+
+def closed_in(term: Expr) -> Predicate:
+    """Whether a part of a term uses no variable bound inside of the term."""
+    closed = {id(part) for part in closed_parts(term)}
+    return lambda part: id(part) in closed
 
 
 def independent(term: Expr) -> bool:

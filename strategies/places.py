@@ -71,21 +71,6 @@ def outermost_part(term: Expr, predicate: Predicate) -> Expr | None:
     return next((f for c in children(term) if (f := outermost_part(c, predicate)) is not None), None)
 
 
-def closed_in(term: Expr) -> Predicate:
-    """Whether a part of a term reads nothing that is bound inside of the term, whatever names it has."""
-    reading: set[int] = set()
-
-    def visit(part: Expr, bound: frozenset[str]) -> None:
-        if not part.free.isdisjoint(bound):
-            reading.add(id(part))
-        inner = bound | {part.parameter.name} if isinstance(part, Lambda) else bound
-        for child in children(part):
-            visit(child, inner)
-
-    visit(term, frozenset())
-    return lambda part: id(part) not in reading
-
-
 def map_nest(depth: int) -> Predicate:
     """Whether a term is that many maps, each all that the one around it does."""
 

@@ -51,7 +51,7 @@ def show_code(text: str, language: str, stream: TextIO | None = None) -> None:
     if not out.isatty():
         out.write(text if text.endswith("\n") else text + "\n")
         return
-    from pygments.token import string_to_tokentype  # type: ignore[import-untyped]
+    from pygments.token import string_to_tokentype  # type: ignore[import-untyped]  # pygments has no types
     from rich.console import Console
     from rich.style import Style
     from rich.syntax import ANSISyntaxTheme, Syntax

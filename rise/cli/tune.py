@@ -41,7 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = search(source, arguments.name, given, target, arguments.strategy, settings=settings)
     if not arguments.dry_run:
         check_foreign(wanted.program, arguments.file, arguments.foreign)
-    tuning = Tuning(wanted, _subject(arguments, wanted), arguments.top, arguments.timeout, arguments.jobs)
+    tuning = Tuning(
+        wanted, _subject(arguments, source, given, wanted), arguments.top, arguments.timeout, arguments.jobs
+    )  # fmt: skip
     with progress("ranking"):
         trials = wanted.trials(arguments.top)
     if trials.none_is_left:
@@ -63,7 +65,7 @@ def _source(arguments: argparse.Namespace) -> Source:
     return Source(Path(arguments.file), tuple(arguments.import_path), tuple(arguments.load))
 
 
-def _subject(arguments: argparse.Namespace, wanted: Search) -> Subject:
+def _subject(arguments: argparse.Namespace, source: Source, given: dict[str, int], wanted: Search) -> Subject:
     """The program at its sizes, and what its results are compared with."""
     from bench.interpreted import NAME
     from bench.operations import OPERATIONS
@@ -72,9 +74,8 @@ def _subject(arguments: argparse.Namespace, wanted: Search) -> Subject:
     operation = arguments.operation or (arguments.name if arguments.name in OPERATIONS else NAME)
     scalars = {name: SCALAR for name, type_ in inputs_of(wanted.program) if not isinstance(type_, Array)}
     scalars |= {name: _number(name, text) for name, text in pairs(arguments.scalar, "--scalar").items()}
-    given = sizes(arguments.size)
     baselines = tuple(arguments.against)
-    return Subject(_source(arguments), arguments.name, operation, (given,), (), baselines, scalars)
+    return Subject(source, arguments.name, operation, (given,), (), baselines, scalars)
 
 
 def _number(name: str, text: str) -> float:

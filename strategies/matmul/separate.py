@@ -11,7 +11,7 @@ from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import is_global
-from rise.expr import Expr, Primitive, application, call, children, subterms
+from rise.expr import Expr, Primitive, application, call, children, closed_parts, subterms
 from rise.normal import is_view
 from rise.types import Array
 from strategies.abstraction import outermost_parts
@@ -26,7 +26,7 @@ from strategies.core import (
     top_down,
     try_,
 )
-from strategies.evaluation import is_expression
+from strategies.evaluation import closed_in, is_expression
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import (
     Product,
@@ -41,7 +41,6 @@ from strategies.matmul.products import (
     separate_prologue,
 )
 from strategies.normal_forms import view_inward
-from strategies.places import closed_in, outermost_part
 
 NAME = "separate_kernels"
 
@@ -54,29 +53,28 @@ def stored(part: Expr) -> Strategy:
 
 def _result(term: Expr) -> Result:
     """The largest part that one kernel computes, where the rest takes loops."""
-    closed = closed_in(term)
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array) and closed(part)
+        inside = part is not term and isinstance(part.type, Array)
         return inside and not is_view_of_data(part) and is_one_kernel(part)
 
-    part = None if is_one_kernel(term) else outermost_part(term, complete)
+    part = None if is_one_kernel(term) else next(filter(complete, closed_parts(term)), None)
     return _stored(term, part, "one kernel computes all of it, or there is no product")
 
 
 def _reduction(term: Expr) -> Result:
     """An array that takes loops to compute and no product: the norms of rows beside a product of them."""
-    closed = closed_in(term)
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array) and closed(part)
+        inside = part is not term and isinstance(part.type, Array)
         applied = call(part)
         beside = applied is not None and applied[0] == "zip"
         takes_loops = inside and not beside and not is_view_of_data(part) and not is_expression(part)
         return takes_loops and not has_product(part)
 
     beside = isinstance(term.type, Array) and not is_one_kernel(term) and has_product(term)
-    return _stored(term, outermost_part(term, complete) if beside else None, "no loops are beside a product")
+    part = next(filter(complete, closed_parts(term)), None) if beside else None
+    return _stored(term, part, "no loops are beside a product")
 
 
 def is_one_kernel(term: Expr) -> bool:

@@ -28,6 +28,7 @@ from strategies.core import (
     seq,
 )
 from strategies.default import GRID, LOOP, folds, written
+from strategies.evaluation import closed_in
 from strategies.matmul.grid import COLUMNS
 from strategies.matmul.products import Product, at_parts, at_products, outline
 from strategies.matmul.rounding import longer_operands, zeros_behind_rows
@@ -94,7 +95,7 @@ def _sliced(product: Expr, slices: int, kept: Rewrite) -> Rewrite:
 
 def closed(term: Expr) -> bool:
     """Whether what is in global memory is there for the whole program, not for each matrix of an array."""
-    return all(part.free <= term.free for part in outermost_parts(term, in_global))
+    return all(map(closed_in(term), outermost_parts(term, in_global)))
 
 
 def in_global(term: Expr) -> bool:

@@ -480,7 +480,7 @@ seen.lines = [...document.querySelectorAll("#cuda .picked")].map((row) => row.te
 """
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no browser")
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_keys_and_clicks_do_what_the_page_says(tmp_path: Path) -> None:
     found = seen(page([told()], kernel()), STEPS, tmp_path)
     count = LAST
@@ -502,7 +502,7 @@ def test_keys_and_clicks_do_what_the_page_says(tmp_path: Path) -> None:
     assert "mma_sync(" in found["lines"]
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no browser")
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 def test_two_derivations_begin_where_they_differ(tmp_path: Path) -> None:
     other = json.loads(json.dumps(told())) | {"name": "g"}
     other["steps"][3]["parameters"] = {"n": 3}
@@ -537,12 +537,12 @@ def check_picture(image: Image.Image, scheme: str) -> None:
     """It has text on its ground, neither of them alone, and the ground is light or dark as it should be."""
     pixels = image.convert("L").histogram()
     ground = max(pixels) / sum(pixels)
-    assert 0.3 < ground < 0.97, "nothing is shown, or there is no ground"
+    assert 0.3 < ground < 0.97, "nothing is shown, or the page has no background"
     assert sum(count > 20 for count in pixels) > 20, "text has many shades"
     assert brightness(image) > 215 if scheme == "light" else brightness(image) < 60
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no browser")
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_page_is_light_or_dark_as_its_reader_prefers(tmp_path: Path, view: str) -> None:
     light, dark = (taken(view, scheme, tmp_path) for scheme in SCHEMES)
