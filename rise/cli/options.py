@@ -42,7 +42,7 @@ def _names(text: str) -> tuple[str, ...]:
     if len(set(found)) < len(found) or not all(
         re.fullmatch(r"[0-9]+|(GPU|MIG)-[-0-9a-f/]+", n) for n in found
     ):
-        raise argparse.ArgumentTypeError(f"{text} is not a list of different GPUs, such as 0,1")
+        raise argparse.ArgumentTypeError(f"{text} is no list of different GPUs, such as 0,1")
     return found
 
 
