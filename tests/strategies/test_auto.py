@@ -108,6 +108,31 @@ def test_products_that_share_an_operand_load_it_once() -> None:
     assert names["reduceRoleSplit"] == 1 and names["bulkCopy"] == 3 and names["tensorMatMulAdd"] == 2
 
 
+DOTS = {"i8": DOT.replace("f32", "i32"), "tf32": DOT}
+
+
+@pytest.mark.parametrize(("type_", "layout"), [("i8", "tn"), ("tf32", "nn"), ("i8", "nt"), ("tf32", "tt")])
+def test_warpgroups_take_operands_of_every_type_and_layout(type_: str, layout: str) -> None:
+    """Numbers of 16 bits are read as they lie; others along k, so kernels before turn what lies across."""
+
+    def product(m: int, n: int, k: int) -> Expr:
+        a, rows = (f"{m}.{k}", "A") if layout[0] == "n" else (f"{k}.{m}", "transpose(A)")
+        b, columns = (f"{k}.{n}", "transpose(B)") if layout[1] == "n" else (f"{n}.{k}", "B")
+        each = f"{rows} |> map(fun(row => {columns} |> map(fun(col => {DOTS[type_]}))))"
+        return data_flow(check_expression(f"fun((A: {a}.{type_}, B: {b}.{type_}) => {each})"))
+
+    across = (layout[0] == "t") + (layout[1] == "n")
+    term = product(2048, 1536, 1024)
+    strategy = auto()
+    low = succeeded(strategy(term)).term
+    assert Counter(chosen(strategy, term)) == Counter(transposition=across, tensor_core=1)
+    assert "bulkCopy" in {part.name for part in subterms(low) if isinstance(part, Primitive)}
+    random = Random(type_ + layout)
+    ragged = product(*(random.choice(SIZES) for _ in "mnk"))
+    assert "default" not in chosen(strategy, ragged)
+    assert agrees(ragged, succeeded(strategy(ragged)).term)
+
+
 def test_norms_beside_a_product_are_computed_before_it() -> None:
     """They are sums of rows, not products: each is a kernel, and the product is computed once."""
     norms = "map(fun(r => rsqrt((r |> map(fun(x => f32(x) * f32(x))) |> reduce(+, 0)) + 1)))"
