@@ -195,6 +195,20 @@ def test_a_second_operand_that_is_a_product_is_stored_before() -> None:
     assert agrees(term, result.term)
 
 
+def test_three_results_are_three_kernels() -> None:
+    """Inside of a pair, too: each has a ring of its own, which a kernel cannot give to another."""
+    product = "X |> map(fun(row => transpose({}) |> map(fun(col => " + DOT + "))))"
+    each = ", (".join(map(product.format, "WVU"))
+    inputs = "X: 33.65.f16, " + ", ".join(f"{name}: 65.101.f16" for name in "WVU")
+    term = data_flow(check_expression(f"fun(({inputs}) => ({each}))))"))
+    strategy = auto()
+    low = succeeded(strategy(term)).term
+    assert Counter(chosen(strategy, term)) == {"tensor_core": 3}, str(strategy.choice(term))
+    multiply = [k for k in assemble(low, "f").kernels if "tensorMatMulAdd" in k.source or "mma" in k.source]
+    assert len(multiply) == 3
+    assert agrees(term, low)
+
+
 def test_a_low_level_program_stays_as_it_is() -> None:
     term = data_flow(check_expression("fun(xs: 64.f32 => xs |> mapGlobal(0)(fun(x => x + 1)))"))
     result = auto()(term)
