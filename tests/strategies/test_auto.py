@@ -133,6 +133,35 @@ def test_warpgroups_take_operands_of_every_type_and_layout(type_: str, layout: s
     assert agrees(ragged, succeeded(strategy(ragged)).term)
 
 
+WEIGHTS = {
+    "scaled as f16": "f32(x) * f32(f16(y) * c)",
+    "scaled as f32": "f32(x) * (f32(y) * f32(c))",
+    "scaled last": "f32(x) * f32(f16(y)) * f32(c)",
+    "with a zero point": "f32(x) * f32(f16(y) - c)",
+    "by rows": "f32(f16(y) - c) * f32(x)",
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_bytes_with_a_number_beside_their_row_are_an_operand(name: str) -> None:
+    """Weights of 8 bits are one product, however they are scaled; the scale of a sum stands beside it."""
+    dot = f"zip(row)(col) |> map(fun((x, y) => {WEIGHTS[name]})) |> reduce(+, 0)"
+    each = f"A |> map(fun(row => zip(B)(s) |> map(fun((col, c) => f16({dot})))))"
+    if name == "by rows":
+        dot = dot.replace("(row)(col)", "(col)(row)").replace("(x, y)", "(y, x)")
+        each = f"zip(B)(s) |> map(fun((col, c) => A |> map(fun(row => f16({dot})))))"
+    random = Random(name)
+    m, n, k = (random.choice(SIZES) for _ in "mnk")
+    text = "fun((A: {0}.{2}.f16, B: {1}.{2}.i8, s: {1}.f16) => {3})"
+    strategy = auto()
+    for sizes in ((2048, 1536, 1024), (m, n, k)):
+        term = data_flow(check_expression(text.format(*sizes, each)))
+        result = succeeded(strategy(term))
+        kinds = chosen(strategy, term)
+        assert kinds[-1] == "tensor_core" and "default" not in kinds, str(strategy.choice(term))
+    assert agrees(term, result.term)
+
+
 def test_norms_beside_a_product_are_computed_before_it() -> None:
     """They are sums of rows, not products: each is a kernel, and the product is computed once."""
     norms = "map(fun(r => rsqrt((r |> map(fun(x => f32(x) * f32(x))) |> reduce(+, 0)) + 1)))"
