@@ -108,6 +108,9 @@ SHAPES = (
         "(zip(xs)(ys) |> reduceSeq(Local)(fun(a, p => op(a, g(p))), z),"
         " zip(xs)(zs) |> reduceSeq(Local)(fun(a, p => op(a, h(p))), z))",
     ),
+    ("zip of zips, repeated", "zip(xs)(zip(ys)(zip(zip(xs)(ys))(zs)))"),
+    ("factor of a sum", "xs |> map(fun(x => f32(f(x)) * c)) |> reduce(+, 0)"),
+    ("product with a byte", "f32(i8(x)) * f32(f16(y))"),
     ("appliedAsLet", "(xs |> map(fun(x => x + 1))) |> fun(y => zip(y)(y |> map(g)))"),
     (
         "fold of maps",
