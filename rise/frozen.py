@@ -47,6 +47,19 @@ def filled_at_once(kind: type[T]) -> type[T]:
     return kind
 
 
+def changed(node: T, **new: Any) -> T:
+    """What `dataclasses.replace` gives, of a node all of whose fields are filled by its constructor."""
+    for name in _names(type(node)):
+        if name not in new:
+            new[name] = getattr(node, name)
+    return type(node)(**new)
+
+
+@functools.cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
+
+
 def hashed_once(kind: type[T]) -> type[T]:
     """A frozen dataclass that computes the hash of an object once: its parts do not change."""
     own: Any = kind
@@ -58,5 +71,9 @@ def hashed_once(kind: type[T]) -> type[T]:
             known = self.__dict__["_hash"] = compute(self)
         return int(known)
 
-    own.__hash__ = remembered
+    def kept(self: Any) -> dict[str, Any]:
+        """What is copied to another process, where the same names have another hash."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    own.__hash__, own.__getstate__ = remembered, kept
     return kind

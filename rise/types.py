@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache
 from itertools import count
 from typing import Any, Protocol, TypeGuard, TypeVar, overload
 
 from rise.errors import RiseError
+from rise.frozen import cached_property
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
 from rise.sharing import Node
 

@@ -11,6 +11,7 @@ from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Success
 from rise.expr import Expr, Identifier, Lambda, Primitive, children
+from rise.frozen import hashed_once
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
@@ -39,6 +40,7 @@ SPECIAL = 8
 Products = tuple[int, tuple[int, int]]
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Problem:
     """Products of an m.k and a k.n matrix, `batch` of them, finished into an m.n matrix.
