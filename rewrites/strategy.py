@@ -58,7 +58,7 @@ class Strategy:
 
 
 @filled_at_once
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call of a function that makes a strategy."""
 
@@ -97,7 +97,7 @@ def _argument(value: object) -> str:
 
 
 @filled_at_once
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, slots=True)
 class FunctionStrategy(Strategy):
     """The strategy that a function is.
 
@@ -121,7 +121,7 @@ class FunctionStrategy(Strategy):
 
     def attempt(self, term: Expr) -> Success | None:
         if self.quiet is None:
-            return super().attempt(term)
+            return Strategy.attempt(self, term)  # a class with slots is another one than `super` finds
         result = self.quiet(term)
         return within(self.title, result) if result is not None and self.is_phase else result
 

@@ -10,22 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rise.frozen import filled_at_once
 
-@dataclass(frozen=True)
+
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Break:
     """A line end, or what stands for it where the line is not ended; None: it always is."""
 
     flat: str | None = " "
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Suffix:
     """A text that is set at the end of its line, behind all that follows on it: a line comment."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Nest:
     """What is inside is indented further."""
 
@@ -33,14 +38,16 @@ class Nest:
     inside: Document
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Align:
     """What is inside is indented to the column where it starts."""
 
     inside: Document
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Group:
     """solid: a line on which it begins has room only if all of it fits there."""
 
@@ -48,12 +55,14 @@ class Group:
     solid: bool = False
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Concat:
     parts: tuple[Document, ...]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Either:
     """`first` where its first line has room, else `otherwise`, whose first line ends sooner."""
 
@@ -61,7 +70,8 @@ class Either:
     otherwise: Document
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Mark:
     """What is inside, of which it is of interest where in the text it is set."""
 
@@ -69,7 +79,8 @@ class Mark:
     inside: Document
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class _End:
     """Where a mark ends that was set from a place on."""
 
@@ -83,7 +94,8 @@ Document = str | Break | Suffix | Nest | Align | Group | Concat | Either | Mark 
 Place = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Occurrence:
     """What a mark is of, and the characters that it covers: from its start up to, not including, its end."""
 

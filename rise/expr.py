@@ -15,7 +15,7 @@ from operator import is_
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
 from rise.declaration import Declaration
 from rise.errors import RiseError
-from rise.frozen import cached_property, filled_at_once
+from rise.frozen import Remembers, cached_property, filled_at_once
 from rise.source import Located, Origin
 from rise.types import (
     Argument,
@@ -34,8 +34,8 @@ from rise.types import (
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Identifier:
+@dataclass(frozen=True, slots=True)
+class Identifier(Remembers):
     """A variable bound by a lambda, an input, or a pattern variable of a rule."""
 
     name: str
@@ -53,8 +53,8 @@ class Identifier:
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Lambda:
+@dataclass(frozen=True, slots=True)
+class Lambda(Remembers):
     parameter: Identifier
     body: Expr
     origin: Origin = field(default=None, compare=False, repr=False)
@@ -73,8 +73,8 @@ class Lambda:
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Apply:
+@dataclass(frozen=True, slots=True)
+class Apply(Remembers):
     function: Expr
     argument: Expr
     origin: Origin = field(default=None, compare=False, repr=False)
@@ -102,8 +102,9 @@ class Apply:
         return None
 
 
-@dataclass(frozen=True)
-class DependentLambda:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class DependentLambda(Remembers):
     """`depFun((name: kind) => body)`."""
 
     name: str
@@ -124,8 +125,9 @@ class DependentLambda:
         return 1 + self.body.extent
 
 
-@dataclass(frozen=True)
-class DependentApply:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class DependentApply(Remembers):
     function: Expr
     argument: Argument
     origin: Origin = field(default=None, compare=False, repr=False)
@@ -146,8 +148,8 @@ class DependentApply:
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Literal:
+@dataclass(frozen=True, slots=True)
+class Literal(Remembers):
     """A number or a truth value of a scalar (or index) type."""
 
     value: int | float | bool
@@ -164,8 +166,8 @@ class Literal:
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Primitive:
+@dataclass(frozen=True, slots=True)
+class Primitive(Remembers):
     """A primitive with all dependent arguments of its scheme."""
 
     declaration: Declaration
@@ -195,8 +197,9 @@ def _instantiated(declaration: Declaration, arguments: tuple[Argument, ...]) -> 
     return declaration.scheme.instantiate(arguments)
 
 
-@dataclass(frozen=True)
-class Reference:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Reference(Remembers):
     """A use of a definition with all dependent arguments of its scheme."""
 
     definition: Definition

@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any, Protocol, TypeGuard, TypeVar, overload
 
 from rise.errors import RiseError
-from rise.frozen import cached_property
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
 from rise.sharing import Node
 
@@ -30,8 +30,10 @@ class Kind(Enum):
     LAYOUT = "Layout"
 
 
-@dataclass(frozen=True)
-class Variable:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Variable(Remembers):
     """A rigid variable of a kind other than Nat."""
 
     name: str
@@ -40,8 +42,10 @@ class Variable:
         return self.name
 
 
-@dataclass(frozen=True)
-class Unknown:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Unknown(Remembers):
     """A variable of a kind other than Nat that inference still has to solve."""
 
     identity: int
@@ -50,8 +54,10 @@ class Unknown:
         return f"?{self.identity}"
 
 
-@dataclass(frozen=True)
-class Scalar:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Scalar(Remembers):
     """bool, i8 … i64, u8 … u64, f16, bf16, f32, f64, and tf32, which takes the four bytes of an f32."""
 
     name: str
@@ -86,7 +92,8 @@ class Composite(Node):
         raise NotImplementedError(f"{type(self).__name__} is no type")
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Array(Composite):
     size: Nat
     element: Data
@@ -96,7 +103,8 @@ class Array(Composite):
         return f"{f'({size})' if any(c in size for c in ' */-') else size}.{self.element}"
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Pair(Composite):
     first: Data
     second: Data
@@ -105,7 +113,8 @@ class Pair(Composite):
         return f"({self.first}, {self.second})"
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Index(Composite):
     """A natural number below `size`."""
 
@@ -115,7 +124,8 @@ class Index(Composite):
         return f"Idx[{self.size}]"
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Vector(Composite):
     size: Nat
     element: Data
@@ -134,7 +144,8 @@ class FragmentKind(Enum):
         return self.value
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Fragment(Composite):
     """A rows × columns tile held by the threads of a warp together; `other` is the third size of the product.
 
@@ -155,7 +166,8 @@ class Fragment(Composite):
 Data = Scalar | Array | Pair | Index | Vector | Fragment | Variable | Unknown
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Function(Composite):
     parameter: Type
     result: Type
@@ -167,7 +179,8 @@ class Function(Composite):
         return f"{left} -> {self.result}"
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Dependent(Composite):
     """`(x: kind) -> result`, or `{x: kind} -> result` where the argument is inferred.
 
@@ -228,7 +241,8 @@ class Space(Enum):
         return self.value
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class NatFunction:
     """`natFun(i => body)`."""
 
@@ -242,7 +256,8 @@ class NatFunction:
         return f"natFun({self.parameter} => {self.body})"
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Layout:
     """How the rows of an array lie in Shared memory: `rowMajor`, `padded(p)`, `swizzled(bytes)`.
 
@@ -290,6 +305,7 @@ def map_type(
     return _Rebuild(on_nat, on_leaf, on_binder, {})(type_)
 
 
+@filled_at_once
 @dataclass(frozen=True, slots=True)
 class _Rebuild:
     """The function that `map_type` is. A nested function that calls itself would be left to the collector."""
@@ -522,7 +538,8 @@ def arguments(type_: Type) -> tuple[list[Type], Type]:
 # --- schemes --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A dependent parameter of a scheme. An explicit one may have a default, then it may be left out."""
 
@@ -540,8 +557,9 @@ class Parameter:
         return NatVariable(self.name) if self.kind is Kind.NAT else Variable(self.name)
 
 
-@dataclass(frozen=True)
-class Scheme:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Scheme(Remembers):
     """Dependent parameters, then a type in which they are free."""
 
     parameters: tuple[Parameter, ...]

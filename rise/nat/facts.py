@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from rise.frozen import filled_at_once
 from rise.nat.normal_form import (
     Atom,
     Coefficient,
@@ -20,7 +21,8 @@ from rise.nat.normal_form import (
 )
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What may be assumed: ranges `lower <= v < upper` of variables, and divisibilities `d | n`.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import lcm
 from typing import Any, TypeVar
 
-from rise.frozen import cached_property, filled_at_once
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat.limits import (
     check_bits,
     check_degree,
@@ -22,30 +23,43 @@ from rise.nat.limits import (
 Coefficient = int | Fraction
 
 
+@hashed_once
 @filled_at_once
-@dataclass(frozen=True)
-class NatVariable:
+@dataclass(frozen=True, slots=True)
+class NatVariable(Remembers):
     """A rigid variable: a size that a program abstracts over, or the index of a loop."""
 
     name: str
+
+    @cached_property
+    def key(self) -> tuple[int, str]:
+        """By which the factors of a product are in order: variables first, then operations."""
+        return 0, self.name
 
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True)
-class NatUnknown:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class NatUnknown(Remembers):
     """A variable that inference or matching still has to solve."""
 
     identity: int
+
+    @cached_property
+    def key(self) -> tuple[int, str]:
+        return 2, str(self)
 
     def __str__(self) -> str:
         return f"?{self.identity}"
 
 
+@hashed_once
 @filled_at_once
-@dataclass(frozen=True)
-class Operation:
+@dataclass(frozen=True, slots=True)
+class Operation(Remembers):
     """An operation that does not simplify: `quotient`, `remainder`, `min`, `max` or `power`."""
 
     operator: str
@@ -59,6 +73,10 @@ class Operation:
     def extent(self) -> int:
         """How many variables and operations there are where everything is written out."""
         return 1 + self.left.extent + self.right.extent
+
+    @cached_property
+    def key(self) -> tuple[int, str]:
+        return 1, self._text
 
     def __str__(self) -> str:
         return self._text
@@ -86,29 +104,24 @@ def _simple(number: Coefficient) -> Coefficient:
     return number if type(number) is int or number.denominator != 1 else number.numerator
 
 
-def _atom_key(atom: Atom) -> tuple[int, str]:
-    rank = 0 if isinstance(atom, NatVariable) else 1 if isinstance(atom, Operation) else 2
-    return rank, str(atom)
-
-
 def _monomial_key(monomial: Monomial) -> tuple[int, tuple[tuple[tuple[int, str], int], ...]]:
     """Higher degree first, constants last."""
-    return -sum(e for _, e in monomial), tuple((_atom_key(a), -e) for a, e in monomial)
+    if len(monomial) == 1:
+        ((base, exponent),) = monomial
+        return -exponent, ((base.key, -exponent),)
+    return -sum([e for _, e in monomial]), tuple([(a.key, -e) for a, e in monomial])
 
 
+@hashed_once
 @filled_at_once
-@dataclass(frozen=True)
-class Nat:
+@dataclass(frozen=True, slots=True)
+class Nat(Remembers):
     """A normal form; built with `constant`, `variable` and the operators below, never by hand."""
 
     terms: tuple[tuple[Monomial, Coefficient], ...]
 
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self.terms)
-
-    def __hash__(self) -> int:
-        return self._hash
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Nat) and self.terms == other.terms)
 
     def __reduce__(self) -> tuple[Callable[..., Nat], tuple[Any, ...]]:
         """Without what is remembered: another process has another hash for the same names."""
@@ -229,7 +242,7 @@ class Nat:
             for base, exponent in monomial:
                 below[base] = max(below.get(base, 0), -exponent)
         powers = ((base, exponent) for base, exponent in below.items() if exponent)
-        monomial = tuple(sorted(powers, key=lambda power: _atom_key(power[0])))
+        monomial = tuple(sorted(powers, key=lambda power: power[0].key))
         divisor = Nat.build({monomial: scale})
         return self * divisor, divisor
 
@@ -307,6 +320,7 @@ def constant(value: int) -> Nat:
 _CONSTANTS = (Nat(()), *(Nat((((), value),)) for value in range(1, 1025)))
 
 
+@lru_cache(maxsize=1 << 12)
 def variable(name: str) -> Nat:
     return atom(NatVariable(name))
 
@@ -320,7 +334,7 @@ def _multiply(left: Monomial, right: Monomial) -> Monomial:
     for base, exponent in right:
         powers[base] = powers.get(base, 0) + exponent
     kept = [(b, e) for b, e in powers.items() if e]
-    return tuple(sorted(kept, key=lambda power: _atom_key(power[0])))
+    return tuple(sorted(kept, key=lambda power: power[0].key))
 
 
 def _inverse(monomial: Monomial) -> Monomial:

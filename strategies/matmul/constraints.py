@@ -12,7 +12,7 @@ from math import ceil, lcm
 from typing import Any
 
 from rise.errors import StrategyError
-from rise.frozen import cached_property, filled_at_once, hashed_once
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.instructions import Family, family
 
 WARP, WARPGROUP = 32, 128
@@ -25,7 +25,8 @@ BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles 
 OTHERS = 26
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What a block may have. Registers are of 32 bits; `registers` are those of a multiprocessor.
 
@@ -57,8 +58,8 @@ HOPPER = Limits()
 
 @hashed_once
 @filled_at_once
-@dataclass(frozen=True)
-class Schedule:
+@dataclass(frozen=True, slots=True)
+class Schedule(Remembers):
     """The parameters of `tensor_core` that decide what it costs; see there."""
 
     block: tuple[int, int, int] = (128, 128, 64)
@@ -119,7 +120,7 @@ _PARAMETERS = frozenset(f.name for f in fields(Schedule))
 
 
 @filled_at_once
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Resources:
     """threads: of a block. accumulators: registers of a thread for its sums. shared_bytes: of a block."""
 

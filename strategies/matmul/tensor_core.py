@@ -33,7 +33,7 @@ NOT_SHARED = "no tile goes through shared memory, with `stages=0`"
 
 @hashed_once
 @filled_at_once
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Parameters(Schedule):
     """See `tensor_core`; those that do not change what a schedule needs of a GPU are declared here."""
 

@@ -43,7 +43,7 @@ ALONE = 0.80  # of the rate of tensor cores, for one warpgroup that multiplies w
 
 
 @filled_at_once
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cost:
     """cycles: of the whole, by which schedules are ranked; the rest explains it.
 

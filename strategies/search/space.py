@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rise.errors import StrategyError, UsageError
-from rise.frozen import cached_property, changed, filled_at_once, hashed_once
+from rise.frozen import Remembers, cached_property, changed, filled_at_once, hashed_once
 from strategies.matmul.constraints import (
     Resources,
     Schedule,
@@ -42,8 +42,8 @@ Space = Callable[[Problem, Gpu], Iterator[Choices]]
 
 @hashed_once
 @filled_at_once
-@dataclass(frozen=True)
-class Point:
+@dataclass(frozen=True, slots=True)
+class Point(Remembers):
     """A strategy with values for its parameters."""
 
     strategy: str
@@ -82,7 +82,7 @@ def defaults(strategy: str) -> Parameters:
 
 
 @filled_at_once
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Ranked:
     point: Point
     cost: Cost

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import Launch
-from rise.frozen import cached_property, hashed_once
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat import (
     Atom,
     Facts,
@@ -46,8 +46,9 @@ WARPGROUPS, WARPGROUP_THREADS = (i.Level.WARPGROUP, 0), (i.Level.WARPGROUP_THREA
 
 
 @hashed_once
-@dataclass(frozen=True)
-class Loop:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Loop(Remembers):
     """A loop around a use, parallel if it has workers. The rows and columns of a tile are loops, too.
 
     one: only one of its iterations is executed
@@ -60,8 +61,9 @@ class Loop:
 
 
 @hashed_once
-@dataclass(frozen=True)
-class Use:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Use(Remembers):
     """Reads or writes elements of a buffer, in each iteration of the loops around it.
 
     collective: the innermost loops, which a warp executes as one: rows and columns of a tile
