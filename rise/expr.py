@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import is_
+from typing import Any
 
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
 from rise.declaration import Declaration
@@ -295,11 +296,13 @@ def application(expr: Expr) -> tuple[str, Primitive, list[Expr]]:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    if isinstance(expr, Apply):
-        return (expr.function, expr.argument)
-    if isinstance(expr, FUNCTIONS):
-        return (expr.body,)
-    return (expr.function,) if isinstance(expr, DependentApply) else ()
+    node: Any = expr
+    kind = type(expr)  # compared, which is faster than `isinstance`
+    if kind is Apply:
+        return (node.function, node.argument)
+    if kind is Lambda or kind is DependentLambda:
+        return (node.body,)
+    return (node.function,) if kind is DependentApply else ()
 
 
 def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -411,13 +414,19 @@ def map_types(
             case Apply():
                 return map_children(e, go)
             case Identifier(name, type_):
-                return Identifier(name, on_type(type_), e.origin)
+                type_ = on_type(type_)
+                return e if type_ is e.type else Identifier(name, type_, e.origin)
             case Lambda(parameter, body):
-                return Lambda(replace(parameter, type=on_type(parameter.type)), go(body), e.origin)
+                new, type_ = go(body), on_type(parameter.type)
+                if type_ is parameter.type:
+                    return with_children(e, (new,))
+                return Lambda(Identifier(parameter.name, type_, parameter.origin), new, e.origin)
             case Literal(value, type_):
-                return Literal(value, on_type(type_), e.origin)
+                type_ = on_type(type_)
+                return e if type_ is e.type else Literal(value, type_, e.origin)
             case Primitive(declaration, given):
-                return Primitive(declaration, tuple(on_argument(a) for a in given), e.origin)
+                arguments = tuple(map(on_argument, given))
+                return e if all(map(is_, arguments, given)) else Primitive(declaration, arguments, e.origin)
             case Reference(definition, given):
                 return Reference(definition, tuple(on_argument(a) for a in given), e.origin)
             case DependentApply(function, argument):
@@ -477,7 +486,7 @@ def alpha_equal(left: Expr, right: Expr, names: Mapping[str, str] | None = None)
     """Equality up to the names of bound variables, types included."""
     if left is right and not names:
         return True
-    if type(left) is not type(right):
+    if type(left) is not type(right) or left.extent != right.extent:
         return False
     bound = names or {}
     match left, right:

@@ -59,7 +59,9 @@ def filled_at_once(kind: type[T]) -> type[T]:
         lines.append(f"    fill_{f.name}(self, {value})")
     lines.append("    self.__post_init__()" if hasattr(own, "__post_init__") else "    pass")
     exec("\n".join([f"def __init__(self, {', '.join(parameters)}):", *lines]), namespace)
-    own.__init__ = namespace["__init__"]
+    made = namespace["__init__"]
+    made.__annotations__ = own.__init__.__annotations__  # as a signature shows them
+    own.__init__ = made
     return kind
 
 

@@ -78,6 +78,9 @@ class Scalar(Remembers):
         return self.bits // 8
 
 
+VARIABLES = (Variable, Unknown)
+
+
 class Composite(Node):
     """A type that has parts."""
 
@@ -297,12 +300,14 @@ def map_type(
     on_nat: Callable[[Nat], Nat],
     on_leaf: OnLeaf,
     on_binder: Callable[[Dependent], Dependent] = lambda dependent: dependent,
+    only: Solution | None = None,
 ) -> T:
     """Rebuilds a type, replacing sizes and the variables of the other kinds.
 
-    `on_binder` may rename what a dependent function binds, before its result is rebuilt.
+    `on_binder` may rename what a dependent function binds, before its result is rebuilt. Parts that have none
+    of the leaves in `only` stay as they are.
     """
-    return _Rebuild(on_nat, on_leaf, on_binder, {})(type_)
+    return _Rebuild(on_nat, on_leaf, on_binder, only, {})(type_)
 
 
 @filled_at_once
@@ -313,15 +318,16 @@ class _Rebuild:
     on_nat: Callable[[Nat], Nat]
     on_leaf: OnLeaf
     on_binder: Callable[[Dependent], Dependent]
+    only: Solution | None
     done: dict[int, Any]  # by identity: what occurs twice is rebuilt once
 
     def __call__(self, type_: S, /) -> S:
-        if isinstance(type_, Variable | Unknown):
-            leaf: S = self.on_leaf(type_)
-            return leaf
         if not isinstance(type_, Composite):
-            return type_
+            leaf: S = self.on_leaf(type_) if isinstance(type_, VARIABLES) else type_
+            return leaf
         new: S | None = self.done.get(id(type_))
+        if new is None and self.only is not None and not _has(type_, self.only):
+            new = self.done[id(type_)] = type_
         if new is None:
             new = self.done[id(type_)] = _rebuilt(type_, self, self.on_nat, self.on_leaf, self.on_binder)
         return new
@@ -355,9 +361,14 @@ def _rebuilt(
             raise NotImplementedError(f"{type(type_).__name__} is no type")
 
 
+def _has(type_: Type, solution: Solution) -> bool:
+    """Whether a type has a variable or an unknown that is replaced."""
+    return any(map(solution.__contains__, leaves(type_)))
+
+
 def substitute_type(type_: T, solution: Solution) -> T:
     """Replaces variables and unknowns; a binder that would capture one of a value is renamed."""
-    if not solution:
+    if not solution or not _has(type_, solution):
         return type_
     atoms = _sizes(solution)
     return map_type(
@@ -365,6 +376,7 @@ def substitute_type(type_: T, solution: Solution) -> T:
         lambda n: n.substitute(atoms),
         lambda leaf: solution.get(leaf, leaf),
         lambda bound: _apart(bound, mentioned(solution)),
+        solution,
     )
 
 
@@ -434,27 +446,33 @@ def substitution(
 
     @cache
     def on_type(type_: Type) -> Type:
+        if not _has(type_, solution):
+            return type_
         return map_type(
-            type_, on_nat, lambda leaf: solution.get(leaf, leaf), lambda d: _apart(d, mentioned(solution))
+            type_,
+            on_nat,
+            lambda leaf: solution.get(leaf, leaf),
+            lambda d: _apart(d, mentioned(solution)),
+            solution,
         )
 
     def on_argument(argument: Argument) -> Argument:
-        match argument:
-            case Nat():
-                return on_nat(argument)
-            case Scalar() | Array() | Pair() | Index() | Vector() | Fragment():
-                return as_data(on_type(argument))
-            case _:
-                return substitute_argument(argument, solution)
+        if isinstance(argument, Nat):
+            return on_nat(argument)
+        if isinstance(argument, Scalar):
+            return argument
+        if isinstance(argument, Composite):
+            return as_data(on_type(argument))
+        return substitute_argument(argument, solution)
 
     return on_type, on_argument
 
 
 def leaves(type_: Type) -> tuple[Atom | Variable | Unknown, ...]:
     """Every variable and unknown of a type, of all kinds, once, in the order in which it has them."""
-    if isinstance(type_, Variable | Unknown):
-        return (type_,)
-    return type_.leaves if isinstance(type_, Composite) else ()
+    if isinstance(type_, Composite):
+        return type_.leaves
+    return (type_,) if isinstance(type_, VARIABLES) else ()
 
 
 def _leaves(type_: Composite) -> Iterator[Atom | Variable | Unknown]:

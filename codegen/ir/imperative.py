@@ -781,6 +781,8 @@ def inner(command: Command) -> tuple[Command, ...]:
     names = INNER.get(type(command))
     if names is None:
         return ()
+    if len(names) == 1:
+        return (getattr(command, names[0]),)
     return tuple([getattr(command, name) for name in names])
 
 
@@ -876,8 +878,8 @@ def own(command: Command, kind: type[N]) -> Iterator[N]:
             yield value
         elif isinstance(value, tuple):
             rest += reversed(value)
-        elif id(value) not in inside:
-            rest += [getattr(value, name) for name in reversed(_parts(value))]
+        elif id(value) not in inside and (names := _parts(value)):
+            rest += [getattr(value, name) for name in reversed(names)]
 
 
 def _parts(node: object) -> tuple[str, ...]:

@@ -100,6 +100,21 @@ def _bits(number: Coefficient) -> int:
     return max(number.numerator.bit_length(), number.denominator.bit_length())
 
 
+def _ratio(number: Coefficient, divisor: Coefficient) -> Coefficient:
+    if type(number) is int and type(divisor) is int:
+        quotient, rest = divmod(number, divisor)
+        if rest == 0:
+            return quotient
+    check_bits(_bits(number) + _bits(divisor))
+    return _simple(Fraction(number) / divisor)
+
+
+def _ends_before_numbers(value: Nat) -> bool:
+    """Whether a number that is added stands last: not where the last term divides by something."""
+    monomial = value.terms[-1][0]
+    return not monomial or sum([exponent for _, exponent in monomial]) > 0
+
+
 def _simple(number: Coefficient) -> Coefficient:
     return number if type(number) is int or number.denominator != 1 else number.numerator
 
@@ -175,14 +190,29 @@ class Nat(Remembers):
         return frozenset(a for a in self.atoms if isinstance(a, NatUnknown))
 
     def __add__(self, other: NatLike) -> Nat:
-        if isinstance(other, Nat) and not other.terms:
+        added = other if isinstance(other, Nat) else constant(other)
+        if not added.terms:
             return self
         if not self.terms:
-            return nat(other)
+            return added
+        if len(added.terms) == 1 and not added.terms[0][0] and _ends_before_numbers(self):
+            return self._plus(added.terms[0][1])
+        if len(self.terms) == 1 and not self.terms[0][0] and _ends_before_numbers(added):
+            return added._plus(self.terms[0][1])
         sum_ = dict(self.terms)
-        for monomial, coefficient in nat(other).terms:
+        for monomial, coefficient in added.terms:
             sum_[monomial] = sum_.get(monomial, 0) + coefficient
         return Nat.build(sum_)
+
+    def _plus(self, number: Coefficient) -> Nat:
+        """The sum with a number, which stands last: the other terms stay in order."""
+        if self.terms[-1][0]:
+            check_terms(len(self.terms) + 1)
+            return Nat((*self.terms, ((), number)))
+        total = _simple(self.terms[-1][1] + number)
+        if len(self.terms) == 1 and type(total) is int:
+            return constant(total)
+        return Nat((*self.terms[:-1], ((), total)) if total else self.terms[:-1])
 
     def __mul__(self, other: NatLike) -> Nat:
         if isinstance(other, int):
@@ -231,7 +261,12 @@ class Nat(Remembers):
         if len(below.terms) != 1:
             return _quotient_by_sum(self, below) if below.terms else None
         monomial, coefficient = below.terms[0]
-        return self * Nat.build({_inverse(monomial): Fraction(1, 1) / coefficient})
+        if not monomial:
+            return (
+                self if coefficient == 1 else Nat(tuple([(m, _ratio(c, coefficient)) for m, c in self.terms]))
+            )
+        inverse = _inverse(monomial)
+        return Nat.build({_multiply(m, inverse): _ratio(c, coefficient) for m, c in self.terms})
 
     @property
     def fraction(self) -> tuple[Nat, Nat]:
@@ -261,7 +296,7 @@ class Nat(Remembers):
 
     def substitute(self, solution: Mapping[Replaced, Nat]) -> Nat:
         """Replaces atoms, simplifying the operations that contain them."""
-        if not solution or self.atoms.isdisjoint(solution):
+        if not solution or not any(map(solution.__contains__, self.atoms)):  # of which there are few
             return self
         return self.rebuilt(lambda base: _replace(base, solution))
 
@@ -330,11 +365,13 @@ def atom(base: Atom) -> Nat:
 
 
 def _multiply(left: Monomial, right: Monomial) -> Monomial:
+    if not left or not right:
+        return left or right
     powers = dict(left)
     for base, exponent in right:
         powers[base] = powers.get(base, 0) + exponent
     kept = [(b, e) for b, e in powers.items() if e]
-    return tuple(sorted(kept, key=lambda power: power[0].key))
+    return tuple(sorted(kept, key=lambda power: power[0].key) if len(kept) > 1 else kept)
 
 
 def _inverse(monomial: Monomial) -> Monomial:
