@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import Launch
@@ -119,11 +120,17 @@ class Use(Remembers):
 
     @cached_property
     def facts(self) -> Facts:
-        facts = Facts()
-        for loop in (*self.around, *self.collective):
-            for name in (loop.index, ANY + loop.index):
-                facts = facts.with_range(name, 0, loop.count)
-        return _with_earlier(facts, self.indices)
+        loops = (*self.around, *self.collective)
+        named = [(name, 0, loop.count) for loop in loops for name in (loop.index, ANY + loop.index)]
+        variables = sorted({name for n in self.indices for name in n.variables})
+        earlier = [(name, 1, MANY) for name in variables if name.startswith(EARLIER)]
+        return Facts().with_ranges([*named, *earlier])
+
+    @cached_property
+    def simplified(self) -> tuple[tuple[Nat, frozenset[Nat]], ...]:
+        """The indices as they are simplest, with 0 for loops of one iteration, each with its strides."""
+        indices = (simplify(index, self.facts) for index in self.without_units())
+        return tuple((index, frozenset(_strides(index, self))) for index in indices)
 
     def workers(self) -> Mapping[Workers, str]:
         return {loop.workers: loop.index for loop in self.around if loop.workers}
@@ -137,13 +144,6 @@ class Use(Remembers):
                 break
             names |= {loop.index, EARLIER + loop.index}
         return frozenset(names)
-
-
-def _with_earlier(facts: Facts, indices: tuple[Nat, ...]) -> Facts:
-    for name in sorted({name for n in indices for name in n.variables}):
-        if name.startswith(EARLIER):
-            facts = facts.with_range(name, 1, MANY)
-    return facts
 
 
 def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
@@ -247,9 +247,12 @@ def distinct(left: Use, right: Use, common: frozenset[str]) -> bool:
         for name in n.variables
         if name not in common
     }
-    facts = left.facts
-    for name, (lower, upper) in right.facts.ranges.items():
-        facts = facts.with_range(name if name in common else OTHER + name, lower, upper)
+    facts = left.facts.with_ranges(
+        [
+            (name if name in common else OTHER + name, lower, upper)
+            for name, (lower, upper) in right.facts.ranges.items()
+        ]
+    )
     pairs = zip(left.indices, right.indices, strict=False)
     return any(_differ(a, b.substitute(others), facts) for a, b in pairs)
 
@@ -308,17 +311,20 @@ Pair = tuple[Nat, Nat]
 
 def _equal_parts(left: Use, right: Use) -> Iterator[Pair]:
     """The equations that equal indices imply: of the indices, their quotients and their remainders."""
-    mine, yours = left.facts, right.facts
-    for pair in zip(left.without_units(), right.without_units(), strict=False):
-        a, b = simplify(pair[0], mine), simplify(pair[1], yours)
-        yield a, b
-        strides = sorted(_strides(a, left) | _strides(b, right), key=str)
-        for stride in strides:
-            yield quotient(a, stride, mine), quotient(b, stride, yours)
-            rest = remainder(a, stride, mine), remainder(b, stride, yours)
-            yield rest
-            for other in strides:
-                yield quotient(rest[0], other, mine), quotient(rest[1], other, yours)
+    for (a, mine), (b, yours) in zip(left.simplified, right.simplified, strict=False):
+        strides = tuple(sorted(mine | yours, key=str))
+        yield from zip(_index_parts(a, strides, left), _index_parts(b, strides, right), strict=True)
+
+
+@lru_cache(maxsize=1 << 12)
+def _index_parts(index: Nat, strides: tuple[Nat, ...], use: Use) -> tuple[Nat, ...]:
+    """An index of a use, its quotients and remainders by strides, and the quotients of these."""
+    parts = [index]
+    for stride in strides:
+        rest = remainder(index, stride, use.facts)
+        parts += [quotient(index, stride, use.facts), rest]
+        parts += [quotient(rest, other, use.facts) for other in strides]
+    return tuple(parts)
 
 
 def _strides(index: Nat, use: Use) -> set[Nat]:
