@@ -110,7 +110,10 @@ class Failure:
     def below(self, index: int) -> Failure:
         """The failure as one of the term whose child it is about."""
         missed = self.missed.below(index) if self.missed else None
-        return changed(self, path=(index, *self.path), missed=missed)
+        return Failure(
+            self.rule, self.term, self.reason, self.depth, (index, *self.path), self.part, self.hint,
+            self.pattern, self.after, missed, self.code, self.origin,
+        )  # fmt: skip
 
     def closer(self, other: Failure | None) -> Failure:
         """Of two failures the one that came closest to applying; the first one of equals."""

@@ -408,8 +408,13 @@ class Computed(Strategy):
 
     def __call__(self, term: Expr) -> Result:
         after = self.rewrite(term, **self.given)
-        if isinstance(after, str):
-            return Failure(self.name, term, after)
+        return Failure(self.name, term, after) if isinstance(after, str) else self._result(term, after)
+
+    def attempt(self, term: Expr) -> Success | None:
+        after = self.rewrite(term, **self.given)
+        return None if isinstance(after, str) else self._result(term, after)
+
+    def _result(self, term: Expr, after: Expr) -> Success:
         place = place_of_function(self.rewrite)
         if not hasattr(after, "type"):
             message = f"the rule `{self.name}` returns {shown(after)}, which is neither a term nor a reason"
