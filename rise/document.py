@@ -148,6 +148,9 @@ def render(document: Document, width: int, marked: list[Occurrence] | None = Non
     rest: list[_Item] = [(0, False, document)]
     while rest:
         indent, flat, item = rest.pop()
+        if isinstance(item, Concat):  # first: most are
+            rest += [(indent, flat, part) for part in reversed(item.parts)]
+            continue
         match item:
             case str():
                 page.write(item)
@@ -211,8 +214,8 @@ class _Page:
         return "\n".join(self.lines)
 
 
-def _opened(indent: int, flat: bool, item: Nest | Align | Concat | Mark | _End) -> list[_Item]:
-    """The parts of a document, the first one last, as a stack wants them."""
+def _opened(indent: int, flat: bool, item: Nest | Align | Mark | _End) -> list[_Item]:
+    """What is in a part of a document, as a stack wants it."""
     match item:
         case Nest(by, inside):
             return [(indent + by, flat, inside)]
@@ -220,8 +223,6 @@ def _opened(indent: int, flat: bool, item: Nest | Align | Concat | Mark | _End) 
             return [(indent, flat, inside)]
         case _End():
             return []
-        case Concat(parts):
-            return [(indent, flat, part) for part in reversed(parts)]
 
 
 def _fits(rest: list[_Item], first: _Item, room: int) -> bool:
@@ -234,6 +235,9 @@ def _fits(rest: list[_Item], first: _Item, room: int) -> bool:
             behind -= 1
             stack.append(rest[behind])
         indent, flat, item = stack.pop()
+        if isinstance(item, Concat):
+            stack += [(indent, flat, part) for part in reversed(item.parts)]
+            continue
         match item:
             case str():
                 line, *more = item.split("\n", 1)
