@@ -14,6 +14,7 @@ from codegen.ir import imperative as i
 from codegen.ir.data import data
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, spine
+from rise.frozen import filled_at_once
 from rise.nat import Facts, Nat, quotient, remainder
 from rise.types import Argument, NatFunction
 
@@ -21,7 +22,8 @@ Member = str
 Path = tuple[Nat | Member, ...]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Sizes:
     """The dependent arguments of a view by name, and the operations that it may use.
 
@@ -53,7 +55,8 @@ class Sizes:
         return value
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Choice:
     """A path into one operand if value < bound, into another one otherwise."""
 
