@@ -45,6 +45,7 @@ from strategies.matmul.grid import (
     cluster_for_each,
     clusters,
     in_turn,
+    of_several_arrays,
     persistent,
     to_warpgroups,
     to_warps,
@@ -128,14 +129,14 @@ def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
     """s for the matrix that a program computes, for each of an array of matrices, or of a pair of them.
 
     before: zip(As)(Bs) |> map((A, B) => A·B)
-    after:  zip(As)(Bs) |> mapBlock(2)((A, B) => s(A·B))
+    after:  zip(As)(Bs) |> mapBlock(2)((A, B) => s(A·B)), or s's persistent blocks compute all tiles
     """
+    in_grid = seq(check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS), low.MAP_BLOCK.with_sizes(d=2))
     batch = seq(
         check(lambda term: rank(term) == 3, "of_matrices", NO_MATRIX),
         try_(POINTWISE_EACH),
         mapped(s),
-        check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS),
-        low.MAP_BLOCK.with_sizes(d=2),
+        choice(of_several_arrays, in_grid),
     )
     several = seq(
         choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)

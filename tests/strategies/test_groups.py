@@ -33,7 +33,7 @@ def program(name: str, **sizes: int) -> Expr:
 
 
 def whole(seed: int, *shape: int) -> NDArray[np.generic]:
-    """Whole numbers whose sums of 64 products are such of bf16: nothing is rounded."""
+    """Whole numbers whose sums of 128 products are such of bf16: nothing is rounded."""
     import ml_dtypes
 
     found = np.random.default_rng(seed).integers(-1, 2, shape).astype(np.float32)
@@ -86,6 +86,21 @@ def test_auto_multiplies_tiles_on_tensor_cores_and_takes_their_rows_afterwards(t
     assert [choice.point.strategy for choice in chosen] == ["tensor_core", "elementwise"]
     uses = chosen[0].point.schedule.uses_wgmma
     assert uses == (target == "sm_90a")
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_persistent_blocks_take_the_tiles_of_all_matrices(cluster: int) -> None:
+    """Also in clusters, which matrices in a dimension of the grid would not have."""
+    settings = {**WARPGROUPS, "raster_group": "1", "persistent_blocks": "4", "cluster": str(cluster)}
+    sizes = {"b": 5, "c": 3, "d": 2, "m": 64, "n": 128, "k": 128}
+    term = succeeded(find("tensor_core").make(settings)(program("chosenProducts", **sizes))).term
+    (kernel,) = assemble(term, "chosen").kernels
+    assert kernel.launch.grid == (4, 1, 1)
+    first, second = whole(1, 3, 64, 128), whole(2, 2, 128, 128)
+    firsts, seconds = np.array([2, 0, 2, 1, 1], np.int32), np.array([1, 1, 0, 1, 0], np.int32)
+    found = execute(assemble(term, "chosen"), [first, second, firsts, seconds], "emulate")
+    expected = numbers(first)[firsts] @ numbers(second)[seconds].swapaxes(1, 2)
+    np.testing.assert_array_equal(numbers(found), expected)
 
 
 def test_tiles_joined_to_rows_are_one_kernel() -> None:
