@@ -9,8 +9,9 @@ from codegen.ir import imperative as i
 from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
 from codegen.ir.imperative import Level
-from codegen.ir.launch import number
+from codegen.ir.launch import GRIDS, number
 from codegen.lower.accumulators import check_update
+from codegen.lower.defined import Condition, only_defined
 from codegen.lower.paths import Resolver
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
@@ -132,9 +133,13 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
 
     def body(element: Element) -> i.Command:
         index = translator.name(level.value if whole else f"{level.value}_{DIMENSIONS[dimension]}")
-        written = element(
-            index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
-        )
+        place: i.Acceptor = accept_at(target, index)
+        conditions: list[Condition] = []
+        if level in GRIDS:
+            place, conditions = only_defined(place, call.type, index, call.nat("n"))
+        written = element(index, lambda x: _applied(translator, call, function, (x,), place))
+        for value, bound in conditions:
+            written = i.When(value, bound, written, call.origin)
         return i.ParallelFor(level, dimension, index, call.nat("n"), written, call.origin, most)
 
     return elements(translator, xs, call.environment, body)
