@@ -10,7 +10,7 @@ from strategies.places import computes
 
 PARALLEL = frozenset({
     "mapGlobal", "mapCluster", "mapClusterPersistent", "mapBlock", "mapBlockPersistent",
-    "mapThreads", "mapWarpGroup", "mapWarp", "mapLane",
+    "mapThreads", "mapWarpGroup", "mapWarpGroupThreads", "mapWarp", "mapLane",
 })  # fmt: skip
 MAPS = PARALLEL | {"mapSeq", "mapSeqUnroll"}
 FOLDS = frozenset({"reduceSeq", "reduceSeqUnroll"})

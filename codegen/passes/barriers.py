@@ -302,10 +302,12 @@ class _Inserter:
         if self.in_group and loop.count == ONE:
             return self._single_iteration(loop, before)
         new, after = self._loop(loop, before, ONE)
-        if self.in_warp or self.in_group or not _barriers(new):
+        if self.in_warp or not _barriers(new):
             return new, after
         together = any(c == i.Barrier(i.Scope.CLUSTER) for c in i.commands(new))
         scope = i.Scope.CLUSTER if together else self._scope_of_block
+        if self.in_group:
+            scope = i.Scope.WARPGROUP
         bare, then = self._loop(loop, self._after(scope, before), ONE)
         if _barriers(bare) < _barriers(new):
             return i.sequence(*self._sync(scope, before), bare), then

@@ -29,7 +29,7 @@ from strategies.core import (
 )
 from strategies.default import lowered
 from strategies.matmul.alignment import aligned_operands, copied
-from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed
+from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed, stored_in_rows
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import (
     Stored,
@@ -320,8 +320,7 @@ def hopper(
     copies = TileCopy(128 * slice_k * consumers, vector, padding=8, bulk=True)
     workers = by_itself if ping_pong > 1 else to_warpgroups
     sums = seq(tile_reduction(k), warp_tiles(*warp), tensorise(fragment), accumulate_fragments, loads)
-    store = (stored_in_bulk_transposed if swap_operands else stored_in_bulk) if epilogue == "bulk" else id_
-    on_fragments = direct_epilogue(sums, warp, fragment, workers, store)
+    in_bulk = stored_in_bulk_transposed if swap_operands else stored_in_bulk
     whole = seq(sums, workers, kept_shared)
     kept = sliced(k, slice_k, warp, fragment, loads, workers) if slice_k > 1 else whole
     each = seq(blocks, in_turn(ping_pong), clusters(cluster), persistent(persistent_blocks // cluster))
@@ -329,7 +328,10 @@ def hopper(
     def tile(result: Stored) -> Strategy:
         if split_cluster > 1:
             return over_cluster(split_cluster, seq(sums, workers), rows_by_threads(copies, result))
-        return shared_epilogue(kept, copies, result) if epilogue == "shared" else on_fragments
+        if epilogue == "shared":
+            return shared_epilogue(kept, copies, result)
+        store = {"bulk": in_bulk, "rows": stored_in_rows(result.row)}.get(epilogue, id_)
+        return direct_epilogue(sums, warp, fragment, workers, store)
 
     return in_whole_tiles(
         needs, copies, seq(in_one_sum(k), operands_in_bulk),

@@ -111,7 +111,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
 
 def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     """The same with operands in the order in which the problem has them."""
-    for s in shapes(p, gpu, ("direct", "shared") if p.by_elements else ("direct", "bulk")):
+    for s in shapes(p, gpu, stores(p)):
         tiles, sliced = p.batch * s.tiles(p.m, p.n), slices(p, s.block[1], gpu)
         shared = s.epilogue == "shared"
         if s.ping_pong > 1 and (shared or tiles <= gpu.multiprocessors):
@@ -131,6 +131,13 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 "ping_pong": [s.ping_pong],
                 "swap_operands": [p.swapped],
             }
+
+
+def stores(p: Problem) -> Sequence[str]:
+    """How results may be stored, the quickest last; bulk stores put no rows where data say."""
+    if p.by_elements:
+        return ("direct", "shared")
+    return ("direct", "rows" if p.scattered else "bulk")
 
 
 def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Choices]:

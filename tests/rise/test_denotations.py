@@ -114,7 +114,7 @@ def iterated(xs: Any, y: Any) -> Any:
 def pattern_claims(n: int, m: int) -> list[Claim]:
     f32, xs, xss = "f32", f"{n}.f32", f"{n}.{m}.f32"
     plus = "fun((a, x) => a + x)"
-    maps = ("map", "mapSeq", "mapSeqUnroll", "mapWarpGroup", "mapWarp", "mapLane")
+    maps = ("map", "mapSeq", "mapSeqUnroll", "mapWarpGroup", "mapWarpGroupThreads", "mapWarp", "mapLane")
     levels = (
         "mapGlobal",
         "mapCluster",

@@ -41,6 +41,7 @@ LEVELS = {
     "mapBlockPersistent": Level.BLOCK,
     "mapThreads": Level.THREAD,
     "mapWarpGroup": Level.WARPGROUP,
+    "mapWarpGroupThreads": Level.WARPGROUP_THREAD,
     "mapWarp": Level.WARP,
     "mapLane": Level.LANE,
 }
@@ -125,7 +126,7 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     """con xs λx. parFor(level) i < n. acc(f x[i])(A[i])"""
     function, xs = call.arguments
     level = LEVELS[call.name]
-    whole = level in (Level.WARPGROUP, Level.WARP, Level.LANE)
+    whole = level in (Level.WARPGROUP, Level.WARPGROUP_THREAD, Level.WARP, Level.LANE)
     dimension = 0 if whole else _dimension(call)
     most = (
         number(call.nat("p"), "the number of workers", call.origin) if call.name.endswith("Persistent") else 0
