@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
+from math import ceil, prod
 
 from rewrites.beside import beside
 from rewrites.exponentials import ROUNDED
@@ -56,7 +56,8 @@ class Problem:
     in_one_sum: products and operands where tiles come in bulk, if sums of products are one product there
     reduced:  whether rows are reduced where they are computed, besides what is stored of them
     turned:   whether these are columns
-    scattered: whether data say at which place each row of the result is
+    scattered: whether data say at which place each row of the result is, and so how many matrices have any:
+              `batch` is then in the middle between as few as rows need and all
     input_bytes: of all inputs, fewer than of operands where some are multiplied several times; 0: not known
     """
 
@@ -149,10 +150,14 @@ class Problem:
             return None
         known = [s for s in sizes if s is not None]
         rows, columns = known[len(result) - 2 : len(result)]
+        batch = prod(known[: len(result) - 2])
+        if scattered:
+            there = _number(shape(_body(program).type)[0][0]) or 0
+            batch = (batch + ceil(there / max(rows, 1)) + 1) // 2
         operand = shape(parts[0][0].type)[1]
         along_k = all(_along(a) for a, _, _ in parts), all(_along(b) for _, b, _ in parts)
         return cls(
-            rows, columns, sum(known[len(result) :]), prod(known[: len(result) - 2]),
+            rows, columns, sum(known[len(result) :]), batch,
             _bytes(operand), _bytes(element), along_k, str(operand),
             bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
             *_counted(products), _work(found), in_one_sum=_in_one_sum(found, len(products)),

@@ -116,10 +116,12 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         shared = s.epilogue == "shared"
         if s.ping_pong > 1 and (shared or tiles <= gpu.multiprocessors):
             continue
-        for group, cluster in orders(p, s, clusters=sliced == [1] and p.batch == 1):
+        for group, cluster in orders(p, s, clusters=sliced == [1] and (p.batch == 1 or p.scattered)):
             there = gpu.in_clusters(cluster)
             count = p.batch * replace(s, raster_group=group, cluster=cluster).tiles(p.m, p.n)
             many = count > there and not shared
+            if p.batch > 1 and cluster > 1 and not many:
+                continue  # matrices are a dimension of the grid that is in no cluster
             # a block with one tile has not more than its steps
             stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
             yield {
