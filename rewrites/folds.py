@@ -268,6 +268,47 @@ def factored(found: System) -> System:
     return replace(found, folds=tuple(folds), element=put(found.element, before)) if before else found
 
 
+@computed(
+    "factor of a sum",
+    "xs |> map(x => f(x) * c) |> reduce(+, 0) → (xs |> map(f) |> reduce(+, 0)) * c",
+    (
+        "fun((xs: 5.f32, c: f32) => xs |> map(fun(x => x * (x + c) * c)) |> reduce(+, 0))",
+        "fun((xs: 5.f32, ys: 5.f32, c: f32, d: f32) => zip(xs)(ys) |> map(fun((x, y) => c * x * (y * d)))"
+        " |> reduce(+, 0))",
+    ),
+    "A factor that all terms of a sum have stands beside the sum.",
+    head=("reduce", 3),
+    exact=False,
+)
+def FACTOR_OF_SUM(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    match call(term):
+        case "reduce", head, [operator, start, mapped] if _is_float(term):
+            pass
+        case _:
+            return "expected a sum of floats"
+    match call(mapped):
+        case "map", _, [Lambda(x, body) as function, xs]:
+            pass
+        case _:
+            return "expected a sum of what a function gives"
+    if operator_name(operator) != "add" or not is_zero(start):
+        return "expected a sum that starts from zero"
+    found = list(factors(body))
+    fixed = [(factor, inverse) for factor, inverse in found if x.name not in factor.free and not inverse]
+    rest = [part for part in found if part not in fixed]
+    if not fixed or not rest:
+        return "no factor is the same for all terms"
+    each = Lambda(x, product_of(rest, as_data(body.type)), function.origin)
+    total = apply(head, operator, start, _mapped(each, xs), origin=term.origin)
+    return product_of([(total, False), *fixed], as_data(term.type))
+
+
+def _mapped(function: Lambda, xs: Expr) -> Expr:
+    size = array_type(xs).size
+    types = (size, function.parameter.type, function.body.type)
+    return apply(instance("map", types, function.origin), function, xs)
+
+
 def _before_sum(fold: Fold) -> tuple[list[tuple[Expr, bool]], list[tuple[Expr, bool]]]:
     """The factors of a sum's terms that differ, and those that all terms have, also inside of a rounding."""
     differ: list[tuple[Expr, bool]] = []

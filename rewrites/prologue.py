@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from rewrites.match import Match
-from rewrites.rule import computed
+from rewrites.rule import Condition, Rule, computed
 from rewrites.rule import library_rule as rule
-from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, substitute, subterms
+from rewrites.typed import instance
+from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, apply, call, substitute, subterms
 from rise.normal import is_view, simplify
-from rise.types import Function
+from rise.types import F32, Function, Scalar, Type
 
+BYTE = Scalar("i8")
+TWO_BYTES = (Scalar("f16"), Scalar("bf16"))
 PRODUCTS = "zip(r)(c) |> map(fun((p, q) => {} * {})) |> reduce(+, 0)"
 
 
@@ -56,6 +59,94 @@ PROLOGUE_SAME = rule(
     meaning=MEANING,
     conditions=(changes_an_operand, keeps_types),
 )
+
+
+# --- functions of an operand's elements and of what is beside its row or column -------------------------
+
+
+def changes_the_operand(match: Match) -> str | None:
+    """Rows or columns are not elements of the array, or their elements are computed with more than these."""
+    h = match.terms["h"]
+    uses_more = not isinstance(h, Lambda) or h.parameter.name in h.body.free
+    return "the operand is used as it is" if _same(match, "v") and not uses_more else None
+
+
+def keeps_conversions(match: Match) -> str | None:
+    """What is multiplied is not converted last: a conversion stays in the product."""
+    body = match.terms["h"]
+    while isinstance(body, Lambda):
+        body = body.body
+    applied = call(body)
+    converts = applied is not None and applied[0] == "cast"
+    return (
+        "a conversion stays in the product, which then multiplies with more precision" if converts else None
+    )
+
+
+def _of_columns(name: str, wrapped: str, *conditions: Condition) -> Rule:
+    dot = "map(fun(c => zip(r)({}) |> map(fun((p, q) => g(p) * {})) |> reduce(+, 0)))"
+    before, after = (wrapped.format(operand) for operand in ("h(c, q)", "q"))
+    return rule(
+        name,
+        f"b |> {dot.format('v(c)', before)}",
+        f"b |> map(fun(c => v(c) |> map(fun(q => h(c, q))))) |> {dot.format('c', after)}",
+        meaning="What is done with elements of columns, and what is beside these, is done before.",
+        conditions=(changes_the_operand, *conditions),
+    )
+
+
+def _of_rows(name: str, wrapped: str, *conditions: Condition) -> Rule:
+    dot = "map(fun(r => b |> map(fun(c => zip({})(c) |> map(fun((p, q) => {} * g(q))) |> reduce(+, 0)))))"
+    before, after = (wrapped.format(operand) for operand in ("h(r, p)", "p"))
+    return rule(
+        name,
+        f"a |> {dot.format('v(r)', before)}",
+        f"a |> map(fun(r => v(r) |> map(fun(p => h(r, p))))) |> {dot.format('r', after)}",
+        meaning="What is done with elements of rows, and what is beside these, is done before.",
+        conditions=(changes_the_operand, *conditions),
+    )
+
+
+PROLOGUE_OF_COLUMNS = _of_columns("prologue of columns", "f32({})")
+PROLOGUE_OF_COLUMNS_SAME = _of_columns("prologue of columns, same", "{}", keeps_conversions)
+PROLOGUE_OF_ROWS = _of_rows("prologue of rows", "f32({})")
+PROLOGUE_OF_ROWS_SAME = _of_rows("prologue of rows, same", "{}", keeps_conversions)
+
+
+@computed(
+    "product with a byte",
+    "f32(x) * f32(y) → f32(x) * f32(f16(y)), where x: f16 and y: i8, and the same of bf16",
+    (
+        "fun((x: f16, y: i8) => f32(x) * f32(y))",
+        "fun((x: i8, y: bf16) => f32(x) * f32(y))",
+    ),
+    "A byte is a number of the type that it is multiplied with, so that instructions multiply both.",
+    head=("mul", 2),
+)
+def BYTE_WIDENED(term: Expr) -> Expr | str:  # noqa: N802  # a rule, named as the others
+    match call(term):
+        case "mul", product, [first, second] if term.type == F32:
+            pass
+        case _:
+            return "expected a product of f32"
+    match call(first), call(second):
+        case ("cast", _, [x]), ("cast", _, [y]):
+            pass
+        case _:
+            return "expected conversions of both numbers"
+    if y.type == BYTE and x.type in TWO_BYTES:
+        return apply(product, first, _through(second, y, x.type), origin=term.origin)
+    if x.type == BYTE and y.type in TWO_BYTES:
+        return apply(product, _through(first, x, y.type), second, origin=term.origin)
+    return f"the products are of `{x.type}` and `{y.type}`"
+
+
+def _through(converted: Expr, number: Expr, type_: Type) -> Expr:
+    """A number that is converted, by way of another type."""
+    inner = apply(instance("cast", (number.type, type_), number.origin), number)
+    return apply(instance("cast", (type_, converted.type), number.origin), inner)
+
+
 ZIP_MAP_OUT_FIRST = rule(
     "zip(*f, ) → *(f, )",
     "zip(xs |> map(f))(ys)",

@@ -3,7 +3,8 @@
 Blocks of a grid cannot wait for each other, but kernels of a stream do. A buffer in global memory declared
 outside all loops becomes a temporary that outlives kernels. Commands that share registers or shared memory
 stay in one kernel; a command that depends on another through global memory goes into a later kernel.
-Independent commands share a kernel if their launch configurations agree.
+Independent commands share a kernel if their launch configurations agree, unless they have rings of slots
+with barriers: these keep their shared memory until the kernel ends, so that nothing else could use it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from codegen.ir import imperative as i
-from codegen.ir.buffers import dimensions
+from codegen.ir.buffers import BARRIERS, dimensions
 from codegen.ir.identifiers import shown
 from codegen.ir.launch import Launch, derive
 from codegen.lower.resolve import several_kernels
@@ -146,6 +147,14 @@ class Cluster:
     def together(self, other: Cluster) -> Cluster:
         return Cluster(tuple(sorted((*self.steps, *other.steps), key=lambda numbered: numbered[0])))
 
+    @property
+    def has_ring(self) -> bool:
+        return any(
+            isinstance(part, i.New) and part.layout == BARRIERS
+            for _, step in self.steps
+            for part in (*step.around, *i.commands(step.command))
+        )
+
     def launch(self) -> Launch:
         return derive(i.sequence(*(step.command for _, step in self.steps)))
 
@@ -182,9 +191,10 @@ def _groups(
             )
         return stages[cluster]
 
-    groups: dict[tuple[int, Launch], Cluster] = {}
+    groups: dict[tuple[int, Launch, int | None], Cluster] = {}
     for cluster in clusters:
-        key = stage(cluster.start, ()), cluster.launch()
+        alone = cluster.start if cluster.has_ring else None
+        key = stage(cluster.start, ()), cluster.launch(), alone
         groups[key] = groups[key].together(cluster) if key in groups else cluster
     ordered = sorted(groups, key=lambda key: (key[0], groups[key].start))
     return [[step for _, step in groups[key].steps] for key in ordered]

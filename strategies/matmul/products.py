@@ -7,12 +7,18 @@ from dataclasses import dataclass
 
 from rewrites import algorithmic as a
 from rewrites import movement as m
+from rewrites.folds import FACTOR_OF_SUM
 from rewrites.pointwise import POINTWISE, RESULTS
 from rewrites.prologue import (
     BLOCK_FUSION,
+    BYTE_WIDENED,
     INLINE,
     PIPELINE_FUSION,
     PROLOGUE,
+    PROLOGUE_OF_COLUMNS,
+    PROLOGUE_OF_COLUMNS_SAME,
+    PROLOGUE_OF_ROWS,
+    PROLOGUE_OF_ROWS_SAME,
     PROLOGUE_SAME,
     ZIP_MAP_OUT_FIRST,
     ZIP_MAP_OUT_SECOND,
@@ -204,8 +210,11 @@ def reads_a_result(term: Expr) -> bool:
 # such, each sum becomes a map of its own
 outline_matrix = seq(
     try_(POINTWISE),
+    normalize(FACTOR_OF_SUM),
+    normalize(BYTE_WIDENED),
     normalize(choice(a.SEPARATE_REDUCTION, m.DROP_UNUSED)),
     normalize(choice(a.SEPARATE_PRODUCT, m.DROP_UNUSED)),
+    normalize(choice(PROLOGUE_OF_COLUMNS, PROLOGUE_OF_COLUMNS_SAME, PROLOGUE_OF_ROWS, PROLOGUE_OF_ROWS_SAME)),
 )
 # the same of two matrices of one shape, as a matrix of pairs
 outline = choice(seq(RESULTS, arguments(2, outline_matrix)), outline_matrix)

@@ -13,8 +13,9 @@ from rewrites.result import Failure, Result, Success
 from rewrites.storing import is_global
 from rise.expr import Expr, Primitive, application, call, children, closed_parts, subterms
 from rise.normal import is_view
-from rise.types import Array
+from rise.types import Array, Scalar, shape
 from strategies.abstraction import outermost_parts
+from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
     FunctionStrategy,
     Strategy,
@@ -30,19 +31,21 @@ from strategies.evaluation import closed_in, is_expression
 from strategies.matmul.kernels import has_product
 from strategies.matmul.products import (
     Product,
-    computed_operands,
     contains,
     in_one_matrix,
     is_product,
     matrices_in,
+    operands,
     outline,
     rank,
     reads_a_result,
     separate_prologue,
 )
 from strategies.normal_forms import view_inward
+from strategies.places import computes
 
 NAME = "separate_kernels"
+ACROSS = 16  # bits of numbers that warpgroups read across k
 
 
 @prints_as_call
@@ -108,10 +111,20 @@ def _operand(term: Expr) -> Result:
 
 
 def _computed(term: Expr) -> Result:
-    """An operand that is computed point by point."""
-    operands = filter(closed_in(term), computed_operands(term))
-    part = next(map(without_views, operands), None)
-    return _stored(term, part, "every operand is in memory")
+    """An operand that is computed point by point, or one that warpgroups do not read as it lies."""
+    closed = closed_in(term)
+    for matrix in (matrix for both in operands(term) for matrix in both if closed(matrix)):
+        if lies_across(matrix) or computes(matrix):
+            return _stored(term, matrix if lies_across(matrix) else without_views(matrix), "")
+    return Failure(NAME, term, "every operand is in memory, as instructions read it")
+
+
+def lies_across(matrix: Expr) -> bool:
+    """Whether an operand lies across k, and consists of numbers that warpgroups do not read so."""
+    _, element = shape(matrix.type)
+    known = contiguity_of(matrix, {})
+    across = isinstance(known, Contiguity) and not known.dimensions[-1]
+    return across and isinstance(element, Scalar) and element.bits != ACROSS
 
 
 def _first_product(term: Expr) -> Result:
@@ -139,7 +152,7 @@ separate_kernels = choice(
     seq(view_inward, FunctionStrategy("_operand", _operand)),
     seq(view_inward, outline, FunctionStrategy("_operand", _operand)),
 )
-# the operands that are computed point by point, each by a kernel before
+# the operands that are computed point by point, or turned, each by a kernel before
 operands_stored = seq(view_inward, outline, separate_prologue, FunctionStrategy("_computed", _computed))
 # the first product alone, where no schedule takes it together with what is done with it
 product_stored = seq(view_inward, outline, FunctionStrategy("_first_product", _first_product))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rewrites.result import Failure, Success
 from rise.errors import RiseError, StrategyError
@@ -90,16 +90,17 @@ def chosen(search: Search, term: Expr) -> tuple[Choice, Success] | str:
 
 
 def separate_operands(search: Search, term: Expr) -> bool:
-    """Whether computed operands are better stored by a kernel before: warpgroups then multiply them.
+    """Whether operands that bulk copies do not bring are better stored by kernels before.
 
-    Bulk copies bring numbers as they are, so otherwise warps copy and compute the operands of each tile.
+    Bulk copies bring numbers as they are, and warpgroups read only those of 16 bits across k. Otherwise warps
+    copy and compute the operands of each tile.
     """
     problem = problem_of(term)
-    if problem is None or not problem.computed or lookup(identity(term), search.target, search.store):
+    if problem is None or problem.ready or lookup(identity(term), search.target, search.store):
         return False
-    plain = replace(problem, computed=False)
-    best = {p: next(iter(ranked(search.strategy, p, search.gpu)), None) for p in (problem, plain)}
-    with_warps, with_warpgroups = best[problem], best[plain]
+    stored = problem.stored
+    best = {p: next(iter(ranked(search.strategy, p, search.gpu)), None) for p in (problem, stored)}
+    with_warps, with_warpgroups = best[problem], best[stored]
     if with_warps is None or with_warpgroups is None:
         return with_warpgroups is not None
     copied = (problem.m + problem.n) * problem.k * problem.batch * problem.operand_bytes

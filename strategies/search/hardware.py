@@ -38,7 +38,7 @@ class Gpu:
     multiprocessors: int
     mhz: int
     macs: int
-    sustained: Mapping[Family, float]
+    sustained: Mapping[Family, float] = field(hash=False)
     l2_rate: int
     l2_port: int
     l2_bytes: int
@@ -48,7 +48,7 @@ class Gpu:
     fill: int
     shared: int
     limits: Limits
-    clusters: Mapping[int, int] = field(default_factory=dict)
+    clusters: Mapping[int, int] = field(default_factory=dict, hash=False)
     cluster_rate: int = 10
 
     def in_clusters(self, size: int) -> int:

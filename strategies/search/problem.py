@@ -34,6 +34,7 @@ from strategies.places import in_inputs, mapped
 # functions that take a special unit or a sequence of instructions, and how many operations one is worth
 SPECIAL_FUNCTIONS = ROUNDED | {"reciprocal", "div"}
 SPECIAL = 8
+TWO_BYTES = 2
 
 # how many products, and how many first and second operands these have
 Products = tuple[int, tuple[int, int]]
@@ -90,6 +91,22 @@ class Problem:
     def by_elements(self) -> bool:
         """Whether 16-bit results are stored one by one: rows of an odd number do not start at whole words."""
         return self.result_bytes == 2 and self.result_row % 2 == 1
+
+    @property
+    def in_order(self) -> bool:
+        """Whether warpgroups multiply operands as they lie: only those of 16 bits may lie across k."""
+        return self.operand_bytes == TWO_BYTES or all(self.along_k)
+
+    @property
+    def ready(self) -> bool:
+        """Whether bulk copies bring operands for warpgroups."""
+        return not self.computed and self.in_order
+
+    @property
+    def stored(self) -> Problem:
+        """The problem whose operands kernels before it have stored as bulk copies bring them."""
+        along_k = self.along_k if self.operand_bytes == TWO_BYTES else (True, True)
+        return replace(self, computed=False, along_k=along_k)
 
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem that a schedule solves: with `swap_operands`, the transposed one."""

@@ -11,15 +11,17 @@ is a line here; one that the strategy does not have is left out, and so is a com
 from __future__ import annotations
 
 import itertools
+from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from math import ceil, gcd
 from types import MappingProxyType
 from typing import Any
 
 from rise.errors import StrategyError, UsageError
+from rise.instructions import takes
 from strategies.matmul.constraints import Resources, Schedule, check, check_sizes, panel, resources
 from strategies.registry import catalogue, find, show_value
 from strategies.search.cost import Cost, cost, sharing
@@ -91,7 +93,7 @@ GROUPS = (8, 16)  # rows of tiles in a group, besides those that divide them
 CLUSTERS = (2, 3, 4)
 SHARING = (2, 4, 8)  # blocks that share the sums of a tile
 LEAST = 4  # steps of each
-DEPTHS = (64, 128)  # of a step along k, the longer only where so many STAGES fit: of small tiles
+DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
 SLOW = 1.3  # times the cost of the best
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
@@ -192,15 +194,21 @@ def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 
     widths = {n for n in range(24, 257, 8) if p.n % n == 0} | {n for n in WIDTHS if n <= p.n + 31}
     for bn, (bm, wm, ping_pong) in itertools.product(sorted(widths, reverse=True), ARRANGEMENTS):
         for parts, epilogue, depth in itertools.product(PARTS, epilogues, DEPTHS):
-            if bm <= p.m + 63 and bn % (8 * parts) == 0:
+            fragment = of_warpgroups(bn // parts, p)
+            if bm <= p.m + 63 and bn % parts == 0 and takes(fragment, p.operand):
                 s = Schedule(
-                    (bm, bn, depth), (wm, bn), (64, bn // parts, 16), 1, epilogue=epilogue,
+                    (bm, bn, depth // p.operand_bytes), (wm, bn), fragment, 1, epilogue=epilogue,
                     warp_specialised=True, ping_pong=ping_pong, split_cluster=split_cluster,
                 )  # fmt: skip
                 if sensible(s, p):
                     stages = deepest(s, p, gpu)
                     if depth == DEPTHS[0] or stages >= STAGES:
                         yield replace(s, stages=stages)
+
+
+def of_warpgroups(columns: int, p: Problem) -> tuple[int, int, int]:
+    """The shape of a warpgroup's instruction: 32 bytes of each row along k."""
+    return 64, columns, 32 // p.operand_bytes
 
 
 def sensible(s: Schedule, p: Problem) -> bool:
@@ -215,14 +223,9 @@ def sensible(s: Schedule, p: Problem) -> bool:
 
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     """The most stages that fit into shared memory, up to eight; two where not even these do."""
-    return next(
-        (
-            stages
-            for stages in range(DEEPEST, 2, -1)
-            if needed(replace(s, stages=stages), p).shared_bytes <= gpu.limits.shared_bytes
-        ),
-        2,
-    )
+    deeper = range(3, DEEPEST + 1)
+    room = gpu.limits.shared_bytes
+    return 2 + bisect(deeper, room, key=lambda stages: needed(replace(s, stages=stages), p).shared_bytes)
 
 
 def needed(s: Schedule, p: Problem) -> Resources:
@@ -235,7 +238,10 @@ def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
     """Among how many blocks sums are shared out: only where there are fewer tiles than multiprocessors."""
     few = (p.m // 128) * (p.n // bn) * 2 <= gpu.multiprocessors and p.batch * p.products == 1
     few = few and p.in_one_sum is None  # each product would be cut into slices of its own
-    return [1, *(w for w in (2, 4, 8) if few and p.k % (64 * w) == 0 and p.k // w >= 512)]
+    return [
+        1,
+        *(w for w in (2, 4, 8) if few and p.k % (DEPTHS[0] // p.operand_bytes * w) == 0 and p.k // w >= 512),
+    ]
 
 
 def warps(fragment: tuple[int, int, int]) -> Iterator[Choices]:
@@ -261,7 +267,7 @@ def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     """The space of the strategy of that name, for the instructions that a GPU has for the operands."""
     number = int("".join(filter(str.isdigit, gpu.target)))
     # bulk copies take what is in memory
-    if gpu.target == "sm_90a" and p.operand in ("f16", "bf16") and not p.computed:
+    if gpu.target == "sm_90a" and takes(of_warpgroups(64, p), p.operand) and p.ready:
         yield from warpgroups(p, gpu)
         yield from sharing_sums(p, gpu)
     match p.operand:
@@ -271,8 +277,10 @@ def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             yield from (
                 {**c, "swizzled": [False], "prefetch_fragments": [False]} for c in warps((16, 16, 16))
             )
-        case "f32" if number >= 80:
+        case "f32" | "tf32" if number >= 80:
             yield from warps((16, 8, 8))
+        case "i8" if number >= 80:
+            yield from warps((16, 8, 32))
         case _:
             return
 
@@ -441,11 +449,21 @@ def _else(strategy: str, p: Problem, gpu: Gpu, fixed: Parameters) -> Iterator[Ra
 
 def ranked(
     strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space] = SPACES, fixed: Parameters = NONE
-) -> list[Ranked]:
+) -> Sequence[Ranked]:
     """All legal points, the best first; of equals, the one that is written first."""
-    every = points(strategy, p, gpu, spaces, fixed)
-    several = dict.fromkeys(every) if fixed else every  # what differed in what is fixed is the same now
-    legal = [point for point in several if refusal(point, p, gpu) is None]
+    if spaces is SPACES and not fixed:
+        return _ranked(strategy, p, gpu)
+    # what differs in nothing but what is fixed is the same
+    return _sorted(dict.fromkeys(points(strategy, p, gpu, spaces, fixed)), p, gpu)
+
+
+@lru_cache(maxsize=16)  # a kernel is compared with others before its candidates are tried
+def _ranked(strategy: str, p: Problem, gpu: Gpu) -> Sequence[Ranked]:
+    return _sorted(points(strategy, p, gpu), p, gpu)
+
+
+def _sorted(every: Iterable[Point], p: Problem, gpu: Gpu) -> Sequence[Ranked]:
+    legal = [point for point in every if refusal(point, p, gpu) is None]
     found = [Ranked(point, cost_of(point, p, gpu)) for point in legal]
     return sorted(found, key=lambda r: r.cost.cycles)
 

@@ -24,6 +24,10 @@ MATRICES = (
     "zip(r)(c) |> map(fun((p, q) => {1})) |> reduce(+, 0))))))"
 )
 
+COLUMNS = (
+    "fun((r: 3.f16, b: {0}) => b |> map(fun({1} => zip(r)({2}) |> map(fun((p, q) => {3})) |> reduce(+, 0))))"
+)
+
 
 def product(m: int, n: int, k: int, element: str, accumulator: str = "f32") -> str:
     return PRODUCT.format(a=f"{m}.{k}.{element}", b=f"{n}.{k}.{element}", c=f"{m}.{n}.{accumulator}")
@@ -115,6 +119,18 @@ REFUSALS = (
         the("prologueSame"),
         MATRICES.format("f32", "p * q"),
         "the operands are used as they are",
+    ),
+    (
+        "changes the operand",
+        the("prologue of columns"),
+        COLUMNS.format("4.3.f16", "c", "c", "f32(p) * f32(q + 1)"),
+        "the operand is used as it is",
+    ),
+    (
+        "keeps conversions",
+        the("prologue of columns, same"),
+        COLUMNS.format("4.(3.f16, f16)", "(c, s)", "c", "f32(p) * f32(q * s)"),
+        "a conversion stays in the product",
     ),
     (
         "keeps types",

@@ -108,6 +108,60 @@ def test_products_that_share_an_operand_load_it_once() -> None:
     assert names["reduceRoleSplit"] == 1 and names["bulkCopy"] == 3 and names["tensorMatMulAdd"] == 2
 
 
+DOTS = {"i8": DOT.replace("f32", "i32"), "tf32": DOT}
+
+
+@pytest.mark.parametrize(("type_", "layout"), [("i8", "tn"), ("tf32", "nn"), ("i8", "nt"), ("tf32", "tt")])
+def test_warpgroups_take_operands_of_every_type_and_layout(type_: str, layout: str) -> None:
+    """Numbers of 16 bits are read as they lie; others along k, so kernels before turn what lies across."""
+
+    def product(m: int, n: int, k: int) -> Expr:
+        a, rows = (f"{m}.{k}", "A") if layout[0] == "n" else (f"{k}.{m}", "transpose(A)")
+        b, columns = (f"{k}.{n}", "transpose(B)") if layout[1] == "n" else (f"{n}.{k}", "B")
+        each = f"{rows} |> map(fun(row => {columns} |> map(fun(col => {DOTS[type_]}))))"
+        return data_flow(check_expression(f"fun((A: {a}.{type_}, B: {b}.{type_}) => {each})"))
+
+    across = (layout[0] == "t") + (layout[1] == "n")
+    term = product(2048, 1536, 1024)
+    strategy = auto()
+    low = succeeded(strategy(term)).term
+    assert Counter(chosen(strategy, term)) == Counter(transposition=across, tensor_core=1)
+    assert "bulkCopy" in {part.name for part in subterms(low) if isinstance(part, Primitive)}
+    random = Random(type_ + layout)
+    ragged = product(*(random.choice(SIZES) for _ in "mnk"))
+    assert "default" not in chosen(strategy, ragged)
+    assert agrees(ragged, succeeded(strategy(ragged)).term)
+
+
+WEIGHTS = {
+    "scaled as f16": "f32(x) * f32(f16(y) * c)",
+    "scaled as f32": "f32(x) * (f32(y) * f32(c))",
+    "scaled last": "f32(x) * f32(f16(y)) * f32(c)",
+    "with a zero point": "f32(x) * f32(f16(y) - c)",
+    "by rows": "f32(f16(y) - c) * f32(x)",
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_bytes_with_a_number_beside_their_row_are_an_operand(name: str) -> None:
+    """Weights of 8 bits are one product, however they are scaled; the scale of a sum stands beside it."""
+    dot = f"zip(row)(col) |> map(fun((x, y) => {WEIGHTS[name]})) |> reduce(+, 0)"
+    each = f"A |> map(fun(row => zip(B)(s) |> map(fun((col, c) => f16({dot})))))"
+    if name == "by rows":
+        dot = dot.replace("(row)(col)", "(col)(row)").replace("(x, y)", "(y, x)")
+        each = f"zip(B)(s) |> map(fun((col, c) => A |> map(fun(row => f16({dot})))))"
+    random = Random(name)
+    m, n, k = (random.choice(SIZES) for _ in "mnk")
+    text = "fun((A: {0}.{2}.f16, B: {1}.{2}.i8, s: {1}.f16) => {3})"
+    strategy = auto()
+    for sizes in ((2048, 1536, 1024), (m, n, k)):
+        term = data_flow(check_expression(text.format(*sizes, each)))
+        result = succeeded(strategy(term))
+        kinds = chosen(strategy, term)
+        assert kinds[-1] == "tensor_core" and "default" not in kinds, str(strategy.choice(term))
+    assert agrees(term, result.term)
+
+
 def test_norms_beside_a_product_are_computed_before_it() -> None:
     """They are sums of rows, not products: each is a kernel, and the product is computed once."""
     norms = "map(fun(r => rsqrt((r |> map(fun(x => f32(x) * f32(x))) |> reduce(+, 0)) + 1)))"
@@ -168,6 +222,20 @@ def test_a_second_operand_that_is_a_product_is_stored_before() -> None:
     result = succeeded(strategy(term))
     assert chosen(strategy, term).count("tensor_core") == 2 and "default" not in chosen(strategy, term)
     assert agrees(term, result.term)
+
+
+def test_three_results_are_three_kernels() -> None:
+    """Inside of a pair, too: each has a ring of its own, which a kernel cannot give to another."""
+    product = "X |> map(fun(row => transpose({}) |> map(fun(col => " + DOT + "))))"
+    each = ", (".join(map(product.format, "WVU"))
+    inputs = "X: 33.65.f16, " + ", ".join(f"{name}: 65.101.f16" for name in "WVU")
+    term = data_flow(check_expression(f"fun(({inputs}) => ({each}))))"))
+    strategy = auto()
+    low = succeeded(strategy(term)).term
+    assert Counter(chosen(strategy, term)) == {"tensor_core": 3}, str(strategy.choice(term))
+    multiply = [k for k in assemble(low, "f").kernels if "tensorMatMulAdd" in k.source or "mma" in k.source]
+    assert len(multiply) == 3
+    assert agrees(term, low)
 
 
 def test_a_low_level_program_stays_as_it_is() -> None:

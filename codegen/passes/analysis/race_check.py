@@ -172,7 +172,7 @@ def _refuse_read(use: Use, target: i.Access | i.Tile, origin: object) -> None:
             "R0707",
             f"threads may write the same location of `{shown(target.buffer)}`: its indices are data",
             origin,  # type: ignore[arg-type]  # an origin
-            "write it with `mapSeq`, compute the indices from a permutation, or give places owners (`scatterBy`)",
+            "write it with `mapSeq`, by a permutation, or where places have owners (`scatterBy`)",
         )
 
 
