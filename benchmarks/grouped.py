@@ -1,18 +1,23 @@
 """Products of groups of rows through `auto`, beside torch, in one process.
 
-    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--seed 0] [--check]
+    python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--tile 128] [--seed 0]
+    python benchmarks/grouped.py --check
 
 The rows of a mixture of experts, sorted by expert: each row times the matrix of its group, bf16. Groups have
 uneven sizes, drawn once for each number of groups. Compared are
 
-    ours     the tables of tiles and rows, the products of tiles, and their rows in order: all kernels
-    products the products of tiles alone, into an array with rows between groups
+    ours     the tables of tiles and rows, and the products: two kernels
+    products the products alone
     grouped  torch._grouped_mm, where torch has it
     loop     torch.mm for each group that has rows
     one      torch.mm of as many rows with one matrix: what no grouped product is faster than by much
+    memory   both operands and the result through memory once, at the bandwidth of a copy of the matrices
 
 Results are compared with products in f64, after the memory for them was filled with NaN. A time is the median
 over launches on a warm GPU; the variants take turns, and the best of three turns counts.
+
+With `--check` nothing is timed: whole numbers, whose results have to be exact, in groups of many kinds; and
+tables that contradict each other, with which every row is right or not written.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +38,14 @@ import rise
 from rise.shipped import shipped
 
 SIZES = ((4096, 7168), (7168, 2048))  # n, k
-TILE = 128
+CHECKED = ((512, 1024), (520, 200))
 TURNS = 3
-NAMES = ("ours", "products", "grouped", "loop", "one")
+NAMES = ("ours", "products", "grouped", "loop", "one", "memory")
 HEADER = """\
-| groups | n | k | tiles | ours µs | TFLOP/s | products alone | of _grouped_mm | of a loop | of one product |
-| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+| groups | n | k | tiles | ours µs | TFLOP/s | products | of _grouped_mm | of a loop | of one | of memory |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+
+Offsets = np.ndarray[Any, np.dtype[np.int32]]
 
 
 @dataclass(frozen=True)
@@ -59,20 +67,47 @@ class Line:
         ours = self.times["ours"]
         speed = 2e-9 * self.rows * self.n * self.k / ours
         figures = f"{self.tiles} | {1000 * ours:.1f} | {speed:.0f} | {1000 * self.times['products']:.1f} µs"
-        others = " | ".join(f"{self.over(name):.3f}" for name in ("grouped", "loop", "one"))
+        others = " | ".join(f"{self.over(name):.3f}" for name in NAMES[2:])
         return f"| {self.groups} | {self.n} | {self.k} | {figures} | {others} |"
 
 
-def offsets(rows: int, groups: int, seed: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+@dataclass(frozen=True)
+class Grouped:
+    """The kernels for so many rows in so many groups."""
+
+    sizes: Mapping[str, int]
+    tables: Callable[..., Any]
+    products: Callable[..., Any]
+
+    @classmethod
+    def of(cls, rows: int, groups: int, n: int, k: int, tile: int) -> Grouped:
+        sizes = {"t": -(-rows // tile) + groups, "h": tile, "r": rows, "g": groups}
+        program = rise.load(shipped("examples/groups.rise"))
+        tables = codegen.compile(program.tables, sizes=sizes, backend="cuda")
+        products = codegen.compile(program.groupedProducts, sizes={**sizes, "n": n, "k": k}, backend="cuda")
+        return cls({**sizes, "n": n, "k": k}, tables, products)
+
+    def __call__(self, x: Any, w: Any, offsets: Any, out: Any) -> None:
+        (tiles, count), owners = self.tables(offsets)
+        self.products(x, w, tiles, count, owners, out=out)
+
+
+def drawn(rows: int, groups: int, seed: int) -> Offsets:
     """Where groups start, and the number of rows: shares as a router gives them, some close to none."""
     generator = np.random.default_rng(seed)
-    sizes = generator.multinomial(rows, generator.dirichlet(np.full(groups, 2.0)))
+    return starts(generator.multinomial(rows, generator.dirichlet(np.full(groups, 2.0))))
+
+
+def starts(sizes: Any) -> Offsets:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
 
-def check(torch: Any, x: Any, w: Any, starts: Sequence[int], result: Any) -> None:
+# --- results --------------------------------------------------------------------------------------------
+
+
+def check(torch: Any, x: Any, w: Any, offsets: Sequence[int], result: Any) -> None:
     """Refuses a result that is further from products in f64 than rounding allows."""
-    for group, (start, end) in enumerate(zip(starts, starts[1:], strict=False)):
+    for group, (start, end) in enumerate(pairwise(offsets)):
         if start == end:
             continue
         a, b = x[start:end].double(), w[group].double().t()
@@ -83,45 +118,97 @@ def check(torch: Any, x: Any, w: Any, starts: Sequence[int], result: Any) -> Non
             raise SystemExit(f"wrong in group {group}: {error} of what rounding allows")
 
 
-def measured(torch: Any, rows: int, groups: int, n: int, k: int, seed: int, only: bool) -> Line:
-    starts = offsets(rows, groups, seed)
-    sizes = {"t": -(-rows // TILE) + groups, "h": TILE, "r": rows, "g": groups}
-    program = rise.load(shipped("examples/groups.rise"))
-    tables = codegen.compile(program.tables, sizes=sizes, backend="cuda")
-    grouped = codegen.compile(program.groupedProducts, sizes={**sizes, "n": n, "k": k}, backend="cuda")
-    of_tiles = codegen.compile(program.productsOfTiles, sizes={**sizes, "n": n, "k": k}, backend="cuda")
+def check_exactly(torch: Any, tile: int, seed: int) -> None:
+    """Groups of many kinds, with whole numbers: the sums are exact, and rounded once."""
+    many = [0, 1, tile - 1, tile, tile + 1, 0, 2 * tile + 7, 3]
+    kinds = [[1], [0, 0, 1], [tile], [tile - 1, tile + 1], many, [*range(64)], [1000, 0, 0, 0]]
+    for sizes in kinds:
+        for n, k in CHECKED:
+            offsets = starts(sizes)
+            grouped = Grouped.of(int(offsets[-1]), len(sizes), n, k, tile)
+            x, w = whole(torch, (int(offsets[-1]), k), seed), whole(torch, (len(sizes), n, k), seed + 1)
+            out = torch.full((len(x), n), math.nan, device="cuda", dtype=torch.bfloat16)
+            grouped(x, w, torch.as_tensor(offsets, device="cuda"), out)
+            groups = enumerate(pairwise(offsets.tolist()))
+            parts = [x[start:end].double() @ w[group].double().t() for group, (start, end) in groups]
+            if not torch.equal(out, torch.cat(parts).to(torch.bfloat16)):
+                raise SystemExit(f"wrong: groups of {sizes} rows, n={n}, k={k}")
+            contradict(torch, grouped, x, w, out, seed)
+    print(f"{2 * len(kinds) * len(CHECKED)} results are exact")
+
+
+def contradict(torch: Any, grouped: Grouped, x: Any, w: Any, out: Any, seed: int) -> None:
+    """Any numbers as tables: a row is that of the tile that owns it, if it belongs there, or not written."""
+    t, h, r, g = (grouped.sizes[name] for name in "thrg")
+    draw = np.random.default_rng(seed)
+    groups, first, count = draw.integers(0, g, t), draw.integers(0, r + 1, t), int(draw.integers(0, t + 1))
+    owners = draw.integers(0, t * h, r)
+    owners[::2] = right(draw, first, np.arange(0, r, 2), h)
+    tiles = (on_gpu(torch, groups), on_gpu(torch, first))
+    out.fill_(math.nan)
+    grouped.products(x, w, tiles, on_gpu(torch, np.array([count])), on_gpu(torch, owners), out=out)
+    tile, inside = owners // h, owners % h
+    row = np.minimum(first[tile] + inside, r - 1)
+    written = (tile < count) & (row == np.arange(r))
+    of_x = torch.cat([x, torch.zeros_like(x[:1]).expand(h, -1)])[first[tile] + inside]
+    expected = torch.full_like(out, math.nan)
+    for group in range(g):
+        mine = torch.as_tensor(written & (groups[tile] == group), device="cuda")
+        expected[mine] = (of_x[mine].double() @ w[group].double().t()).to(torch.bfloat16)
+    if not torch.equal(torch.nan_to_num(out, nan=12345.0), torch.nan_to_num(expected, nan=12345.0)):
+        raise SystemExit(f"wrong: tables that contradict each other, {dict(grouped.sizes)}")
+
+
+def right(draw: np.random.Generator, first: Any, rows: Any, h: int) -> Any:
+    """For rows an owner that may be theirs."""
+    tile = draw.integers(0, len(first), len(rows))
+    return tile * h + np.clip(rows - first[tile], 0, h - 1)
+
+
+def on_gpu(torch: Any, numbers: Any) -> Any:
+    return torch.as_tensor(numbers.astype(np.int32), device="cuda")
+
+
+def whole(torch: Any, shape: tuple[int, ...], seed: int) -> Any:
+    generator = torch.Generator(device="cuda").manual_seed(seed)
+    return torch.randint(-1, 2, shape, device="cuda", generator=generator).to(torch.bfloat16)
+
+
+# --- times ----------------------------------------------------------------------------------------------
+
+
+def measured(torch: Any, rows: int, groups: int, n: int, k: int, tile: int, seed: int) -> Line:
+    offsets = drawn(rows, groups, seed)
+    ends = offsets.tolist()
+    grouped = Grouped.of(rows, groups, n, k, tile)
     x = torch.randn((rows, k), device="cuda", dtype=torch.bfloat16)
     w = torch.randn((groups, n, k), device="cuda", dtype=torch.bfloat16)
     out = torch.full((rows, n), math.nan, device="cuda", dtype=torch.bfloat16)
-    where = torch.as_tensor(starts, device="cuda")
-    tiles, places = tables(where)
-
-    def ours() -> None:
-        tiles, places = tables(where)
-        grouped(x, w, tiles, places, out=out)
+    where = torch.as_tensor(offsets, device="cuda")
+    (tiles, count), owners = grouped.tables(where)
+    copy = torch.empty_like(w)
 
     def loop() -> None:
-        for group in range(groups):
-            start, end = int(starts[group]), int(starts[group + 1])
+        for group, (start, end) in enumerate(pairwise(ends)):
             if start < end:
                 torch.mm(x[start:end], w[group].t(), out=out[start:end])
 
     variants: dict[str, Callable[[], Any]] = {
-        "ours": ours,
-        "products": lambda: of_tiles(x, w, tiles),
+        "ours": lambda: grouped(x, w, where, out),
+        "products": lambda: grouped.products(x, w, tiles, count, owners, out=out),
         "loop": loop,
         "one": lambda: torch.mm(x, w[0].t(), out=out),
+        "memory": lambda: copy.copy_(w),
     }
     if hasattr(torch, "_grouped_mm"):
-        transposed, ends = w.transpose(1, 2), where[1:].contiguous()
-        variants["grouped"] = lambda: torch._grouped_mm(x, transposed, offs=ends)
-    ours()
-    check(torch, x, w, starts.tolist(), out)
-    times = dict.fromkeys(NAMES, math.nan)
-    if not only:
-        turns = [{name: median_ms(torch, launch) for name, launch in variants.items()} for _ in range(TURNS)]
-        times |= {name: min(turn[name] for turn in turns) for name in variants}
-    return Line(groups, n, k, rows, int((-(-np.diff(starts) // TILE)).sum()), times)
+        transposed, behind = w.transpose(1, 2), where[1:].contiguous()
+        variants["grouped"] = lambda: torch._grouped_mm(x, transposed, offs=behind)
+    variants["ours"]()
+    check(torch, x, w, ends, out)
+    turns = [{name: median_ms(torch, launch) for name, launch in variants.items()} for _ in range(TURNS)]
+    times = {**dict.fromkeys(NAMES, math.nan), **{name: min(t[name] for t in turns) for name in variants}}
+    times["memory"] *= (x.numel() + w.numel() + out.numel()) / (2 * w.numel())
+    return Line(groups, n, k, rows, int((-(-np.diff(offsets) // tile)).sum()), times)
 
 
 def main() -> None:
@@ -129,15 +216,19 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, help="a folder for the table")
-    parser.add_argument("--check", action="store_true", help="run only ours, once: for compute-sanitizer")
+    parser.add_argument("--check", action="store_true", help="time nothing: exact results, for many groups")
     parser.add_argument("--rows", type=int, default=8192)
     parser.add_argument("--groups", type=int, nargs="+", default=[8, 64])
+    parser.add_argument("--tile", type=int, default=128, help="rows of a tile")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    if given.check:
+        check_exactly(torch, given.tile, given.seed)
+        return
     lines = []
     for groups in given.groups:
         for n, k in SIZES:
-            lines.append(measured(torch, given.rows, groups, n, k, given.seed, given.check))
+            lines.append(measured(torch, given.rows, groups, n, k, given.tile, given.seed))
             print(lines[-1], flush=True)
     gpu = torch.cuda.get_device_name()
     title = f"# Products of groups of {given.rows} rows, bf16, seed {given.seed}, {gpu}"

@@ -255,6 +255,7 @@ EXAMPLES = {
     "blocks": ("in_inputs(products >> tile_output(32, 32) >> blocks)", PRODUCT),
     "cluster_for_each": ("in_inputs(products >> tile_output(32, 32, in_list=True) >> cluster_for_each)", PRODUCT),
     "clusters": (f"in_inputs({TILES} >> blocks >> clusters(2))", PRODUCT),
+    "of_several_arrays": (f"in_inputs(mapped({TILES} >> blocks >> persistent(1)) >> of_several_arrays)", BATCH),
     "persistent": (f"in_inputs({TILES} >> blocks >> clusters(2) >> persistent(1))", PRODUCT),
     "in_turn": (f"in_inputs({TILES} >> blocks >> in_turn(2))", PRODUCT),
     "to_level": (f"in_inputs(products >> {WARPS} >> to_level('to_warps', MAP_WARP))", PRODUCT),
@@ -374,7 +375,8 @@ SECTIONS |= {
         " load_each prefetch_fragments sliced over_blocks over_cluster rows_reduced at_reductions stored_together"
     ),
     "Phases of products: workers": (
-        "operands_swapped blocks cluster_for_each clusters persistent in_turn to_level to_warps to_warpgroups by_itself"
+        "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays in_turn to_level"
+        " to_warps to_warpgroups by_itself"
     ),
     "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads in_few_instructions",
     "Schedules of products": "by_warps wmma mma_sync hopper",

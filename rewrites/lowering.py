@@ -53,6 +53,20 @@ CLUSTERS_PERSIST = rule(
     sizes=("d", "p"),
     meaning="p persistent clusters, each of which computes several elements, one after the other.",
 )
+BLOCKS_OF_ARRAYS = rule(
+    "arrays of mapBlockPersistent",
+    "xs |> map(fun(x => f(x) |> mapBlockPersistent(d, p)(g)))",
+    "xs |> map(f) |> join |> mapBlockPersistent(d, p)(g) |> split(m)",
+    sizes=("d", "p", "m"),
+    meaning="Persistent blocks compute the elements of all arrays as one list.",
+)
+CLUSTERS_OF_ARRAYS = rule(
+    "arrays of mapClusterPersistent",
+    "xs |> map(fun(x => f(x) |> mapClusterPersistent(d, p)(g)))",
+    "xs |> map(f) |> join |> mapClusterPersistent(d, p)(g) |> split(m)",
+    sizes=("d", "p", "m"),
+    meaning="The same of persistent clusters.",
+)
 MAP_WARP_GROUP = rule(
     "map → mapWarpGroup", "xs |> map(f)", "xs |> mapWarpGroup(f)", meaning="Over the warpgroups of a block."
 )

@@ -212,3 +212,21 @@ SCATTER_GATHER = rule(
     "xs",
     meaning="Gathering from where elements were scattered gives them back.",
 )
+ZIP_SCATTER_BY = rule(
+    "zip >> scatterBy",
+    "zip(xs)(ys) |> scatterBy(os)(is)",
+    "zip(xs |> scatterBy(os)(is))(ys |> scatterBy(os)(is))",
+    meaning="A zip is put at places that elements own as its arrays are.",
+)
+ZIP_PREFIX = rule(
+    "zip >> prefix",
+    "zip(xs)(ys) |> prefix(c)",
+    "zip(xs |> prefix(c))(ys |> prefix(c))",
+    meaning="The first elements of a zip are those of its arrays.",
+)
+TRANSPOSE_PREFIX = rule(
+    "prefix >> transpose",
+    "xss |> prefix(c) |> transpose",
+    "xss |> transpose |> map(fun(xs => xs |> prefix(c)))",
+    meaning="The first rows have the first elements of all columns.",
+)

@@ -190,6 +190,15 @@ STORE_PANELS = rule(
     conditions=(is_matrix,),
     meaning="A tile whose rows are longer than those of a swizzling pattern, w columns at a time.",
 )
+STORE_IN_ROWS = rule(
+    "asMatrix → rows by threads",
+    "f |> asMatrix",
+    "f |> asMatrix |> toMem(Shared, padded(p)) |> join |> asVectorAligned(v) |> split(t)"
+    " |> mapSeq(fun(c => c |> mapWarpGroupThreads(fun(e => e)))) |> join |> asScalar |> split(m)",
+    sizes=("p", "v", "t", "m"),
+    meaning="A fragment's tile is stored through shared memory, from where the threads of a warpgroup write"
+    " its rows, each v adjacent elements at once.",
+)
 KEEP_SHARED = rule(
     "keep in Shared",
     "x",

@@ -21,6 +21,8 @@ from strategies.core import FunctionStrategy, Rewrite, Strategy, prints_as_call,
 # high-level patterns, which have no translation
 OPEN = ("reduce", "scan")
 OPERANDS = 3  # of each: function, start, array
+# what says where the elements of its last argument are written, or which of them
+PLACED = frozenset({"scatter", "scatterBy", "prefix"})
 # what is stored where it says, and then read
 STORED = ("toMem", "copyThreads", "copyAsync")
 
@@ -84,8 +86,8 @@ def _written(term: Expr) -> Incomplete | None:
         return _written(array)
     if plain_pattern(head.declaration) == "map" and len(arguments) == 2:
         return _in_function(arguments[0]) or _read(arguments[1])
-    if name in STORED and len(arguments) == 1:
-        return _written(arguments[0])
+    if (name in STORED and len(arguments) == 1) or name in PLACED:
+        return _written(arguments[-1])
     if head.declaration.view and name not in ("idx", "generate"):
         return next((found for a in arguments if _is_data(a) and (found := _written(a))), None)
     return None

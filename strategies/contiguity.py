@@ -101,9 +101,11 @@ def _view(name: str, parts: list[Known]) -> Known:
             return replace(array, dimensions=(False, *rest))
         case "idx", [_, array]:
             return element(array)
+        case "scatterBy", [_, _, Contiguity((_, *rest)) as array]:
+            return replace(array, dimensions=(False, *rest))
         case "take" | "drop" | "id" | "unzip" | "padEmpty", [array]:
             return array
-        case "padCst", [_, array]:
+        case "padCst" | "prefix", [_, array]:
             return array
         case "concat", [first, second] if first == second:
             return first

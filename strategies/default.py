@@ -149,6 +149,8 @@ def written(level: Rewrite) -> Strategy:
             return fold(term)
         if name == "scatter":
             return seq(operand(written(LOOP)), nth_operand(0, readable))(term)
+        if name == "scatterBy":
+            return seq(operand(run), nth_operand(0, readable), nth_operand(1, readable))(term)
         if name == "generate":
             return _generated(term)
         if computes(term):
@@ -201,7 +203,7 @@ def _readable(term: Expr) -> Result:
         return iteration(term)
     if name == "toMem":
         return operand(written(LOOP))(term)
-    if name in ("map", "generate", "scanSeq", "scatter") or name in MAPS:
+    if name in ("map", "generate", "scanSeq", "scatter", "scatterBy") or name in MAPS:
         return stored(term)
     if head.declaration.group in ("tensor", "memory", "levels"):
         return Success(term)

@@ -10,7 +10,7 @@ from strategies.places import computes
 
 PARALLEL = frozenset({
     "mapGlobal", "mapCluster", "mapClusterPersistent", "mapBlock", "mapBlockPersistent",
-    "mapThreads", "mapWarpGroup", "mapWarp", "mapLane",
+    "mapThreads", "mapWarpGroup", "mapWarpGroupThreads", "mapWarp", "mapLane",
 })  # fmt: skip
 MAPS = PARALLEL | {"mapSeq", "mapSeqUnroll"}
 FOLDS = frozenset({"reduceSeq", "reduceSeqUnroll"})
@@ -18,10 +18,15 @@ FOLDS = frozenset({"reduceSeq", "reduceSeqUnroll"})
 WRITTEN_THROUGH = frozenset({"split", "join", "transpose", "unzip", "reorder", "map"})
 # what writes a result as it is computed: only the operand is left to compute
 WRITING = frozenset({
-    "asMatrix", "asColumn", "asOperands", "bulkStore", "padEmpty", "asScalar", "asVector", "asVectorAligned",
+    "asMatrix", "asColumn", "asOperands", "bulkStore", "padEmpty", "prefix", "asScalar", "asVector",
+    "asVectorAligned",
+})  # fmt: skip
+# what commands write, besides maps and folds
+OTHERS_WRITTEN = frozenset({
+    "generate", "let", "scanSeq", "iterate", "scatter", "scatterBy", "asMatrix", "bulkStore",
 })  # fmt: skip
 # groups of primitives, and others, that take commands to compute
-COMMANDS = frozenset({"levels", "memory", "tensor", "reduce", "scan", "iterate", "scatter"})
+COMMANDS = frozenset({"levels", "memory", "tensor", "reduce", "scan", "iterate", "scatter", "scatterBy"})
 
 
 def has_levels(term: Expr) -> bool:
@@ -87,7 +92,7 @@ def independent(term: Expr) -> bool:
             return isinstance(function, Lambda) and not several and independent(function.body)
         case "scanSeq" | "iterate" | "scatter" | "reduceSeq" | "reduceSeqUnroll":
             return False
-        case _ if name in WRITTEN_THROUGH - {"map"}:
+        case _ if name in WRITTEN_THROUGH - {"map"} | {"scatterBy", "prefix"}:
             return independent(operands[-1])
         case _:
             return isinstance(term.type, Array) or is_expression(term)
@@ -126,11 +131,7 @@ def writes_below(term: Expr) -> bool:
         if applied is None or not applied[2]:
             return False
         name, _, operands = applied
-        if (
-            computes(term)
-            or name in ("generate", "let", "scanSeq", "iterate", "scatter", "asMatrix", "bulkStore")
-            or name in FOLDS | MAPS
-        ):
+        if computes(term) or name in OTHERS_WRITTEN or name in FOLDS | MAPS:
             return True
         if name not in WRITTEN_THROUGH or (name == "map" and not rearranges(operands[0])):
             return False

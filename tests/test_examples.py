@@ -81,7 +81,7 @@ def difference(program: Expr, reference: Reference, found: Any, expected: Any) -
     """What is wrong with a result, or None.
 
     Whole numbers that stay whole have to be equal. Otherwise each rounding is of a number of the size of
-    the largest result, or of 1 where that is larger.
+    the largest result, or of 1 where that is larger. NaN is expected where a program defines nothing.
     """
     allowed = 0 if reference.exact else roundings(program)
     for part, wanted in zip(leaves(found), leaves(expected), strict=True):
@@ -89,8 +89,9 @@ def difference(program: Expr, reference: Reference, found: Any, expected: Any) -
         if part.shape != wanted.shape:
             return f"shape {part.shape}, expected {wanted.shape}"
         epsilon = np.finfo(part.dtype).eps if part.dtype.kind == "f" else 0
-        bound = allowed * epsilon * max(1.0, np.abs(wanted).max(initial=0.0))
-        wrong = np.argwhere(~(np.abs(part.astype(np.float64) - wanted) <= bound))
+        defined = wanted == wanted  # noqa: PLR0124  # not NaN
+        bound = allowed * epsilon * max(1.0, np.abs(wanted).max(initial=0.0, where=defined))
+        wrong = np.argwhere(defined & ~(np.abs(part.astype(np.float64) - wanted) <= bound))
         if len(wrong):
             place = tuple(wrong[0])
             return (

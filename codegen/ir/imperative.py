@@ -233,7 +233,8 @@ class AcceptAt:
 class AcceptView:
     """The acceptor of a view's operand number `operand`, given the acceptor of its result.
 
-    indices: the index array of a scatter, which determines where the elements are written
+    indices: the index array of a scatter, which determines where the elements are written; of `scatterBy`
+             the pair of its index arrays; the number of `prefix`
     """
 
     name: str

@@ -128,11 +128,14 @@ class ScalarTemporaries:
 
     def write_implies(self, value: Nat, bound: Nat) -> bool:
         """Whether the command has effects only where value < bound, so that scalars may assume it, too."""
-        return (value, bound) in self.write_guards and value.variables.isdisjoint(self.ranges)
+        indices = value.variables | bound.variables
+        return (value, bound) in self.write_guards and indices.isdisjoint(self.ranges)
 
     def write_depends_on(self, names: set[str]) -> bool:
         """Whether a condition of the write depends on one of these indices."""
-        return any(not value.variables.isdisjoint(names) for value, _ in self.write_guards)
+        return any(
+            not names.isdisjoint(value.variables | bound.variables) for value, bound in self.write_guards
+        )
 
     def depends_on(self, names: set[str]) -> bool:
         """Whether a scalar is computed from one of these indices."""
@@ -160,7 +163,11 @@ class ScalarTemporaries:
     def enclose(self, make: Callable[[], i.Command]) -> i.Command:
         """The command, inside the declarations of the temporaries that its construction required."""
         command = make()
-        data = [guard for guard in self.write_guards if not guard[0].variables.isdisjoint(self.ranges)]
+        data = [
+            guard
+            for guard in self.write_guards
+            if not self.ranges.keys().isdisjoint(guard[0].variables | guard[1].variables)
+        ]
         command = _when(data, command)
         for definition in reversed(self.definitions):
             assigned = i.Assign(i.Access(definition.name, (), definition.type), definition.value)

@@ -245,6 +245,7 @@ class Resolver:
             lambda index, size: self._clamped(index, size, facts),
             lambda index, size: self._existing(index, size, facts),
             lambda index, size: self._only(index, size, facts),
+            lambda index, other: self._same(index, other, facts),
         )
 
     def _index(self, value: i.Expression, facts: Facts) -> Nat:
@@ -265,6 +266,12 @@ class Resolver:
         index = simplify(index, facts)
         if decided(index, size, facts) is not True:
             self.scalars.restrict(*comparison(index, size, facts, self.scalars.lanes))
+
+    def _same(self, index: Nat, other: Nat, facts: Facts) -> None:
+        """Restricts the current write to index = other, of which one is read from memory."""
+        index, other = simplify(index, facts), simplify(other, facts)
+        self.scalars.restrict(index, other + 1)
+        self.scalars.restrict(other, index + 1)
 
     def _clamped(self, index: Nat, size: Nat, facts: Facts) -> Nat:
         """The index clamped to the bounds."""

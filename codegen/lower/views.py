@@ -32,6 +32,7 @@ class Sizes:
     clamped:  an index clamped to 0 … size - 1
     existing: an index where it is below a size, else any that is
     only:     restricts the current write to an index below a size
+    same:     restricts the current write to an index that equals another
     """
 
     arguments: Mapping[str, Argument]
@@ -41,6 +42,7 @@ class Sizes:
     clamped: Callable[[Nat, Nat], Nat]
     existing: Callable[[Nat, Nat], Nat]
     only: Callable[[Nat, Nat], None]
+    same: Callable[[Nat, Nat], None]
 
     def __getitem__(self, name: str) -> Nat:
         value = self.arguments[name]

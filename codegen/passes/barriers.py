@@ -24,6 +24,7 @@ from codegen.ir.launch import GRIDS, Launch, Sharing
 from codegen.passes.allocate import Region, is_repeated
 from codegen.passes.analysis.dependences import (
     EARLIER,
+    OUTSIDE,
     WARPGROUPS,
     WARPS,
     Loop,
@@ -212,6 +213,11 @@ class _Inserter:
     def in_group(self) -> bool:
         return any(loop.workers == WARPGROUPS for loop in self.around)
 
+    @property
+    def of_block(self) -> bool:
+        """Whether what is executed is the same for all threads of a block."""
+        return all(loop.workers is None or loop.workers[0] in OUTSIDE for loop in self.around)
+
     def inside(self, loop: Loop) -> _Inserter:
         return replace(self, around=(*self.around, loop))
 
@@ -241,8 +247,8 @@ class _Inserter:
                     inner = replace(inner, own=self.own | {name})
                 body, after = inner.go(command.body, before)
                 return replace(command, body=body), after
-            case i.When() if self.in_group and _shared(command):
-                # a warpgroup executes the body as a whole or not at all; if it does not, it has not waited
+            case i.When() if (self.in_group or self.of_block) and _shared(command):
+                # a warpgroup, or the block, executes all of the body or nothing; then it has not waited
                 body, after = self.go(command.body, before)
                 return replace(command, body=body), before | after
             case i.WarpSpecialise():
@@ -298,10 +304,12 @@ class _Inserter:
         if self.in_group and loop.count == ONE:
             return self._single_iteration(loop, before)
         new, after = self._loop(loop, before, ONE)
-        if self.in_warp or self.in_group or not _barriers(new):
+        if self.in_warp or not _barriers(new):
             return new, after
         together = any(c == i.Barrier(i.Scope.CLUSTER) for c in i.commands(new))
         scope = i.Scope.CLUSTER if together else self._scope_of_block
+        if self.in_group:
+            scope = i.Scope.WARPGROUP
         bare, then = self._loop(loop, self._after(scope, before), ONE)
         if _barriers(bare) < _barriers(new):
             return i.sequence(*self._sync(scope, before), bare), then

@@ -17,6 +17,7 @@ from codegen.passes.common_subexpressions import common_subexpressions, row_star
 from codegen.passes.distribute import distribute
 from codegen.passes.elect_bulk_stores import elect_bulk_stores
 from codegen.passes.fuse_fragment_loops import fuse_fragment_loops
+from codegen.passes.hoist_reads import hoist_reads
 from codegen.passes.index_scalars import index_scalars
 from codegen.passes.interior import interior
 from codegen.passes.legality import check, check_accumulators
@@ -196,6 +197,12 @@ INDICES = (
         "workers",
         "A parallel loop with one worker per iteration is replaced by the worker's number.",
         _with_launch(name_workers),
+    ),
+    Pass(
+        "hoist reads",
+        "An index that is data is read before the loops in which it is the same.",
+        _function(hoist_reads),
+        {"roles": "the loop of a producer is separate from that of its consumers"},
     ),
     Pass(
         "fuse fragment loops",

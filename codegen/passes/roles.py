@@ -48,8 +48,9 @@ def split_roles(function: i.Function) -> i.Function:
     body = _pass_executions(body, launch)
     shared = list(_shared(body))
     names = {new.name for new in shared}
-    produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names)
-    consume = _project(body, lambda roles: roles.consume, True, names)
+    read = frozenset(_read_by_conditions(body))
+    produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names, read)
+    consume = _project(body, lambda roles: roles.consume, True, names, read)
     maps = i.Elected(
         i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), thread=WARPGROUP * consumers
     )
@@ -202,20 +203,43 @@ def _has_roles(command: i.Command) -> bool:
     return any(isinstance(c, i.WarpSpecialise) for c in i.commands(command))
 
 
+def _read_by_conditions(command: i.Command) -> Iterator[str]:
+    """The names in the conditions under which pipelines are executed: numbers of loops, and scalars."""
+    if isinstance(command, i.WarpSpecialise) or not _has_roles(command):
+        return
+    if isinstance(command, i.When):
+        yield from command.value.variables | command.bound.variables
+    for part in i.inner(command):
+        yield from _read_by_conditions(part)
+
+
 def _project(
-    command: i.Command, role: Callable[[i.WarpSpecialise], i.Command], everything: bool, shared: set[str]
+    command: i.Command,
+    role: Callable[[i.WarpSpecialise], i.Command],
+    everything: bool,
+    shared: set[str],
+    read: frozenset[str],
 ) -> i.Command:
-    """The program of one role; `everything`: this role also executes the commands outside pipelines."""
+    """The program of one role.
+
+    everything: this role also executes the commands outside pipelines
+    shared:     the buffers that are declared around both roles
+    read:       the scalars that every role needs, since pipelines are executed under conditions on them
+    """
+
+    def project(part: i.Command) -> i.Command:
+        return _project(part, role, everything, shared, read)
+
     if isinstance(command, i.WarpSpecialise):
         return role(command)
     if not _has_roles(command):
-        return command if everything else i.Skip()
-    if isinstance(command, i.New) and (command.name in shared or not everything):
-        return _project(command.body, role, everything, shared)
+        target = i.target_of(command)
+        return command if everything or (isinstance(target, i.Access) and target.buffer in read) else i.Skip()
+    if isinstance(command, i.New) and (command.name in shared or not (everything or command.name in read)):
+        return project(command.body)
     if _is_ping_pong(command) and isinstance(command.body, i.When) and not everything:
-        return _project(command.body.body, role, everything, shared)  # whichever warpgroup it is loaded for
-    inside = tuple(_project(c, role, everything, shared) for c in i.inner(command))
-    return i.with_inner(command, inside)
+        return project(command.body.body)  # whichever warpgroup it is loaded for
+    return i.with_inner(command, tuple(map(project, i.inner(command))))
 
 
 def _elected(produce: i.Command, consumers: int) -> i.Command:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from references.reference import Array, Reference, References, sizes
@@ -18,15 +20,6 @@ def offsets(_: np.random.Generator, shape: tuple[int, ...]) -> Array:
     return np.array(OFFSETS[shape[0] - 1])
 
 
-def before(_: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    groups = shape[0] - 1
-    return tiles_before(np.array(OFFSETS[groups]), h=TILE[groups])
-
-
-def tiles_before(offsets: Array, *, h: int) -> Array:
-    return np.concatenate([[0], np.cumsum(-(-np.diff(offsets) // h))])
-
-
 def tiles(offsets: Array, *, t: int, h: int, r: int, g: int) -> Array:
     """Group by group the first rows of its tiles, then tiles behind all rows."""
     found = [(group, row) for group in range(g) for row in range(offsets[group], offsets[group + 1], h)]
@@ -34,7 +27,11 @@ def tiles(offsets: Array, *, t: int, h: int, r: int, g: int) -> Array:
     return tuple(np.array(part) for part in zip(*found, strict=True))
 
 
-def places(offsets: Array, *, h: int, r: int, g: int) -> Array:
+def number_of_tiles(offsets: Array, *, h: int) -> Array:
+    return np.array([sum(-(-(end - start) // h) for start, end in pairwise(offsets))])
+
+
+def owners(offsets: Array, *, h: int, r: int, g: int) -> Array:
     """Counted row by row: a group begins with the next whole tile."""
     found: list[int] = []
     place = 0
@@ -52,9 +49,22 @@ def of_tiles(X: Array, W: Array, tiles: Array, *, h: int) -> Array:
     return rows[starts[:, None] + np.arange(h)] @ W[groups].swapaxes(1, 2)
 
 
-def grouped(X: Array, W: Array, tiles: Array, places: Array, *, h: int) -> Array:
-    """Each row where a tile has it."""
-    return np.concatenate(of_tiles(X, W, tiles, h=h))[places]
+def rows_of_tiles(tiles: Array, *, h: int, r: int) -> Array:
+    _, starts = tiles
+    return np.minimum(np.concatenate([np.arange(start, start + h) for start in starts]), r - 1)
+
+
+def grouped(X: Array, W: Array, tiles: Array, count: Array, owners: Array, *, h: int) -> Array:
+    """Group by group: each row of a tile, up to the first of the next."""
+    groups, starts = tiles
+    products = of_tiles(X, W, tiles, h=h)
+    result = np.full((len(X), W.shape[1]), np.nan)
+    for tile in range(int(count[0])):
+        for row in range(h):
+            place = min(starts[tile] + row, len(X) - 1)
+            if owners[place] == tile * h + row:
+                result[place] = products[tile, row]
+    return result
 
 
 GROUPS: References = {
@@ -69,25 +79,32 @@ GROUPS: References = {
         sizes(t=(1, 5), h=(1, 3), n=(1, 7), k=(1, 11), g=(1, 2)),
     ),
     "notAbove": Reference(lambda ends, x: (ends <= x).sum(), sizes(g=(1, 5))),
-    "tilesBefore": Reference(tiles_before, sizes(g=(1, 3), h=(1, 3)), domains={"offsets": offsets}),
-    "tilesOfGroups": Reference(
-        lambda before, offsets, *, t, h, r, g: tiles(offsets, t=t, h=h, r=r, g=g),
-        OF_GROUPS,
-        domains={"before": before, "offsets": offsets},
+    "tilesOf": Reference(
+        lambda start, end, *, h: len(range(start, end, h)),
+        sizes(h=(1, 3, 7)),
+        domains={"start": (0, 9), "end": (9, 30)},
     ),
-    "placesOfRows": Reference(
-        lambda before, offsets, *, h, r, g: places(offsets, h=h, r=r, g=g),
-        OF_GROUPS,
-        domains={"before": before, "offsets": offsets},
+    "tilesOfGroups": Reference(tiles, OF_GROUPS, domains={"offsets": offsets}),
+    "tilesBefore": Reference(
+        lambda offsets, row, *, h: sum(
+            len(range(start, end, h)) for start, end in pairwise(offsets) if end <= row
+        ),
+        sizes(g=(1, 3), h=(1, 3)),
+        domains={"offsets": offsets},
+    ),
+    "ownersOfRows": Reference(owners, OF_GROUPS, domains={"offsets": offsets}),
+    "numberOfTiles": Reference(
+        number_of_tiles, sizes(g=(1, 3), h=(1, 3), t=(2, 6)), domains={"offsets": offsets}
     ),
     "tables": Reference(
         lambda offsets, *, t, h, r, g: (
-            tiles(offsets, t=t, h=h, r=r, g=g),
-            places(offsets, h=h, r=r, g=g),
+            (tiles(offsets, t=t, h=h, r=r, g=g), number_of_tiles(offsets, h=h)),
+            owners(offsets, h=h, r=r, g=g),
         ),
         OF_GROUPS,
         domains={"offsets": offsets},
     ),
+    "rowsOfTiles": Reference(rows_of_tiles, sizes(t=(1, 5), h=(1, 3), r=(1, 7), g=(1, 2))),
     "productsOfTiles": Reference(
         of_tiles, sizes(t=(1, 5), h=(1, 3), r=(1, 7), n=(1, 5), k=(1, 11), g=(1, 2))
     ),

@@ -229,6 +229,29 @@ def _scattered(positions: Leaf, leaf: Leaf, size: int) -> Leaf:
     return Leaf(result, depth)
 
 
+def scatter_by(call: Call, owners: Data, places: Data, values: Data) -> Tree:
+    """At each place the element that owns it, if that belongs there."""
+    size = call.size("m")
+    owner = _checked(call, leaf_of(owners))
+    place = _taken(owner, _checked(call, leaf_of(places), size), 1)
+    mine = Leaf(place.array == np.arange(size), place.depth)
+    return each(lambda x: _defined(mine, _taken(owner, x, 1)), values)
+
+
+def prefix(call: Call, count: Data, values: Data) -> Tree:
+    size = call.size("n")
+    leaf = _checked(call, leaf_of(count), size + 1)
+    first = Leaf(np.arange(size) < np.expand_dims(leaf.array, -1), leaf.depth)
+    return each(lambda x: _defined(first, x), values)
+
+
+def _defined(chosen: Leaf, leaf: Leaf) -> Leaf:
+    """The elements that are chosen; the others are undefined."""
+    depth, (which, array) = together(chosen, leaf)
+    which = trailing(which, array.ndim - which.ndim)
+    return Leaf(np.where(which, array, undefined((), array.dtype)), depth)
+
+
 def _looked_up(call: Call, positions: Leaf, values: Data, axes: int) -> Tree:
     """Elements at positions, which are arrays of that many axes (or scalars) under the batch."""
     checked = _checked(call, positions)

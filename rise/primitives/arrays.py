@@ -211,6 +211,15 @@ declare_pattern(
     example=("padEmpty(1)(makeArray(2)(1.0, 2.0))", "[1.0, 2.0, nan]"),
 )
 
+declare_pattern(
+    "prefix",
+    "{n: Nat, t: DataType} -> Idx[n + 1] -> n.t -> n.t",
+    "The first elements of an array, as many as data say; the others are undefined, as with padEmpty, so that"
+    " nobody has to compute them.",
+    views.prefix,
+    example=("prefix(2)(makeArray(3)(1.0, 2.0, 3.0))", "[1.0, 2.0, nan]"),
+)
+
 # --- indices --------------------------------------------------------------------------------------
 
 declare(
@@ -226,6 +235,18 @@ declare_pattern(
     "Puts each element at its index, no two at the same; what none is put at is undefined, as with padEmpty.",
     views.scatter,
     example=(f"scatter(makeArray(3)(2, 0, 1))({ONE_TO_THREE}) : 3.i32", "[2, 3, 1]"),
+)
+declare_pattern(
+    "scatterBy",
+    "{n: Nat, m: Nat, t: DataType} -> m.Idx[n] -> n.Idx[m] -> n.t -> m.t",
+    "scatter, with the place of each element and, for each place, the element that owns it: an element is put"
+    " at its place if it owns that. Then no two are put at one, whatever the indices are; a place whose owner"
+    " belongs elsewhere is undefined, as with padEmpty.",
+    views.scatter_by,
+    example=(
+        f"scatterBy(makeArray(2)(2, 0))(makeArray(3)(1, 1, 0))({ONE_TO_THREE})",
+        "[3, 1]",
+    ),
 )
 declare(
     "reorder",

@@ -53,6 +53,7 @@ _map_persistent(
 _map_persistent("mapBlockPersistent", "Over at most p blocks in dimension d, several elements each in turn.")
 _map_in_dimension("mapThreads", "Over the threads of a block, in dimension d.")
 _map("mapWarpGroup", "Over the warpgroups of a block: four warps each.")
+_map("mapWarpGroupThreads", "Over the 128 threads of a warpgroup.")
 declare(
     "pingPong",
     "(w: Nat) -> {t: DataType} -> t -> t",

@@ -95,6 +95,23 @@ def _scatter(e: Evaluator, given: Given, result: Any, places: Sequence, xs: Sequ
     return Sequence(e.world.size(result.size), element)
 
 
+def _scatter_by(
+    e: Evaluator, given: Given, result: Any, owners: Sequence, places: Sequence, xs: Sequence
+) -> Value:
+    def element(k: Whole) -> Value:
+        owner = owners.at(k)
+        return _cut(e, places.at(owner) == k, lambda: xs.at(owner), lambda: e.undefined(result.element))
+
+    return Sequence(e.world.size(result.size), element)
+
+
+def _prefix(e: Evaluator, given: Given, result: Any, count: Whole, xs: Sequence) -> Value:
+    return Sequence(
+        e.world.size(result.size),
+        lambda i: _cut(e, i < count, lambda: xs.at(i), lambda: e.undefined(result.element)),
+    )
+
+
 PATTERNS: dict[str, Meaning] = {
     "map": _map,
     "mapVec": _map,
@@ -113,6 +130,8 @@ PATTERNS: dict[str, Meaning] = {
     "generateFragment": lambda e, g, r, x: _matrix(e, r, lambda i, j: x),
     "tensorMatMulAdd": _multiply_add,
     "scatter": _scatter,
+    "scatterBy": _scatter_by,
+    "prefix": _prefix,
     "select": lambda e, g, r, c, x, y: e.chosen(True if c is TRUE else False if c is FALSE else c, x, y),
 }
 

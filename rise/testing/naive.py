@@ -102,6 +102,11 @@ def _scattered(a: Arguments, places: list[int], xs: list[Value]) -> list[Value]:
     return [xs[places.index(i)] for i in range(a["m"])]
 
 
+def _owned(_: Arguments, owners: list[int], places: list[int], xs: list[Value]) -> list[Value]:
+    """Of operands that leave nothing undefined."""
+    return [next(xs[j] for j in [owner] if places[j] == i) for i, owner in enumerate(owners)]
+
+
 def _reordered(a: Arguments, xs: list[Value]) -> list[Value]:
     return [xs[_at(a["f"], i)] for i in range(a["n"])]
 
@@ -167,6 +172,8 @@ PATTERNS: Mapping[str, Callable[..., Value]] = {
     # indices
     "gather": lambda _, places, xs: [xs[i] for i in places],
     "scatter": _scattered,
+    "scatterBy": _owned,
+    "prefix": lambda _, count, xs: [next(x for _ in [x][: count - i]) for i, x in enumerate(xs)],
     "idx": lambda _, i, xs: xs[i],
     "indexToInt": lambda _, i: i,
     "indexAsNat": lambda _, i: i,

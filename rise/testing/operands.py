@@ -79,12 +79,33 @@ def _below(choose: Choose, solution: Solution) -> Operands | None:
 
 def _permutation(choose: Choose, solution: Solution) -> Operands | None:
     """All indices, in some order."""
+    order = _some_order(choose, solution)
+    return {0: _indices(order)} if order else None
+
+
+def _some_order(choose: Choose, solution: Solution) -> list[int]:
+    """Empty where there are too many to write."""
     size = solution[NatVariable("n")]
-    if not isinstance(size, Nat) or not 0 < (size.value or 0) <= 8:
-        return None
-    left = list(range(size.value or 0))
-    order = [Literal(left.pop(choose.below(len(left))), Index(size)) for _ in range(len(left))]
-    return {0: apply(Primitive(primitive("makeArray").member(len(order)), (Index(size),)), *order)}
+    left = list(range(size.value or 0)) if isinstance(size, Nat) else []
+    return [left.pop(choose.below(len(left))) for _ in range(len(left))] if len(left) <= 8 else []
+
+
+def _indices(order: list[int]) -> Expr:
+    below = Index(nat(len(order)))
+    array = Primitive(primitive("makeArray").member(len(order)), (below,))
+    return apply(array, *(Literal(index, below) for index in order))
+
+
+def _inverse_permutations(choose: Choose, solution: Solution) -> Operands | None:
+    """All indices, in some order, and where each of them is."""
+    owners = _some_order(choose, solution)
+    places = [owners.index(element) for element in range(len(owners))]
+    return {0: _indices(owners), 1: _indices(places)} if owners else None
+
+
+def _all(_: Choose, solution: Solution) -> Operands | None:
+    size = solution[NatVariable("n")]
+    return {0: Literal(size.value or 0, Index(size + 1))} if isinstance(size, Nat) else None
 
 
 def _as_many(_: Choose, solution: Solution) -> Mapping[str, Argument]:
@@ -145,6 +166,8 @@ SPECIAL: Mapping[str, Special] = {
     "cast": Special(written=("t",)),
     "slide": Special((), _windows),
     "scatter": Special((0,), _permutation, ("n",), _as_many),
+    "scatterBy": Special((0, 1), _inverse_permutations, ("n",), _as_many),
+    "prefix": Special((0,), _all),
     "natAsIndex": Special((0,), _below),
     "reorder": Special(arguments=("f", "finv"), choose=_inverses),
     "tensorMatMulAdd": Special((), _numbers),

@@ -16,6 +16,7 @@ from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.instructions import Family, family
 
 WARP, WARPGROUP = 32, 128
+ROWS_PADDING = 16  # bytes, so that the rows of a fragment start in different banks
 PARTIAL = 4  # bytes of a sum that another kernel adds to others
 PATTERNS = (128, 64, 32)  # bytes of rows that can be swizzled
 PRODUCER = 40  # registers of a thread that only copies
@@ -165,8 +166,8 @@ def shared_bytes(
 ) -> int:
     """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory.
 
-    For bulk stores each warpgroup has a fragment of the result there. With roles, and where the blocks of a
-    cluster share sums, all that is beside the ring: others load meanwhile.
+    For bulk stores, and for those of rows, each warpgroup has a fragment of the result there. With roles,
+    and where the blocks of a cluster share sums, all that is beside the ring: others load meanwhile.
 
     stages: in place of those of the schedule
     """
@@ -177,9 +178,10 @@ def shared_bytes(
     ring = stages * (first + second)
     if s.uses_wgmma and stages:
         ring += BARRIERS
-    if s.epilogue == "bulk":
+    if s.epilogue in ("bulk", "rows"):
         size = PARTIAL if s.split_k > 1 else result_bytes
-        stored = s.workers * s.fragment[0] * s.fragment[1] * size
+        padding = ROWS_PADDING if s.epilogue == "rows" else 0
+        stored = s.workers * s.fragment[0] * (s.fragment[1] * size + padding)
         return ring + stored if s.warp_specialised else max(ring, stored)
     sums = s.slice_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
     return ring + sums if s.split_cluster > 1 or s.warp_specialised else max(ring, sums)

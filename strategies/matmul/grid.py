@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rewrites import lowering as low
+from rewrites.maps import MAP_LAST_FISSION
 from rewrites.rule import Rule
 from rise.expr import Expr, Primitive, subterms
 from strategies.core import (
@@ -81,6 +82,15 @@ def persistent(count: int) -> Strategy:
         return top_down(persist.with_sizes(d=COLUMNS, p=count))
 
     return if_in_list(depending(make)) if count else id_
+
+
+# the persistent blocks, or clusters, of each array of a list take the elements of all of them
+of_several_arrays: Strategy = recursive(
+    "of_several_arrays",
+    lambda itself: choice(
+        low.BLOCKS_OF_ARRAYS, low.CLUSTERS_OF_ARRAYS, seq(MAP_LAST_FISSION, argument(itself))
+    ),
+)
 
 
 @prints_as_call

@@ -146,7 +146,7 @@ def computed_operands(term: Expr) -> list[Expr]:
 
 
 # views that say where matrices of an array are written
-WRITTEN = frozenset({"join", "split", "transpose", "take", "reorder"})
+WRITTEN = frozenset({"join", "split", "transpose", "take", "reorder", "prefix", "scatterBy"})
 
 
 def matrices_in(term: Expr) -> Expr | None:

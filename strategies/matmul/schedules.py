@@ -29,7 +29,7 @@ from strategies.core import (
 )
 from strategies.default import lowered
 from strategies.matmul.alignment import aligned_operands, copied
-from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed
+from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed, stored_in_rows
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import (
     Stored,
@@ -45,6 +45,7 @@ from strategies.matmul.grid import (
     cluster_for_each,
     clusters,
     in_turn,
+    of_several_arrays,
     persistent,
     to_warpgroups,
     to_warps,
@@ -128,14 +129,14 @@ def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
     """s for the matrix that a program computes, for each of an array of matrices, or of a pair of them.
 
     before: zip(As)(Bs) |> map((A, B) => A·B)
-    after:  zip(As)(Bs) |> mapBlock(2)((A, B) => s(A·B))
+    after:  zip(As)(Bs) |> mapBlock(2)((A, B) => s(A·B)), or s's persistent blocks compute all tiles
     """
+    in_grid = seq(check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS), low.MAP_BLOCK.with_sizes(d=2))
     batch = seq(
         check(lambda term: rank(term) == 3, "of_matrices", NO_MATRIX),
         try_(POINTWISE_EACH),
         mapped(s),
-        check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS),
-        low.MAP_BLOCK.with_sizes(d=2),
+        choice(of_several_arrays, in_grid),
     )
     several = seq(
         choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)
@@ -319,8 +320,7 @@ def hopper(
     copies = TileCopy(128 * slice_k * consumers, vector, padding=8, bulk=True)
     workers = by_itself if ping_pong > 1 else to_warpgroups
     sums = seq(tile_reduction(k), warp_tiles(*warp), tensorise(fragment), accumulate_fragments, loads)
-    store = (stored_in_bulk_transposed if swap_operands else stored_in_bulk) if epilogue == "bulk" else id_
-    on_fragments = direct_epilogue(sums, warp, fragment, workers, store)
+    in_bulk = stored_in_bulk_transposed if swap_operands else stored_in_bulk
     whole = seq(sums, workers, kept_shared)
     kept = sliced(k, slice_k, warp, fragment, loads, workers) if slice_k > 1 else whole
     each = seq(blocks, in_turn(ping_pong), clusters(cluster), persistent(persistent_blocks // cluster))
@@ -328,7 +328,10 @@ def hopper(
     def tile(result: Stored) -> Strategy:
         if split_cluster > 1:
             return over_cluster(split_cluster, seq(sums, workers), rows_by_threads(copies, result))
-        return shared_epilogue(kept, copies, result) if epilogue == "shared" else on_fragments
+        if epilogue == "shared":
+            return shared_epilogue(kept, copies, result)
+        store = {"bulk": in_bulk, "rows": stored_in_rows(result.row)}.get(epilogue, id_)
+        return direct_epilogue(sums, warp, fragment, workers, store)
 
     return in_whole_tiles(
         needs, copies, seq(in_one_sum(k), operands_in_bulk),

@@ -26,7 +26,7 @@ from strategies.matmul.tiling import in_tiles
 from strategies.settings import parameters_from
 
 VECTORS = (1, 2, 4, 8, 16)
-EPILOGUES = ("direct", "shared", "bulk")
+EPILOGUES = ("direct", "shared", "bulk", "rows")
 BY_WARPGROUPS = "the copying unit brings the tiles that warpgroups read, swizzled"
 NOT_SHARED = "no tile goes through shared memory, with `stages=0`"
 
@@ -72,7 +72,7 @@ def tensor_core(p: Parameters) -> Strategy:
                         The last group is completed by tiles behind the end of the result
     epilogue:           `direct`: finished on fragments; `shared`: through shared memory, in whole rows;
                         `bulk`: finished on fragments of warpgroups, then through shared memory by bulk
-                        stores
+                        stores; `rows`: the same by the threads of warpgroups, a row at whatever place
     slice_k:            how many sets of warps share a step of k
     prefetch_fragments: fragments of the next instructions are loaded while these compute
     swizzled:           rows in shared memory of 32, 64 or 128 bytes are swizzled instead of padded
@@ -191,8 +191,9 @@ def validate(p: Parameters) -> None:
     if p.padding % 8:
         message = f"tensor_core: padding is {p.padding}; rows of tiles start at multiples of 8 elements"
         raise StrategyError("R0609", message)
-    if p.epilogue == "bulk" and not p.uses_wgmma:
-        message = "tensor_core: epilogue is `bulk`: only fragments of warpgroups, 64×n×16, are stored so"
+    if p.epilogue in ("bulk", "rows") and not p.uses_wgmma:
+        stored = "only fragments of warpgroups, 64×n×16, are stored so"
+        message = f"tensor_core: epilogue is `{p.epilogue}`: {stored}"
         raise StrategyError("R0609", message, hint="use `epilogue=direct`")
     if p.swap_operands and p.epilogue != "bulk":
         message = "tensor_core: swap_operands is for results that bulk stores write, turned in shared memory"

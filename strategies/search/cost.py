@@ -221,7 +221,7 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     size = PARTIAL if s.split_k > 1 else p.result_bytes
     sector = 2 if s.epilogue == "direct" and size < PARTIAL else 1
     added = 0 if s.split_k > 1 else p.added_bytes
-    each = {"shared": 4, "bulk": size}.get(s.epilogue, 0)
+    each = {"shared": 4, "bulk": size, "rows": size}.get(s.epilogue, 0)
     read = BETWEEN * added * busy(p, s, gpu) / gpu.dram_rate
     computed = p.work / LANES if s.split_k == 1 else 0
     stored = size * sector / port(p, s, gpu)
@@ -237,10 +237,15 @@ def exchanged(s: Schedule, gpu: Gpu) -> float:
 
 
 def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """A, B and D through memory once; operands again with every wave that leaves the cache."""
+    """A, B and D through memory once; operands again with every wave that leaves the cache.
+
+    Matrices that are multiplied several times are read once: neighbours in the list have the same.
+    """
     operands = p.batch * (p.m + p.n) * p.k * p.operand_bytes
     result = p.batch * p.m * p.n * (p.result_bytes + p.added_bytes)
-    if operands > gpu.l2_bytes:
+    if 0 < p.input_bytes < operands:
+        operands = p.input_bytes
+    elif operands > gpu.l2_bytes:
         rows, columns = footprint(p, s, gpu)
         wave = (rows * s.block[0] + columns * s.block[1]) * depth(p, s) * p.operand_bytes
         operands = max(operands, int(wave * tiles(p, s) / gpu.multiprocessors))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
+from math import ceil, prod
 
 from rewrites.beside import beside
 from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Success
-from rise.expr import Expr, Identifier, Lambda, Primitive, children
+from rise.expr import Expr, Identifier, Lambda, Primitive, children, subterms
 from rise.frozen import Remembers, filled_at_once, hashed_once
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
@@ -60,6 +60,9 @@ class Problem(Remembers):
     in_one_sum: products and operands where tiles come in bulk, if sums of products are one product there
     reduced:  whether rows are reduced where they are computed, besides what is stored of them
     turned:   whether these are columns
+    scattered: whether data say at which place each row of the result is, and so how many matrices have any:
+              `batch` is then in the middle between as few as rows need and all
+    input_bytes: of all inputs, fewer than of operands where some are multiplied several times; 0: not known
     """
 
     m: int
@@ -79,6 +82,8 @@ class Problem(Remembers):
     in_one_sum: Products | None = None
     reduced: bool = False
     turned: bool = False
+    scattered: bool = False
+    input_bytes: int = 0
 
     @property
     def result_row(self) -> int:
@@ -148,9 +153,10 @@ class Problem(Remembers):
             matrix = cls.of(_after(in_inputs(lambda _: Success(pairs)), program))
             stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
             return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
-        found = _outlined(program)
+        found, scattered = _outlined(program), False
         if found is not None and not in_one_matrix(_body(found)) and rank(_body(program)) == 2:
             matrices = matrices_in(_body(program))
+            scattered = matrices is not None and any(_is_scatter(p) for p in subterms(_body(program)))
             found = _outlined(matrices) if matrices is not None else None
         products = outermost_parts(found, is_product) if found is not None else []
         if not products or found is None:
@@ -164,14 +170,32 @@ class Problem(Remembers):
             return None
         known = [s for s in sizes if s is not None]
         rows, columns = known[len(result) - 2 : len(result)]
+        batch = prod(known[: len(result) - 2])
+        if scattered:
+            there = _number(shape(_body(program).type)[0][0]) or 0
+            batch = (batch + ceil(there / max(rows, 1)) + 1) // 2
         operand = shape(parts[0][0].type)[1]
         along_k = all(_along(a) for a, _, _ in parts), all(_along(b) for _, b, _ in parts)
         return cls(
-            rows, columns, sum(known[len(result) :]), prod(known[: len(result) - 2]),
+            rows, columns, sum(known[len(result) :]), batch,
             _bytes(operand), _bytes(element), along_k, str(operand),
             bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
             *_counted(products), _work(found), in_one_sum=_in_one_sum(found, len(products)),
+            scattered=scattered, input_bytes=_input_bytes(program),
         )  # fmt: skip
+
+
+def _is_scatter(part: Expr) -> bool:
+    return isinstance(part, Primitive) and part.name == "scatterBy"
+
+
+def _input_bytes(program: Expr) -> int:
+    total = 0
+    while isinstance(program, Lambda):
+        sizes, element = shape(program.parameter.type)
+        total += prod(_number(size) or 0 for size in sizes) * _bytes(element)
+        program = program.body
+    return total
 
 
 def _work(term: Expr) -> int:

@@ -124,15 +124,17 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
 
 def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
     """The same with operands in the order in which the problem has them."""
-    for s in shapes(p, gpu, ("direct", "shared") if p.by_elements else ("direct", "bulk")):
+    for s in shapes(p, gpu, stores(p)):
         tiles, sliced = p.batch * s.tiles(p.m, p.n), slices(p, s.block[1], gpu)
         shared = s.epilogue == "shared"
         if s.ping_pong > 1 and (shared or tiles <= gpu.multiprocessors):
             continue
-        for group, cluster in orders(p, s, clusters=sliced == [1] and p.batch == 1):
+        for group, cluster in orders(p, s, clusters=sliced == [1] and (p.batch == 1 or p.scattered)):
             there = gpu.in_clusters(cluster)
             count = p.batch * changed(s, raster_group=group, cluster=cluster).tiles(p.m, p.n)
             many = count > there and not shared
+            if p.batch > 1 and cluster > 1 and not many:
+                continue  # matrices are a dimension of the grid that is in no cluster
             # a block with one tile has not more than its steps
             stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
             yield {
@@ -144,6 +146,13 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 "ping_pong": [s.ping_pong],
                 "swap_operands": [p.swapped],
             }
+
+
+def stores(p: Problem) -> Sequence[str]:
+    """How results may be stored, the quickest last; bulk stores put no rows where data say."""
+    if p.by_elements:
+        return ("direct", "shared")
+    return ("direct", "rows" if p.scattered else "bulk")
 
 
 def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Choices]:

@@ -34,7 +34,7 @@ from tests.rewrites.soundness import assert_sound, drawn
 
 DATA = {name: made for name, made in rules().items() if isinstance(made, Rule)}
 EXAMPLES = {"nightly": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", "ci"), 120)
-LEAST = 0.5  # of the instances, for rules with conditions
+LEAST = 0.45  # of the instances, for rules with conditions: half of the functions that are drawn are views
 
 
 # --- the property ---------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def iterated(xs: Any, y: Any) -> Any:
 def pattern_claims(n: int, m: int) -> list[Claim]:
     f32, xs, xss = "f32", f"{n}.f32", f"{n}.{m}.f32"
     plus = "fun((a, x) => a + x)"
-    maps = ("map", "mapSeq", "mapSeqUnroll", "mapWarpGroup", "mapWarp", "mapLane")
+    maps = ("map", "mapSeq", "mapSeqUnroll", "mapWarpGroup", "mapWarpGroupThreads", "mapWarp", "mapLane")
     levels = (
         "mapGlobal",
         "mapCluster",
@@ -183,6 +183,21 @@ def scattered(a: Any) -> Any:
     return result
 
 
+def owned(owners: Any, places: Any, a: Any) -> Any:
+    """Place by place."""
+    result = np.full((len(owners), *a.shape[1:]), np.nan, a.dtype)
+    for place, owner in enumerate(owners):
+        if places[owner] == place:
+            result[place] = a[owner]
+    return result
+
+
+def first_of(count: Any, a: Any) -> Any:
+    result = np.full(a.shape, np.nan, a.dtype)
+    result[:count] = a[:count]
+    return result
+
+
 def vector_claims(n: int, m: int) -> list[Claim]:
     flat, vectors, vector = f"{n * m}.f32", f"{m}.Vec[{n}, f32]", f"Vec[{n}, f32]"
     return [
@@ -245,6 +260,10 @@ def view_claims(n: int, m: int) -> list[Claim]:
             f" : {2 * n}.{m}.f32",
             xss,
         ),
+        is_(owned, "scatterBy(x0)(x1)(x2)", f"{m}.Idx[{n}]", f"{n}.Idx[{m}]", xs),
+        is_(owned, "scatterBy(x0)(x1)(x2)", f"{m}.Idx[{n}]", f"{n}.Idx[{m}]", xss),
+        is_(first_of, "prefix(x0)(x1)", f"Idx[{n + 1}]", xs),
+        is_(first_of, "prefix(x0)(x1)", f"Idx[{n + 1}]", xss),
         is_(lambda i, a: a[i], "gather(x0)(x1)", f"{m}.Idx[{n}]", xs),
         is_(lambda a, i: a[i], "gather(x1)(x0)", f"{n}.2.f32", f"{m}.Idx[{n}]"),
         is_(lambda i, a: a[i], "idx(x0)(x1)", f"Idx[{n}]", xss),

@@ -68,6 +68,8 @@ SCHEMES = {
     "scan": "{n: Nat, t: DataType} -> (t -> t -> t) -> t -> n.t -> n.t",
     "scanSeq": "{n: Nat, s: DataType, t: DataType} -> (s -> t -> t) -> t -> n.s -> n.t",
     "scatter": "{n: Nat, m: Nat, t: DataType} -> n.Idx[m] -> n.t -> m.t",
+    "scatterBy": "{n: Nat, m: Nat, t: DataType} -> m.Idx[n] -> n.Idx[m] -> n.t -> m.t",
+    "prefix": "{n: Nat, t: DataType} -> Idx[n + 1] -> n.t -> n.t",
     "padEmpty": "(r: Nat) -> {n: Nat, t: DataType} -> n.t -> (n + r).t",
     "asVector": "(n: Nat) -> {m: Nat, t: DataType} -> (m*n).t -> m.Vec[n, t]",
     "asScalar": "{n: Nat, m: Nat, t: DataType} -> m.Vec[n, t] -> (m*n).t",
@@ -91,6 +93,10 @@ TYPES = {
     "fun((xs: 7.f32) => xs |> reorder(7, natFun(i => 6 - i), natFun(i => 6 - i)))": "7.f32 -> 7.f32",
     "fun((xs: 7.f32) => xs |> padEmpty(2))": "7.f32 -> 9.f32",
     "fun((i: 4.Idx[9], xs: 4.f32) => xs |> scatter(i))": "4.Idx[9] -> 4.f32 -> 9.f32",
+    "fun((o: 9.Idx[4], i: 4.Idx[9], xs: 4.f32) => xs |> scatterBy(o)(i))": (
+        "9.Idx[4] -> 4.Idx[9] -> 4.f32 -> 9.f32"
+    ),
+    "fun((c: Idx[8], xs: 7.f32) => xs |> prefix(c))": "Idx[8] -> 7.f32 -> 7.f32",
     "fun((x: f32) => makeArray(2)(x, x))": "f32 -> 2.f32",
     "makeArray(2)": "{t: DataType} -> t -> t -> 2.t",
     "fun((x: f32) => makeArray(2)(x))": "f32 -> f32 -> 2.f32",
@@ -268,6 +274,11 @@ ERRORS = {
         "R0503",
         "index 3",
     ),
+    f"scatterBy(generate(fun((i: Idx[3]) => natAsIndex(2)(indexToInt(i)))))(makeArray(2)(0, 1))({TWO})": (
+        "R0503",
+        "index 2",
+    ),
+    f"prefix(natAsIndex(3)(2 + 1))({TWO})": ("R0503", "index 3"),
     "natAsIndex(3)(0 - 1)": ("R0503", "index -1"),
     "reorder(3, natFun(i => 2 - i), natFun(i => i))(makeArray(3)(1, 2, 3))": ("R0510", "f(0) is 2"),
     "reorder(3, natFun(i => i / 2), natFun(i => 2 * i))(makeArray(3)(1, 2, 3))": ("R0503", "index 4"),

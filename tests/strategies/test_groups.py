@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -25,6 +27,7 @@ WARPGROUPS = {
     "block": "64,64,64", "warp": "64,64", "fragment": "64,64,16", "stages": "2", "epilogue": "bulk",
     "warp_specialised": "true",
 }  # fmt: skip
+PERSISTENT = {**WARPGROUPS, "raster_group": "1", "persistent_blocks": "3"}
 OFFSETS = np.array([0, 0, 70, 71, 71, 135, 135], np.int32)  # none, 70, one, none, a tile, none
 
 
@@ -33,7 +36,7 @@ def program(name: str, **sizes: int) -> Expr:
 
 
 def whole(seed: int, *shape: int) -> NDArray[np.generic]:
-    """Whole numbers whose sums of 64 products are such of bf16: nothing is rounded."""
+    """Whole numbers whose sums of 128 products are such of bf16: nothing is rounded."""
     import ml_dtypes
 
     found = np.random.default_rng(seed).integers(-1, 2, shape).astype(np.float32)
@@ -58,34 +61,164 @@ def test_operands_that_indices_choose_are_multiplied(settings: dict[str, str], m
     np.testing.assert_array_equal(numbers(found), expected)
 
 
-def of_groups(x: NDArray[np.generic], w: NDArray[np.generic]) -> NDArray[np.float64]:
+def of_groups(
+    offsets: NDArray[np.int32], x: NDArray[np.generic], w: NDArray[np.generic]
+) -> NDArray[np.float64]:
     """Group by group."""
-    rows = zip(OFFSETS, OFFSETS[1:], w, strict=False)
+    rows = zip(offsets, offsets[1:], w, strict=False)
     return np.concatenate([numbers(x)[start:end] @ numbers(matrix).T for start, end, matrix in rows])
 
 
-@pytest.mark.parametrize("settings", [WARPS, WARPGROUPS], ids=["warps", "warpgroups"])
-def test_rows_of_uneven_groups_are_multiplied_by_the_matrix_of_their_group(settings: dict[str, str]) -> None:
-    """Tiles that reach into the next group, and behind the last row, and tiles that no group has."""
-    rows, groups = int(OFFSETS[-1]), len(OFFSETS) - 1
-    sizes = {"t": 7, "h": 64, "r": rows, "g": groups}
-    tables = assemble(succeeded(auto("sm_90a")(program("tables", **sizes))).term, "tables")
-    tiles, places = execute(tables, [OFFSETS], "emulate")
-    assert list(tiles[1]) == [0, 64, 70, 71, 135, 135, 135]
-    x, w = whole(3, rows, 64), whole(4, groups, 64, 64)
-    term = program("productsOfTiles", **sizes, n=64, k=64)
+def tables_of(sizes: dict[str, int], offsets: NDArray[np.int32]) -> tuple[Any, Any, Any]:
+    """The group and the first row of each tile, the number of tiles, the owner of each row."""
+    kernels = assemble(succeeded(auto("sm_90a")(program("tables", **sizes))).term, "tables")
+    assert len(kernels.kernels) == 1
+    (tiles, count), owners = execute(kernels, [offsets], "emulate")
+    return tiles, count, owners
+
+
+def sizes_of(offsets: NDArray[np.int32], h: int) -> dict[str, int]:
+    rows, groups = int(offsets[-1]), len(offsets) - 1
+    return {"t": -(-rows // h) + groups, "h": h, "r": rows, "g": groups}
+
+
+SIXTY_FOUR = np.cumsum([0, *(np.random.default_rng(5).integers(0, 4, 64))], dtype=np.int32)
+# by what is special: where groups of rows start, and how many rows there are
+UNEVEN = {
+    "none, 70, one, none, a tile, none": OFFSETS,
+    "one row": np.array([0, 1], np.int32),
+    "one row, in the last of three": np.array([0, 0, 0, 1], np.int32),
+    "a tile, one less, one more": np.array([0, 64, 127, 192], np.int32),
+    "all in the first": np.array([0, 129, 129, 129, 129], np.int32),
+    "sixty-four groups of few rows": SIXTY_FOUR,
+}
+
+
+def test_tables_say_which_tiles_and_rows_groups_have() -> None:
+    sizes = sizes_of(OFFSETS, 64)
+    tiles, count, owners = tables_of(sizes, OFFSETS)
+    assert int(count[0]) == 4
+    assert list(zip(tiles[0][:4], tiles[1][:4], strict=True)) == [(1, 0), (1, 64), (2, 70), (4, 71)]
+    assert set(tiles[1][4:]) == {135}  # behind all rows
+    assert [int(owners[row]) for row in (0, 63, 64, 69, 70, 71, 134)] == [0, 63, 64, 69, 128, 192, 255]
+
+
+@pytest.mark.parametrize("offsets", UNEVEN.values(), ids=UNEVEN)
+@pytest.mark.parametrize("epilogue", ["direct", "rows"])
+def test_rows_of_uneven_groups_are_multiplied_by_the_matrix_of_their_group(
+    offsets: NDArray[np.int32], epilogue: str
+) -> None:
+    """One kernel; tiles that reach into the next group, or behind the last row, or that no group has."""
+    sizes = sizes_of(offsets, 64)
+    tiles, count, owners = tables_of(sizes, offsets)
+    x, w = whole(3, sizes["r"], 64), whole(4, sizes["g"], 128, 64)
+    settings = {**PERSISTENT, "epilogue": epilogue}
+    term = program("groupedProducts", **sizes, n=128, k=64)
     kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
-    found = np.concatenate(numbers(execute(kernels, [x, w, tiles], "emulate")))
-    np.testing.assert_array_equal(found[places], of_groups(x, w))
+    assert [k.launch.grid for k in kernels.kernels] == [(min(3, 2 * sizes["t"]), 1, 1)]
+    found = execute(kernels, [x, w, tiles, count, owners], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(offsets, x, w))
+
+
+SCHEDULES = {
+    "warps": WARPS,
+    "warps, through shared memory": {**WARPS, "epilogue": "shared"},
+    "a block for each tile": {**WARPGROUPS, "epilogue": "rows"},
+    "no roles": {**WARPGROUPS, "epilogue": "rows", "warp_specialised": "false"},
+    "turns": {**PERSISTENT, "epilogue": "rows", "ping_pong": "2"},
+    "clusters": {**PERSISTENT, "epilogue": "rows", "persistent_blocks": "4", "cluster": "2"},
+    "two fragments in a row": {**PERSISTENT, "block": "64,96,64", "warp": "64,96", "fragment": "64,48,16",
+                               "epilogue": "rows"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", SCHEDULES.values(), ids=SCHEDULES)
+def test_any_schedule_takes_groups(settings: dict[str, str]) -> None:
+    sizes = sizes_of(OFFSETS, 64)
+    tiles, count, owners = tables_of(sizes, OFFSETS)
+    x, w = whole(5, sizes["r"], 128), whole(6, sizes["g"], 192, 128)
+    term = program("groupedProducts", **sizes, n=192, k=128)
+    kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
+    found = execute(kernels, [x, w, tiles, count, owners], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
+
+
+@pytest.mark.parametrize("n", [100, 257])
+def test_rows_need_not_be_whole_chunks(n: int) -> None:
+    """Threads write as many elements at once as divide a row; tiles of columns stick out."""
+    sizes = sizes_of(OFFSETS, 64)
+    tiles, count, owners = tables_of(sizes, OFFSETS)
+    x, w = whole(9, sizes["r"], 72), whole(10, sizes["g"], n, 72)
+    term = program("groupedProducts", **sizes, n=n, k=72)
+    settings = {**PERSISTENT, "epilogue": "rows"}
+    kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
+    found = execute(kernels, [x, w, tiles, count, owners], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
+
+
+@pytest.mark.parametrize("h", [1, 48, 63, 65])
+def test_threads_bring_tiles_that_are_no_boxes(h: int) -> None:
+    """Zeros behind a window are inside of X, so `auto` takes instructions of warps."""
+    sizes = sizes_of(OFFSETS, h)
+    tiles, count, owners = tables_of(sizes, OFFSETS)
+    x, w = whole(11, sizes["r"], 40), whole(12, sizes["g"], 24, 40)
+    term = program("groupedProducts", **sizes, n=24, k=40)
+    kernels = assemble(succeeded(auto("sm_90a")(term)).term, "groups")
+    assert len(kernels.kernels) == 1
+    found = execute(kernels, [x, w, tiles, count, owners], "emulate")
+    np.testing.assert_array_equal(numbers(found), of_groups(OFFSETS, x, w))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tables_that_contradict_each_other_make_no_races(seed: int) -> None:
+    """Any numbers for tiles and owners: what a row owns is written, where it belongs, and nothing else."""
+    sizes = {"t": 5, "h": 64, "r": 100, "g": 3}
+    draw = np.random.default_rng(seed)
+    tiles = draw.integers(0, 3, 5).astype(np.int32), draw.integers(0, 101, 5).astype(np.int32)
+    owners, count = draw.integers(0, 320, 100).astype(np.int32), np.array([3], np.int32)
+    for row in range(0, 100, 3):  # some of them are right
+        tile = draw.integers(0, 5)
+        owners[row] = 64 * tile + np.clip(row - tiles[1][tile], 0, 63)
+    x, w = whole(7, 100, 64), whole(8, 3, 64, 64)
+    term = program("groupedProducts", **sizes, n=64, k=64)
+    settings = {**PERSISTENT, "epilogue": "rows"}
+    kernels = assemble(succeeded(find("tensor_core").make(settings)(term)).term, "groups")
+    found = numbers(execute(kernels, [x, w, tiles, count, owners], "emulate"))
+    rows = np.concatenate([numbers(x), np.zeros((64, 64))])
+    for row in range(100):
+        owner, inside = divmod(int(owners[row]), 64)
+        belongs = min(tiles[1][owner] + inside, 99) == row
+        if owner < 3 and belongs:
+            expected = rows[tiles[1][owner] + inside] @ numbers(w)[tiles[0][owner]].T
+            np.testing.assert_array_equal(found[row], expected)
+        else:
+            assert np.isnan(found[row]).all()
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
-def test_auto_multiplies_tiles_on_tensor_cores_and_takes_their_rows_afterwards(target: str) -> None:
+def test_auto_makes_one_kernel_of_groups(target: str) -> None:
     term = program("groupedProducts", t=72, h=128, r=8192, n=512, k=7168, g=8)
-    chosen = auto(target).choice(term).kernels
-    assert [choice.point.strategy for choice in chosen] == ["tensor_core", "elementwise"]
-    uses = chosen[0].point.schedule.uses_wgmma
-    assert uses == (target == "sm_90a")
+    (chosen,) = auto(target).choice(term).kernels
+    assert chosen.point.strategy == "tensor_core"
+    schedule = chosen.point.schedule
+    assert schedule.uses_wgmma == (target == "sm_90a")
+    if schedule.uses_wgmma:
+        assert schedule.persistent_blocks == 132 and schedule.epilogue == "rows"
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_persistent_blocks_take_the_tiles_of_all_matrices(cluster: int) -> None:
+    """Also in clusters, which matrices in a dimension of the grid would not have."""
+    settings = {**PERSISTENT, "persistent_blocks": "4", "cluster": str(cluster)}
+    sizes = {"b": 5, "c": 3, "d": 2, "m": 64, "n": 128, "k": 128}
+    term = succeeded(find("tensor_core").make(settings)(program("chosenProducts", **sizes))).term
+    (kernel,) = assemble(term, "chosen").kernels
+    assert kernel.launch.grid == (4, 1, 1)
+    first, second = whole(1, 3, 64, 128), whole(2, 2, 128, 128)
+    firsts, seconds = np.array([2, 0, 2, 1, 1], np.int32), np.array([1, 1, 0, 1, 0], np.int32)
+    found = execute(assemble(term, "chosen"), [first, second, firsts, seconds], "emulate")
+    expected = numbers(first)[firsts] @ numbers(second)[seconds].swapaxes(1, 2)
+    np.testing.assert_array_equal(numbers(found), expected)
 
 
 def test_tiles_joined_to_rows_are_one_kernel() -> None:

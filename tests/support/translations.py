@@ -43,6 +43,9 @@ PROGRAMS = {
     "an index from data": "fun((is: 7.Idx[5], xs: 3.5.f32) =>"
     " is |> mapSeq(fun(i => xs |> join |> idx(natAsIndex(15)(2 * indexAsNat(i) + 1)))))",
     "scatter": f"fun((xs: 20.f32) => xs |> {COPY} |> scatter({BACKWARDS}))",
+    "scatterBy": f"fun((xs: 20.f32) => xs |> {COPY} |> scatterBy({BACKWARDS})({BACKWARDS}))",
+    "prefix, written": f"fun(xs: 7.f32 => xs |> {COPY} |> prefix(7))",
+    "prefix, read": f"fun(xs: 7.f32 => xs |> prefix(7) |> {COPY})",
     "reorder, read": "fun(xs: 6.f32 =>"
     f" xs |> reorder(6, natFun(i => i / 3 + 2*(i % 3)), natFun(i => i / 2 + 3*(i % 2))) |> {COPY})",
     "scanSeq": "fun((z: i32, xs: 7.i32) => xs |> scanSeq(fun((x, a) => 2 * a + x), z))",

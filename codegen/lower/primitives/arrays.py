@@ -43,7 +43,7 @@ from rise.types import Argument, Data, Function, Index, Pair, Space, Unknown, Va
 
 @continuing(
     "zip", "unzip", "split", "join", "transpose", "slide", "take", "drop", "reorder", "pair", "fst", "snd",
-    "concat", "padCst", "padClamp", "padEmpty", "gather", "makeArray",
+    "concat", "padCst", "padClamp", "padEmpty", "prefix", "gather", "makeArray",
 )  # fmt: skip
 def view(translator: Translator, call: Call, then: Continuation) -> i.Command:
     """con(args) λx. C(View x): a primitive that only rearranges, for `continuing`. `reading` says how."""
@@ -244,6 +244,12 @@ def read_extended(sizes: Sizes, path: Path) -> Reading:
     return 0, (sizes.existing(index_of(index), sizes["n"]), *rest)
 
 
+@reading("prefix")
+def read_prefix(_: Sizes, path: Path) -> Reading:
+    """i is i: elements that are undefined may be any"""
+    return 1, path
+
+
 @reading("gather")
 def read_gathered(sizes: Sizes, path: Path) -> Reading:
     """i is the i-th index"""
@@ -343,6 +349,35 @@ def write_scattered(translator: Translator, call: Call, target: i.Acceptor) -> i
         return translator.accept(xs, inner, call.environment)
 
     return translator.continue_with(indices, body, call.environment)
+
+
+@accepting("scatterBy")
+def write_owned(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con(owners) λo. con(places) λp. acc xs (ScatterByAcc (o, p) A)"""
+    owners, places, xs = call.arguments
+
+    def body(owner: i.Expression, place: i.Expression) -> i.Command:
+        both = i.View("pair", (), (owner, place), Pair(owner.type, place.type), call.origin)
+        inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xs), indices=both)
+        return translator.accept(xs, inner, call.environment)
+
+    return translator.all((owners, places), call.environment, body)
+
+
+@accepting("prefix")
+def write_prefix(translator: Translator, call: Call, target: i.Acceptor) -> i.Command:
+    """con(count) λc. new n. n := c ; acc xs (PrefixAcc n A): the count is read once."""
+    count, xs = call.arguments
+
+    def body(value: i.Expression) -> i.Command:
+        name = translator.name("count")
+        variable_ = i.Variable(name, value.type)
+        inner = i.AcceptView(call.name, call.primitive.arguments, target, data(xs), indices=variable_)
+        written = translator.accept(xs, inner, call.environment)
+        read = translator.assign(i.AcceptVariable(name, value.type), value, call.origin)
+        return i.New(Space.LOCAL, name, value.type, i.sequence(read, written), call.origin)
+
+    return translator.continue_with(count, body, call.environment)
 
 
 @accepting("mapFst", "mapSnd")
@@ -563,6 +598,22 @@ def write_scatter(sizes: Sizes, path: Path, _: int) -> Path:
     """The operand's i is the i-th index of the result."""
     index, *rest = path
     return (sizes.element(0, (index,)), *rest)
+
+
+@writing("scatterBy")
+def write_by_owners(sizes: Sizes, path: Path, _: int) -> Path:
+    """The operand's i is the i-th place of the result, if i owns that."""
+    index, *rest = path
+    place = sizes.element(0, ("snd", index))
+    sizes.same(index_of(index), sizes.element(0, ("fst", place)))
+    return (place, *rest)
+
+
+@writing("prefix")
+def write_first_elements(sizes: Sizes, path: Path, _: int) -> Path:
+    """i is i, if it is below the count"""
+    sizes.only(index_of(path[0]), sizes.element(0, ()))
+    return path
 
 
 @writing("concat")

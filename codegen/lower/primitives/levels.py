@@ -9,8 +9,9 @@ from codegen.ir import imperative as i
 from codegen.ir.buffers import inner_element
 from codegen.ir.data import data
 from codegen.ir.imperative import Level
-from codegen.ir.launch import number
+from codegen.ir.launch import GRIDS, number
 from codegen.lower.accumulators import check_update
+from codegen.lower.defined import Condition, only_defined
 from codegen.lower.paths import Resolver
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
@@ -40,6 +41,7 @@ LEVELS = {
     "mapBlockPersistent": Level.BLOCK,
     "mapThreads": Level.THREAD,
     "mapWarpGroup": Level.WARPGROUP,
+    "mapWarpGroupThreads": Level.WARPGROUP_THREAD,
     "mapWarp": Level.WARP,
     "mapLane": Level.LANE,
 }
@@ -124,7 +126,7 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
     """con xs λx. parFor(level) i < n. acc(f x[i])(A[i])"""
     function, xs = call.arguments
     level = LEVELS[call.name]
-    whole = level in (Level.WARPGROUP, Level.WARP, Level.LANE)
+    whole = level in (Level.WARPGROUP, Level.WARPGROUP_THREAD, Level.WARP, Level.LANE)
     dimension = 0 if whole else _dimension(call)
     most = (
         number(call.nat("p"), "the number of workers", call.origin) if call.name.endswith("Persistent") else 0
@@ -132,9 +134,13 @@ def parallel(translator: Translator, call: Call, target: i.Acceptor) -> i.Comman
 
     def body(element: Element) -> i.Command:
         index = translator.name(level.value if whole else f"{level.value}_{DIMENSIONS[dimension]}")
-        written = element(
-            index, lambda x: _applied(translator, call, function, (x,), accept_at(target, index))
-        )
+        place: i.Acceptor = accept_at(target, index)
+        conditions: list[Condition] = []
+        if level in GRIDS:
+            place, conditions = only_defined(place, call.type, index, call.nat("n"))
+        written = element(index, lambda x: _applied(translator, call, function, (x,), place))
+        for value, bound in conditions:
+            written = i.When(value, bound, written, call.origin)
         return i.ParallelFor(level, dimension, index, call.nat("n"), written, call.origin, most)
 
     return elements(translator, xs, call.environment, body)

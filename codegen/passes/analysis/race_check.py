@@ -2,7 +2,8 @@
 around a write, and the indices of the write must distinguish its workers.
 
 Views distinguish workers, since they are bijections. A `scatter` is a bijection if its indices are a
-permutation that does not depend on data, a `reorder` if its functions are inverse to each other.
+permutation that does not depend on data, a `reorder` if its functions are inverse to each other. What is
+written at a place p only where owners[p] = j distinguishes workers like j: the same p has the same owner.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from codegen.passes.analysis.dependences import (
 )
 from codegen.passes.analysis.injectivity import natural, same_location
 from rise.errors import TranslationError
-from rise.nat import Atom, Facts, Nat, NatVariable
+from rise.nat import Atom, Facts, Nat, NatVariable, variable
 from rise.types import Space
 
 
@@ -37,6 +38,7 @@ class Around:
     local:  the buffers that are private to a thread
     own:    for each buffer that the kernel declares: the loops each iteration of which has its own copy
     known:  scalars that are sums of loop indices
+    read:   scalars that hold an element of an array that no command writes: the array and the index
     once:   the scalars that are assigned exactly once
     elected: one thread of the block executes it
     conditions: pairs (value, bound): it is executed only if each value < bound
@@ -46,9 +48,23 @@ class Around:
     local: frozenset[str] = frozenset()
     own: Mapping[str, frozenset[str]] = field(default_factory=dict)
     known: Mapping[str, Nat] = field(default_factory=dict)
+    read: Mapping[str, tuple[str, Nat]] = field(default_factory=dict)
     once: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
     elected: bool = False
     conditions: tuple[tuple[Nat, Nat], ...] = ()
+
+    @property
+    def owned(self) -> dict[str, Nat]:
+        """For scalars p that hold places: the j of which owners[p] = j is a condition."""
+        found: dict[str, Nat] = {}
+        for name, (_, place) in self.read.items():
+            owner = variable(name)
+            for element, bound in self.conditions:
+                equal = bound == owner + 1 and (owner, element + 1) in self.conditions
+                if equal and owner not in (element, place):
+                    found |= {p: element for p in place.variables if place == variable(p)}
+        return found
 
     @property
     def workers(self) -> dict[Workers, str]:
@@ -70,7 +86,7 @@ def check_races(body: i.Command, launch: Launch) -> None:
     """Raises TranslationError R0707 for the first write that races with itself."""
     targets = Counter(t.buffer for c in i.commands(body) if isinstance(t := i.target_of(c), i.Access))
     once = frozenset(name for name, times in targets.items() if times == 1)
-    _check(body, Around(once=once), launch)
+    _check(body, Around(once=once, written=frozenset(targets)), launch)
 
 
 def _check(command: i.Command, around: Around, launch: Launch) -> Around:
@@ -94,6 +110,9 @@ def _check(command: i.Command, around: Around, launch: Launch) -> Around:
     if isinstance(target, i.Access | i.Tile) and target.buffer not in around.local:
         _single_writer(command, target, around, launch)
     if isinstance(command, i.Assign) and isinstance(target, i.Access) and not target.indices:
+        match command.value:
+            case i.Access(array, (place,)) if target.buffer in around.once and array not in around.written:
+                around = replace(around, read={**around.read, target.buffer: (array, place)})
         value = natural(command.value, around.known, around.facts)
         if value is not None and target.buffer in around.local & around.once:
             return replace(around, known={**around.known, target.buffer: value})
@@ -153,14 +172,15 @@ def _refuse_read(use: Use, target: i.Access | i.Tile, origin: object) -> None:
             "R0707",
             f"threads may write the same location of `{shown(target.buffer)}`: its indices are data",
             origin,  # type: ignore[arg-type]  # an origin
-            "write it with `mapSeq`, or compute the indices from a permutation (`generate`, `reorder`)",
+            "write it with `mapSeq`, by a permutation, or where places have owners (`scatterBy`)",
         )
 
 
 def _use(command: i.Command, target: i.Access | i.Tile, around: Around) -> Use:
     """The write, with its indices in terms of loop indices as far as possible."""
     indices, collective = elements(command, target)
-    known: dict[Atom, Nat] = {NatVariable(name): value for name, value in around.known.items()}
+    scalars = {**around.known, **around.owned}
+    known: dict[Atom, Nat] = {NatVariable(name): value for name, value in scalars.items()}
     return Use(target.buffer, tuple(n.substitute(known) for n in indices), around.loops, True, collective)
 
 
