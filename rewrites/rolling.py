@@ -498,14 +498,14 @@ class _Pass:
         return tupled(parts)
 
     def result(self, sums: Identifier) -> Expr:
-        """The matrix of the elements, by the members of the last state."""
+        """The rows, by the members of the last state."""
         folds = ([self.reference] if self.reference else []) + [s.fold for s in self.sums]
         wide = {s.fold.name for s in self.sums if s.value is not None}
         values: dict[Expr, Expr] = {}
         for fold, member in zip(folds, members(sums, len(folds)), strict=True):
             element = at(self.found.row, member)
             values[fold.name] = at(self.column, element) if fold.name in wide else element
-        return self.rows(generated(self.column, put(self.found.element, values)))
+        return written(replace(self.found, folds=(), element=put(self.found.element, values)))
 
 
 def _rolled(found: System, size: Nat) -> Expr:
@@ -576,6 +576,9 @@ def _lowest(start: Expr) -> Expr:
         "fun((a: 3.6.f32, w: 6.5.f32) => a |> map(fun(r => r |> map(fun(x => x * x)) |> reduce(+, 0)"
         " |> fun(s => transpose(w) |> map(fun(c => (zip(r)(c) |> map(fun((x, y) => x * y))"
         " |> reduce(+, 0)) * rsqrt(s + 1)))))))",
+        "fun((a: 3.5.f32, v: 5.2.f32) => a |> map(fun(s => s |> reduce(max, -1000.0) |> fun(m => s"
+        " |> map(fun(x => exp2(max(min(x, 4), -4) - m))) |> fun(e => (transpose(v) |> map(fun(c =>"
+        " zip(e)(c) |> map(fun((x, y) => x * y)) |> reduce(+, 0))), (m, e |> reduce(+, 0))))))))",
     ),
     "Sums that use a maximum, and the maximum, in one pass over blocks of n elements.",
     exact=False,

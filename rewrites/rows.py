@@ -24,6 +24,7 @@ from rewrites.elements import (
     put,
     selects,
     tupled,
+    zipped,
 )
 from rewrites.epilogue import as_matrix, fragment_type, loaded, map_fragment, stored, zip_fragments
 from rewrites.folds import Fold, System, factors, is_zero, of_rows, operator_name, unconverted, written
@@ -107,10 +108,17 @@ class _Rows:
                 raise NotPointwise("expected what is done with the result of a fold", term)
         made = self.fold(fold)
         result = self.fresh("sums", as_data(made.type))
-        body = self.opened(state, result, body)
-        fragment = self.matrix(body)
-        out = as_matrix(fragment if _is_stored(fragment) else _stored(fragment))
-        return Apply(Lambda(result, out), made)
+        return Apply(Lambda(result, self.result(self.opened(state, result, body))), made)
+
+    def result(self, term: Expr) -> Expr:
+        """The rows of a matrix, a column, or arrays of such beside each other, out of fragments."""
+        found = of_rows(term)
+        if isinstance(found.type, Pair):
+            return zipped(*(self.result(written(found.member(name))) for name in ("fst", "snd")))
+        if found.column is None:
+            return build("x |> asColumn |> join", x=self.value(term))
+        fragment = self.matrix(term)
+        return as_matrix(fragment if _is_stored(fragment) else _stored(fragment))
 
     def fold(self, fold: Expr) -> Expr:
         name, head, (step, start, xs) = application(fold)
@@ -393,6 +401,13 @@ def _members_of(type_: Data) -> list[Data]:
         " (generate(fun(i => 0.0)), generate(fun(i => generate(fun(j => 0.0))))))"
         " |> fun(s => generate(fun(i => generate(fun(j =>"
         " (snd(s) |> idx(i) |> idx(j)) - (fst(s) |> idx(i))))))))",
+        "fun((a: 16.16.f32, b: 16.8.f16) => zip(a |> transpose |> split(16))(b |> split(16))"
+        " |> reduceSeq(Local)(fun((s, (x, y)) => (generate(fun(i =>"
+        " (fst(s) |> idx(i)) + (generate(fun(l => x |> idx(l) |> idx(i))) |> reduce(+, 0)))),"
+        " generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) + 1.0)))))),"
+        " (generate(fun(i => 0.0)), generate(fun(i => generate(fun(j => 0.0))))))"
+        " |> fun((s: (16.f32, 16.8.f32)) => generate(fun(i =>"
+        " (generate(fun(j => snd(s) |> idx(i) |> idx(j))), (fst(s) |> idx(i)) * 2)))))",
     ),
     "A fold over rows of a tile keeps its state in registers, and computes with fragments.",
     exact=False,

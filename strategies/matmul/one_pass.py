@@ -9,7 +9,7 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
-from rewrites.folds import FACTORS
+from rewrites.folds import FACTORS, columns_of
 from rewrites.longer import WHOLE_FRAGMENTS
 from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
 from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
@@ -20,7 +20,8 @@ from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call, subterms
 from rise.instructions import Family
-from rise.types import Array, Pair, Scalar, shape
+from rise.nat import Nat
+from rise.types import Array, Pair, Scalar, Type, shape
 from strategies.complete import complete
 from strategies.core import (
     Rewrite,
@@ -42,7 +43,6 @@ from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
 from strategies.matmul.instructions import DEPTH, workers_on
-from strategies.matmul.products import rank
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
@@ -122,7 +122,7 @@ def whole_fragments(rows: int, s: Rewrite) -> Strategy:
     """
 
     def make(term: Expr) -> Strategy:
-        columns = shape(term.type)[0][1].value or 0
+        columns = _known(columns_of(term))
         wide = workers_on(rows).width(rows, columns)
         return seq(
             try_(WHOLE_FRAGMENTS.with_sizes(n=wide, k=DEPTH)),
@@ -130,6 +130,10 @@ def whole_fragments(rows: int, s: Rewrite) -> Strategy:
         )
 
     return depending(make)
+
+
+def _known(size: Nat | None) -> int:
+    return (size.value if size is not None else None) or 0
 
 
 @prints_as_call
@@ -145,7 +149,7 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
     def make(term: Expr) -> Strategy:
         if rearranges(term):
             return argument(each_matrix(s, shares))
-        match rank(term):
+        match depth(term.type):
             case 2:
                 return seq(s)
             case 3 | 4 as dimensions:
@@ -162,13 +166,24 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
 def rearranges(term: Expr) -> bool:
     """Whether a term only gives an array another form."""
     found = call(term)
-    return found is not None and found[0] in ("join", "split", "transpose")
+    return found is not None and found[0] in ("join", "split", "transpose", "unzip")
+
+
+def depth(type_: Type) -> int:
+    """How many dimensions the largest array in a tuple has."""
+    match type_:
+        case Array(_, element):
+            return 1 + depth(element)
+        case Pair(first, second):
+            return max(depth(first), depth(second))
+        case _:
+            return 0
 
 
 def counted(term: Expr) -> tuple[list[int], Expr]:
     """The sizes of arrays of matrices, outermost first, and the matrix that they are made of."""
     counts: list[int] = []
-    while rank(term) > 2 or rearranges(term):
+    while depth(term.type) > 2 or rearranges(term):
         match call(term):
             case _, _, [inner] if rearranges(term):
                 term = inner
@@ -284,7 +299,7 @@ def one_pass(
 
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)
-        tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if rank(matrix) == 2 else 0
+        tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if depth(matrix.type) == 2 else 0
         shares = shared_out(counts, blocks // tiles) if 0 < tiles <= blocks < tiles * prod(counts) else ()
         return each_matrix(by_rows, shares)
 

@@ -16,8 +16,7 @@ from rise.instructions import Family
 from rise.nat import Nat
 from rise.types import Index
 from strategies.matmul.instructions import DEPTH, WARPGROUPS, WARPS, WIDEST
-from strategies.matmul.one_pass import OPERAND_BYTES, counted
-from strategies.matmul.products import rank
+from strategies.matmul.one_pass import OPERAND_BYTES, counted, depth
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
 from strategies.search.space import Point
@@ -66,7 +65,7 @@ class Pass:
         while isinstance(body, Lambda):
             body = body.body
         counts, body = counted(body)
-        if rank(body) != 2 or 0 in counts:
+        if depth(body.type) != 2 or 0 in counts:
             return None
         try:
             return _sizes(factored(system(body)), prod(counts))

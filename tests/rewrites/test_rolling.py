@@ -10,18 +10,17 @@ from random import Random
 
 import pytest
 
-from rewrites.build import build
 from rewrites.folds import FACTORS
 from rewrites.result import Failure, Success
 from rewrites.rolling import ROLLING
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS
-from rise.expr import Apply, Expr, Lambda, map_children
+from rise.expr import Expr
 from rise.pretty import show
 from rise.testing import assert_equivalent
 from strategies.core import Rewrite, seq, try_
 from strategies.places import in_inputs
 from tests.support.programs import succeeded
-from tests.support.rows import SCORE, term_of
+from tests.support.rows import SCORE, term_of, without_repair
 
 DRAWS = 30
 # of a score s, a number u of the row and a number b of the element
@@ -128,16 +127,6 @@ def test_a_wrong_repair_is_noticed() -> None:
         except AssertionError:
             wrong += 1
     assert wrong >= 6
-
-
-def without_repair(term: Expr) -> Expr:
-    """The pass in which nothing repairs old sums: the column `repair` is of ones."""
-    match term:
-        case Apply(Lambda(x, body), value) if x.name.startswith("repair"):
-            ones = build("xs |> map(fun(x => x * 0 + 1))", xs=value)
-            return Apply(Lambda(x, without_repair(body)), ones)
-        case _:
-            return map_children(term, without_repair)
 
 
 def test_weights_of_another_type_than_values_are_refused() -> None:
