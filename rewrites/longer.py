@@ -12,6 +12,7 @@ from rewrites.algorithmic import is_reduction
 from rewrites.build import build
 from rewrites.elements import (
     NotPointwise,
+    all_zipped,
     at,
     fresh,
     generated,
@@ -23,7 +24,6 @@ from rewrites.elements import (
     put,
     selects,
     transposed,
-    zipped,
 )
 from rewrites.folds import System, columns_in, factors, is_zero, operator_name, system, unconverted, written
 from rewrites.rounding import missing, zero_of
@@ -108,7 +108,7 @@ def _of_zeros(body: Expr, index: Identifier) -> bool:
 # --- rows -------------------------------------------------------------------------------------------------
 
 
-def _by_rows(found: System) -> Expr:
+def by_rows(found: System) -> Expr:
     """The matrix as a map over the rows that its elements are computed from, and their numbers."""
     match call(written(found)):
         case "generate", _, [Lambda(row, body)]:
@@ -125,9 +125,7 @@ def _by_rows(found: System) -> Expr:
         rows, selected = [*rows, generated(row, number(row))], [*selected, number(row)]
     if not rows:
         raise NotPointwise("no array has an element for each row", body)
-    *front, together = rows
-    for xs in reversed(front):
-        together = zipped(xs, together)
+    together = all_zipped(rows)
     x = fresh("x", array_type(together).element, names(body))
     inner = put(body, dict(zip(selected, members(x, len(rows)), strict=True)))
     if row.name in inner.free:
@@ -171,8 +169,8 @@ def _whole(found: System, n: int, k: int) -> Expr | str:
         return "fragments divide its rows and sums"
     found = replace(found, folds=folds)
     if not more:
-        return _by_rows(found)
-    made = _by_rows(_wider(found, column, _index(column, more, taken), more))
+        return by_rows(found)
+    made = by_rows(_wider(found, column, _index(column, more, taken), more))
     row = fresh("row", array_type(made).element, taken)
     return mapped(Lambda(row, _taken(row, columns)), made)
 

@@ -21,6 +21,7 @@ from rewrites.build import build
 from rewrites.elements import (
     Elements,
     NotPointwise,
+    all_zipped,
     are_numbers,
     at,
     fresh,
@@ -111,7 +112,7 @@ def NUMBERS_OF_TILES(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
     taken = names(term)
     t = fresh("t", Index(count), taken)
     cut = [apply(instance("split", (size, count, array_type(ys).element), ys.origin), ys) for ys in others]
-    together = _all_zipped([*cut, generated(t, t)])
+    together = all_zipped([*cut, generated(t, t)])
     x = fresh("x", array_type(together).element, taken)
     parts = members(x, len(cut) + 1)
     r = fresh("r", Index(size), taken)
@@ -119,13 +120,6 @@ def NUMBERS_OF_TILES(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
     values = dict(zip(others, parts, strict=False)) | dict.fromkeys(numbers, inner_numbers)
     inner = substitute(body, {tile.name: _zipped_like(xs, values)})
     return simplify(mapped(Lambda(x, inner), together))
-
-
-def _all_zipped(arrays: list[Expr]) -> Expr:
-    *front, last = arrays
-    for xs in reversed(front):
-        last = zipped(xs, last)
-    return last
 
 
 def _length(size: Nat) -> Expr:

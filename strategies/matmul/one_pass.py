@@ -17,11 +17,12 @@ from rewrites.orders import RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
+from rewrites.split_k import JOIN_MAPS
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call, subterms
 from rise.instructions import Family
 from rise.nat import Nat
-from rise.types import Array, Pair, Scalar, Type, shape
+from rise.types import Array, Pair, Scalar, shape
 from strategies.complete import complete
 from strategies.core import (
     Rewrite,
@@ -43,13 +44,14 @@ from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
 from strategies.matmul.instructions import DEPTH, workers_on
+from strategies.matmul.parts import NO_ROWS, depth, in_parts, rearranges
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.settings import searched
 
 OPERAND_BYTES = 2
-NO_ROWS = "expected a matrix, or an array of matrices, by rows: `xs |> map(f)`"
+MOST_DIMENSIONS = 4  # of an array of matrices: two of the grid's three, and those of a matrix
 
 
 @prints_as_call
@@ -152,6 +154,8 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
         match depth(term.type):
             case 2:
                 return seq(s)
+            case dimensions if dimensions > MOST_DIMENSIONS:
+                return seq(JOIN_MAPS, each_matrix(s, shares))
             case 3 | 4 as dimensions:
                 d = dimensions - 2
                 share = [low.BLOCKS_PERSIST.with_sizes(d=d, p=shares[0])] if shares else []
@@ -161,23 +165,6 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
                 return check(lambda _: False, "each_matrix", NO_ROWS)
 
     return depending(make)
-
-
-def rearranges(term: Expr) -> bool:
-    """Whether a term only gives an array another form."""
-    found = call(term)
-    return found is not None and found[0] in ("join", "split", "transpose", "unzip")
-
-
-def depth(type_: Type) -> int:
-    """How many dimensions the largest array in a tuple has."""
-    match type_:
-        case Array(_, element):
-            return 1 + depth(element)
-        case Pair(first, second):
-            return max(depth(first), depth(second))
-        case _:
-            return 0
 
 
 def counted(term: Expr) -> tuple[list[int], Expr]:
@@ -250,6 +237,7 @@ def one_pass(
     bulk_stores: bool = True,
     fragment: int = 64,
     vector: int = 8,
+    parts: int = 1,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -261,6 +249,7 @@ def one_pass(
     bulk_stores: results of warpgroups leave through shared memory
     fragment: rows of a fragment, and of a worker: 64 of a warpgroup (sm_90a), 16 or 32 of a warp (sm_80)
     vector:  elements that a thread of a warp copies at once: they have to divide the rows of operands
+    parts:   of what is reduced, each by blocks of its own; a second kernel computes what they are together
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
@@ -303,4 +292,5 @@ def one_pass(
         shares = shared_out(counts, blocks // tiles) if 0 < tiles <= blocks < tiles * prod(counts) else ()
         return each_matrix(by_rows, shares)
 
-    return complete(in_inputs(seq(depending(over_matrices), staged)))
+    kernel = seq(depending(over_matrices), staged)
+    return complete(in_inputs(kernel if parts == 1 else in_parts(parts, columns, kernel)))

@@ -26,6 +26,7 @@ from strategies.auto import auto
 from strategies.core import seq, try_
 from strategies.matmul.one_pass import one_pass
 from strategies.places import in_inputs
+from tests.support.attention import near, of_numpy
 from tests.support.programs import ROOT, succeeded
 from tests.support.rows import term_of, without_repair
 
@@ -50,25 +51,6 @@ def program(name: str, **sizes: int) -> Expr:
 
 def masked(**sizes: int) -> Expr:
     return data_flow(specialise(check_text(MASKED)["f"], sizes))
-
-
-def of_numpy(given: list[Any], seen: Any = True) -> tuple[Any, Any]:
-    """Both results in f64, of a scale, queries, keys and values."""
-    scale, *matrices = given
-    q, k, v = (x.astype(np.float64) for x in matrices)
-    scores = np.where(seen, q @ k.swapaxes(-1, -2) * np.float64(np.float32(scale)), -np.inf)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        top = scores.max(-1, keepdims=True)
-        weights = np.exp(scores - np.where(np.isinf(top), 0, top))
-        total = weights.sum(-1, keepdims=True)
-        return weights / total @ v, (np.where(np.isinf(top), 0, top) + np.log(total))[..., 0]
-
-
-def near(found: tuple[Any, Any], wanted: tuple[Any, Any]) -> None:
-    """Weights and results are rounded to f16; the sums are not."""
-    o, sums = (np.asarray(x, np.float64) for x in found)
-    np.testing.assert_allclose(o, wanted[0], rtol=2e-3, atol=2e-3, equal_nan=True)
-    np.testing.assert_allclose(sums, wanted[1], rtol=2e-6, atol=4e-6)
 
 
 def emulated(term: Expr, low: Expr, given: list[Any]) -> tuple[Any, Any]:
