@@ -30,6 +30,8 @@ class Blocks:
     parts:  the parts of terms that select by the index, each with the array that it selects from; None for
             an array of the row, whose block is found by its number
     number: the quotient of the index by the size of a block, where terms use it
+    linear: whether the number of an element is that of its block times the size, plus that in the block, so
+            that conditions on numbers stay linear; and whether it is there is such a condition
     """
 
     index: Identifier
@@ -39,6 +41,7 @@ class Blocks:
     column: Identifier
     parts: dict[Expr, Expr | None] = field(default_factory=dict)
     number: Expr | None = None
+    linear: bool = False
 
     @property
     def count(self) -> Nat:
@@ -62,7 +65,7 @@ class Blocks:
         elif self._is_number(term):
             self.number = term
         elif term == number(self.index):
-            self.parts[term] = generated(self.index, term)
+            self.parts[term] = None if self.linear else generated(self.index, term)
         elif term == self.index:
             raise NotPointwise("the number of an element is used in another way than as a number", term)
         else:
@@ -89,7 +92,7 @@ class Blocks:
     def arrays(self) -> list[Expr]:
         """The arrays, each once, in blocks; at the end the numbers of the blocks where they are needed."""
         found = [self.split(xs) for xs in self.selected]
-        if self.ragged:
+        if self.ragged and not self.linear:
             found.append(self.split(self._present, fill=Literal(False, BOOL)))
         if self.ragged or self.number is not None or None in self.parts.values() or not found:
             number = Identifier("number", Index(self.count))
@@ -133,6 +136,9 @@ class Blocks:
         values: dict[Expr, Expr] = {}
         for part, xs in self.parts.items():
             given = application(part)[2]
+            if part == number(self.index) and xs is None:
+                values[part] = self._number_of(members_[-1], inner)
+                continue
             if xs is None:
                 values[part] = at(inner, at(members_[-1], self.split(given[1])))
                 continue
@@ -140,4 +146,14 @@ class Blocks:
             values[part] = at(self.column, element) if self.column.name in given[-1].free else element
         if self.number is not None:
             values[self.number] = number(members_[-1])
-        return values, at(inner, members_[len(of_array)]) if self.ragged else None
+        if not self.ragged:
+            return values, None
+        if self.linear:
+            length = Literal(self.length.value or 0, I32)
+            return values, operation("lt", self._number_of(members_[-1], inner), length)
+        return values, at(inner, members_[len(of_array)])
+
+    def _number_of(self, block: Expr, inner: Identifier) -> Expr:
+        """The number of an element, by the number of its block and its index there."""
+        first = operation("mul", number(block), Literal(self.size.value or 0, I32))
+        return operation("add", first, number(inner))

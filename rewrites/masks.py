@@ -215,7 +215,8 @@ class _Scope:
 
     elements: by name
     row:      the index of the rows, of the outermost map
-    column:   the index of the innermost map around, and the variable that is its element
+    column:   the index of the innermost map around, and the variable that is its element; of an array that
+              is generated, the same variable
     """
 
     elements: Mapping[str, Expr]
@@ -237,6 +238,10 @@ class _Masks:
             case "map", head, [Lambda(x, body), xs]:
                 inner = self.entered(x, xs, scope)
                 return apply(head, Lambda(x, self.go(body, inner)), self.go(xs, scope), origin=term.origin)
+            case "generate", head, [Lambda(x, body)]:
+                outside = {name: y for name, y in scope.elements.items() if name != x.name}
+                inner = _Scope(outside, scope.row, (x, x))
+                return apply(head, Lambda(x, self.go(body, inner)), origin=term.origin)
             case "select", _, [condition, inside, lowest] if is_lowest(lowest) and scope.column is not None:
                 return self.masked(term, condition, inside, lowest, scope)
             case _ if isinstance(term, Lambda):
@@ -280,6 +285,8 @@ class _Masks:
         if scope.column is None:
             return None
         index, x = scope.column
+        if index == x:
+            return number(index)
         return next((v for v in _views(x) if self.value(v, scope) == number(index)), None)
 
     def of_block(self, part: Expr, j: Expr, scope: _Scope, some: bool) -> Expr | None:

@@ -25,13 +25,13 @@ from rewrites.elements import (
     tuple_type,
     tupled,
 )
-from rewrites.folds import Fold, System, operation, rounded_like, system, unrounded, written
+from rewrites.folds import Fold, System, is_lowest, operation, rounded_like, system, unrounded, written
 from rewrites.index_blocks import Blocks
 from rewrites.longer import by_rows
 from rewrites.repairs import Reductions, Sum, is_zero_behind, lowest, times, vanishes
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
-from rise.expr import Apply, Expr, Identifier, Lambda, Literal, alpha_equal, apply, map_children
+from rise.expr import Apply, Expr, Identifier, Lambda, Literal, alpha_equal, apply, call, map_children
 from rise.nat import Nat
 from rise.normal import simplify
 from rise.types import Array, Data, Index, as_data
@@ -43,14 +43,12 @@ class _Part:
 
     inner:   the index of an element in the part
     present: whether the element is there, if some are not
-    whole:   whether all of the part are, if that is known of some
     values:  what stands for parts of terms
     """
 
     given: Reductions
     inner: Identifier
     present: Expr | None
-    whole: Expr | None
     values: list[tuple[Expr, Expr]] = field(default_factory=list)
 
     def here(self, term: Expr) -> Expr:
@@ -68,8 +66,9 @@ class _Part:
         scores = self.here(reference.body)
         if self.present is not None:
             choose, least = instance("select", (scores.type,), None), Literal(float("-inf"), scores.type)
-            masked = apply(choose, self.present, scores, least)
-            scores = masked if self.whole is None else apply(choose, self.whole, scores, masked)
+            condition, scores = _unmasked(scores)
+            present = self.present if condition is None else _both(self.present, condition)
+            scores = apply(choose, present, scores, least)
         self.values = [(reference.body, scores), *self.values]
         return replace(reference, start=lowest(reference.start), index=self.inner, body=scores)
 
@@ -84,10 +83,24 @@ class _Part:
         return replace(s.fold, index=self.inner, body=body)
 
 
+def _unmasked(scores: Expr) -> tuple[Expr | None, Expr]:
+    """(c, s) of select(c, s, -∞); (None, s) of other scores s."""
+    match call(scores):
+        case "select", _, [condition, inside, least] if is_lowest(least):
+            return condition, inside
+        case _:
+            return None, scores
+
+
+def _both(first: Expr, second: Expr) -> Expr:
+    return apply(instance("and", (), None), first, second)
+
+
 def _in_parts(found: System, size: Nat) -> Expr:
     """let parts = (the reductions of each part) in (the rows, by the members of the parts)"""
     given = Reductions.of(found)
-    blocks = Blocks(given.index, given.length, size, found.row, given.column)
+    linear = None not in (size.value, given.length.value)
+    blocks = Blocks(given.index, given.length, size, found.row, given.column, linear=linear)
     for body in given.bodies:
         blocks.find(body)
     if blocks.count.value == 1:
@@ -98,7 +111,7 @@ def _in_parts(found: System, size: Nat) -> Expr:
     block = fresh("part", tuple_type([array_type(xs).element for xs in arrays]), taken)
     inner = fresh("l", Index(size), taken)
     values, present = blocks.opened(block, inner)
-    folds = _Part(given, inner, present, blocks.is_whole(block), list(values.items())).folds()
+    folds = _Part(given, inner, present, list(values.items())).folds()
     of_part = _stored(given, folds)
     parts = mapped(Lambda(block, by_rows(of_part)), all_zipped(arrays))
     name = fresh("parts", as_data(parts.type), taken)

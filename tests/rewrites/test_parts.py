@@ -12,13 +12,14 @@ from random import Random
 import pytest
 
 from rewrites.folds import FACTORS
+from rewrites.masks import BLOCKS_OF_A_MASK
 from rewrites.parts import IN_PARTS
 from rewrites.result import Failure
 from rewrites.rolling import ROLLING
 from rewrites.typed import instance
-from rise.expr import Expr, Lambda, Literal, apply, call, map_children
+from rise.expr import Expr, Literal, apply, call, map_children
 from rise.testing import assert_equivalent
-from strategies.core import seq, try_
+from strategies.core import Rewrite, seq, try_
 from strategies.places import in_inputs
 from tests.support.programs import succeeded
 from tests.support.rows import PLAIN, ROUNDED, SCORE, drawn, passed, term_of
@@ -46,17 +47,16 @@ def test_each_part_may_be_a_pass_over_blocks() -> None:
     for seed in range(4):
         term = term_of(drawn(random, PLAIN, m=3, t=7, d=3, e=2))
         made = succeeded(in_inputs(seq(try_(FACTORS), IN_PARTS.with_sizes(n=4)))(term)).term
-        assert_equivalent(term, in_each_part(made), seeds=(seed,))
+        assert_equivalent(term, in_each_part(made, ROLLING.with_sizes(n=2)), seeds=(seed,))
 
 
-def in_each_part(term: Expr) -> Expr:
-    """The rolling update wherever it applies inside of the maps over parts."""
-    match call(term):
-        case "map", _, [Lambda(), _]:
-            result = ROLLING.with_sizes(n=2)(term)
-            if not isinstance(result, Failure):
-                return result.term
-    return map_children(term, in_each_part)
+def in_each_part(term: Expr, s: Rewrite) -> Expr:
+    """s for the outermost maps to which it applies: those over the rows of a part."""
+    if (found := call(term)) is not None and found[0] == "map":
+        result = s(term)
+        if not isinstance(result, Failure):
+            return result.term
+    return map_children(term, lambda part: in_each_part(part, s))
 
 
 MASKED = (
@@ -68,12 +68,26 @@ MASKED = (
 )
 
 
+CAUSAL = MASKED.replace("j == max(min(u, 6), 0)", "j <= u").replace(
+    "zip(a)(us)", "zip(a)(generate(fun(i => indexToInt(i))))"
+)
+
+
 def test_a_part_that_is_masked_as_a_whole_adds_nothing() -> None:
     """Each row has one element at most, so all parts but one have none; the rows draw which one."""
     term = term_of(MASKED)
     for size in (1, 2, 3, 6):
         made = passed(IN_PARTS.with_sizes(n=size), term)
         assert_equivalent(term, made, seeds=tuple(range(4)))
+
+
+def test_a_mask_of_a_part_says_what_it_says_of_blocks() -> None:
+    """Its condition is on the number of the part times its size, and on the number in the part."""
+    term = term_of(CAUSAL)
+    parts = passed(IN_PARTS.with_sizes(n=4), term)
+    made = in_each_part(parts, seq(BLOCKS_OF_A_MASK.with_sizes(n=2), ROLLING.with_sizes(n=2)))
+    assert made != in_each_part(parts, ROLLING.with_sizes(n=2))
+    assert_equivalent(term, made, seeds=tuple(range(4)))
 
 
 @pytest.mark.parametrize(
