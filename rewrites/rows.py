@@ -46,7 +46,7 @@ from rise.expr import (
 )
 from rise.instructions import Family, family
 from rise.nat import Nat, constant, divides
-from rise.normal import is_view, simplify
+from rise.normal import is_view, occurrences, simplify
 from rise.types import Array, Data, Fragment, FragmentKind, Index, Pair, Scalar, Space, as_data
 
 # the first operands of a product: of an accumulator, and of a matrix in memory
@@ -130,7 +130,7 @@ class _Rows:
         new = self.fresh("state", self.type(as_data(state.type)))
         starts = self.tuple(start)
         guard, body = guarded(state, body)
-        body = self.lets(self.opened(state, new, body))
+        body = self.lets(new, self.opened(state, new, body))
         if guard is not None:
             body = apply(instance("select", (new.type,), None), guard, body, new)
         known = array_type(xs)
@@ -146,13 +146,18 @@ class _Rows:
         }
         return simplify(substitute(body, {state.name: tupled(parts)}))
 
-    def lets(self, body: Expr) -> Expr:
+    def lets(self, state: Identifier, body: Expr) -> Expr:
+        """The new state, with what is named before it."""
         match body:
             case Apply(Lambda(x, inner), value):
                 made = self.value(value)
                 name = self.fresh(x.name, as_data(made.type))
                 self.known[x.name] = name
-                return Apply(Lambda(name, self.lets(inner)), made)
+                rest = self.lets(state, inner)
+                if state.name in made.free and occurrences(rest, name.name) == (1, False):
+                    # it would be put in place, where a part of the state may have been replaced already
+                    return apply(instance("let", (made.type, rest.type), None), made, Lambda(name, rest))
+                return Apply(Lambda(name, rest), made)
             case _:
                 return self.tuple(body)
 

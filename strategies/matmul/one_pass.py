@@ -18,6 +18,7 @@ from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
 from rewrites.split_k import JOIN_MAPS
+from rewrites.zips import MAP_OUTSIDE_PAIR, ZIP_SAME
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call, subterms
 from rise.instructions import Family
@@ -138,6 +139,18 @@ def _known(size: Nat | None) -> int:
     return (size.value if size is not None else None) or 0
 
 
+def _one_map(term: Expr) -> Strategy:
+    found = call(term)
+    if found is None or found[0] != "pair":
+        return id_
+    inner = seq(try_(seq(argument(ZIP_SAME), a.MAP_FUSION)), try_(mapped(one_map)))
+    return seq(MAP_OUTSIDE_PAIR, argument(inner))
+
+
+# two maps over one array as one map, from whose pairs their results are taken; also maps of such
+one_map = try_(depending(_one_map))
+
+
 @prints_as_call
 def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
     """s for a matrix, or for each of an array of matrices, or of an array of such arrays.
@@ -151,7 +164,7 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
     def make(term: Expr) -> Strategy:
         if rearranges(term):
             return argument(each_matrix(s, shares))
-        match depth(term.type):
+        match depth(term.type) if isinstance(term.type, Array) else 0:
             case 2:
                 return seq(s)
             case dimensions if dimensions > MOST_DIMENSIONS:
@@ -288,9 +301,10 @@ def one_pass(
 
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)
-        tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if depth(matrix.type) == 2 else 0
+        is_matrix = isinstance(matrix.type, Array) and depth(matrix.type) == 2
+        tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if is_matrix else 0
         shares = shared_out(counts, blocks // tiles) if 0 < tiles <= blocks < tiles * prod(counts) else ()
         return each_matrix(by_rows, shares)
 
     kernel = seq(depending(over_matrices), staged)
-    return complete(in_inputs(kernel if parts == 1 else in_parts(parts, columns, kernel)))
+    return complete(in_inputs(seq(one_map, kernel if parts == 1 else in_parts(parts, columns, kernel))))

@@ -15,9 +15,9 @@ from rewrites.result import Success
 from rise.expr import Expr, Lambda, call, subterms
 from rise.instructions import Family
 from rise.nat import Nat
-from rise.types import Index
+from rise.types import Array, Index
 from strategies.matmul.instructions import DEPTH, WARPGROUPS, WARPS, WIDEST
-from strategies.matmul.one_pass import OPERAND_BYTES, counted
+from strategies.matmul.one_pass import OPERAND_BYTES, counted, one_map
 from strategies.matmul.parts import depth
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
@@ -72,8 +72,9 @@ class Pass:
         body = program
         while isinstance(body, Lambda):
             body = body.body
-        counts, body = counted(body)
-        if depth(body.type) != 2 or 0 in counts:
+        together = one_map(body)
+        counts, body = counted(together.term if isinstance(together, Success) else body)
+        if not isinstance(body.type, Array) or depth(body.type) != 2 or 0 in counts:
             return None
         try:
             return _sizes(factored(system(body)), prod(counts))

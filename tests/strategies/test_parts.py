@@ -177,6 +177,15 @@ def test_short_rows_are_not_computed_in_parts() -> None:
         assert "parts" not in of_auto("sm_90a", b=1, h=32, m=1, n=length)
 
 
+@pytest.mark.parametrize("target", ["sm_90a", "sm_80"])
+@pytest.mark.parametrize("length", [1, 7, 63, 65, 1000])
+def test_one_query_a_head_through_auto(length: int, target: str) -> None:
+    term = program("heads", b=1, h=3, m=1, n=length, d=16, e=16)
+    low = succeeded(auto(target)(term)).term
+    given = list(random_inputs(inputs_of(term), length, exact=False))
+    beside_sums(emulated(term, low, given, kernels=2 if length == 1000 else 1), [0.25, *given])
+
+
 def test_one_without_parts_is_tried_too() -> None:
     for target in ("sm_90a", "sm_80"):
         made = Pass.of(program("heads", b=1, h=32, m=1, n=8192, d=128, e=128))

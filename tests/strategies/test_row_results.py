@@ -123,6 +123,50 @@ def f(m: Nat, n: Nat, d: Nat)(Q: m.d.f16, K: n.d.f16, V: n.d.f16): m.(f32, (d.f1
     assert compare(execute(assemble(low, "f"), given, "emulate"), call(term, *given), tolerance(term)).agrees
 
 
+OTHER = {
+    "two maps": "(Q |> map(attend((j, s) => s * 0.5, K, V)), Q |> map(q => logSumExp(scores(K, q))))",
+    "no sum": "Q |> map(q => scores(K, q) |> (s => let top = maximum(s) in"
+    " (weightedRows(s |> map(x => exp(x - top)))(V), top))) |> unzip",
+}
+
+
+@pytest.mark.parametrize("by", ["warpgroups", "warps"])
+@pytest.mark.parametrize("result", OTHER)
+def test_other_forms_of_two_results(result: str, by: str) -> None:
+    """Two maps over the queries become one; with one sum alone, nothing but it needs the old maximum."""
+    text = f"""import "prelude.rise"
+def scores{{n: Nat, d: Nat}}(K: n.d.f16, q: d.f16) = modifiedScores((j, s) => s * 0.5, K, q)
+def f(m: Nat, n: Nat, d: Nat)(Q: m.d.f16, K: n.d.f16, V: n.d.f16): (m.d.f16, m.f32) = {OTHER[result]}"""
+    term = data_flow(specialise(check_text(text)["f"], {"m": 65, "n": 70, "d": 16}))
+    target = "sm_90a" if by == "warpgroups" else "sm_80"
+    assert [kernel.point.strategy for kernel in auto(target).choice(term).kernels] == ["one_pass"]
+    emulated(
+        term, succeeded(one_pass(**BY[by])(term)).term, list(random_inputs(inputs_of(term), 9, exact=False))
+    )
+
+
+def test_heads_of_two_results_by_two_maps_are_one_kernel() -> None:
+    text = """import "prelude.rise"
+def f(h: Nat, m: Nat, n: Nat, d: Nat)(Q: h.m.d.f16, K: h.n.d.f16, V: h.n.d.f16): (h.m.d.f16, h.m.f32) =
+  (zip(Q)(zip(K)(V)) |> map((Q, (K, V)) => Q |> map(attend((j, s) => s * 0.5, K, V))),
+   zip(Q)(zip(K)(V)) |> map((Q, (K, V)) =>
+     Q |> map(q => logSumExp(modifiedScores((j, s) => s * 0.5, K, q)))))"""
+    term = data_flow(specialise(check_text(text)["f"], {"h": 2, "m": 7, "n": 40, "d": 16}))
+    low = succeeded(one_pass(**BY["warps"])(term)).term
+    assert len(assemble(low, "f").kernels) == 1
+    emulated(term, low, list(random_inputs(inputs_of(term), 9, exact=False)))
+
+
+@pytest.mark.parametrize(
+    "result",
+    ["(Q, Q |> map(reduce(+, 0)))", "Q |> map(q => (q |> reduce(+, 0), q |> reduce(max, 0.0))) |> unzip"],
+)
+def test_other_pairs_are_refused_by_name(result: str) -> None:
+    failure = one_pass()(data_flow(check_expression(f"fun((Q: 8.8.f32) => {result})")))
+    assert isinstance(failure, Failure)
+    assert failure.error("one_pass").code == "R0606"
+
+
 def test_every_step_preserves_both_results() -> None:
     term = program("causalHeadsWithLogSumExp", b=1, h=2, m=64, n=40, d=16, e=16)
     made = succeeded(one_pass(**BY["warpgroups"])(term))
