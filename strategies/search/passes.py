@@ -130,8 +130,12 @@ class Pass:
         rows, columns, parts = int(point["rows"]), int(point["columns"]), int(point.get("parts", 1))
         blocks = self.batch * -(-self.rows // rows) * parts
         steps = -(-self.length // (columns * parts))
-        combined = COMBINED + PART * parts if parts > 1 else 0
-        return -(-blocks // gpu.multiprocessors) * (steps * step + start) + combined
+        if parts == 1:
+            return -(-blocks // gpu.multiprocessors) * (steps * step + start)
+        # sums of a part are written and read in 32 bits, where a column of operands is read in 16
+        stored = min(rows, self.rows) * self.columns * 8 // (2 * (self.depth + self.columns))
+        rounds = -(-blocks // gpu.multiprocessors) * (steps * step + start + stored)
+        return rounds + COMBINED + PART * parts
 
     def _parts(self, point: dict[str, Any], gpu: Gpu, cost: Cost) -> dict[str, int]:
         """In how many parts the length is best, where tiles are fewer than multiprocessors."""
