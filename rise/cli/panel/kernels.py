@@ -6,11 +6,11 @@ from typing import Any
 
 from rewrites.derivation import part_at
 from rise.cli.origins import explained
-from rise.cli.panel.request import malformed
 from rise.cli.panel.subjects import Derivation
 from rise.cli.viewer.kernel import kernels
 from rise.cli.viewer.story import extent_of, rule_told, step_told
 from rise.reported import reported_place
+from rise.requests import malformed
 from rise.source import place
 from rise.traced import Traced, traced
 

@@ -11,10 +11,10 @@ from rewrites.library import rules
 from rewrites.result import Success
 from rewrites.rule import Computed, Rule
 from rise.cli import rules as catalogue
-from rise.cli.panel.request import malformed
 from rise.errors import RiseError
 from rise.expr import Expr
 from rise.pretty import show
+from rise.requests import malformed
 
 Data = dict[str, Any]
 AnyRule = Rule | Computed

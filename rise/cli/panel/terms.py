@@ -7,10 +7,10 @@ from typing import Any
 
 from rewrites.derivation import part_at
 from rewrites.result import Path, shown
-from rise.cli.panel.request import malformed
 from rise.expr import Expr, Lambda, children
 from rise.notation import show_type
 from rise.reported import reported_place
+from rise.requests import malformed
 from rise.source import Span, place
 from rise.types import is_data
 

@@ -14,10 +14,10 @@ from contextlib import redirect_stdout
 from typing import Any, BinaryIO
 
 from rise.cli.panel import kernels, laws, request, subjects, terms
-from rise.cli.panel.request import Members, malformed
 from rise.depth import deep, too_deep
 from rise.errors import RiseError
 from rise.reported import all_reported
+from rise.requests import Members, malformed
 
 Data = dict[str, Any]
 LARGEST = 64 * 2**20  # bytes of a request

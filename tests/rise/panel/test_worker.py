@@ -17,6 +17,7 @@ from rise.cli.stages import derived
 from rise.cli.viewer.story import story
 from rise.errors import RiseError
 from rise.pretty import show
+from rise.requests import Members
 from rise.traced import traced
 
 SUMS = """\
@@ -55,7 +56,7 @@ def cursor(text: str, mark: str) -> dict[str, int]:
 
 
 def made() -> subjects.Derivation:
-    return subjects.derivation_of(request.asked(request.Members(program(), "it")))
+    return subjects.derivation_of(request.asked(Members(program())))
 
 
 # --- the process ------------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ def test_the_terms_around_a_cursor_go_outward_to_the_whole() -> None:
 
 @pytest.mark.parametrize("mark", ["reduce(", "map(x => x + 1", "+ 1"])
 def test_the_rules_listed_are_those_that_apply(mark: str) -> None:
-    whole = subjects.program_of(request.asked(request.Members(program(), "it")))
+    whole = subjects.program_of(request.asked(Members(program())))
     found = result("rules", program=program(), at=cursor(SUMS, mark))
     term = terms.term_at(whole, tuple(found["term"]["path"]))
     listed = {item["name"]: item for item in (*found["own"], *found["general"])}
