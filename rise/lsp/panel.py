@@ -72,7 +72,9 @@ class Panel:
         if syntax is None:
             return {"result": None}
         sizes = given_sizes(text) or _fitting(analysis.checked.definitions.get(syntax.name))
-        params: dict[str, Any] = {"program": _program(self.documents, analysis, syntax.name, sizes)}
+        program = _program(self.documents, analysis, syntax.name, sizes)
+        target = asked.text("target") if "target" in asked else ""
+        params: dict[str, Any] = {"program": {**program, "target": target}}
         if section in RULES:
             params |= {"path": list(asked.path("path"))} if "path" in asked else {"at": _at(at)}
         needed = (RULES | KERNELS)[section]  # type: ignore[operator]  # both are dictionaries

@@ -116,7 +116,9 @@ def test_rules_and_kernels_come_with_places_in_all_files(editor: Editor, uri: st
     assert derivation["plan"] and derivation["steps"]
     step = ask(editor, uri, "split", "step", number=1, sizes="n=5")["result"]
     assert step["rule"]["name"] == derivation["steps"][0]["rule"]
-    kernel = ask(editor, uri, "split", "kernel", sizes="n=5")["result"]
+    kernel = ask(editor, uri, "split", "kernel", sizes="n=5", target="sm_80")["result"]
+    assert (derivation["target"], kernel["target"]) != ("sm_80", "")
+    assert kernel["target"] == "sm_80"
     texts = {uri: SCALED, uri.replace("scaled", "twice"): TWICE}
     covering = [(texts[p["uri"]], p["range"]) for p in kernel["places"] if p.get("uri")]
     assert covering
@@ -159,6 +161,7 @@ def test_a_newer_request_takes_the_place_of_an_older_one(editor: Editor, uri: st
         ({"section": "step"}, "no `number`"),
         ({"section": "rule"}, "no `rule`"),
         ({"sizes": ["n=3"]}, "`sizes` is"),
+        ({"section": "kernel", "target": 90}, "`target` is 90"),
         ({"section": "rules", "path": ["a"]}, "should be a list of whole numbers"),
     ],
 )
