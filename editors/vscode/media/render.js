@@ -86,7 +86,8 @@ ${group("Rules of this construct", own, opened)}${group("General laws", general,
     return `<h2>${title} <small>${items.length}</small></h2><ul class="list" data-list>${list.join("")}</ul>`;
   }
 
-  const PROVED = /^proved for all/;
+  // as in the list of rules: proved; proved up to the rounding of sums; tested
+  const MARKS = { "proved for all sizes": "∎", "proved for all sizes, up to the rounding of sums": "≈" };
 
   function given(item) {
     const values = Object.entries(item.given ?? {}).map(([name, value]) => `${name} = ${value}`);
@@ -94,7 +95,7 @@ ${group("Rules of this construct", own, opened)}${group("General laws", general,
   }
 
   function ruleLine(item, n) {
-    const mark = PROVED.test(item.known) ? "∎" : /^proved/.test(item.known) ? "≈" : "·";
+    const mark = MARKS[item.known] ?? "·";
     const label = `<span title="${text(item.known)}">${mark}</span> <b>${text(item.name)}</b>${given(item)} <span class="dim">${text(item.meaning)}</span>`;
     return button(label, { act: "rule", rule: item.name }, `class="item" tabindex="${n ? -1 : 0}"`);
   }

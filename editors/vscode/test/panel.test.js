@@ -305,6 +305,8 @@ test("rules are in two groups, each with its mark and the values it needs", () =
   assert.match(html, /General laws <small>1</);
   assert.match(html, /∎<\/span> <b>splitJoin<\/b> <small>with n = 32<\/small>/);
   assert.match(html, /·<\/span> <b>splitJoin<\/b> <span/);
+  const reordered = { ...RULE, known: "proved for all sizes, up to the rounding of sums" };
+  assert.match(render.rules({ result: { ...ANSWERS.rules.result, own: [reordered] } }), /≈<\/span> <b>splitJoin/);
   const opened = render.rules(ANSWERS.rules, { splitJoin: { result: { ...RULE, before: "a", after: "b" } } });
   assert.match(opened, /<pre>a<\/pre>[^]*becomes[^]*<pre>b<\/pre>/);
   assert.match(opened, /changes the order of sums/);

@@ -51,6 +51,15 @@ def test_the_panel_asks_for_the_sections_of_the_server() -> None:
     assert {panel.TYPE, *listed, *details} == {panel.TYPE, *panel.RULES, *panel.KERNELS}
 
 
+def test_the_panel_marks_rules_as_the_list_of_rules_does() -> None:
+    from rewrites.proofs.marks import Mark
+    from rise.cli.rules import SYMBOLS
+
+    [marks] = re.findall(r"const MARKS = \{(.*)\};", (VSCODE / "media" / "render.js").read_text())
+    shown = dict(re.findall(r'"([^"]*)": "(.)"', marks))
+    assert {mark.value: shown.get(mark.value, "·") for mark in Mark} == {m.value: SYMBOLS[m] for m in Mark}
+
+
 def test_what_the_panel_loads_is_shipped_and_has_the_colours_of_the_editor() -> None:
     loaded = set(re.findall(r'address\("([\w.]+)"\)', SOURCES["panel.js"]))
     assert loaded == {path.name for path in (VSCODE / "media").iterdir()}

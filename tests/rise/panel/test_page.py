@@ -26,11 +26,15 @@ from tests.support.pictures import LARGEST, PICTURES, SCHEMES, check_picture
 ROOT = Path(__file__).parents[3]
 VSCODE = ROOT / "editors" / "vscode"
 NONCE = "abc"
-SUMS = """\
-// the sum of 2x + 1
-def sums(n: Nat)(xs: n.f32) =
-  xs |> map(x => x * 2) |> map(x => x + 1) |> reduce(+, 0)
+# the program of docs/editors.md
+PRODUCT = """\
+// the product of two matrices
+def product(m: Nat, n: Nat, k: Nat)(A: m.k.f16, B: k.n.f16) =
+  A |> map(row =>
+    B |> transpose |> map(col =>
+      zip(row)(col) |> map((a, b) => f32(a) * f32(b)) |> reduce(+, 0)))
 """
+STEP = 12
 # of the themes that VS Code begins with
 COLOURS = {
     "light": {
@@ -66,13 +70,18 @@ def answers() -> Mapping[str, Any]:
     with TemporaryDirectory() as folder:
         editor = Editor(Path(folder))
         editor.start()
-        uri = editor.open(SUMS, "sums.rise")
-        at = position(SUMS, "map(x => x + 1")
+        uri = editor.open(PRODUCT, "product.rise")
+        at = position(PRODUCT, "reduce")
         where = {"line": at.line, "character": at.character}
-        common = {"textDocument": {"uri": uri}, "position": where, "sizes": "n=1024", "target": "sm_90a"}
+        common = {
+            "textDocument": {"uri": uri},
+            "position": where,
+            "sizes": "m=128 n=128 k=64",
+            "target": "sm_90a",
+        }
         asked: dict[str, dict[str, Any]] = {
             "type": {}, "rules": {}, "derivation": {}, "kernel": {},
-            "rule": {"rule": "splitJoin"}, "step": {"number": 2},
+            "rule": {"rule": "blockReduce"}, "step": {"number": STEP},
         }  # fmt: skip
         found = {
             name: _plain(editor.ask(PANEL, {**common, "section": name, **more}))
@@ -161,18 +170,18 @@ BROWSER = pytest.mark.skipif(CHROMIUM is None or NODE is None, reason=f"no Chrom
 def test_the_page_is_used_by_keys_and_clicks_alone(tmp_path: Path) -> None:
     found = seen(document(), received(ALL, "dark") + USED, tmp_path, NONCE)
     assert found["errors"] == []
-    assert "(n: Nat) -> n.f32 -> f32" in found["text"]
-    assert found["sizes"] == "n=1024"
+    assert "-> m.k.f16 -> k.n.f16 -> m.n.f32" in found["text"]
+    assert found["sizes"] == "m=128 n=128 k=64"
     assert [group.split(" ")[0] for group in found["groups"]] == ["Rules", "General"]
     assert found["stops"].count(0) == 1
     assert (found["second"], found["last"]) == (True, True)
     assert found["kept"]
     assert "becomes" in found["card"]
     assert found["asked"] == [1, 2]
-    assert found["current"].startswith("2")
+    assert found["current"].startswith(str(STEP))
     assert found["marked"] == 2
     assert found["lines"] == len(answers()["kernel"]["result"]["text"])
-    assert found["cuda"] > 0
+    assert 0.2 < found["cuda"] / found["lines"] < 0.8  # those of the sum, at which the cursor is
     place = found["revealed"]["place"]
     assert place["uri"] == answers()["cursor"]["uri"]
     assert found["given"] == [{"kind": "sizes", "sizes": "n=3"}]
@@ -193,19 +202,21 @@ def test_nothing_but_its_own_scripts_runs_and_nothing_is_loaded(tmp_path: Path) 
 # --- the documentation ------------------------------------------------------------------------------------
 
 PRESSED = {
-    "panel-rules": 'tell({kind: "rule", rule: "splitJoin", answer: answers.rule});',
-    "panel-derivation": 'tell({kind: "step", answer: answers.step});',
+    "panel-rules": 'tell({kind: "rule", rule: "blockReduce", answer: answers.rule});',
+    "panel-derivation": """tell({kind: "step", answer: answers.step});
+      document.querySelector("[aria-current=true]").scrollIntoView({block: "center"}); scrollTo(0, 0);""",
 }
 VIEWS = {
     "panel-rules": ("type", "rules"),
     "panel-derivation": ("type", "derivation"),
-    "panel-kernel": ("type", "kernel"),
+    "panel-kernel": ("kernel",),
 }
 
 
 def taken(view: str, scheme: str, folder: Path) -> Image.Image:
     script = received(VIEWS[view], scheme) + PRESSED.get(view, "")
-    return picture(document(), script, folder, scheme == "dark", NONCE, "760,900")
+    height = 1400 if view == "panel-kernel" else 900  # down to its products
+    return picture(document(), script, folder, scheme == "dark", NONCE, f"760,{height}")
 
 
 @BROWSER
