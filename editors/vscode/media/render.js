@@ -16,7 +16,8 @@ const riseRender = (() => {
   const isPlace = (place) => Boolean(place && place.uri && place.range);
 
   function placeName(place) {
-    return `${place.file.split(/[\\/]/).pop()}:${place.line}:${place.column}`;
+    const name = place.uri.split("/").pop();
+    return `${/%(?![0-9a-f]{2})/i.test(name) ? name : decodeURIComponent(name)}:${place.line}:${place.column}`;
   }
 
   /** A link to a place of the source; nothing where there is none. */

@@ -333,4 +333,7 @@ test("a mistake is told with its place and hint", () => {
   const html = render.kernel(ERROR);
   assert.match(html, /role="alert"><p><b>R0301<\/b> types <button[^>]*>f.rise:5:1<\/button><\/p><p>cast/);
   assert.match(render.rules({ result: null }), /in no definition/);
+  const unsaved = { ...ERROR.error.mistakes[0], uri: "untitled:a%20b", file: "/x/untitled%3Aa%2520b" };
+  assert.match(render.type({ error: { mistakes: [unsaved] } }), />untitled:a b:5:1</);
+  assert.match(render.type({ error: { mistakes: [{ ...unsaved, uri: "untitled:100%" }] } }), />untitled:100%:5:1</);
 });

@@ -21,6 +21,7 @@ from rise.lsp.server import PANEL, _plain
 from tests.rise.lsp.client import Editor, position
 from tests.support.browser import CHROMIUM, picture, seen
 from tests.support.node import NODE, REASON
+from tests.support.pages import assert_printed, blocks
 from tests.support.pictures import LARGEST, PICTURES, SCHEMES, check_picture
 
 ROOT = Path(__file__).parents[3]
@@ -206,6 +207,38 @@ PRESSED = {
     "panel-derivation": """tell({kind: "step", answer: answers.step});
       document.querySelector("[aria-current=true]").scrollIntoView({block: "center"}); scrollTo(0, 0);""",
 }
+# what is shown, as text: a line for each row, and for each line of CUDA the place that it leads to
+AS_TEXT = """
+const render = require("./media/render.js"), answers = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const signs = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'"};
+const text = (html) => html
+  .replace(/<button[^>]*class="l[^>]*title="([^:]*:\\d+:\\d+)[^>]*>(.*?)<\\/button>/g, "<div>$2  ← $1</div>")
+  .replace(/<(button|div)/g, "\\n<$1")
+  .replace(/<span class="n">(\\d+)<\\/span>/g, (_, number) => number.padStart(3) + " ")
+  .replace(/<\\/(p|li|tr|h\\d|div|pre|nav)>/g, "\\n").replace(/<\\/t[dh]>/g, "  ").replace(/<[^>]*>/g, "")
+  .replace(/&(amp|lt|gt|quot|#39);/g, (sign) => signs[sign])
+  .split("\\n").map((line) => line.trimEnd()).filter((line) => line.trim()).join("\\n");
+const opened = {blockReduce: answers.rule};
+const shown = [render.type(answers.type), render.rules(answers.rules, opened),
+  render.derivation(answers.derivation, answers.step), render.kernel(answers.kernel)];
+process.stdout.write(shown.map(text).join("\\n") + "\\n");
+"""
+
+
+def transcript() -> str:
+    assert NODE is not None
+    script, given = AS_TEXT, json.dumps(dict(answers()))
+    done = subprocess.run([NODE, "-e", script], cwd=VSCODE, input=given, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(NODE is None, reason=REASON)
+def test_the_text_of_the_documentation_is_what_the_panel_shows() -> None:
+    [expected] = blocks(ROOT / "docs" / "editors.md", "text")
+    assert_printed(expected, transcript())
+
+
 VIEWS = {
     "panel-rules": ("type", "rules"),
     "panel-derivation": ("type", "derivation"),
