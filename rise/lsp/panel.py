@@ -38,6 +38,7 @@ WORKER = ("-P", "-m", "rise.cli.panel.worker")
 RULES: Mapping[str, tuple[str, ...]] = {"rules": (), "rule": ("rule",)}
 KERNELS: Mapping[str, tuple[str, ...]] = {"derivation": (), "step": ("number",), "kernel": ()}
 TYPE = "type"
+LOADING = 15.0  # seconds in which a new process has checked all rules, which to end it would only delay
 
 
 class Panel:
@@ -45,7 +46,7 @@ class Panel:
 
     def __init__(self, documents: Documents) -> None:
         self.documents = documents
-        self.rules = Worker(WORKER)
+        self.rules = Worker(WORKER, patience=LOADING)
         self.kernels = Worker(WORKER)
 
     async def close(self) -> None:
