@@ -8,12 +8,13 @@ Names stand for terms, and for sizes and types, which are written in place of th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from string import Template
 
 from rise.check.elaborate import Elaborator, Scope
 from rise.check.program import fill
-from rise.expr import Expr, Identifier, substitute
+from rise.expr import Expr, Identifier, children, substitute, with_children
 from rise.nat import Nat
 from rise.normal import simplify
 from rise.source import Source
@@ -34,7 +35,13 @@ def build(text: str, sizes: Mapping[str, object] | None = None, /, **terms: Expr
     scope = Scope(values=values, kinds=dict.fromkeys(variables, Kind.NAT))
     term = elaborator.infer(_parsed(written), scope)
     elaborator.unifier.finish()
-    return simplify(substitute(fill(term, elaborator.unifier), terms))
+    return simplify(substitute(_of_nowhere(fill(term, elaborator.unifier)), terms))
+
+
+def _of_nowhere(term: Expr) -> Expr:
+    """Places in the text of a rule say nothing to those who read a program."""
+    below = tuple(map(_of_nowhere, children(term)))
+    return replace(with_children(term, below), origin=None)
 
 
 def _variables(value: object) -> frozenset[str]:

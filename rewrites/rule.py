@@ -14,6 +14,7 @@ from functools import partial
 from html import escape
 from threading import RLock
 
+from rewrites.ancestry import Path, ancestors, part_of, with_origin
 from rewrites.constants import constant_of
 from rewrites.match import Match, Mismatch, Test, certain, describe, form
 from rewrites.result import Failure, Result, Step, Success
@@ -43,6 +44,7 @@ from rise.normal import data_flow, simplify
 from rise.notebook import code_html
 from rise.pretty import show_type
 from rise.source import Derived, Source
+from rise.source import place as source_place
 from rise.syntax.parser import parse_expression
 from rise.types import Argument, Kind, Unknown, Variable, substitution
 from rise.user_code import place_of_function
@@ -78,6 +80,10 @@ class Sides(Remembers):
     @cached_property
     def parameters(self) -> Mapping[NatUnknown, str]:
         return {unknown: name for name, unknown in self.sizes.items()}
+
+    @cached_property
+    def ancestors(self) -> Mapping[int, Path]:
+        return ancestors(self.lhs, self.rhs)
 
 
 class Declared:
@@ -196,7 +202,7 @@ class Rule(Strategy):
                 return self._failure(term, match, "a size of the right side is not determined")
             hint = f"give the rule a value: `with_sizes({name}=…)`"
             return self._failure(term, match, f"its parameter `{name}` has no value", None, hint)
-        after = simplify(_instantiate(self.rhs, match, Derived(self.name, term.origin)))
+        after = simplify(_instantiate(self.sides, match, Origins(self.name, term, self.sides.ancestors)))
         constraints = tuple(c for c in match.constraints if not certain(c))
         constraints += tuple(c for c in asked if c is not None)
         return Success(after, (Step(self.name, (), term, after, constraints, self.given),))
@@ -341,42 +347,67 @@ def _leave_literals_open(elaborator: Elaborator) -> None:
 # --- instantiating ------------------------------------------------------------------------------------
 
 
-def _instantiate(side: Expr, match: Match, origin: Derived) -> Expr:
-    """The side with the matched terms, sizes and types; no binder captures a variable of them."""
+class Origins:
+    """The origins of what one application of a rule makes, one for each part that something goes back to."""
+
+    def __init__(self, rule: str, term: Expr, paths: Mapping[int, Path]) -> None:
+        self.rule = rule
+        self.term = term
+        self.paths = paths
+        self.known: dict[Path, Derived] = {}
+        self.whole = self.at(())
+
+    def of(self, part: Expr, around: Derived) -> Derived:
+        """Of a part of the right side: that of the part around it where nothing better is known."""
+        path = self.paths.get(id(part))
+        return around if path is None else self.at(path)
+
+    def at(self, path: Path) -> Derived:
+        if path not in self.known:
+            origin = part_of(self.term, path).origin
+            if source_place(origin) is None:
+                origin = self.term.origin
+            self.known[path] = Derived(self.rule, origin)
+        return self.known[path]
+
+
+def _instantiate(sides: Sides, match: Match, origins: Origins) -> Expr:
+    """The right side with the matched terms, sizes and types; no binder captures a variable of them."""
     taken = set().union(*(t.free for t in match.terms.values())) if match.terms else set()
-    return _Instantiation(match, origin, taken).go(side, {})
+    return _Instantiation(match, origins, taken).go(sides.rhs, {}, origins.whole)
 
 
 @dataclass
 class _Instantiation:
     match: Match
-    origin: Derived
+    origins: Origins
     taken: set[str]
 
     def __post_init__(self) -> None:
         self.type, self.argument = substitution(self.match.types)
 
-    def go(self, term: Expr, bound: Mapping[str, Identifier]) -> Expr:
+    def go(self, term: Expr, bound: Mapping[str, Identifier], origin: Derived) -> Expr:
         match term:
             case Apply(function, argument):
-                return Apply(self.go(function, bound), self.go(argument, bound), self.origin)
+                origin = self.origins.of(term, origin)
+                return Apply(self.go(function, bound, origin), self.go(argument, bound, origin), origin)
             case Identifier(name):
                 return bound[name] if name in bound else self.match.terms[name]
             case Lambda(parameter, body):
+                origin = self.origins.of(term, origin)
                 wanted = self.match.names.get(parameter.name, parameter.name)
                 inner = {i.name for i in bound.values()}
-                identifier = Identifier(
-                    fresh_name(wanted, self.taken | inner),
-                    self.type(parameter.type),
-                    self.origin,
+                name = fresh_name(wanted, self.taken | inner)
+                identifier = Identifier(name, self.type(parameter.type), origin)
+                return Lambda(
+                    identifier, self.go(body, {**bound, parameter.name: identifier}, origin), origin
                 )
-                return Lambda(identifier, self.go(body, {**bound, parameter.name: identifier}), self.origin)
             case Literal(value, type_):
-                return Literal(value, self.type(type_), self.origin)
+                return Literal(value, self.type(type_), origin)
             case Primitive(declaration, given):
-                return Primitive(declaration, tuple(map(self.argument, given)), self.origin)
+                return Primitive(declaration, tuple(map(self.argument, given)), origin)
             case _:
-                return with_children(term, tuple(self.go(c, bound) for c in (term.function,)))  # type: ignore[union-attr]
+                return with_children(term, tuple(self.go(c, bound, origin) for c in (term.function,)))  # type: ignore[union-attr]
 
 
 # --- rules that compute their right side ----------------------------------------------------------------
@@ -424,6 +455,7 @@ class Computed(Strategy):
                 raise RiseError("R0699", f"internal: `{self.name}` changed the type of a term", term.origin)
             types = f"`{show_type(term.type)}` to `{show_type(after.type)}`"
             raise StrategyError("R0632", f"the rule `{self.name}` changes the type of a term, {types}", place)
+        after = with_origin(after, term, Derived(self.name, term.origin))
         return Success(after, (Step(self.name, (), term, after, (), self.given),))
 
     def __repr__(self) -> str:

@@ -259,7 +259,7 @@ class Definition:
 
 def apply(function: Expr, *arguments: Expr, origin: Origin = None) -> Expr:
     for argument in arguments:
-        function = Apply(function, argument, origin or argument.origin)
+        function = Apply(function, argument, origin)
     return function
 
 

@@ -16,7 +16,8 @@ from rise.cli.terminal import STANDARD_INPUT, show_error, standard_input
 from rise.errors import RiseError, UsageError, together
 from rise.expr import Definition
 from rise.pretty import full_type
-from rise.source import Source, place
+from rise.reported import reported
+from rise.source import Source
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
             for definition in found[file]:
                 _print(definition)
     if arguments.json:
-        print(json.dumps({"definitions": found, "mistakes": [located(m) for m in mistakes]}, indent=2))
+        print(json.dumps({"definitions": found, "mistakes": [reported(m) for m in mistakes]}, indent=2))
     elif mistakes:
         sys.stdout.flush()
         show_error(together(mistakes))
@@ -48,22 +49,6 @@ def load(file: str, loader: Loader) -> Checked:
         return loader.load(Path(file))
     except UsageError as error:
         return Checked(mistakes=[error])
-
-
-def located(mistake: RiseError) -> dict[str, Any]:
-    """A mistake for an editor: lines and columns are counted from 1, the end is not included."""
-    span = place(mistake.origin)
-    return {
-        "code": mistake.code,
-        "message": mistake.message,
-        "hint": mistake.hint,
-        "file": span.source.name if span else None,
-        "line": span.line if span else None,
-        "column": span.column if span else None,
-        "end_line": span.end_line if span else None,
-        "end_column": span.end_column if span else None,
-        "notes": [note.text for note in mistake.notes],
-    }
 
 
 def described(definition: Definition) -> dict[str, Any]:

@@ -55,6 +55,8 @@ EXPLANATIONS: Mapping[str, str] = {
     "another command wrote: a saved derivation, a CUDA text with its lines.",
     "R0062": "The file that says where the lines of a CUDA text come from is missing, damaged, or of another "
     "text. `rise compile … -o F.cu --lines` writes it.",
+    "R0063": "An editor asked for a part of the panel in a form that the compiler does not know. The "
+    "extension and the compiler are probably of different versions.",
     "R0101": "The text is not a program: something else is expected where the caret stands.",
     "R0102": "The text ends, or a bracket closes, before the construct is complete.",
     "R0103": "A character that no program contains.",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types as t
-from pygls.exceptions import JsonRpcException
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from rise import __version__
@@ -25,15 +25,19 @@ from rise.lsp.diagnostics import diagnostics
 from rise.lsp.documents import Analysis, Documents
 from rise.lsp.hover import hover
 from rise.lsp.inlays import inlays
+from rise.lsp.panel import Panel
 from rise.lsp.positions import Positions, whole
 from rise.lsp.processes import finished
 from rise.lsp.tokens import LEGEND, semantic_tokens
 from rise.lsp.uris import folder_of, path_of, uri_of
+from rise.reported import all_reported
+from rise.requests import MALFORMED, Members
 from rise.source import Source
 from rise.syntax.format import format_text
 
 DELAY = 0.02  # seconds without a change, after which a text is checked
 EVALUATION_SECONDS = 15.0
+PANEL = "rise/panel"
 
 
 class Refused(JsonRpcException):
@@ -49,6 +53,7 @@ class RiseServer(LanguageServer):
     def __init__(self) -> None:
         super().__init__("rise", __version__, text_document_sync_kind=t.TextDocumentSyncKind.Full)
         self.documents = Documents()
+        self.panel = Panel(self.documents)
         self.uris: dict[Path, str] = {}
         self.changes: dict[str, int] = {}
         self.options: Any = None  # what the editor gives at the start
@@ -206,6 +211,27 @@ def lens(server: RiseServer, params: t.CodeLensParams) -> list[t.CodeLens]:
     return lenses.lenses(analysis, params.text_document.uri, positions)
 
 
+async def panel(server: RiseServer, params: Any) -> dict[str, Any]:
+    """A section of the panel: `{"result": …}`, or `{"error": …}` with all mistakes and their places."""
+    try:
+        return dict(await server.panel.answer(Members(_plain(params)), server.positions))
+    except RiseError as error:
+        if error.code == MALFORMED:
+            raise JsonRpcInvalidParams(f"{error.message} ({error.code})") from None
+        return {"error": {"code": error.code, "message": error.message, "mistakes": all_reported(error)}}
+
+
+def _plain(params: Any) -> Any:
+    """A request of ours as JSON has it; pygls makes objects of it."""
+    if hasattr(params, "_asdict"):
+        return {name: _plain(value) for name, value in params._asdict().items()}
+    return [_plain(each) for each in params] if isinstance(params, list) else params
+
+
+async def ended(server: RiseServer, _: Any) -> None:
+    await server.panel.close()
+
+
 # --- commands -----------------------------------------------------------------------------------------
 
 
@@ -291,6 +317,8 @@ FEATURES: dict[str, tuple[Callable[..., Any], Any]] = {
     t.TEXT_DOCUMENT_FORMATTING: (formatted, None),
     t.TEXT_DOCUMENT_CODE_ACTION: (actions, t.CodeActionOptions([t.CodeActionKind.QuickFix])),
     t.TEXT_DOCUMENT_CODE_LENS: (lens, None),
+    PANEL: (panel, None),
+    t.SHUTDOWN: (ended, None),
 }
 
 

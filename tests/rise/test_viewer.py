@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from PIL import Image, ImageStat
+from PIL import Image
 
 from rewrites.derivation import programs
 from rewrites.provenance import makers
@@ -41,6 +41,7 @@ from strategies.matmul.tensor_core import tensor_core
 from tests.support.browser import CHROMIUM, picture, seen
 from tests.support.lines import coverage, loops, of_program
 from tests.support.pages import File, blocks, calls, in_order
+from tests.support.pictures import LARGEST, PICTURES, SCHEMES, check_picture
 from tests.support.programs import succeeded
 
 SUMS = """def f(n: Nat)(xs: n.i32) =
@@ -515,31 +516,14 @@ def test_two_derivations_begin_where_they_differ(tmp_path: Path) -> None:
     assert found["panes"] == 2
 
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 VIEWS = {
     "derivation": "go(17)",
     "kernel": 'look("kernel"); fromLine(kernel.text.findIndex((text) => text.includes("mma_sync(")));',
 }
-SCHEMES = ("light", "dark")
-LARGEST = 150_000  # bytes
 
 
 def taken(view: str, scheme: str, folder: Path) -> Image.Image:
     return picture(page([told()], kernel()), VIEWS[view], folder, scheme == "dark")
-
-
-def brightness(image: Image.Image) -> float:
-    """The mean of all pixels, from 0 to 255."""
-    return float(ImageStat.Stat(image.convert("L")).mean[0])
-
-
-def check_picture(image: Image.Image, scheme: str) -> None:
-    """It has text on its ground, neither of them alone, and the ground is light or dark as it should be."""
-    pixels = image.convert("L").histogram()
-    ground = max(pixels) / sum(pixels)
-    assert 0.3 < ground < 0.97, "nothing is shown, or the page has no background"
-    assert sum(count > 20 for count in pixels) > 20, "text has many shades"
-    assert brightness(image) > 215 if scheme == "light" else brightness(image) < 60
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -556,7 +540,8 @@ def test_the_pictures_of_the_documentation_are_small_and_show_the_page() -> None
         assert f"(pictures/{name})" in text
         assert (PICTURES / name).stat().st_size < LARGEST
         check_picture(Image.open(PICTURES / name), "dark" if "dark" in name else "light")
-    assert len([*PICTURES.iterdir()]) == len(VIEWS) * len(SCHEMES)
+    others = [*PICTURES.glob("panel-*.png")]
+    assert len([*PICTURES.iterdir()]) == len(VIEWS) * len(SCHEMES) + len(others)
 
 
 @pytest.mark.parametrize("colour", ["white", "black"])

@@ -37,10 +37,14 @@ addEventListener("load", async () => {
 """
 
 
-def seen(page: str, script: str, folder: Path) -> dict[str, Any]:
-    """What a script puts into `seen` after the page is loaded; `press(key)` presses a key."""
+def seen(page: str, script: str, folder: Path, nonce: str = "") -> dict[str, Any]:
+    """What a script puts into `seen` after the page is loaded; `press(key)` presses a key.
+
+    nonce: which scripts of the page have that may run
+    """
     file = folder / "page.html"
-    watched = page.replace("<body>", "<body>" + WATCHING).replace("</body>", REPORTING % script + "</body>")
+    watching, reporting = _known(WATCHING, nonce), _known(REPORTING, nonce) % script
+    watched = page.replace("<body>", "<body>" + watching).replace("</body>", reporting + "</body>")
     file.write_text(watched, encoding="utf-8")
     done = _started(file, folder, "--window-size=1600,950", "--dump-dom")
     found = re.search(r'<pre id="report">(.*?)</pre>', done.stdout, re.DOTALL)
@@ -50,14 +54,20 @@ def seen(page: str, script: str, folder: Path) -> dict[str, Any]:
     return report
 
 
-def picture(page: str, script: str, folder: Path, dark: bool) -> Image.Image:
+def picture(
+    page: str, script: str, folder: Path, dark: bool, nonce: str = "", size: str = "1280,720"
+) -> Image.Image:
     """The page after a script has run, for somebody who prefers light or dark."""
     file, taken = folder / "page.html", folder / "page.png"
-    ready = f'<script>addEventListener("load", () => {{ {script} }});</script></body>'
+    ready = _known(f'<script>addEventListener("load", () => {{ {script} }});</script></body>', nonce)
     file.write_text(page.replace("</body>", ready), encoding="utf-8")
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-    _started(file, folder, "--window-size=1280,720", "--hide-scrollbars", scheme, f"--screenshot={taken}")
+    _started(file, folder, f"--window-size={size}", "--hide-scrollbars", scheme, f"--screenshot={taken}")
     return Image.open(taken).convert("RGB").quantize(64)  # a quarter of the bytes
+
+
+def _known(text: str, nonce: str) -> str:
+    return text.replace("<script>", f'<script nonce="{nonce}">') if nonce else text
 
 
 def _started(file: Path, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:

@@ -3,10 +3,12 @@
 
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
+const { Panel } = require("./panel.js");
 
 const COMMANDS = ["run", "check", "derive", "compile"];
 let client;
 let results; // the channel that shows what commands print
+let panel;
 const lastSizes = new Map(); // by file and definition
 
 /** The Python of the settings, else the one that the Python extension has chosen, else `python3`. */
@@ -100,6 +102,16 @@ async function activate(context) {
     };
     context.subscriptions.push(vscode.commands.registerCommand(`rise.${name}Here`, here));
   }
+  const showPanel = () => {
+    if (panel) return panel.reveal();
+    const ask = async (params) => {
+      if (!client?.isRunning()) throw new Error("The RISE language server does not run.");
+      return client.sendRequest("rise/panel", params);
+    };
+    panel = new Panel(context.extensionUri, ask, () => (panel = undefined));
+  };
+  context.subscriptions.push(vscode.commands.registerCommand("rise.showPanel", showPanel));
+  context.subscriptions.push({ dispose: () => panel?.view.dispose() });
   const restart = async () => {
     await deactivate();
     await start();

@@ -5,7 +5,7 @@ const assert = require("node:assert");
 const Module = require("node:module");
 const { test, beforeEach } = require("node:test");
 
-let commands, shown, settings, started, answers, active;
+let commands, shown, settings, started, answers, active, panels;
 
 class Client {
   constructor(id, name, server, options) {
@@ -21,6 +21,9 @@ class Client {
   }
   isRunning() {
     return this.running;
+  }
+  async sendRequest(method, params) {
+    return { result: [method, params.section] };
   }
 }
 
@@ -57,9 +60,20 @@ const vscode = {
   },
 };
 
+class Panel {
+  constructor(address, ask, closed) {
+    Object.assign(this, { ask, closed, revealed: 0 });
+    panels.push(this);
+  }
+  reveal() {
+    this.revealed += 1;
+  }
+}
+
 const load = Module._load;
 Module._load = function (name, ...rest) {
   if (name === "vscode") return vscode;
+  if (name === "./panel.js") return { Panel };
   if (name === "vscode-languageclient/node") return { LanguageClient: Client };
   return load.call(this, name, ...rest);
 };
@@ -69,6 +83,7 @@ beforeEach(async () => {
   commands = new Map();
   shown = [];
   started = [];
+  panels = [];
   settings = { pythonPath: "/env/bin/python", askForSizes: true };
   answers = { sizes: () => "n=8  m=3", symbols: [], executed: [] };
   active = undefined;
@@ -116,6 +131,21 @@ test("a command is for the definition at the cursor", async () => {
   active.selection.active = 9;
   await commands.get("rise.runHere")();
   assert.strictEqual(answers.executed.length, 1);
+});
+
+test("there is one panel, which asks the server that runs", async () => {
+  await extension.activate({ subscriptions: [] });
+  commands.get("rise.showPanel")();
+  commands.get("rise.showPanel")();
+  const [panel] = panels;
+  assert.deepStrictEqual([panels.length, panel.revealed], [1, 1]);
+  assert.deepStrictEqual(await panel.ask({ section: "type" }), { result: ["rise/panel", "type"] });
+  await extension.deactivate();
+  await assert.rejects(panel.ask({ section: "type" }), /does not run/);
+  panel.closed();
+  commands.get("rise.showPanel")();
+  assert.strictEqual(panels.length, 2);
+  panels[1].closed();
 });
 
 test("sizes are asked for, kept for the next time, and what is printed is shown", async () => {

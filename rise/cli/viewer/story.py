@@ -71,12 +71,12 @@ def story(
         new_lines, new_boxes = _lines(after, tables), _boxes(whole, tables)
         verdict = verdicts[number - 1] if number <= len(verdicts) else None
         told.append(
-            _told(step, verdict)
+            step_told(step, verdict)
             | {
                 "lines": list(difference(lines, new_lines)),
                 "boxes": list(difference(boxes, new_boxes)),
-                "before": _range(before, step.path),
-                "after": _range(after, step.path),
+                "before": extent_of(before, step.path),
+                "after": extent_of(after, step.path),
             }
         )
         before, lines, boxes = after, new_lines, new_boxes
@@ -87,11 +87,11 @@ def story(
         "boxes": tables.boxes.items,
         "start": first,
         "steps": told,
-        "rules": {rule: _rule(rule) for rule in dict.fromkeys(step.rule for step in steps)},
+        "rules": {rule: rule_told(rule) for rule in dict.fromkeys(step.rule for step in steps)},
     }
 
 
-def _told(step: Step, verdict: Comparison | None) -> Data:
+def step_told(step: Step, verdict: Comparison | None = None) -> Data:
     """What there is to say of a step besides the programs before and after it."""
     origin = place(step.before.origin)
     return {
@@ -105,7 +105,7 @@ def _told(step: Step, verdict: Comparison | None) -> Data:
     }
 
 
-def _rule(name: str) -> Data:
+def rule_told(name: str) -> Data:
     rule = rule_named(name)
     return {
         "equation": equation(rule),
@@ -146,7 +146,7 @@ def _flat(box: Box) -> tuple[int, str, str, str]:
     return box.depth, box.kind, box.name, box.extent
 
 
-def _range(program: Traced, path: Path) -> list[int]:
+def extent_of(program: Traced, path: Path) -> list[int]:
     """Line and column where a term starts, and where it ends; empty where nothing is printed of it."""
     found = program.range_of(path)
     return [] if found is None else [*found[0], *found[1]]

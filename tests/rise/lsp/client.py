@@ -133,3 +133,10 @@ def position(text: str, mark: str, behind: bool = False) -> t.Position:
     before = text[:offset]
     line = before.rpartition("\n")[2]
     return t.Position(before.count("\n"), len(line.encode("utf-16-le")) // 2)
+
+
+def covered(text: str, where: t.Range) -> str:
+    """What an editor marks."""
+    line = text.split("\n")[where.start.line].encode("utf-16-le")
+    assert where.start.line == where.end.line
+    return line[2 * where.start.character : 2 * where.end.character].decode("utf-16-le")

@@ -10,7 +10,7 @@ from pygls.exceptions import JsonRpcException
 
 from rise.lsp.lenses import COMMANDS, EVALUATE
 from rise.lsp.tokens import LEGEND
-from tests.rise.lsp.client import Editor, position
+from tests.rise.lsp.client import Editor, covered, position
 
 # `𝒳` and `😀` are one character each, and two units of UTF-16
 DOT = """\
@@ -38,13 +38,6 @@ def applied(text: str, edits: list[t.TextEdit]) -> str:
     for edit in sorted(edits, key=lambda e: (e.range.start.line, e.range.start.character), reverse=True):
         text = text[: offset(edit.range.start)] + edit.new_text + text[offset(edit.range.end) :]
     return text
-
-
-def covered(text: str, where: t.Range) -> str:
-    """What an editor marks."""
-    line = text.split("\n")[where.start.line].encode("utf-16-le")
-    assert where.start.line == where.end.line
-    return line[2 * where.start.character : 2 * where.end.character].decode("utf-16-le")
 
 
 def hover(editor: Editor, uri: str, text: str, mark: str) -> str:
