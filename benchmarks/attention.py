@@ -4,8 +4,8 @@
     python benchmarks/attention.py --decode [--out FOLDER]
     python benchmarks/attention.py --modified [--out FOLDER] [--lengths 8192] [--dims 64 128]
 
-With `--decode` there is one query a head. With `--modified`, scores are modified (a bound, a slope, a
-window), beside FlexAttention under torch.compile.
+With `--decode` there are few queries a head, mostly one. With `--modified`, scores are modified (a bound, a
+slope, a window), beside FlexAttention under torch.compile.
 
 The workload is the one of the FlashAttention papers: f16, batch · length = 16384, heads · dimension = 2048.
 Every result is compared with softmax(Q·Kᵀ/√d)·V in f64 for one head, after its memory was filled with NaN. A
@@ -122,29 +122,33 @@ def measured(torch: Any, dim: int, length: int, causal: bool, only: bool = False
     return Line(dim, length, rates, (errors[0], errors[1]))
 
 
-# one query a head: batch, heads, heads that keys and values have, keys, dimension
+# few queries a head: batch, heads, heads that keys and values have, queries, keys, dimension. Of the last
+# ones there are fewer tiles than multiprocessors, so the keys are in parts.
 FEW_QUERIES = (
-    (1, 32, 32, 8192, 128),
-    (16, 32, 32, 4096, 128),
-    (4, 32, 32, 32768, 128),
-    (16, 64, 8, 8192, 128),
+    (16, 32, 32, 1, 4096, 128),
+    (4, 32, 32, 1, 32768, 128),
+    (16, 64, 8, 1, 8192, 128),
+    (1, 32, 32, 1, 8192, 128),
+    (1, 32, 32, 4, 8192, 128),
+    (1, 64, 8, 1, 32768, 128),
+    (2, 64, 8, 1, 8192, 128),
+    (1, 16, 16, 1, 8192, 64),
+    (1, 8, 1, 1, 131072, 128),
 )
 
 
-def decoded(torch: Any, batch: int, heads: int, shared: int, length: int, dim: int) -> str:
-    """A row: microseconds of ours and of cuDNN for one query a head; bytes of keys and values a second."""
+def decoded(torch: Any, batch: int, heads: int, shared: int, queries: int, length: int, dim: int) -> str:
+    """A row: microseconds of ours and of cuDNN for few queries a head; bytes of keys and values a second."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import scaled_dot_product_attention
 
     group = heads // shared
-    q = torch.randn((batch, heads, 1, dim), device="cuda", dtype=torch.float16)
+    q = torch.randn((batch, heads, queries, dim), device="cuda", dtype=torch.float16)
     k, v = (torch.randn((batch, shared, length, dim), device="cuda", dtype=torch.float16) for _ in range(2))
-    sizes = {"b": batch, "h": shared, "m": group, "n": length, "d": dim, "e": dim}
+    rows = group * queries
+    sizes = {"b": batch, "h": shared, "m": rows, "n": length, "d": dim, "e": dim}
     ours = codegen.compile(load(PROGRAMS)["heads"], sizes=sizes, backend="cuda")
-    mine, result = (
-        q.view(batch, shared, group, dim),
-        torch.full_like(q, math.nan).view(batch, shared, group, dim),
-    )
+    mine, result = (x.view(batch, shared, rows, dim) for x in (q, torch.full_like(q, math.nan)))
 
     def theirs() -> Any:
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
@@ -158,13 +162,15 @@ def decoded(torch: Any, batch: int, heads: int, shared: int, length: int, dim: i
     launches: tuple[Callable[[], Any], ...] = (lambda: ours(mine, k, v, out=result), theirs)
     times = [min(median_ms(torch, launch) for _ in range(TURNS)) * 1e3 for launch in launches]
     rate = 2 * k.nbytes / times[0] / 1e3
-    shape = f"{batch} | {heads} | {shared} | {length}"
-    return f"| {shape} | {times[0]:.0f} | {times[1]:.0f} | {times[1] / times[0]:.2f} | {rate:.0f} |"
+    shape = f"{batch} | {heads} | {shared} | {queries} | {length} | {dim}"
+    kernels = len(ours.program.kernels)
+    figures = f"{times[0]:.0f} | {times[1]:.0f} | {times[1] / times[0]:.2f} | {rate:.0f}"
+    return f"| {shape} | {kernels} | {figures} |"
 
 
 DECODED_HEADER = """\
-| batch | heads | of keys | keys | ours, µs | cuDNN, µs | ratio | ours, GB/s |
-| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+| batch | heads | of keys | queries | keys | d | kernels | ours, µs | cuDNN, µs | ratio | ours, GB/s |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
 
 
 def modifications(torch: Any) -> dict[str, tuple[Callable[..., Any], Callable[..., Any] | None]]:
@@ -227,11 +233,11 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[512, 1024, 2048, 4096, 8192, 16384])
     parser.add_argument("--dims", type=int, nargs="+", default=[64, 128, 256])
     parser.add_argument("--modified", action="store_true", help="modified scores, beside FlexAttention")
-    parser.add_argument("--decode", action="store_true", help="one query a head, beside cuDNN")
+    parser.add_argument("--decode", action="store_true", help="few queries a head, beside cuDNN")
     given = parser.parse_args()
     if given.decode:
         rows = [decoded(torch, *shape) for shape in FEW_QUERIES]
-        title = f"# One query a head, f16, d = 128, {torch.cuda.get_device_name()}"
+        title = f"# Few queries a head, f16, {torch.cuda.get_device_name()}"
         write(given.out, "attention-decode.md", "\n".join([title, "", DECODED_HEADER, *rows, ""]))
         return
     if given.modified:

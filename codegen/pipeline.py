@@ -224,6 +224,7 @@ def _through(
 ) -> tuple[i.Function, Launch]:
     """Runs passes over a function and its launch, and records each result in `stages`."""
     legal = passes is INDICES
+    verified: tuple[i.Command, bool] | None = None
     for each in passes:
         function, launch = each.run(function, launch)
         if not each.checks:
@@ -231,7 +232,10 @@ def _through(
         if verify.is_on():
             # before the pass `legality`, levels that do not nest are the user's mistake
             legal = legal or each.name == "legality"
-            verify.check(function, each.name, levels=legal)
+            # about half of the passes find nothing to change
+            if verified is None or verified[0] is not function.body or verified[1] != legal:
+                verify.check(function, each.name, levels=legal)
+                verified = function.body, legal
     return function, launch
 
 

@@ -19,13 +19,13 @@ from strategies import core, normal_forms, operands, places, registry
 from strategies.batches import fragments, runs, threads
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
-from strategies.matmul import beside, epilogue, grid, instructions, schedules, split_k, staging, sums
+from strategies.matmul import beside, epilogue, grid, instructions, parts, schedules, split_k, staging, sums
 from strategies.matmul import tiling as tiles
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.separate import separate_kernels
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search)
-MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, beside, staging)
+MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, staging)
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
@@ -326,6 +326,9 @@ EXAMPLES = {
     "elementwise": ("elementwise()", VECTOR),
     "reduction": ("reduction(threads=32)", "fun(xss: 64.1024.f32 => xss |> map(reduce(+, 0)))"),
     "one_pass": ("one_pass(rows=64, columns=32)", CHAIN),
+    "in_parts": ("in_inputs(in_parts(2, multiple=16, s=id_))", CHAIN),
+    "parts_stored": ("in_inputs(parts_stored(2, multiple=16))", CHAIN),
+    "over_grid": ("in_inputs(over_grid)", SCALED),
     "batch": ("batch()", SMALL),
     "rows": (
         "rows(threads=32, vector=1)",
@@ -372,7 +375,8 @@ SECTIONS |= {
     "Phases of products: tiles": "tile_output in_tile raster parts fragment_tiles epilogue_tiles",
     "Phases of products: sums": (
         "tile_reduction at_folds at_step tupled warp_tiles tensorise accumulate_fragments load_once load_first"
-        " load_each prefetch_fragments sliced over_blocks over_cluster rows_reduced at_reductions stored_together"
+        " load_each prefetch_fragments sliced over_blocks over_cluster in_parts parts_stored over_grid"
+        " rows_reduced at_reductions stored_together"
     ),
     "Phases of products: workers": (
         "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays in_turn to_level"

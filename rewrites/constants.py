@@ -23,14 +23,14 @@ def held(text: str, value: object) -> Iterator[tuple[str, Strategy]]:
 
 def constant_of(rule: str) -> str:
     """The expression for a rule of ours; the name of any other one."""
-    loaded = tuple(name for name in sys.modules if name.startswith("rewrites."))
-    return _constants(loaded).get(rule, rule)
+    return _constants(len(sys.modules), next(reversed(sys.modules))).get(rule, rule)
 
 
 @lru_cache(maxsize=1)
-def _constants(loaded: tuple[str, ...]) -> Mapping[str, str]:
+def _constants(count: int, last: str) -> Mapping[str, str]:
+    """Of all modules that are loaded, so many, the last one of that name: a derivation asks for thousands."""
     found: dict[str, str] = {}
-    for module in loaded:
+    for module in [name for name in sys.modules if name.startswith("rewrites.")]:
         for constant, value in vars(sys.modules[module]).items():
             if constant.isupper() and constant not in ("RULES", "COMPUTED"):  # tables by name
                 for text, rule in held(constant, value):

@@ -99,6 +99,14 @@ def zipped(xs: Expr, ys: Expr) -> Expr:
     return apply(instance("zip", (known.size, known.element, array_type(ys).element), xs.origin), xs, ys)
 
 
+def all_zipped(arrays: Sequence[Expr]) -> Expr:
+    """zip(xs)(zip(ys)(zs)) of xs, ys, zs"""
+    *front, last = arrays
+    for xs in reversed(front):
+        last = zipped(xs, last)
+    return last
+
+
 def generated(index: Identifier, body: Expr) -> Expr:
     """generate(index => body)"""
     size = index.type.size if isinstance(index.type, Index) else None

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rewrites.algorithmic import is_reduction
-from rewrites.elements import Elements, NotPointwise, at, generated, names, put
-from rewrites.pointwise import sizes_of
+from rewrites.elements import Elements, NotPointwise, at, generated, holds_arrays, names, pair, put
+from rewrites.match import project
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
 from rise.expr import (
@@ -27,7 +27,7 @@ from rise.expr import (
 )
 from rise.nat import Nat
 from rise.normal import simplify
-from rise.types import Array, Data, Index, Scalar, as_data
+from rise.types import Array, Data, Index, Pair, Scalar, Type, as_data
 
 # --- numbers ----------------------------------------------------------------------------------------------
 
@@ -127,13 +127,26 @@ class Fold:
 class System:
     """An element of a matrix as a function of reductions, in the order in which they use each other.
 
-    column: None for a number for each row
+    A row may also be a tuple of arrays of one length and of numbers; its element is the tuple of elements.
+
+    column: None where a row has no arrays
+    type:   of a row
     """
 
     row: Identifier
     column: Identifier | None
     folds: tuple[Fold, ...]
     element: Expr
+    type: Data
+
+    def member(self, name: str) -> System:
+        """The system of the first or the second member of the rows, which are pairs."""
+        type_ = self.type
+        if not isinstance(type_, Pair):
+            raise NotPointwise("expected pairs", self.element)
+        type_ = type_.first if name == "fst" else type_.second
+        column = self.column if columns_in(type_) else None
+        return System(self.row, column, self.folds, simplify(project(name, self.element)), type_)
 
 
 def _unfolded(term: Expr) -> Expr:
@@ -148,9 +161,26 @@ def _unfolded(term: Expr) -> Expr:
 
 def system(term: Expr) -> System:
     """The reductions of which an element of a matrix is a function. Raises NotPointwise."""
-    if sizes_of(term) is None:
+    if columns_of(term) is None:
         raise NotPointwise("expected a matrix of numbers", term)
     return of_rows(term)
+
+
+def columns_of(term: Expr) -> Nat | None:
+    """How many columns a matrix of numbers has, also one beside numbers of its rows; None for other terms."""
+    sizes = columns_in(term.type.element) if isinstance(term.type, Array) else []
+    return sizes[0] if sizes and all(size == sizes[0] for size in sizes) else None
+
+
+def columns_in(type_: Type) -> list[Nat | None]:
+    """The lengths of the arrays in a tuple of arrays and numbers; None for an array of arrays."""
+    match type_:
+        case Array(size, element):
+            return [None if holds_arrays(element) else size]
+        case Pair(first, second):
+            return columns_in(first) + columns_in(second)
+        case _:
+            return []
 
 
 def of_rows(term: Expr) -> System:
@@ -158,14 +188,24 @@ def of_rows(term: Expr) -> System:
     elements = Elements(names(term))
     rows = array_type(term)
     row = elements.index("i", rows.size)
-    place, column = at(row, term), None
-    if isinstance(rows.element, Array):
-        column = elements.index("j", rows.element.size)
-        place = at(column, place)
-    result = elements.value(place)
+    columns = columns_of(term)
+    column = None if columns is None else elements.index("j", columns)
+    result = elements.value(_element(at(row, term), column))
     hoisting = _Hoisting(elements, [])
     element = hoisting.go(_unfolded(elements.closed(result)), frozenset())
-    return System(row, column, tuple(hoisting.folds), element)
+    return System(row, column, tuple(hoisting.folds), element, as_data(rows.element))
+
+
+def _element(row: Expr, column: Identifier | None) -> Expr:
+    """The element of an array, the tuple of those of a tuple; a number as it is."""
+    match row.type:
+        case Pair():
+            first, second = (_element(project(name, row), column) for name in ("fst", "snd"))
+            return pair(first, second)
+        case Array() if column is not None:
+            return at(column, row)
+        case _:
+            return row
 
 
 @dataclass(frozen=True)
@@ -221,13 +261,17 @@ def _reduced(fold: Fold) -> Expr:
 
 def written(found: System) -> Expr:
     """The matrix of the elements, or the column, each reduction computed once."""
+    return simplify(generated(found.row, _row(found)))
+
+
+def _row(found: System) -> Expr:
+    if isinstance(found.type, Pair):
+        return pair(*(_row(found.member(name)) for name in ("fst", "snd")))
     result = found.element
     for fold in reversed(found.folds):
         if fold.name.name in result.free:
             result = Apply(Lambda(fold.name, result, result.origin), _reduced(fold), result.origin)
-    if found.column is not None:
-        result = generated(found.column, result)
-    return simplify(generated(found.row, result))
+    return result if found.column is None else generated(found.column, result)
 
 
 @computed(

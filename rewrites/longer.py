@@ -12,6 +12,7 @@ from rewrites.algorithmic import is_reduction
 from rewrites.build import build
 from rewrites.elements import (
     NotPointwise,
+    all_zipped,
     at,
     fresh,
     generated,
@@ -23,16 +24,15 @@ from rewrites.elements import (
     put,
     selects,
     transposed,
-    zipped,
 )
-from rewrites.folds import System, factors, is_zero, operator_name, system, unconverted, written
+from rewrites.folds import System, columns_in, factors, is_zero, operator_name, system, unconverted, written
 from rewrites.rounding import missing, zero_of
 from rewrites.rule import computed
 from rewrites.typed import array_type
 from rise.expr import Expr, Identifier, Lambda, application, call, map_children, subterms
 from rise.nat import Nat, constant
 from rise.normal import simplify
-from rise.types import Index
+from rise.types import Array, Data, Index, Pair
 
 
 def _padded(xs: Expr, more: int) -> Expr:
@@ -108,7 +108,7 @@ def _of_zeros(body: Expr, index: Identifier) -> bool:
 # --- rows -------------------------------------------------------------------------------------------------
 
 
-def _by_rows(found: System) -> Expr:
+def by_rows(found: System) -> Expr:
     """The matrix as a map over the rows that its elements are computed from, and their numbers."""
     match call(written(found)):
         case "generate", _, [Lambda(row, body)]:
@@ -125,9 +125,7 @@ def _by_rows(found: System) -> Expr:
         rows, selected = [*rows, generated(row, number(row))], [*selected, number(row)]
     if not rows:
         raise NotPointwise("no array has an element for each row", body)
-    *front, together = rows
-    for xs in reversed(front):
-        together = zipped(xs, together)
+    together = all_zipped(rows)
     x = fresh("x", array_type(together).element, names(body))
     inner = put(body, dict(zip(selected, members(x, len(rows)), strict=True)))
     if row.name in inner.free:
@@ -148,6 +146,8 @@ def _by_rows(found: System) -> Expr:
         " |> map(fun((t, j) => select(j <= i, zip(r)(t) |> map(fun((x, y) => x * y)) |> reduce(+, 0), 0)))"
         " |> fun(p => zip(s)(transpose(c)) |> map(fun((z, s) => zip(p)(s) |> map(fun((x, y) => x * y))"
         " |> reduce(+, 0) |> fun(y => y + z)))))))",
+        "fun((a: 3.5.f32, b: 5.5.f32) => a |> map(fun(r => (r |> reduce(max, -1000.0), transpose(b)"
+        " |> map(fun(c => zip(r)(c) |> map(fun((x, y) => x * y)) |> reduce(+, 0)))))))",
     ),
     "Rows and sums of products that fragments divide, by zeros behind the matrices in memory.",
     sizes={"n": 8, "k": 16},
@@ -169,9 +169,10 @@ def _whole(found: System, n: int, k: int) -> Expr | str:
         return "fragments divide its rows and sums"
     found = replace(found, folds=folds)
     if not more:
-        return _by_rows(found)
-    made = _by_rows(_wider(found, column, _index(column, more, taken), more))
-    return build("rows |> map(row => row |> take($n))", {"n": columns}, rows=made)
+        return by_rows(found)
+    made = by_rows(_wider(found, column, _index(column, more, taken), more))
+    row = fresh("row", array_type(made).element, taken)
+    return mapped(Lambda(row, _taken(row, columns)), made)
 
 
 def _wider(found: System, column: Identifier, new: Identifier, more: int) -> System:
@@ -181,4 +182,25 @@ def _wider(found: System, column: Identifier, new: Identifier, more: int) -> Sys
         return selected_from_longer(term, column, new, more)
 
     folds = tuple(replace(fold, body=longer(fold.body)) for fold in found.folds)
-    return System(found.row, new, folds, longer(found.element))
+    return System(found.row, new, folds, longer(found.element), _longer_rows(found.type, more))
+
+
+def _longer_rows(type_: Data, more: int) -> Data:
+    match type_:
+        case Pair(first, second):
+            return Pair(_longer_rows(first, more), _longer_rows(second, more))
+        case Array(size, element):
+            return Array(size + more, element)
+        case _:
+            return type_
+
+
+def _taken(row: Expr, columns: Nat) -> Expr:
+    """A row whose arrays have so many columns; written so that it can be written through."""
+    if not isinstance(row.type, Pair):
+        return build("row |> take($n)", {"n": columns}, row=row)
+    for name, type_ in (("mapFst", row.type.first), ("mapSnd", row.type.second)):
+        if columns_in(type_):
+            x = fresh("x", type_, names(row))
+            row = build(f"row |> {name}(f)", row=row, f=Lambda(x, _taken(x, columns)))
+    return row

@@ -21,6 +21,7 @@ from rewrites.build import build
 from rewrites.elements import (
     Elements,
     NotPointwise,
+    all_zipped,
     are_numbers,
     at,
     fresh,
@@ -111,7 +112,7 @@ def NUMBERS_OF_TILES(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
     taken = names(term)
     t = fresh("t", Index(count), taken)
     cut = [apply(instance("split", (size, count, array_type(ys).element), ys.origin), ys) for ys in others]
-    together = _all_zipped([*cut, generated(t, t)])
+    together = all_zipped([*cut, generated(t, t)])
     x = fresh("x", array_type(together).element, taken)
     parts = members(x, len(cut) + 1)
     r = fresh("r", Index(size), taken)
@@ -119,13 +120,6 @@ def NUMBERS_OF_TILES(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
     values = dict(zip(others, parts, strict=False)) | dict.fromkeys(numbers, inner_numbers)
     inner = substitute(body, {tile.name: _zipped_like(xs, values)})
     return simplify(mapped(Lambda(x, inner), together))
-
-
-def _all_zipped(arrays: list[Expr]) -> Expr:
-    *front, last = arrays
-    for xs in reversed(front):
-        last = zipped(xs, last)
-    return last
 
 
 def _length(size: Nat) -> Expr:
@@ -221,7 +215,8 @@ class _Scope:
 
     elements: by name
     row:      the index of the rows, of the outermost map
-    column:   the index of the innermost map around, and the variable that is its element
+    column:   the index of the innermost map around, and the variable that is its element; of an array that
+              is generated, the same variable
     """
 
     elements: Mapping[str, Expr]
@@ -243,6 +238,10 @@ class _Masks:
             case "map", head, [Lambda(x, body), xs]:
                 inner = self.entered(x, xs, scope)
                 return apply(head, Lambda(x, self.go(body, inner)), self.go(xs, scope), origin=term.origin)
+            case "generate", head, [Lambda(x, body)]:
+                outside = {name: y for name, y in scope.elements.items() if name != x.name}
+                inner = _Scope(outside, scope.row, (x, x))
+                return apply(head, Lambda(x, self.go(body, inner)), origin=term.origin)
             case "select", _, [condition, inside, lowest] if is_lowest(lowest) and scope.column is not None:
                 return self.masked(term, condition, inside, lowest, scope)
             case _ if isinstance(term, Lambda):
@@ -286,6 +285,8 @@ class _Masks:
         if scope.column is None:
             return None
         index, x = scope.column
+        if index == x:
+            return number(index)
         return next((v for v in _views(x) if self.value(v, scope) == number(index)), None)
 
     def of_block(self, part: Expr, j: Expr, scope: _Scope, some: bool) -> Expr | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from itertools import dropwhile
 
 from rise.data import shown as words
 from rise.errors import StrategyError
 from rise.expr import Constraint, Expr
-from rise.frozen import filled_at_once
+from rise.frozen import changed, filled_at_once
 from rise.nat import Nat
 from rise.source import Note, Origin, place
 from rise.user_code import place_of_function
@@ -24,7 +24,8 @@ class Combination(str):
     """The title of a strategy that only combines others, by which steps are listed."""
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Step:
     """One application of a rule: where, with which parameters, and the subterm before and after.
 
@@ -41,11 +42,12 @@ class Step:
 
     def below(self, index: int) -> Step:
         """The step as one of the term whose child it was made in."""
-        return self._with(path=(index, *self.path))
+        path = (index, *self.path)
+        return Step(self.rule, path, self.before, self.after, self.constraints, self.parameters, self.by)
 
     def within(self, strategy: str) -> Step:
         """The step as one of a strategy, one of whose parts made it."""
-        return self._with(by=(strategy, *self.by))
+        return changed(self, by=(strategy, *self.by))
 
     def combined(self, title: Combination) -> Step:
         """The step as one of a combination. How it works inside, by other combinations, is of no interest;
@@ -53,16 +55,11 @@ class Step:
         if title.endswith(ELLIPSIS) and self.by:
             return self
         inner = dropwhile(lambda each: isinstance(each, Combination), self.by)
-        return self._with(by=(title, *inner))
-
-    def _with(self, **changed: object) -> Step:
-        made = object.__new__(Step)  # a step is lifted as often as its place is deep: four times as fast
-        made.__dict__.update(self.__dict__, **changed)
-        return made
+        return changed(self, by=(title, *inner))
 
 
 @filled_at_once
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Success:
     """The rewritten term, and the steps that led to it, in order.
 
@@ -82,7 +79,7 @@ class Success:
 
 
 @filled_at_once
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Failure:
     """Which rule did not apply, to what term, and why.
 
@@ -112,10 +109,11 @@ class Failure:
 
     def below(self, index: int) -> Failure:
         """The failure as one of the term whose child it is about."""
-        lifted = object.__new__(Failure)
         missed = self.missed.below(index) if self.missed else None
-        lifted.__dict__.update(self.__dict__, path=(index, *self.path), missed=missed)
-        return lifted
+        return Failure(
+            self.rule, self.term, self.reason, self.depth, (index, *self.path), self.part, self.hint,
+            self.pattern, self.after, missed, self.code, self.origin,
+        )  # fmt: skip
 
     def closer(self, other: Failure | None) -> Failure:
         """Of two failures the one that came closest to applying; the first one of equals."""
@@ -125,7 +123,7 @@ class Failure:
         """The failure of what follows a success: the one that got further came closer."""
         missed = first.missed.closer(self.missed) if first.missed else self.missed
         count = len(first.steps)
-        return replace(self, depth=self.depth + count, after=self.after + count, missed=missed)
+        return changed(self, depth=self.depth + count, after=self.after + count, missed=missed)
 
     def story(self) -> str:
         """Rule, place in the source and reason, in a line."""

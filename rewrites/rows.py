@@ -24,6 +24,7 @@ from rewrites.elements import (
     put,
     selects,
     tupled,
+    zipped,
 )
 from rewrites.epilogue import as_matrix, fragment_type, loaded, map_fragment, stored, zip_fragments
 from rewrites.folds import Fold, System, factors, is_zero, of_rows, operator_name, unconverted, written
@@ -45,7 +46,7 @@ from rise.expr import (
 )
 from rise.instructions import Family, family
 from rise.nat import Nat, constant, divides
-from rise.normal import is_view, simplify
+from rise.normal import is_view, occurrences, simplify
 from rise.types import Array, Data, Fragment, FragmentKind, Index, Pair, Scalar, Space, as_data
 
 # the first operands of a product: of an accumulator, and of a matrix in memory
@@ -107,10 +108,17 @@ class _Rows:
                 raise NotPointwise("expected what is done with the result of a fold", term)
         made = self.fold(fold)
         result = self.fresh("sums", as_data(made.type))
-        body = self.opened(state, result, body)
-        fragment = self.matrix(body)
-        out = as_matrix(fragment if _is_stored(fragment) else _stored(fragment))
-        return Apply(Lambda(result, out), made)
+        return Apply(Lambda(result, self.result(self.opened(state, result, body))), made)
+
+    def result(self, term: Expr) -> Expr:
+        """The rows of a matrix, a column, or arrays of such beside each other, out of fragments."""
+        found = of_rows(term)
+        if isinstance(found.type, Pair):
+            return zipped(*(self.result(written(found.member(name))) for name in ("fst", "snd")))
+        if found.column is None:
+            return build("x |> asColumn |> join", x=self.value(term))
+        fragment = self.matrix(term)
+        return as_matrix(fragment if _is_stored(fragment) else _stored(fragment))
 
     def fold(self, fold: Expr) -> Expr:
         name, head, (step, start, xs) = application(fold)
@@ -122,7 +130,7 @@ class _Rows:
         new = self.fresh("state", self.type(as_data(state.type)))
         starts = self.tuple(start)
         guard, body = guarded(state, body)
-        body = self.lets(self.opened(state, new, body))
+        body = self.lets(new, self.opened(state, new, body))
         if guard is not None:
             body = apply(instance("select", (new.type,), None), guard, body, new)
         known = array_type(xs)
@@ -138,13 +146,18 @@ class _Rows:
         }
         return simplify(substitute(body, {state.name: tupled(parts)}))
 
-    def lets(self, body: Expr) -> Expr:
+    def lets(self, state: Identifier, body: Expr) -> Expr:
+        """The new state, with what is named before it."""
         match body:
             case Apply(Lambda(x, inner), value):
                 made = self.value(value)
                 name = self.fresh(x.name, as_data(made.type))
                 self.known[x.name] = name
-                return Apply(Lambda(name, self.lets(inner)), made)
+                rest = self.lets(state, inner)
+                if state.name in made.free and occurrences(rest, name.name) == (1, False):
+                    # it would be put in place, where a part of the state may have been replaced already
+                    return apply(instance("let", (made.type, rest.type), None), made, Lambda(name, rest))
+                return Apply(Lambda(name, rest), made)
             case _:
                 return self.tuple(body)
 
@@ -393,6 +406,13 @@ def _members_of(type_: Data) -> list[Data]:
         " (generate(fun(i => 0.0)), generate(fun(i => generate(fun(j => 0.0))))))"
         " |> fun(s => generate(fun(i => generate(fun(j =>"
         " (snd(s) |> idx(i) |> idx(j)) - (fst(s) |> idx(i))))))))",
+        "fun((a: 16.16.f32, b: 16.8.f16) => zip(a |> transpose |> split(16))(b |> split(16))"
+        " |> reduceSeq(Local)(fun((s, (x, y)) => (generate(fun(i =>"
+        " (fst(s) |> idx(i)) + (generate(fun(l => x |> idx(l) |> idx(i))) |> reduce(+, 0)))),"
+        " generate(fun(i => generate(fun(j => (snd(s) |> idx(i) |> idx(j)) + 1.0)))))),"
+        " (generate(fun(i => 0.0)), generate(fun(i => generate(fun(j => 0.0))))))"
+        " |> fun((s: (16.f32, 16.8.f32)) => generate(fun(i =>"
+        " (generate(fun(j => snd(s) |> idx(i) |> idx(j))), (fst(s) |> idx(i)) * 2)))))",
     ),
     "A fold over rows of a tile keeps its state in registers, and computes with fragments.",
     exact=False,

@@ -37,7 +37,7 @@ from rise.expr import (
     subterms,
     with_children,
 )
-from rise.frozen import cached_property
+from rise.frozen import Remembers, cached_property, filled_at_once
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, atom, nat
 from rise.normal import data_flow, simplify
 from rise.notebook import code_html
@@ -50,8 +50,9 @@ from rise.user_code import place_of_function
 Condition = Callable[[Match], str | None]
 
 
-@dataclass(frozen=True)
-class Sides:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Sides(Remembers):
     """What the checker makes of the texts of a rule.
 
     sizes: the unknown sizes that are its parameters, by name
@@ -94,7 +95,8 @@ class Declared:
         return self._sides
 
 
-@dataclass(frozen=True, repr=False)
+@filled_at_once
+@dataclass(frozen=True, repr=False, slots=True)
 class Rule(Strategy):
     """lhs → rhs, for any terms, sizes and types in place of the free names; `sizes` are its parameters.
 
@@ -161,7 +163,7 @@ class Rule(Strategy):
 
     def attempt(self, term: Expr) -> Success | None:
         test = self.sides.form
-        return super().attempt(term) if test is None or test(term, frozenset()) else None
+        return Strategy.attempt(self, term) if test is None or test(term, frozenset()) else None
 
     def apply(self, term: Expr) -> Result:
         if self.head is not None and not (isinstance(term, Apply) and term.head == self.head):
@@ -380,7 +382,8 @@ class _Instantiation:
 # --- rules that compute their right side ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, repr=False)
+@filled_at_once
+@dataclass(frozen=True, repr=False, slots=True)
 class Computed(Strategy):
     """A rule whose right side is computed. `rewrite` returns the new term, or why there is none.
 
@@ -405,8 +408,13 @@ class Computed(Strategy):
 
     def __call__(self, term: Expr) -> Result:
         after = self.rewrite(term, **self.given)
-        if isinstance(after, str):
-            return Failure(self.name, term, after)
+        return Failure(self.name, term, after) if isinstance(after, str) else self._result(term, after)
+
+    def attempt(self, term: Expr) -> Success | None:
+        after = self.rewrite(term, **self.given)
+        return None if isinstance(after, str) else self._result(term, after)
+
+    def _result(self, term: Expr, after: Expr) -> Success:
         place = place_of_function(self.rewrite)
         if not hasattr(after, "type"):
             message = f"the rule `{self.name}` returns {shown(after)}, which is neither a term nor a reason"

@@ -74,6 +74,13 @@ STORED_TOGETHER = rule(
     meaning="What is computed from a value and the value are a pair, which one kernel may store.",
 )
 
+STORED_BEFORE_MAP = rule(
+    "toMem(Global) before *f",
+    "xs |> map(fun(x => let y = f(x) |> toMem(Global) in g(x, y)))",
+    "let ys = xs |> map(f) |> toMem(Global) in zip(xs)(ys) |> map(fun((x, y) => g(x, y)))",
+    meaning="What is stored for each element is stored for all before any of them is used.",
+)
+
 # --- what a kernel gives to later ones --------------------------------------------------------------------
 
 

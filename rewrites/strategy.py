@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from rewrites.result import ELLIPSIS, Combination, Failure, Result, Step, Success, no_result, shown
 from rise.data import shown as words
 from rise.errors import StrategyError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive
+from rise.frozen import cached_property, filled_at_once
 
 Rewrite = Callable[[Expr], Result]
 Attempt = Callable[[Expr], Success | None]
@@ -56,7 +57,8 @@ class Strategy:
         return traversal(self)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call of a function that makes a strategy."""
 
@@ -94,7 +96,8 @@ def _argument(value: object) -> str:
             return repr(value)
 
 
-@dataclass(frozen=True, repr=False)
+@filled_at_once
+@dataclass(frozen=True, repr=False, slots=True)
 class FunctionStrategy(Strategy):
     """The strategy that a function is.
 
@@ -118,11 +121,11 @@ class FunctionStrategy(Strategy):
 
     def attempt(self, term: Expr) -> Success | None:
         if self.quiet is None:
-            return super().attempt(term)
+            return Strategy.attempt(self, term)  # a class with slots is another one than `super` finds
         result = self.quiet(term)
         return within(self.title, result) if result is not None and self.is_phase else result
 
-    @property
+    @cached_property
     def is_phase(self) -> bool:
         """Whether it is more than how other strategies are combined: none of them is an argument."""
         if self.made is None or self.made.function in OPERATORS:

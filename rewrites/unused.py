@@ -61,25 +61,16 @@ def _zip_parts(term: Expr) -> tuple[Expr, Expr] | None:
 
 def _uses(body: Expr, place: Expr) -> bool:
     """Whether the body uses the component at place: itself, a part of it, or a whole of which it is part."""
+    root, wanted = _root(place), _chain(place) or ()
 
     def within(term: Expr) -> bool:
-        if term.free.isdisjoint(place.free):
+        if root not in term.free:
             return False
-        if alpha_equal(term, place):
-            return True
-        if (
-            isinstance(term, Apply)
-            and isinstance(term.function, Primitive)
-            and term.function.name in ("fst", "snd")
-        ):
-            chain = _chain(term)
-            if chain is not None:
-                wanted = _chain(place) or ()
-                shorter = min(len(chain), len(wanted))
-                return chain[:shorter] == wanted[:shorter] and _root(term) == _root(place)
-        if isinstance(term, Identifier):
-            return term.name in place.free
-        return any(within(c) for c in children(term))
+        chain = _chain(term)
+        if chain is None:
+            return any(map(within, children(term)))
+        shorter = min(len(chain), len(wanted))
+        return chain[:shorter] == wanted[:shorter]
 
     return within(body)
 
@@ -87,12 +78,11 @@ def _uses(body: Expr, place: Expr) -> bool:
 def _chain(term: Expr) -> tuple[str, ...] | None:
     """The projections from a variable, innermost first."""
     names: list[str] = []
-    while (
-        isinstance(term, Apply)
-        and isinstance(term.function, Primitive)
-        and term.function.name in ("fst", "snd")
-    ):
-        names.append(term.function.name)
+    while isinstance(term, Apply):
+        function = term.function
+        if not isinstance(function, Primitive) or function.name not in ("fst", "snd"):
+            return None
+        names.append(function.name)
         term = term.argument
     return tuple(reversed(names)) if isinstance(term, Identifier) else None
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from rewrites.rule import Rule
+from collections.abc import Iterator, Mapping
+from functools import reduce
+
+from rewrites.match import project
+from rewrites.rule import Rule, computed
 from rewrites.rule import library_rule as rule
+from rewrites.typed import array_type, instance
+from rise.expr import Expr, Identifier, Lambda, apply, call, fresh_name
 
 # --- order --------------------------------------------------------------------------------------------
 
@@ -25,6 +31,63 @@ SAME_ZIP = rule(
     "zip(xs)(xs)",
     meaning="An array of pairs of equal elements is a zip of an array with itself.",
 )
+
+
+def _components(term: Expr) -> Iterator[Expr]:
+    """The arrays that a nest of zips is of, from left to right."""
+    match call(term):
+        case "zip", _, [first, second]:
+            yield from _components(first)
+            yield from _components(second)
+        case _:
+            yield term
+
+
+@computed(
+    "zip of zips, repeated",
+    "zip(xs)(zip(ys)(xs)) → zip(xs)(ys) |> map((x, y) => (x, (y, x)))",
+    (
+        "fun((xs: 3.i32, ys: 3.f32) => zip(xs)(zip(ys)(zip(xs)(ys))))",
+        "fun((xs: 3.i32, ys: 3.f32) => zip(zip(zip(xs)(ys))(xs))(ys))",
+        "fun((xs: 3.i32) => zip(xs)(zip(xs)(xs)))",
+    ),
+    "Of the arrays in a nest of zips each is read once, however often it stands there.",
+    head=("zip", 2),
+)
+def ZIP_REPEATED(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    if call(term) is None:
+        return "expected a zip"
+    arrays = list(_components(term))
+    distinct = list(dict.fromkeys(arrays))
+    if len(distinct) == len(arrays):
+        return "no array stands in a nest of zips twice"
+    zipped = reduce(lambda rest, xs: _zip(xs, rest), reversed(distinct))
+    element = Identifier(fresh_name("p", term.free), array_type(zipped).element, term.origin)
+    members: dict[Expr, Expr] = {}
+    rest: Expr = element
+    for xs in distinct[:-1]:
+        members[xs], rest = project("fst", rest), project("snd", rest)
+    members[distinct[-1]] = rest
+    function = Lambda(element, _tuple(term, members), term.origin)
+    types = (array_type(zipped).size, element.type, function.body.type)
+    return apply(instance("map", types, term.origin), function, zipped)
+
+
+def _zip(xs: Expr, ys: Expr) -> Expr:
+    types = (array_type(xs).size, array_type(xs).element, array_type(ys).element)
+    return apply(instance("zip", types, xs.origin), xs, ys)
+
+
+def _tuple(term: Expr, members: Mapping[Expr, Expr]) -> Expr:
+    """An element of a nest of zips, of elements of its arrays."""
+    match call(term):
+        case "zip", _, [xs, ys]:
+            first, second = _tuple(xs, members), _tuple(ys, members)
+            return apply(instance("pair", (first.type, second.type), term.origin), first, second)
+        case _:
+            return members[term]
+
+
 ZIP_ROTATE_LEFT = rule(
     "zipRotateLeft",
     "zip(xs)(zip(ys)(zs))",

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import gcd
 
+from rise.frozen import filled_at_once
 from rise.nat import Atom, Monomial, Nat, Operation, atom, constant, divides
 from rise.source import Note, Origin
 from rise.type_classes import Holding, TypeClass
 from rise.types import Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Constraint:
     """`divisor | value`; `value >= 0` where divisor is None; or, of a type, that it is in a class.
 

@@ -10,22 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rise.frozen import filled_at_once
 
-@dataclass(frozen=True)
+
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Break:
     """A line end, or what stands for it where the line is not ended; None: it always is."""
 
     flat: str | None = " "
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Suffix:
     """A text that is set at the end of its line, behind all that follows on it: a line comment."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Nest:
     """What is inside is indented further."""
 
@@ -33,14 +38,16 @@ class Nest:
     inside: Document
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Align:
     """What is inside is indented to the column where it starts."""
 
     inside: Document
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Group:
     """solid: a line on which it begins has room only if all of it fits there."""
 
@@ -48,12 +55,14 @@ class Group:
     solid: bool = False
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Concat:
     parts: tuple[Document, ...]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Either:
     """`first` where its first line has room, else `otherwise`, whose first line ends sooner."""
 
@@ -61,7 +70,8 @@ class Either:
     otherwise: Document
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Mark:
     """What is inside, of which it is of interest where in the text it is set."""
 
@@ -69,7 +79,8 @@ class Mark:
     inside: Document
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class _End:
     """Where a mark ends that was set from a place on."""
 
@@ -83,7 +94,8 @@ Document = str | Break | Suffix | Nest | Align | Group | Concat | Either | Mark 
 Place = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Occurrence:
     """What a mark is of, and the characters that it covers: from its start up to, not including, its end."""
 
@@ -136,6 +148,9 @@ def render(document: Document, width: int, marked: list[Occurrence] | None = Non
     rest: list[_Item] = [(0, False, document)]
     while rest:
         indent, flat, item = rest.pop()
+        if isinstance(item, Concat):  # first: most are
+            rest += [(indent, flat, part) for part in reversed(item.parts)]
+            continue
         match item:
             case str():
                 page.write(item)
@@ -199,8 +214,8 @@ class _Page:
         return "\n".join(self.lines)
 
 
-def _opened(indent: int, flat: bool, item: Nest | Align | Concat | Mark | _End) -> list[_Item]:
-    """The parts of a document, the first one last, as a stack wants them."""
+def _opened(indent: int, flat: bool, item: Nest | Align | Mark | _End) -> list[_Item]:
+    """What is in a part of a document, as a stack wants it."""
     match item:
         case Nest(by, inside):
             return [(indent + by, flat, inside)]
@@ -208,8 +223,6 @@ def _opened(indent: int, flat: bool, item: Nest | Align | Concat | Mark | _End) 
             return [(indent, flat, inside)]
         case _End():
             return []
-        case Concat(parts):
-            return [(indent, flat, part) for part in reversed(parts)]
 
 
 def _fits(rest: list[_Item], first: _Item, room: int) -> bool:
@@ -222,6 +235,9 @@ def _fits(rest: list[_Item], first: _Item, room: int) -> bool:
             behind -= 1
             stack.append(rest[behind])
         indent, flat, item = stack.pop()
+        if isinstance(item, Concat):
+            stack += [(indent, flat, part) for part in reversed(item.parts)]
+            continue
         match item:
             case str():
                 line, *more = item.split("\n", 1)

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import is_
+from typing import Any
 
 from rise.constraint import Constraint as Constraint  # noqa: PLC0414  # also to be had from here
 from rise.declaration import Declaration
 from rise.errors import RiseError
-from rise.frozen import cached_property, filled_at_once
+from rise.frozen import Remembers, cached_property, filled_at_once
 from rise.source import Located, Origin
 from rise.types import (
     Argument,
@@ -34,8 +35,8 @@ from rise.types import (
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Identifier:
+@dataclass(frozen=True, slots=True)
+class Identifier(Remembers):
     """A variable bound by a lambda, an input, or a pattern variable of a rule."""
 
     name: str
@@ -53,8 +54,8 @@ class Identifier:
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Lambda:
+@dataclass(frozen=True, slots=True)
+class Lambda(Remembers):
     parameter: Identifier
     body: Expr
     origin: Origin = field(default=None, compare=False, repr=False)
@@ -73,8 +74,8 @@ class Lambda:
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Apply:
+@dataclass(frozen=True, slots=True)
+class Apply(Remembers):
     function: Expr
     argument: Expr
     origin: Origin = field(default=None, compare=False, repr=False)
@@ -102,8 +103,9 @@ class Apply:
         return None
 
 
-@dataclass(frozen=True)
-class DependentLambda:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class DependentLambda(Remembers):
     """`depFun((name: kind) => body)`."""
 
     name: str
@@ -124,8 +126,9 @@ class DependentLambda:
         return 1 + self.body.extent
 
 
-@dataclass(frozen=True)
-class DependentApply:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class DependentApply(Remembers):
     function: Expr
     argument: Argument
     origin: Origin = field(default=None, compare=False, repr=False)
@@ -146,8 +149,8 @@ class DependentApply:
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Literal:
+@dataclass(frozen=True, slots=True)
+class Literal(Remembers):
     """A number or a truth value of a scalar (or index) type."""
 
     value: int | float | bool
@@ -164,8 +167,8 @@ class Literal:
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Primitive:
+@dataclass(frozen=True, slots=True)
+class Primitive(Remembers):
     """A primitive with all dependent arguments of its scheme."""
 
     declaration: Declaration
@@ -195,8 +198,9 @@ def _instantiated(declaration: Declaration, arguments: tuple[Argument, ...]) -> 
     return declaration.scheme.instantiate(arguments)
 
 
-@dataclass(frozen=True)
-class Reference:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Reference(Remembers):
     """A use of a definition with all dependent arguments of its scheme."""
 
     definition: Definition
@@ -292,11 +296,13 @@ def application(expr: Expr) -> tuple[str, Primitive, list[Expr]]:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    if isinstance(expr, Apply):
-        return (expr.function, expr.argument)
-    if isinstance(expr, FUNCTIONS):
-        return (expr.body,)
-    return (expr.function,) if isinstance(expr, DependentApply) else ()
+    node: Any = expr
+    kind = type(expr)  # compared, which is faster than `isinstance`
+    if kind is Apply:
+        return (node.function, node.argument)
+    if kind is Lambda or kind is DependentLambda:
+        return (node.body,)
+    return (node.function,) if kind is DependentApply else ()
 
 
 def with_children(expr: Expr, new: tuple[Expr, ...]) -> Expr:
@@ -408,13 +414,19 @@ def map_types(
             case Apply():
                 return map_children(e, go)
             case Identifier(name, type_):
-                return Identifier(name, on_type(type_), e.origin)
+                type_ = on_type(type_)
+                return e if type_ is e.type else Identifier(name, type_, e.origin)
             case Lambda(parameter, body):
-                return Lambda(replace(parameter, type=on_type(parameter.type)), go(body), e.origin)
+                new, type_ = go(body), on_type(parameter.type)
+                if type_ is parameter.type:
+                    return with_children(e, (new,))
+                return Lambda(Identifier(parameter.name, type_, parameter.origin), new, e.origin)
             case Literal(value, type_):
-                return Literal(value, on_type(type_), e.origin)
+                type_ = on_type(type_)
+                return e if type_ is e.type else Literal(value, type_, e.origin)
             case Primitive(declaration, given):
-                return Primitive(declaration, tuple(on_argument(a) for a in given), e.origin)
+                arguments = tuple(map(on_argument, given))
+                return e if all(map(is_, arguments, given)) else Primitive(declaration, arguments, e.origin)
             case Reference(definition, given):
                 return Reference(definition, tuple(on_argument(a) for a in given), e.origin)
             case DependentApply(function, argument):
@@ -474,7 +486,7 @@ def alpha_equal(left: Expr, right: Expr, names: Mapping[str, str] | None = None)
     """Equality up to the names of bound variables, types included."""
     if left is right and not names:
         return True
-    if type(left) is not type(right):
+    if type(left) is not type(right) or left.extent != right.extent:
         return False
     bound = names or {}
     match left, right:

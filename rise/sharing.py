@@ -24,25 +24,31 @@ class Shared(type):
         made: Node | None = None
         if named or len(arguments) != len(cls.__match_args__):
             made = super().__call__(*arguments, **named)
-            arguments = made.parts
+            arguments = made.named_parts
         # nodes by identity: that equal ones are one object holds for them already
-        key = (cls, *(id(part) if isinstance(part, Node) else part for part in arguments))
+        key = (cls, *[id(part) if isinstance(part, Node) else part for part in arguments])
         found = _NODES.get(key)
         if found is None:
             found = made or super().__call__(*arguments)
-            found.__dict__["_hash"] = hash(found.compared)
+            _fill_parts(found, arguments)
+            _fill_hash(found, hash(found.compared))
             _NODES[key] = found
         return found
 
 
 class Node(metaclass=Shared):
-    """A frozen dataclass (with `eq=False`) whose objects are shared."""
+    """A frozen dataclass (with `eq=False`) whose objects are shared.
 
+    parts: the values of its fields
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_hash", "parts")
     __match_args__: ClassVar[tuple[str, ...]]
     _hash: int
+    parts: tuple[Any, ...]
 
     @property
-    def parts(self) -> tuple[Any, ...]:
+    def named_parts(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.__match_args__)
 
     @property
@@ -68,3 +74,8 @@ class Node(metaclass=Shared):
     def extent(self) -> int:
         """How many nodes and leaves there are where everything is written out."""
         return 1 + sum(part.extent if isinstance(part, Node) else 1 for part in self.parts)
+
+
+# of slots, which are filled once
+_SLOTS: Any = vars(Node)
+_fill_parts, _fill_hash = _SLOTS["parts"].__set__, _SLOTS["_hash"].__set__

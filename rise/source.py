@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+
+from rise.frozen import cached_property, filled_at_once
 
 # lines longer than this are shown from and up to a column, around what is marked
 WIDEST = 110
@@ -36,7 +37,8 @@ def without_mark(text: str) -> str:
     return text.removeprefix("\ufeff")
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Span:
     """The characters from (line, column) up to, not including, (end_line, end_column); counted from 1."""
 
@@ -90,7 +92,8 @@ def _window(text: str, carets: str, start: int) -> tuple[str, str]:
     return before + text[first:last] + after, " " * len(before) + carets[first:last]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Derived:
     """The origin of a node that a rule made: the rule's name and the origin of the node it replaced."""
 
@@ -98,7 +101,8 @@ class Derived:
     parent: Origin
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Located:
     """The origin of a node of a whole program: its path there, and the origin that it had before."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache
 from itertools import count
 from typing import Any, Protocol, TypeGuard, TypeVar, overload
 
 from rise.errors import RiseError
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat import Atom, Nat, NatUnknown, NatVariable, nat, variable
 from rise.sharing import Node
 
@@ -29,8 +30,10 @@ class Kind(Enum):
     LAYOUT = "Layout"
 
 
-@dataclass(frozen=True)
-class Variable:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Variable(Remembers):
     """A rigid variable of a kind other than Nat."""
 
     name: str
@@ -39,8 +42,10 @@ class Variable:
         return self.name
 
 
-@dataclass(frozen=True)
-class Unknown:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Unknown(Remembers):
     """A variable of a kind other than Nat that inference still has to solve."""
 
     identity: int
@@ -49,8 +54,10 @@ class Unknown:
         return f"?{self.identity}"
 
 
-@dataclass(frozen=True)
-class Scalar:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Scalar(Remembers):
     """bool, i8 … i64, u8 … u64, f16, bf16, f32, f64, and tf32, which takes the four bytes of an f32."""
 
     name: str
@@ -71,6 +78,9 @@ class Scalar:
         return self.bits // 8
 
 
+VARIABLES = (Variable, Unknown)
+
+
 class Composite(Node):
     """A type that has parts."""
 
@@ -85,7 +95,8 @@ class Composite(Node):
         raise NotImplementedError(f"{type(self).__name__} is no type")
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Array(Composite):
     size: Nat
     element: Data
@@ -95,7 +106,8 @@ class Array(Composite):
         return f"{f'({size})' if any(c in size for c in ' */-') else size}.{self.element}"
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Pair(Composite):
     first: Data
     second: Data
@@ -104,7 +116,8 @@ class Pair(Composite):
         return f"({self.first}, {self.second})"
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Index(Composite):
     """A natural number below `size`."""
 
@@ -114,7 +127,8 @@ class Index(Composite):
         return f"Idx[{self.size}]"
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Vector(Composite):
     size: Nat
     element: Data
@@ -133,7 +147,8 @@ class FragmentKind(Enum):
         return self.value
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Fragment(Composite):
     """A rows × columns tile held by the threads of a warp together; `other` is the third size of the product.
 
@@ -154,7 +169,8 @@ class Fragment(Composite):
 Data = Scalar | Array | Pair | Index | Vector | Fragment | Variable | Unknown
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Function(Composite):
     parameter: Type
     result: Type
@@ -166,7 +182,8 @@ class Function(Composite):
         return f"{left} -> {self.result}"
 
 
-@dataclass(frozen=True, eq=False)
+@filled_at_once
+@dataclass(frozen=True, eq=False, slots=True)
 class Dependent(Composite):
     """`(x: kind) -> result`, or `{x: kind} -> result` where the argument is inferred.
 
@@ -227,7 +244,8 @@ class Space(Enum):
         return self.value
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class NatFunction:
     """`natFun(i => body)`."""
 
@@ -241,7 +259,8 @@ class NatFunction:
         return f"natFun({self.parameter} => {self.body})"
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Layout:
     """How the rows of an array lie in Shared memory: `rowMajor`, `padded(p)`, `swizzled(bytes)`.
 
@@ -281,14 +300,17 @@ def map_type(
     on_nat: Callable[[Nat], Nat],
     on_leaf: OnLeaf,
     on_binder: Callable[[Dependent], Dependent] = lambda dependent: dependent,
+    only: Solution | None = None,
 ) -> T:
     """Rebuilds a type, replacing sizes and the variables of the other kinds.
 
-    `on_binder` may rename what a dependent function binds, before its result is rebuilt.
+    `on_binder` may rename what a dependent function binds, before its result is rebuilt. Parts that have none
+    of the leaves in `only` stay as they are.
     """
-    return _Rebuild(on_nat, on_leaf, on_binder, {})(type_)
+    return _Rebuild(on_nat, on_leaf, on_binder, only, {})(type_)
 
 
+@filled_at_once
 @dataclass(frozen=True, slots=True)
 class _Rebuild:
     """The function that `map_type` is. A nested function that calls itself would be left to the collector."""
@@ -296,15 +318,16 @@ class _Rebuild:
     on_nat: Callable[[Nat], Nat]
     on_leaf: OnLeaf
     on_binder: Callable[[Dependent], Dependent]
+    only: Solution | None
     done: dict[int, Any]  # by identity: what occurs twice is rebuilt once
 
     def __call__(self, type_: S, /) -> S:
-        if isinstance(type_, Variable | Unknown):
-            leaf: S = self.on_leaf(type_)
-            return leaf
         if not isinstance(type_, Composite):
-            return type_
+            leaf: S = self.on_leaf(type_) if isinstance(type_, VARIABLES) else type_
+            return leaf
         new: S | None = self.done.get(id(type_))
+        if new is None and self.only is not None and not _has(type_, self.only):
+            new = self.done[id(type_)] = type_
         if new is None:
             new = self.done[id(type_)] = _rebuilt(type_, self, self.on_nat, self.on_leaf, self.on_binder)
         return new
@@ -338,9 +361,14 @@ def _rebuilt(
             raise NotImplementedError(f"{type(type_).__name__} is no type")
 
 
+def _has(type_: Type, solution: Solution) -> bool:
+    """Whether a type has a variable or an unknown that is replaced."""
+    return any(map(solution.__contains__, leaves(type_)))
+
+
 def substitute_type(type_: T, solution: Solution) -> T:
     """Replaces variables and unknowns; a binder that would capture one of a value is renamed."""
-    if not solution:
+    if not solution or not _has(type_, solution):
         return type_
     atoms = _sizes(solution)
     return map_type(
@@ -348,6 +376,7 @@ def substitute_type(type_: T, solution: Solution) -> T:
         lambda n: n.substitute(atoms),
         lambda leaf: solution.get(leaf, leaf),
         lambda bound: _apart(bound, mentioned(solution)),
+        solution,
     )
 
 
@@ -417,27 +446,33 @@ def substitution(
 
     @cache
     def on_type(type_: Type) -> Type:
+        if not _has(type_, solution):
+            return type_
         return map_type(
-            type_, on_nat, lambda leaf: solution.get(leaf, leaf), lambda d: _apart(d, mentioned(solution))
+            type_,
+            on_nat,
+            lambda leaf: solution.get(leaf, leaf),
+            lambda d: _apart(d, mentioned(solution)),
+            solution,
         )
 
     def on_argument(argument: Argument) -> Argument:
-        match argument:
-            case Nat():
-                return on_nat(argument)
-            case Scalar() | Array() | Pair() | Index() | Vector() | Fragment():
-                return as_data(on_type(argument))
-            case _:
-                return substitute_argument(argument, solution)
+        if isinstance(argument, Nat):
+            return on_nat(argument)
+        if isinstance(argument, Scalar):
+            return argument
+        if isinstance(argument, Composite):
+            return as_data(on_type(argument))
+        return substitute_argument(argument, solution)
 
     return on_type, on_argument
 
 
 def leaves(type_: Type) -> tuple[Atom | Variable | Unknown, ...]:
     """Every variable and unknown of a type, of all kinds, once, in the order in which it has them."""
-    if isinstance(type_, Variable | Unknown):
-        return (type_,)
-    return type_.leaves if isinstance(type_, Composite) else ()
+    if isinstance(type_, Composite):
+        return type_.leaves
+    return (type_,) if isinstance(type_, VARIABLES) else ()
 
 
 def _leaves(type_: Composite) -> Iterator[Atom | Variable | Unknown]:
@@ -521,7 +556,8 @@ def arguments(type_: Type) -> tuple[list[Type], Type]:
 # --- schemes --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """A dependent parameter of a scheme. An explicit one may have a default, then it may be left out."""
 
@@ -539,8 +575,9 @@ class Parameter:
         return NatVariable(self.name) if self.kind is Kind.NAT else Variable(self.name)
 
 
-@dataclass(frozen=True)
-class Scheme:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Scheme(Remembers):
     """Dependent parameters, then a type in which they are free."""
 
     parameters: tuple[Parameter, ...]

@@ -190,10 +190,10 @@ def _lifted(term: Expr, index: int, result: Success) -> Success:
     """What happened to a child as what happened to the term."""
     below = children(term)
     if result.term is below[index] and not result.missed:
-        return Success(term, tuple(step.below(index) for step in result.steps))
+        return Success(term, tuple([step.below(index) for step in result.steps]))
     new = with_children(term, (*below[:index], result.term, *below[index + 1 :]))
     missed = result.missed.below(index) if result.missed else None
-    return Success(new, tuple(step.below(index) for step in result.steps), missed)
+    return Success(new, tuple([step.below(index) for step in result.steps]), missed)
 
 
 def at_children(indices: Iterable[int], s: Rewrite, term: Expr) -> Result:

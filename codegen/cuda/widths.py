@@ -17,6 +17,7 @@ from codegen.ir.launch import Launch
 from codegen.ir.sizes import Binary, Grouped, Literal, Name, Negative, Tree, tree
 from codegen.passes.analysis.walk import own_nats, rebuild_own
 from codegen.passes.workers import worker
+from rise.frozen import filled_at_once
 from rise.nat import Nat, NatVariable, nat
 from rise.types import I32, Array, Fragment, Index, Scalar, Vector
 
@@ -25,7 +26,8 @@ LARGEST_SIZE = 2**40
 I64 = Scalar("i64")
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Interval:
     """The integers from `low` to `high`, inclusive."""
 
@@ -183,7 +185,8 @@ def comparison(value: Nat, bound: Nat, ranges: Ranges, indices: Scalar) -> Tree:
     return _Typer(ranges, indices).typed(Binary("<", tree(value), tree(bound)))[0]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class _Typer:
     """Expressions with their C types `int`, `unsigned` or `long long`."""
 

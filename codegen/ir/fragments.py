@@ -308,9 +308,15 @@ def extents(type_: Data) -> tuple[Nat, ...]:
 
 def emulated() -> str:
     """The distributions in C++ for the emulator. Key: family, kind, bytes, k, layout (row 1, column 2)."""
+    return _emulated(tuple(TABLE.items()))
+
+
+@lru_cache(maxsize=1)
+def _emulated(table: tuple[tuple[Key, Distribution], ...]) -> str:
+    """Every kernel that is emulated is compiled with this text."""
     lines = ["namespace rise_emulation {", "template <int, int, int, int, int> struct Places;"]
     families, kinds = [Family.MMA, Family.VOLTA], list(FragmentKind)
-    for key, one in TABLE.items():
+    for key, one in table:
         if key.family not in families:
             continue
         numbers = (families.index(key.family), kinds.index(key.kind) + 1, key.size, key.k)

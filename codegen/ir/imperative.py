@@ -8,13 +8,15 @@ turns each of them into an `Access` to a buffer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
+from operator import is_
 from typing import Any, TypeVar, cast
 
 from codegen.ir.tensor_maps import TensorMap
 from rise.expr import Expr
+from rise.frozen import changed, filled_at_once
 from rise.nat import Nat
 from rise.source import Origin
 from rise.types import ROW_MAJOR, Argument, Data, Fragment, Layout, Pair, Space
@@ -63,7 +65,8 @@ class Scope(Enum):
 # --- expressions ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A buffer, a scalar parameter, or the element that a `MapExpression` binds."""
 
@@ -71,13 +74,15 @@ class Variable:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Number:
     value: int | float | bool
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Natural:
     """The value of a size or of a loop index."""
 
@@ -85,7 +90,8 @@ class Natural:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Operator:
     """A scalar operation, with the name of the primitive."""
 
@@ -94,7 +100,8 @@ class Operator:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class At:
     """idx(index, array); for a fragment, the element held in register `index`."""
 
@@ -103,7 +110,8 @@ class At:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class View:
     """A primitive that only rearranges: no code, no memory. `arguments` are its dependent arguments."""
 
@@ -114,7 +122,8 @@ class View:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class MapExpression:
     """map in read position: the body replaces each element."""
 
@@ -124,7 +133,8 @@ class MapExpression:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class GenerateExpression:
     """An array whose elements are a function of the index."""
 
@@ -133,7 +143,8 @@ class GenerateExpression:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class LetExpression:
     """The body, in which the parameter denotes a scalar that is computed once."""
 
@@ -143,7 +154,8 @@ class LetExpression:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class ForeignCall:
     """A call of a C function: an existing one, or one with the given text over x1, x2, …"""
 
@@ -153,7 +165,8 @@ class ForeignCall:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Access:
     """An element of a buffer, or a subarray if there are fewer indices than dimensions."""
 
@@ -162,7 +175,8 @@ class Access:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Tile:
     """A two-dimensional part of a buffer: the offset of its first element and its leading dimension.
 
@@ -199,20 +213,23 @@ Expression = (
 # --- acceptors ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class AcceptVariable:
     name: str
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class AcceptAt:
     index: Nat
     array: Acceptor
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class AcceptView:
     """The acceptor of a view's operand number `operand`, given the acceptor of its result.
 
@@ -228,7 +245,8 @@ class AcceptView:
     indices: Expression | None = None
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class AcceptMap:
     """The acceptor of xs in `map(fun(parameter => body))(xs)`, where the body only rearranges."""
 
@@ -238,7 +256,8 @@ class AcceptMap:
     type: Data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class AcceptMember:
     """The acceptor of p in `mapFst(fun(parameter => body))(p)`, where the body only rearranges.
 
@@ -257,24 +276,28 @@ Acceptor = AcceptVariable | AcceptAt | AcceptView | AcceptMap | AcceptMember | A
 # --- commands -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Skip:
     pass
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Sequence:
     commands: tuple[Command, ...]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Assign:
     target: Acceptor
     value: Expression
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class CopyAsync:
     """An asynchronous assignment from global to shared memory (cp.async), complete when it is waited for."""
 
@@ -283,19 +306,22 @@ class CopyAsync:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Commit:
     """Makes the asynchronous copies started since the last commit a commit group."""
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Waits until at most `pending` of the thread's commit groups are pending."""
 
     pending: int
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class InitBarriers:
     """Initialises the mbarriers of a ring, whose phases complete after `arrivals` arrivals; by one thread."""
 
@@ -304,7 +330,8 @@ class InitBarriers:
     arrivals: int = 1
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Expect:
     """Arrive/expect-tx: arrives at an mbarrier and announces the bytes that bulk copies will transfer."""
 
@@ -312,7 +339,8 @@ class Expect:
     bytes: int
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class BulkCopy:
     """Starts a bulk copy of a tile from global to shared memory, which signals its bytes to an mbarrier.
 
@@ -329,7 +357,8 @@ class BulkCopy:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class WaitBarrier:
     """Waits until the phase of that parity is complete."""
 
@@ -337,19 +366,22 @@ class WaitBarrier:
     parity: Nat
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class PrefetchMap:
     """Prefetches a tensor map, which is a parameter, for the copy engine."""
 
     map: str
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class GridDependency:
     """Lets the next kernel of the stream start, and waits for the results of the previous one."""
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Arrive:
     """Each warpgroup arrives once, at the mbarriers with the same address in `blocks` blocks.
 
@@ -361,7 +393,8 @@ class Arrive:
     release: bool = False
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Elected:
     """One thread executes the body: number `thread` of a block, or one of each warp(group); see `scope`."""
 
@@ -370,7 +403,8 @@ class Elected:
     thread: int = 0
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class WarpSpecialise:
     """The last warpgroups of a block only load; the first `consumers` warpgroups do everything else.
 
@@ -387,7 +421,8 @@ class WarpSpecialise:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Ring:
     """A pipeline of bulk copies that all threads of a block execute.
 
@@ -401,7 +436,8 @@ class Ring:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class BulkStore:
     """Starts a bulk store of a tile from shared to global memory; elements out of bounds are dropped.
 
@@ -415,36 +451,42 @@ class BulkStore:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class BulkCommit:
     """Makes the bulk stores that the thread started since the last commit a commit group."""
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class BulkWait:
     """Waits until all but `pending` of the thread's groups of bulk stores have read their sources."""
 
     pending: int
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class FenceAsync:
     """A proxy fence: makes the thread's writes to shared memory visible to the copy engine and to wgmma."""
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class WgmmaFence:
     """Orders earlier writes to a warpgroup's accumulators before its wgmmas."""
 
     fragments: tuple[Acceptor, ...] = ()
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class WgmmaCommit:
     """Makes the wgmmas that a warpgroup started since the last commit a commit group."""
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class WgmmaWait:
     """Waits until at most `pending` groups of wgmmas are pending; then the fragments can be used.
 
@@ -456,7 +498,8 @@ class WgmmaWait:
     operands: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class When:
     """Executes the body if value < bound."""
 
@@ -466,7 +509,8 @@ class When:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Define:
     """Computes an index once: in the body, the name denotes the value."""
 
@@ -476,7 +520,8 @@ class Define:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Counter:
     """(start + loop index) mod modulus, without a division: it wraps around to 0. start < modulus.
 
@@ -489,7 +534,8 @@ class Counter:
     after: str = ""
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class For:
     """A sequential loop.
 
@@ -508,7 +554,8 @@ class For:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class ParallelFor:
     """Iterations distributed over the workers of a level, in dimension `dimension` (0 is x).
 
@@ -527,7 +574,8 @@ class ParallelFor:
     execution: str = ""
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class New:
     """A buffer whose scope is the body.
 
@@ -548,12 +596,14 @@ class New:
     results: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Barrier:
     scope: Scope
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class LoadFragment:
     """loadFragment of Listing 1: loads a tile in memory into a fragment."""
 
@@ -563,7 +613,8 @@ class LoadFragment:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class LoadMatrices:
     """ldmatrix: loads `count` 8×8 matrices of 16-bit elements into registers of a fragment, from `target`.
 
@@ -577,7 +628,8 @@ class LoadMatrices:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class StoreMatrices:
     """stmatrix: stores `count` 8×8 matrices of 16-bit elements from registers of a fragment, from `value`.
 
@@ -591,7 +643,8 @@ class StoreMatrices:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class StoreFragment:
     fragment: Fragment
     tile: Acceptor
@@ -599,7 +652,8 @@ class StoreFragment:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class FillFragment:
     fragment: Fragment
     target: Acceptor
@@ -607,7 +661,8 @@ class FillFragment:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class MmaFragment:
     """target = a * b + c on fragments in registers, executed by all threads of a warp together."""
 
@@ -618,7 +673,8 @@ class MmaFragment:
     origin: Origin = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Wgmma:
     """target += a * b, started by a warpgroup: b is in shared memory, a is there or in registers.
 
@@ -632,7 +688,8 @@ class Wgmma:
     clear: Nat | None = None
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class ForFragment:
     """The body, for each element that a thread holds of the fragments that are accessed with `index`."""
 
@@ -709,53 +766,63 @@ def vector_loop(lane: str, size: Nat, body: Command, aligned: bool = False) -> F
     return For(lane, size, body, unroll=True, role=Role.VECTOR, label="vector")
 
 
+BODY = ("body",)
+# the fields of a command that are commands, besides those of a sequence
+INNER: dict[type, tuple[str, ...]] = {
+    **dict.fromkeys((For, ParallelFor, New, ForFragment, When, Define, Elected), BODY),
+    WarpSpecialise: ("setup", "produce", "consume"),
+    Ring: ("setup", "body"),
+}
+
+
 def inner(command: Command) -> tuple[Command, ...]:
     """The commands directly inside a command."""
-    match command:
-        case Sequence(commands):
-            return commands
-        case For() | ParallelFor() | New() | ForFragment() | When() | Define() | Elected():
-            return (command.body,)
-        case WarpSpecialise(setup, produce, consume):
-            return setup, produce, consume
-        case Ring(setup, body):
-            return setup, body
-        case _:
-            return ()
+    if isinstance(command, Sequence):
+        return command.commands
+    names = INNER.get(type(command))
+    if names is None:
+        return ()
+    if len(names) == 1:
+        return (getattr(command, names[0]),)
+    return tuple([getattr(command, name) for name in names])
 
 
 def with_inner(command: Command, new: tuple[Command, ...]) -> Command:
-    """The command with other commands inside it."""
-    match command:
-        case Sequence():
-            return sequence(*new)
-        case For() | ParallelFor() | New() | ForFragment() | When() | Define() | Elected():
-            return replace(command, body=new[0])
-        case WarpSpecialise():
-            return replace(command, setup=new[0], produce=new[1], consume=new[2])
-        case Ring():
-            return replace(command, setup=new[0], body=new[1])
-        case _:
-            return command
+    """The command with other commands inside it; the command itself where they are the same objects."""
+    if isinstance(command, Sequence):
+        made = sequence(*new)
+        return command if isinstance(made, Sequence) and same(made.commands, command.commands) else made
+    names = INNER.get(type(command))
+    if names is None or same(inner(command), new):
+        return command
+    return changed(command, **dict(zip(names, new, strict=True)))
+
+
+def same(left: tuple[object, ...], right: tuple[object, ...]) -> bool:
+    """Whether two tuples have the same objects."""
+    return len(left) == len(right) and all(map(is_, left, right))
 
 
 def commands(command: Command) -> Iterator[Command]:
     """Every command, outermost first."""
-    yield command
-    for part in inner(command):
-        yield from commands(part)
+    rest = [command]
+    while rest:
+        part = rest.pop()
+        yield part
+        rest += reversed(inner(part))
 
 
 def accesses(node: object) -> Iterator[Access | Tile]:
     """Every access in an expression, or in the expressions of one command."""
-    if isinstance(node, Access | Tile):
-        yield node
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from accesses(part)
-    elif isinstance(node, READING):
-        for name in _parts(node):
-            yield from accesses(getattr(node, name))
+    rest = [node]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, (Access, Tile)):
+            yield part
+        elif isinstance(part, tuple):
+            rest += reversed(part)
+        elif isinstance(part, READING):
+            rest += [getattr(part, name) for name in reversed(_parts(part))]
 
 
 def accesses_in(command: Command) -> Iterator[Access | Tile]:
@@ -785,39 +852,41 @@ def rebuild(node: T, kind: type[N], change: Callable[[N], object]) -> T:
     The replacement must be legal where the node was; this is not checked.
     """
 
-    def go(value: object) -> object:
+    def go(value: Any) -> Any:  # what may stand where the value was
         if isinstance(value, kind):
             return change(value)
         if isinstance(value, tuple):
             parts = tuple(map(go, value))
-            return parts if any(new is not old for new, old in zip(parts, value, strict=True)) else value
-        names = _parts(value)
-        new = {name: part for name in names if (part := go(old := getattr(value, name))) is not old}
-        return replace(cast(Any, value), **new) if new else value
+            return value if same(parts, value) else parts
+        new: dict[str, object] = {}
+        for name in _parts(value):
+            old = getattr(value, name)
+            part = go(old)
+            if part is not old:
+                new[name] = part
+        return changed(value, **new) if new else value
 
     return cast(T, go(node))
 
 
 def own(command: Command, kind: type[N]) -> Iterator[N]:
     """Every node of a kind in the command, but not in the commands inside it."""
-    inside = {id(part) for part in inner(command)}
-
-    def go(value: object) -> Iterator[N]:
+    inside = set(map(id, inner(command)))
+    rest: list[object] = [command]
+    while rest:
+        value = rest.pop()
         if isinstance(value, kind):
             yield value
         elif isinstance(value, tuple):
-            for part in value:
-                yield from go(part)
-        elif id(value) not in inside:
-            for name in _parts(value):
-                yield from go(getattr(value, name))
-
-    return go(command)
+            rest += reversed(value)
+        elif id(value) not in inside and (names := _parts(value)):
+            rest += [getattr(value, name) for name in reversed(names)]
 
 
 def _parts(node: object) -> tuple[str, ...]:
     """The fields of a node that may contain nodes, sizes or indices; none for what is not a node."""
-    return _names_of_parts(cast(Any, type(node)))
+    kind: Any = type(node)
+    return _names_of_parts(kind)
 
 
 @cache
@@ -827,7 +896,8 @@ def _names_of_parts(kind: Any) -> tuple[str, ...]:
     return tuple(f.name for f in fields(kind) if f.name not in LEAVES)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class MapParameter:
     """A kernel parameter that is the tensor map of the array parameter `buffer`."""
 
@@ -836,7 +906,8 @@ class MapParameter:
     map: TensorMap
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Function:
     """A kernel before printing: its parameters and its body."""
 

@@ -7,10 +7,12 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rise.errors import TranslationError
+from rise.frozen import filled_at_once
 from rise.nat import Atom, Coefficient, Monomial, Nat, NatVariable, Operation
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Name:
     """A variable, or a register such as `threadIdx.x`. `cast` is the type to which it is first converted."""
 
@@ -18,12 +20,14 @@ class Name:
     cast: str = ""
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Literal:
     value: int
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Binary:
     """An operator `+ - * / %`, or the function `min` or `max`."""
 
@@ -32,12 +36,14 @@ class Binary:
     right: Tree
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Negative:
     inner: Tree
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Grouped:
     """A parenthesised expression."""
 

@@ -28,13 +28,15 @@ from codegen.ir.scalar_temporaries import (
 )
 from codegen.lower.views import READING, WRITING, Choice, Path, Reading, Sizes, fed, index_of
 from rise.errors import RiseError, TranslationError
+from rise.frozen import filled_at_once
 from rise.nat import Atom, Facts, Nat, NatVariable, at_least, constant, quotient, simplify, variable
 from rise.primitives.declare import primitive
 from rise.source import Origin
 from rise.types import Argument, Array, Data, Fragment, Layout, Pair, Scalar, Vector
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Bindings:
     """The values of the parameters of maps and generates in read position."""
 
@@ -304,7 +306,7 @@ class Resolver:
         indices: list[Nat] = []
         for part in path:
             match type_, part:
-                case Pair(first, second), "fst" | "snd":
+                case Pair(first, second), str():
                     name, type_ = derived(name, part), first if part == "fst" else second
                 case (
                     (Array(_, element) | Vector(_, element) | Fragment(_, _, _, element, _)),

@@ -16,6 +16,7 @@ from codegen.ir.data import data, element_type
 from codegen.ir.identifiers import derived, of_user
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, spine
+from rise.frozen import filled_at_once
 from rise.nat import Nat, variable
 from rise.normal import occurrences
 from rise.primitives.declare import REGISTRY
@@ -39,7 +40,8 @@ Environment = Mapping[str, i.Expression]
 Continuation = Callable[[i.Expression], i.Command]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Call:
     """A primitive applied to all its arguments, in an environment."""
 

@@ -14,14 +14,16 @@ from codegen.ir import imperative as i
 from codegen.ir.data import data
 from rise.errors import TranslationError
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, spine
+from rise.frozen import filled_at_once
 from rise.nat import Facts, Nat, quotient, remainder
-from rise.types import Argument, NatFunction
+from rise.types import Argument, NatFunction, Pair
 
 Member = str
 Path = tuple[Nat | Member, ...]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Sizes:
     """The dependent arguments of a view by name, and the operations that it may use.
 
@@ -55,7 +57,8 @@ class Sizes:
         return value
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Choice:
     """A path into one operand if value < bound, into another one otherwise."""
 
@@ -139,6 +142,9 @@ def fed(body: Expr, parameter: str, target: i.Acceptor) -> i.Acceptor:
     match applications:
         case (Apply(argument=Lambda() as function), _) if head.name == "map":
             inner: i.Acceptor = i.AcceptMap(function.parameter.name, function.body, target, data(operand))
+        case (Apply(argument=Lambda() as function), _) if isinstance(type_ := data(operand), Pair):
+            member = int(head.name == "mapSnd")
+            inner = i.AcceptMember(function.parameter.name, function.body, member, target, type_)
         case _:
             inner = i.AcceptView(head.name, head.arguments, target, data(operand))
     return fed(operand, parameter, inner)
@@ -151,7 +157,7 @@ def rearranges(body: Expr, parameter: str) -> bool:
     head, applications = spine(body)
     if not isinstance(head, Primitive) or not applications:
         return False
-    if head.name == "map" and len(applications) == 2:
+    if head.name in ("map", "mapFst", "mapSnd") and len(applications) == 2:
         function = applications[0].argument
         return (
             isinstance(function, Lambda)

@@ -35,6 +35,7 @@ from codegen.passes.analysis.dependences import (
     uses,
 )
 from rise.errors import TranslationError
+from rise.frozen import filled_at_once
 from rise.nat import Nat, constant, variable
 from rise.types import Space
 
@@ -166,7 +167,8 @@ def _scopes_of_stores(body: i.Command) -> dict[str, i.Scope]:
     return found
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class _Inserter:
     """The state of the traversal. regions: byte ranges of buffers; around: the loops around a command
 

@@ -16,6 +16,7 @@ from codegen.ir.buffers import BARRIERS, dimensions, inner_element
 from codegen.passes.analysis.walk import own_nats
 from codegen.passes.legality import check_levels
 from rise.errors import RiseError, TranslationError
+from rise.frozen import filled_at_once
 from rise.source import Origin
 from rise.types import Array, Data, Fragment, Space, Vector
 
@@ -40,14 +41,16 @@ def verifying(on: bool = True) -> Iterator[None]:
         _state["on"] = before
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Buffer:
     type: Data
     space: Space
     barriers: bool = False
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The names that are visible to a command."""
 

@@ -22,6 +22,11 @@ def attended(Q: Array, K: Array, V: Array, modify: Modify) -> Array:
     return weights / weights.sum(-1, keepdims=True) @ V
 
 
+def with_log_sum_exp(Q: Array, K: Array, V: Array, modify: Modify) -> tuple[Array, Array]:
+    scores = modify(Q @ np.swapaxes(K, -1, -2), np.arange(Q.shape[-2])[:, None], np.arange(K.shape[-2]))
+    return attended(Q, K, V, modify), np.logaddexp.reduce(scores, axis=-1)
+
+
 def root(Q: Array) -> float:
     return 1 / sqrt(Q.shape[-1])
 
@@ -51,12 +56,20 @@ def biased(scale: Array, Q: Array, K: Array, V: Array, bias: Array) -> Array:
     return attended(Q, K, V, lambda s, i, j: s * scale + bias)
 
 
+def attention_with_log_sum_exp(scale: Array, Q: Array, K: Array, V: Array) -> tuple[Array, Array]:
+    return with_log_sum_exp(Q, K, V, lambda s, i, j: s * scale)
+
+
 def heads(Q: Array, K: Array, V: Array) -> Array:
     return attended(Q, K, V, lambda s, i, j: s * root(Q))
 
 
 def causal_heads(Q: Array, K: Array, V: Array) -> Array:
     return attended(Q, K, V, lambda s, i, j: np.where(j <= i, s * root(Q), -np.inf))
+
+
+def causal_heads_with_log_sum_exp(Q: Array, K: Array, V: Array) -> tuple[Array, Array]:
+    return with_log_sum_exp(Q, K, V, lambda s, i, j: np.where(j <= i, s * root(Q), -np.inf))
 
 
 def by_token(of_heads: Callable[[Array, Array, Array], Array]) -> Callable[[Array, Array, Array], Array]:
@@ -80,8 +93,10 @@ ATTENTION: References = {
     "alibi": rounded(alibi, ONE),
     "softcap": rounded(softcap, ONE, bound=(1, 8)),
     "biased": rounded(biased, ONE),
+    "attentionWithLogSumExp": rounded(attention_with_log_sum_exp, ONE),
     "heads": rounded(heads, MANY),
     "causalHeads": rounded(causal_heads, MANY),
+    "causalHeadsWithLogSumExp": rounded(causal_heads_with_log_sum_exp, MANY),
     "headsByToken": rounded(by_token(heads), MANY),
     "causalHeadsByToken": rounded(by_token(causal_heads), MANY),
     "grouped": rounded(grouped, GROUPS),

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rise.expr import Apply, DependentApply, Expr, Identifier, Primitive, Reference
+from rise.frozen import filled_at_once
 from rise.source import Note
 
 # the places that have to do with a mistake, found when there is one
 Notes = Callable[[], tuple[Note, ...]]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Context:
     """role: what stands there, "the 2nd argument of `zip`"; notes: the places that decide its type."""
 

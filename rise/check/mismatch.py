@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from rise.check.context import NOWHERE, Context
 from rise.check.difference import difference, equation, shown
 from rise.errors import TypeMismatch
+from rise.frozen import filled_at_once
 from rise.nat import Atom, Nat, Operation
 from rise.source import Note, Origin
 from rise.types import BOOL, Array, Function, Scalar, Type, Unknown, Variable, is_data
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Demand:
     """That an expression has a type: what is expected, what was found, where, and in which role."""
 

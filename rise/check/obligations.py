@@ -15,6 +15,7 @@ from typing import Any
 from rise.check.difference import shown
 from rise.constraint import Constraint, at_least_zero, certainly_positive, divisibility, natural, strongest
 from rise.errors import TypeMismatch
+from rise.frozen import filled_at_once
 from rise.nat import Nat, NatUnknown, NatVariable
 from rise.numbers import range_text, written
 from rise.source import Note, Origin
@@ -24,7 +25,8 @@ from rise.types import Array, Index, Pair, Scalar, Type, Unknown, Variable, Vect
 Resolve = Callable[[Nat], Nat]
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What needs something, and where."""
 

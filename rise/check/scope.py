@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rise.errors import ScopeError
 from rise.expr import Definition, Expr, Identifier, fresh_name
+from rise.frozen import filled_at_once
 from rise.primitives.declare import REGISTRY
 from rise.source import Span
 from rise.suggest import nearest, suggestion
@@ -30,7 +31,8 @@ CONSTANTS: Mapping[str, Argument] = {
 }
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What names mean at a place: values (an identifier, or a projection from one), definitions, kinds."""
 

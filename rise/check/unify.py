@@ -17,6 +17,7 @@ from rise.check.literals import Numbers
 from rise.check.mismatch import Demand
 from rise.check.obligations import Obligations, resolve_constraint
 from rise.constraint import Constraint
+from rise.frozen import filled_at_once
 from rise.nat import Atom, Nat, NatUnknown, TooLarge, atom
 from rise.numbers import written
 from rise.solve import division, solve
@@ -52,7 +53,8 @@ from rise.types import (
 Open = TypeVar("Open", Type, FragmentKind | Variable | Unknown)
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Equation:
     """Two sizes that have to be equal, and what demands it."""
 

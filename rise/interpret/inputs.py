@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rise.errors import EvaluationError
+from rise.frozen import filled_at_once
 from rise.interpret import tf32
 from rise.interpret.instance import number
 from rise.interpret.lazily import np
@@ -78,7 +79,8 @@ def literal_number(value: int | float | bool, scalar: Scalar) -> Any:
 # --- layout ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Block:
     """One array of a layout: its shape and what it holds."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rise.errors import EvaluationError
+from rise.frozen import filled_at_once
 from rise.interpret.value import Scope
 from rise.nat import Nat
 from rise.source import Origin
@@ -21,6 +22,7 @@ def number(size: Nat, origin: Origin = None) -> int:
     raise EvaluationError("R0506", f"the size {size} is no whole number", origin, hint)
 
 
+@filled_at_once
 @dataclass(frozen=True, slots=True)
 class Instance:
     """A primitive with its dependent arguments, sizes as numbers."""
@@ -31,6 +33,7 @@ class Instance:
     origin: Origin
 
 
+@filled_at_once
 @dataclass(frozen=True, slots=True)
 class Call:
     """An instance applied in a scope: the first argument of every denotation."""

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Union
 
+from rise.frozen import filled_at_once
 from rise.interpret.lazily import np
 
 Numbers = Any  # np.ndarray of any type; NumPy's own annotation would say no more than this
 
 
+@filled_at_once
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """An array whose first `depth` axes are batch axes, each as long as its map or of extent 1."""
@@ -33,6 +35,7 @@ Tree = Leaf | tuple["Tree", "Tree"]
 Data = Union[Leaf, "Delayed", tuple["Data", "Data"]]
 
 
+@filled_at_once
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Where a term is evaluated: the extents of the enclosing maps, and which of their turns count.

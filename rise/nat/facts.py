@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from rise.frozen import filled_at_once
 from rise.nat.normal_form import (
     Atom,
     Coefficient,
@@ -20,7 +21,8 @@ from rise.nat.normal_form import (
 )
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What may be assumed: ranges `lower <= v < upper` of variables, and divisibilities `d | n`.
 
@@ -33,9 +35,17 @@ class Facts:
 
     def with_range(self, name: str, lower: NatLike, upper: NatLike) -> Facts:
         """With a range, which is not empty: where it starts at 0 or above, its end is at least 1."""
-        start, end = nat(lower), nat(upper)
-        nonzero = self.nonzero | (_factors(end) if start.value is not None and start.value >= 0 else set())
-        return Facts({**self.ranges, name: (start, end)}, self.divisible, nonzero)
+        return self.with_ranges([(name, lower, upper)])
+
+    def with_ranges(self, ranges: Iterable[tuple[str, NatLike, NatLike]]) -> Facts:
+        """With several, none of which is empty."""
+        known, nonzero = dict(self.ranges), set(self.nonzero)
+        for name, lower, upper in ranges:
+            start, end = nat(lower), nat(upper)
+            known[name] = start, end
+            if start.value is not None and start.value >= 0:
+                nonzero |= _factors(end)
+        return Facts(known, self.divisible, frozenset(nonzero))
 
     def with_divisor(self, divisor: Nat) -> Facts:
         """A divisor is at least 1."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import lcm
 from typing import Any, TypeVar
 
-from rise.frozen import cached_property, filled_at_once
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat.limits import (
     check_bits,
     check_degree,
@@ -22,30 +23,43 @@ from rise.nat.limits import (
 Coefficient = int | Fraction
 
 
+@hashed_once
 @filled_at_once
-@dataclass(frozen=True)
-class NatVariable:
+@dataclass(frozen=True, slots=True)
+class NatVariable(Remembers):
     """A rigid variable: a size that a program abstracts over, or the index of a loop."""
 
     name: str
+
+    @cached_property
+    def key(self) -> tuple[int, str]:
+        """By which the factors of a product are in order: variables first, then operations."""
+        return 0, self.name
 
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True)
-class NatUnknown:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class NatUnknown(Remembers):
     """A variable that inference or matching still has to solve."""
 
     identity: int
+
+    @cached_property
+    def key(self) -> tuple[int, str]:
+        return 2, str(self)
 
     def __str__(self) -> str:
         return f"?{self.identity}"
 
 
+@hashed_once
 @filled_at_once
-@dataclass(frozen=True)
-class Operation:
+@dataclass(frozen=True, slots=True)
+class Operation(Remembers):
     """An operation that does not simplify: `quotient`, `remainder`, `min`, `max` or `power`."""
 
     operator: str
@@ -59,6 +73,10 @@ class Operation:
     def extent(self) -> int:
         """How many variables and operations there are where everything is written out."""
         return 1 + self.left.extent + self.right.extent
+
+    @cached_property
+    def key(self) -> tuple[int, str]:
+        return 1, self._text
 
     def __str__(self) -> str:
         return self._text
@@ -82,33 +100,43 @@ def _bits(number: Coefficient) -> int:
     return max(number.numerator.bit_length(), number.denominator.bit_length())
 
 
+def _ratio(number: Coefficient, divisor: Coefficient) -> Coefficient:
+    if type(number) is int and type(divisor) is int:
+        quotient, rest = divmod(number, divisor)
+        if rest == 0:
+            return quotient
+    check_bits(_bits(number) + _bits(divisor))
+    return _simple(Fraction(number) / divisor)
+
+
+def _ends_before_numbers(value: Nat) -> bool:
+    """Whether a number that is added stands last: not where the last term divides by something."""
+    monomial = value.terms[-1][0]
+    return not monomial or sum([exponent for _, exponent in monomial]) > 0
+
+
 def _simple(number: Coefficient) -> Coefficient:
     return number if type(number) is int or number.denominator != 1 else number.numerator
 
 
-def _atom_key(atom: Atom) -> tuple[int, str]:
-    rank = 0 if isinstance(atom, NatVariable) else 1 if isinstance(atom, Operation) else 2
-    return rank, str(atom)
-
-
 def _monomial_key(monomial: Monomial) -> tuple[int, tuple[tuple[tuple[int, str], int], ...]]:
     """Higher degree first, constants last."""
-    return -sum(e for _, e in monomial), tuple((_atom_key(a), -e) for a, e in monomial)
+    if len(monomial) == 1:
+        ((base, exponent),) = monomial
+        return -exponent, ((base.key, -exponent),)
+    return -sum([e for _, e in monomial]), tuple([(a.key, -e) for a, e in monomial])
 
 
+@hashed_once
 @filled_at_once
-@dataclass(frozen=True)
-class Nat:
+@dataclass(frozen=True, slots=True)
+class Nat(Remembers):
     """A normal form; built with `constant`, `variable` and the operators below, never by hand."""
 
     terms: tuple[tuple[Monomial, Coefficient], ...]
 
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self.terms)
-
-    def __hash__(self) -> int:
-        return self._hash
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Nat) and self.terms == other.terms)
 
     def __reduce__(self) -> tuple[Callable[..., Nat], tuple[Any, ...]]:
         """Without what is remembered: another process has another hash for the same names."""
@@ -162,14 +190,29 @@ class Nat:
         return frozenset(a for a in self.atoms if isinstance(a, NatUnknown))
 
     def __add__(self, other: NatLike) -> Nat:
-        if isinstance(other, Nat) and not other.terms:
+        added = other if isinstance(other, Nat) else constant(other)
+        if not added.terms:
             return self
         if not self.terms:
-            return nat(other)
+            return added
+        if len(added.terms) == 1 and not added.terms[0][0] and _ends_before_numbers(self):
+            return self._plus(added.terms[0][1])
+        if len(self.terms) == 1 and not self.terms[0][0] and _ends_before_numbers(added):
+            return added._plus(self.terms[0][1])
         sum_ = dict(self.terms)
-        for monomial, coefficient in nat(other).terms:
+        for monomial, coefficient in added.terms:
             sum_[monomial] = sum_.get(monomial, 0) + coefficient
         return Nat.build(sum_)
+
+    def _plus(self, number: Coefficient) -> Nat:
+        """The sum with a number, which stands last: the other terms stay in order."""
+        if self.terms[-1][0]:
+            check_terms(len(self.terms) + 1)
+            return Nat((*self.terms, ((), number)))
+        total = _simple(self.terms[-1][1] + number)
+        if len(self.terms) == 1 and type(total) is int:
+            return constant(total)
+        return Nat((*self.terms[:-1], ((), total)) if total else self.terms[:-1])
 
     def __mul__(self, other: NatLike) -> Nat:
         if isinstance(other, int):
@@ -218,7 +261,12 @@ class Nat:
         if len(below.terms) != 1:
             return _quotient_by_sum(self, below) if below.terms else None
         monomial, coefficient = below.terms[0]
-        return self * Nat.build({_inverse(monomial): Fraction(1, 1) / coefficient})
+        if not monomial:
+            return (
+                self if coefficient == 1 else Nat(tuple([(m, _ratio(c, coefficient)) for m, c in self.terms]))
+            )
+        inverse = _inverse(monomial)
+        return Nat.build({_multiply(m, inverse): _ratio(c, coefficient) for m, c in self.terms})
 
     @property
     def fraction(self) -> tuple[Nat, Nat]:
@@ -229,7 +277,7 @@ class Nat:
             for base, exponent in monomial:
                 below[base] = max(below.get(base, 0), -exponent)
         powers = ((base, exponent) for base, exponent in below.items() if exponent)
-        monomial = tuple(sorted(powers, key=lambda power: _atom_key(power[0])))
+        monomial = tuple(sorted(powers, key=lambda power: power[0].key))
         divisor = Nat.build({monomial: scale})
         return self * divisor, divisor
 
@@ -248,7 +296,7 @@ class Nat:
 
     def substitute(self, solution: Mapping[Replaced, Nat]) -> Nat:
         """Replaces atoms, simplifying the operations that contain them."""
-        if not solution or self.atoms.isdisjoint(solution):
+        if not solution or not any(map(solution.__contains__, self.atoms)):  # of which there are few
             return self
         return self.rebuilt(lambda base: _replace(base, solution))
 
@@ -307,6 +355,7 @@ def constant(value: int) -> Nat:
 _CONSTANTS = (Nat(()), *(Nat((((), value),)) for value in range(1, 1025)))
 
 
+@lru_cache(maxsize=1 << 12)
 def variable(name: str) -> Nat:
     return atom(NatVariable(name))
 
@@ -316,11 +365,13 @@ def atom(base: Atom) -> Nat:
 
 
 def _multiply(left: Monomial, right: Monomial) -> Monomial:
+    if not left or not right:
+        return left or right
     powers = dict(left)
     for base, exponent in right:
         powers[base] = powers.get(base, 0) + exponent
     kept = [(b, e) for b, e in powers.items() if e]
-    return tuple(sorted(kept, key=lambda power: _atom_key(power[0])))
+    return tuple(sorted(kept, key=lambda power: power[0].key) if len(kept) > 1 else kept)
 
 
 def _inverse(monomial: Monomial) -> Monomial:

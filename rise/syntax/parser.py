@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import cache_from_source
 from io import BytesIO
 from pathlib import Path
@@ -153,7 +153,9 @@ class Part:
     follows: str = ""
 
 
+@lru_cache(maxsize=128)
 def _parse(source: Source, start: str, part: Part | None = None) -> Any:
+    """The nodes, which do not change: a text that is parsed again, as with each command, has the same."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     from rise.syntax import mistakes

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from rise.frozen import filled_at_once
 from rise.source import Span
 
 # --- types and sizes: one grammar, told apart by kind later ----------------------------------------
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class TypeName:
     """A variable, a scalar type, or a constant such as `Local`, `AMatrix`."""
 
@@ -22,13 +24,15 @@ class TypeName:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class TypeNumber:
     value: int
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class TypeOperation:
     """`+ - * / % ^`, or the names `ceildiv min max`."""
 
@@ -38,7 +42,8 @@ class TypeOperation:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class TypeArray:
     """`size.element`"""
 
@@ -47,14 +52,16 @@ class TypeArray:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class TypePair:
     first: SurfaceType
     second: SurfaceType
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class TypeApplication:
     """`Array[n, t]`, `Idx[n]`, `Vec[n, t]`, `Fragment[m, n, k, t, kind]`"""
 
@@ -63,14 +70,16 @@ class TypeApplication:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class TypeFunction:
     parameter: SurfaceType
     result: SurfaceType
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class KindedName:
     """`name: kind`; the kind as written, `Nat`, `DataType`, …"""
 
@@ -79,7 +88,8 @@ class KindedName:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class TypeDependent:
     """`{n: Nat, t: DataType} -> result` (implicit) or `(n: Nat) -> result`"""
 
@@ -103,13 +113,15 @@ SurfaceType = (
 # --- expressions ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Name:
     name: str
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Number:
     """An integer or floating-point literal (value is int or float), or `true` / `false` (bool)."""
 
@@ -117,7 +129,8 @@ class Number:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Text:
     """`"…"`, where a primitive takes a text: the name or the body of a foreign function."""
 
@@ -125,7 +138,8 @@ class Text:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Operator:
     """A bare operator where an argument is expected: `reduce(+, 0)`."""
 
@@ -133,7 +147,8 @@ class Operator:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Binary:
     operator: str
     left: Surface
@@ -141,7 +156,8 @@ class Binary:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Unary:
     """`-e` or `!e`"""
 
@@ -150,7 +166,8 @@ class Unary:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Call:
     """`function(a, b)`. `x |> f` is Call(f, (x,)); its span is the whole, `piped` tells the printer."""
 
@@ -160,7 +177,8 @@ class Call:
     piped: bool = False
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Compose:
     """`f >> g`: g after f."""
 
@@ -169,7 +187,8 @@ class Compose:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Tuple:
     """`(a, b)`; more than two components nest to the right."""
 
@@ -178,14 +197,16 @@ class Tuple:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class NamePattern:
     name: str
     annotation: SurfaceType | None
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class PairPattern:
     """Takes a pair apart; more than two components nest to the right."""
 
@@ -197,7 +218,8 @@ class PairPattern:
 Pattern = NamePattern | PairPattern
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Function:
     """`p => e`, or `(p, q) => e`, which is curried or takes a pair apart, as the expected type says.
 
@@ -209,7 +231,8 @@ class Function:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class DependentFunction:
     """`(n: Nat, t: DataType) => e`, or `depFun((n: Nat, t: DataType) => e)`"""
 
@@ -218,7 +241,8 @@ class DependentFunction:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class NatLambda:
     """`natFun(i => size)`; the body is a size."""
 
@@ -227,7 +251,8 @@ class NatLambda:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Let:
     """`let p = value in body`"""
 
@@ -237,7 +262,8 @@ class Let:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Annotated:
     """`e : type`"""
 
@@ -267,7 +293,8 @@ Surface = (
 # --- files --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class DefinitionSyntax:
     """`def name{n: Nat}: type = expression`: `implicit` parameters, which the type may mention.
 
@@ -283,7 +310,8 @@ class DefinitionSyntax:
     name_span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class ImportSyntax:
     """`import "path"`, relative to the importing file; `prelude.rise` is also looked up in the library."""
 
@@ -291,7 +319,8 @@ class ImportSyntax:
     span: Span
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class FileSyntax:
     imports: tuple[ImportSyntax, ...]
     definitions: tuple[DefinitionSyntax, ...]

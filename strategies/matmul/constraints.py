@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from math import ceil, lcm
 from typing import Any
 
 from rise.errors import StrategyError
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.instructions import Family, family
 
 WARP, WARPGROUP = 32, 128
@@ -26,7 +26,8 @@ BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles 
 OTHERS = 26
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What a block may have. Registers are of 32 bits; `registers` are those of a multiprocessor.
 
@@ -56,8 +57,10 @@ class Limits:
 HOPPER = Limits()
 
 
-@dataclass(frozen=True)
-class Schedule:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Schedule(Remembers):
     """The parameters of `tensor_core` that decide what it costs; see there."""
 
     block: tuple[int, int, int] = (128, 128, 64)
@@ -117,7 +120,8 @@ class Schedule:
 _PARAMETERS = frozenset(f.name for f in fields(Schedule))
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Resources:
     """threads: of a block. accumulators: registers of a thread for its sums. shared_bytes: of a block."""
 
@@ -158,19 +162,21 @@ def shared_bytes(
     along_k: tuple[bool, bool],
     result_bytes: int = 2,
     operands: tuple[int, int] = (1, 1),
+    stages: int | None = None,
 ) -> int:
     """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory.
 
     For bulk stores, and for those of rows, each warpgroup has a fragment of the result there. With roles,
     and where the blocks of a cluster share sums, all that is beside the ring: others load meanwhile.
+
+    stages: in place of those of the schedule
     """
     m, n, k = s.block
-    first, second = (
-        count * _tile(s, size, k, operand_bytes, along)
-        for count, size, along in zip(operands, (m, n), along_k, strict=True)
-    )
-    ring = s.stages * (first + second)
-    if s.uses_wgmma and s.stages:
+    first = operands[0] * _tile(s, m, k, operand_bytes, along_k[0])
+    second = operands[1] * _tile(s, n, k, operand_bytes, along_k[1])
+    stages = s.stages if stages is None else stages
+    ring = stages * (first + second)
+    if s.uses_wgmma and stages:
         ring += BARRIERS
     if s.epilogue in ("bulk", "rows"):
         size = PARTIAL if s.split_k > 1 else result_bytes

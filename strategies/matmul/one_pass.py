@@ -9,7 +9,7 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import staging as s
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
-from rewrites.folds import FACTORS
+from rewrites.folds import FACTORS, columns_of
 from rewrites.longer import WHOLE_FRAGMENTS
 from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
 from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
@@ -17,9 +17,12 @@ from rewrites.orders import RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
+from rewrites.split_k import JOIN_MAPS
+from rewrites.zips import MAP_OUTSIDE_PAIR, ZIP_SAME
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call, subterms
 from rise.instructions import Family
+from rise.nat import Nat
 from rise.types import Array, Pair, Scalar, shape
 from strategies.complete import complete
 from strategies.core import (
@@ -42,14 +45,14 @@ from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
 from strategies.matmul.instructions import DEPTH, workers_on
-from strategies.matmul.products import rank
+from strategies.matmul.parts import NO_ROWS, depth, in_parts, rearranges
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
 from strategies.settings import searched
 
 OPERAND_BYTES = 2
-NO_ROWS = "expected a matrix, or an array of matrices, by rows: `xs |> map(f)`"
+MOST_DIMENSIONS = 4  # of an array of matrices: two of the grid's three, and those of a matrix
 
 
 @prints_as_call
@@ -122,7 +125,7 @@ def whole_fragments(rows: int, s: Rewrite) -> Strategy:
     """
 
     def make(term: Expr) -> Strategy:
-        columns = shape(term.type)[0][1].value or 0
+        columns = _known(columns_of(term))
         wide = workers_on(rows).width(rows, columns)
         return seq(
             try_(WHOLE_FRAGMENTS.with_sizes(n=wide, k=DEPTH)),
@@ -130,6 +133,22 @@ def whole_fragments(rows: int, s: Rewrite) -> Strategy:
         )
 
     return depending(make)
+
+
+def _known(size: Nat | None) -> int:
+    return (size.value if size is not None else None) or 0
+
+
+def _one_map(term: Expr) -> Strategy:
+    found = call(term)
+    if found is None or found[0] != "pair":
+        return id_
+    inner = seq(try_(seq(argument(ZIP_SAME), a.MAP_FUSION)), try_(mapped(one_map)))
+    return seq(MAP_OUTSIDE_PAIR, argument(inner))
+
+
+# two maps over one array as one map, from whose pairs their results are taken; also maps of such
+one_map = try_(depending(_one_map))
 
 
 @prints_as_call
@@ -145,9 +164,11 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
     def make(term: Expr) -> Strategy:
         if rearranges(term):
             return argument(each_matrix(s, shares))
-        match rank(term):
+        match depth(term.type) if isinstance(term.type, Array) else 0:
             case 2:
                 return seq(s)
+            case dimensions if dimensions > MOST_DIMENSIONS:
+                return seq(JOIN_MAPS, each_matrix(s, shares))
             case 3 | 4 as dimensions:
                 d = dimensions - 2
                 share = [low.BLOCKS_PERSIST.with_sizes(d=d, p=shares[0])] if shares else []
@@ -159,16 +180,10 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
     return depending(make)
 
 
-def rearranges(term: Expr) -> bool:
-    """Whether a term only gives an array another form."""
-    found = call(term)
-    return found is not None and found[0] in ("join", "split", "transpose")
-
-
 def counted(term: Expr) -> tuple[list[int], Expr]:
     """The sizes of arrays of matrices, outermost first, and the matrix that they are made of."""
     counts: list[int] = []
-    while rank(term) > 2 or rearranges(term):
+    while depth(term.type) > 2 or rearranges(term):
         match call(term):
             case _, _, [inner] if rearranges(term):
                 term = inner
@@ -235,6 +250,7 @@ def one_pass(
     bulk_stores: bool = True,
     fragment: int = 64,
     vector: int = 8,
+    parts: int = 1,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -246,6 +262,7 @@ def one_pass(
     bulk_stores: results of warpgroups leave through shared memory
     fragment: rows of a fragment, and of a worker: 64 of a warpgroup (sm_90a), 16 or 32 of a warp (sm_80)
     vector:  elements that a thread of a warp copies at once: they have to divide the rows of operands
+    parts:   of what is reduced, each by blocks of its own; a second kernel computes what they are together
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
@@ -284,8 +301,10 @@ def one_pass(
 
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)
-        tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if rank(matrix) == 2 else 0
+        is_matrix = isinstance(matrix.type, Array) and depth(matrix.type) == 2
+        tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if is_matrix else 0
         shares = shared_out(counts, blocks // tiles) if 0 < tiles <= blocks < tiles * prod(counts) else ()
         return each_matrix(by_rows, shares)
 
-    return complete(in_inputs(seq(depending(over_matrices), staged)))
+    kernel = seq(depending(over_matrices), staged)
+    return complete(in_inputs(seq(one_map, kernel if parts == 1 else in_parts(parts, columns, kernel))))

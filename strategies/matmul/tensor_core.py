@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from functools import cache, partial
 
 from rise.errors import StrategyError
+from rise.frozen import filled_at_once, hashed_once
 from rise.instructions import Family, family, shapes
 from strategies.core import FunctionStrategy, Rewrite, Strategy, id_
 from strategies.matmul import constraints
@@ -30,7 +31,9 @@ BY_WARPGROUPS = "the copying unit brings the tiles that warpgroups read, swizzle
 NOT_SHARED = "no tile goes through shared memory, with `stages=0`"
 
 
-@dataclass(frozen=True)
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Parameters(Schedule):
     """See `tensor_core`; those that do not change what a schedule needs of a GPU are declared here."""
 

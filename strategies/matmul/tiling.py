@@ -8,7 +8,7 @@ from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
 from rewrites.result import Failure, Result
 from rewrites.tupling import SHARE_FIRST, SHARE_SECOND, TUPLING, is_fold
-from rewrites.zips import ZIP_SAME
+from rewrites.zips import ZIP_REPEATED, ZIP_SAME
 from rise.expr import Expr, Lambda, Primitive, application, call, subterms
 from rise.nat import Nat, divides, nat
 from rise.types import shape
@@ -105,7 +105,9 @@ def at_step(s: Rewrite) -> Strategy:
 
 # maps in the components of a zip, and of the zips in these, fused with the map over it
 in_components: Strategy = in_zips(choice(ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND))
-fuse_tiles: Strategy = repeat(choice(fuse_once, argument(ZIP_SAME), argument(in_components)))
+fuse_tiles: Strategy = repeat(
+    choice(fuse_once, argument(choice(ZIP_SAME, ZIP_REPEATED)), argument(in_components))
+)
 # tiles of operands beside each other, views next to what they rearrange
 in_tiles: Strategy = seq(view_inward, fuse_tiles, try_(mapped(seq(view_inward, fuse_tiles))), view_inward)
 
@@ -196,9 +198,8 @@ def tile_reduction(size: int) -> Strategy:
 
 
 # products of a tile that share an operand as one fold, which loads it once
-tupled: Strategy = try_(
-    repeat(top_down(seq(TUPLING, top_down(choice(SHARE_FIRST, SHARE_SECOND)), view_inward)))
-)
+share: Strategy = seq(top_down(choice(SHARE_FIRST, SHARE_SECOND)), view_inward)
+tupled: Strategy = try_(repeat(top_down(seq(TUPLING, argument(share)))))
 
 
 # --- their order ------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ for sm_90), with the time that copies take added and the rates of `hardware`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import ceil
 
+from rise.frozen import filled_at_once
 from rise.instructions import Family, family
 from strategies.matmul.constraints import PARTIAL, PATTERNS, Schedule, panel, resources
 from strategies.search.hardware import Gpu
@@ -41,7 +42,8 @@ LANES = 128  # of a multiprocessor, each with an operation a cycle
 ALONE = 0.80  # of the rate of tensor cores, for one warpgroup that multiplies without another beside it
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Cost:
     """cycles: of the whole, by which schedules are ranked; the rest explains it.
 
@@ -59,6 +61,11 @@ class Cost:
 UNKNOWN = Cost(0.0, 0, 0, 0.0, "unknown")  # where no model knows the program
 
 
+# the cost of a schedule asks for these several times
+of_one_schedule = lru_cache(maxsize=1)
+
+
+@of_one_schedule
 def tiles(p: Problem, s: Schedule) -> int:
     """⌈m/BM⌉·⌈n/BN⌉ of each matrix, in whole groups and clusters, for each slice of k."""
     return p.batch * s.tiles(p.m, p.n) * s.slices
@@ -75,6 +82,7 @@ def workers(s: Schedule, gpu: Gpu) -> int:
     return min(s.persistent_blocks or there, there)
 
 
+@of_one_schedule
 def busy(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """How many multiprocessors compute at a time."""
     return min(workers(s, gpu), tiles(p, s))
@@ -193,6 +201,7 @@ def computed_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     return steps * (COMPUTED_STEP + COMPUTED_BYTE * part) / resident(p, s, gpu)
 
 
+@of_one_schedule
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
     needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)

@@ -51,6 +51,10 @@ class Gpu:
     clusters: Mapping[int, int] = field(default_factory=dict, hash=False)
     cluster_rate: int = 10
 
+    def __hash__(self) -> int:
+        """Of what tells GPUs apart: tables have no hash."""
+        return hash((self.name, self.target))
+
     def in_clusters(self, size: int) -> int:
         """How many blocks there are at a time, in clusters of so many, one block to a multiprocessor."""
         return self.clusters.get(size, self.multiprocessors // size * size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import gcd, prod
@@ -14,10 +15,10 @@ from rewrites.result import Success
 from rise.expr import Expr, Lambda, call, subterms
 from rise.instructions import Family
 from rise.nat import Nat
-from rise.types import Index
+from rise.types import Array, Index
 from strategies.matmul.instructions import DEPTH, WARPGROUPS, WARPS, WIDEST
-from strategies.matmul.one_pass import OPERAND_BYTES, counted
-from strategies.matmul.products import rank
+from strategies.matmul.one_pass import OPERAND_BYTES, counted, one_map
+from strategies.matmul.parts import depth
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
 from strategies.search.space import Point
@@ -46,7 +47,13 @@ STEP, START = 16, 64  # an estimate of what a step, and a tile, takes besides it
 KEPT_REGISTERS = 192
 SLOTS, PADDING = 2, 8  # of operands in shared memory: blocks, and elements between rows
 SHARED = 99 * 1024  # bytes of a block that every GPU with these instructions has
+# an estimate of what a kernel that combines parts takes, and each part of it, in columns
+COMBINED, PART = 200, 6
+LEAST_BLOCKS = 2  # of columns, of a part
 WHY = "its products and the reductions of their rows are one pass"
+
+
+Cost = Callable[[dict[str, Any], Gpu], float]
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,9 @@ class Pass:
         body = program
         while isinstance(body, Lambda):
             body = body.body
-        counts, body = counted(body)
-        if rank(body) != 2 or 0 in counts:
+        together = one_map(body)
+        counts, body = counted(together.term if isinstance(together, Success) else body)
+        if not isinstance(body.type, Array) or depth(body.type) != 2 or 0 in counts:
             return None
         try:
             return _sizes(factored(system(body)), prod(counts))
@@ -90,22 +98,19 @@ class Pass:
 
     def _by_warps(self, gpu: Gpu) -> list[dict[str, Any]]:
         vector = gcd(IN_BULK, self.depth, self.columns)
-        found = [
+        found: list[dict[str, Any]] = [
             {"rows": rows, "columns": columns, "fragment": fragment, "vector": vector}
             for rows, columns, fragment in product(WARP_ROWS, WARP_COLUMNS, FRAGMENTS)
             if rows % fragment == 0 and self._fits_warps(rows, columns, fragment, gpu)
         ]
+        found += [point | parts for point in found if (parts := self._parts(point, gpu, self._cost_by_warps))]
 
         def order(point: dict[str, Any]) -> tuple[float, int, int]:
             """Of equal ones, those that load operands less often, then those with fewer rows too many."""
             rows = point["rows"]
-            return (
-                self._cost_by_warps(rows, point["columns"], point["fragment"], gpu),
-                -(-self.rows // rows),
-                rows,
-            )
+            return self._cost_by_warps(point, gpu), -(-self.rows // rows), rows
 
-        return sorted(found, key=order)
+        return _of_each_kind(sorted(found, key=order), "parts")
 
     def _fits_warps(self, rows: int, columns: int, fragment: int, gpu: Gpu) -> bool:
         wide = WARPS.width(fragment, self.columns)
@@ -114,12 +119,32 @@ class Pass:
         room = min(SHARED, gpu.limits.shared_bytes)
         return wide <= WIDEST and OPERAND_BYTES * shared <= room and kept <= KEPT_REGISTERS
 
-    def _cost_by_warps(self, rows: int, columns: int, fragment: int, gpu: Gpu) -> float:
+    def _cost_by_warps(self, point: dict[str, Any], gpu: Gpu) -> float:
         """Rounds of blocks, as for warpgroups; also with the rows that nobody asked for."""
-        blocks = self.batch * -(-self.rows // rows)
+        rows, columns, fragment = (int(point[name]) for name in ("rows", "columns", "fragment"))
         busy = BUSY_WARPS[fragment] * min(1.0, rows / fragment / PARTITIONS)
-        whole = -(-self.length // columns) * (columns + STEP) + START
-        return -(-blocks // gpu.multiprocessors) * rows * whole / busy
+        return self._rounds(point, gpu, columns + STEP, START) * rows / busy
+
+    def _rounds(self, point: dict[str, Any], gpu: Gpu, step: int, start: int) -> float:
+        """The rounds of blocks, times the columns of each; with those that combining parts takes."""
+        rows, columns, parts = int(point["rows"]), int(point["columns"]), int(point.get("parts", 1))
+        blocks = self.batch * -(-self.rows // rows) * parts
+        steps = -(-self.length // (columns * parts))
+        if parts == 1:
+            return -(-blocks // gpu.multiprocessors) * (steps * step + start)
+        # sums of a part are written and read in 32 bits, where a column of operands is read in 16
+        stored = min(rows, self.rows) * self.columns * 8 // (2 * (self.depth + self.columns))
+        rounds = -(-blocks // gpu.multiprocessors) * (steps * step + start + stored)
+        return rounds + COMBINED + PART * parts
+
+    def _parts(self, point: dict[str, Any], gpu: Gpu, cost: Cost) -> dict[str, int]:
+        """In how many parts the length is best, where tiles are fewer than multiprocessors."""
+        tiles = self.batch * -(-self.rows // point["rows"])
+        most = min(gpu.multiprocessors, self.length // (LEAST_BLOCKS * point["columns"]))
+        if tiles >= gpu.multiprocessors or most < 2:
+            return {}
+        parts = min(range(1, most + 1), key=lambda parts: cost(point | {"parts": parts}, gpu))
+        return {"parts": parts} if parts > 1 else {}
 
     def _by_warpgroups(self, gpu: Gpu) -> list[dict[str, Any]]:
         found = [
@@ -127,11 +152,15 @@ class Pass:
             for rows, columns, stages, bulk in product(ROWS, COLUMNS, STAGES, (True, False))
             if self._fits(rows, columns, stages, bulk, gpu)
         ]
+        # in parts, numbers of 32 bits are stored, which shared memory may have no room for
+        found += [
+            point | parts
+            for point in found
+            if not point["bulk_stores"] and (parts := self._parts(point, gpu, self._cost))
+        ]
         found.sort(key=lambda point: (self._cost(point, gpu), point["stages"]))
         # results that are transposed cannot be stored in bulk
-        kinds = [[point for point in found if point["bulk_stores"] is bulk] for bulk in (True, False)]
-        best = sorted((points[0] for points in kinds if points), key=found.index)
-        return [*best, *(point for point in found if point not in best)]
+        return _of_each_kind(found, "bulk_stores", "parts")
 
     def _fits(self, rows: int, columns: int, stages: int, bulk: bool, gpu: Gpu) -> bool:
         wide = WARPGROUPS.width(WARPGROUP_ROWS, self.columns)
@@ -142,11 +171,17 @@ class Pass:
 
     def _cost(self, point: dict[str, Any], gpu: Gpu) -> float:
         """Rounds of blocks, each as long as it has rows and columns and as tensor cores are not busy."""
-        rows, columns = point["rows"], point["columns"]
-        blocks = self.batch * -(-self.rows // rows)
-        busy = min(1.0, columns / DEEP) ** SHALLOW * BUSY[rows]
-        whole = -(-self.length // columns) * columns + START_AND_END[point["bulk_stores"]]
-        return float(-(-blocks // gpu.multiprocessors) * rows * whole / busy)
+        rows, columns = int(point["rows"]), int(point["columns"])
+        busy = float(min(1.0, columns / DEEP) ** SHALLOW) * BUSY[rows]
+        return self._rounds(point, gpu, columns, START_AND_END[point["bulk_stores"]]) * rows / busy
+
+
+def _of_each_kind(found: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    """Points in order, but those first that are the best of their kind: with and without what is named."""
+    kinds: dict[tuple[bool, ...], dict[str, Any]] = {}
+    for point in found:
+        kinds.setdefault(tuple(bool(point.get(name)) for name in names), point)
+    return [*kinds.values(), *(point for point in found if point not in kinds.values())]
 
 
 def _sizes(found: System, batch: int) -> Pass | None:

@@ -11,6 +11,7 @@ from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Success
 from rise.expr import Expr, Identifier, Lambda, Primitive, children, subterms
+from rise.frozen import Remembers, filled_at_once, hashed_once
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
@@ -40,8 +41,10 @@ TWO_BYTES = 2
 Products = tuple[int, tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class Problem:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Problem(Remembers):
     """Products of an m.k and a k.n matrix, `batch` of them, finished into an m.n matrix.
 
     k:       of all products whose sum is the result, together

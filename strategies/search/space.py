@@ -11,18 +11,26 @@ is a line here; one that the strategy does not have is left out, and so is a com
 from __future__ import annotations
 
 import itertools
-from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from math import ceil, gcd
 from types import MappingProxyType
 from typing import Any
 
 from rise.errors import StrategyError, UsageError
+from rise.frozen import Remembers, cached_property, changed, filled_at_once, hashed_once
 from rise.instructions import takes
-from strategies.matmul.constraints import Resources, Schedule, check, check_sizes, panel, resources
+from strategies.matmul.constraints import (
+    Resources,
+    Schedule,
+    check,
+    check_sizes,
+    panel,
+    resources,
+    shared_bytes,
+)
 from strategies.registry import catalogue, find, show_value
 from strategies.search.cost import Cost, cost, sharing
 from strategies.search.hardware import Gpu
@@ -33,8 +41,10 @@ Choices = Mapping[str, Sequence[Any]]
 Space = Callable[[Problem, Gpu], Iterator[Choices]]
 
 
-@dataclass(frozen=True)
-class Point:
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Point(Remembers):
     """A strategy with values for its parameters."""
 
     strategy: str
@@ -72,7 +82,8 @@ def defaults(strategy: str) -> Parameters:
     return {setting.name: setting.default for setting in find(strategy).settings}
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Ranked:
     point: Point
     cost: Cost
@@ -120,14 +131,14 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             continue
         for group, cluster in orders(p, s, clusters=sliced == [1] and (p.batch == 1 or p.scattered)):
             there = gpu.in_clusters(cluster)
-            count = p.batch * replace(s, raster_group=group, cluster=cluster).tiles(p.m, p.n)
+            count = p.batch * changed(s, raster_group=group, cluster=cluster).tiles(p.m, p.n)
             many = count > there and not shared
             if p.batch > 1 and cluster > 1 and not many:
                 continue  # matrices are a dimension of the grid that is in no cluster
             # a block with one tile has not more than its steps
             stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
             yield {
-                **tiled(replace(s, stages=stages, raster_group=group)),
+                **tiled(changed(s, stages=stages, raster_group=group)),
                 "split_k": [1] if shared else sliced,
                 "warp_specialised": [True],
                 "persistent_blocks": [there if many else 0],
@@ -153,7 +164,7 @@ def sharing_sums(p: Problem, gpu: Gpu) -> Iterator[Choices]:
             if s.ping_pong == 1 and few and p.k >= blocks * LEAST * s.block[2]:
                 steps = ceil(p.k / (blocks * s.block[2]))
                 group = largest_group(ceil(p.m / s.block[0]))
-                one = replace(s, stages=min(s.stages, steps), raster_group=group)
+                one = changed(s, stages=min(s.stages, steps), raster_group=group)
                 yield {**tiled(one), "warp_specialised": [True], "split_cluster": [blocks]}
 
 
@@ -185,7 +196,7 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
     for size in CLUSTERS if clusters else ():
         whole = [g for g in range(size, GROUPS[-1] + 1, size) if rows % g == 0]
         for group in (1, *({max(whole), size} if whole else {size})):
-            if sharing(p, replace(s, raster_group=group, cluster=size)) != (1, 1):
+            if sharing(p, changed(s, raster_group=group, cluster=size)) != (1, 1):
                 yield group, size
 
 
@@ -203,7 +214,7 @@ def shapes(p: Problem, gpu: Gpu, epilogues: Sequence[str], split_cluster: int = 
                 if sensible(s, p):
                     stages = deepest(s, p, gpu)
                     if depth == DEPTHS[0] or stages >= STAGES:
-                        yield replace(s, stages=stages)
+                        yield changed(s, stages=stages)
 
 
 def of_warpgroups(columns: int, p: Problem) -> tuple[int, int, int]:
@@ -223,9 +234,11 @@ def sensible(s: Schedule, p: Problem) -> bool:
 
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     """The most stages that fit into shared memory, up to eight; two where not even these do."""
-    deeper = range(3, DEEPEST + 1)
-    room = gpu.limits.shared_bytes
-    return 2 + bisect(deeper, room, key=lambda stages: needed(replace(s, stages=stages), p).shared_bytes)
+    of_products = p.operand_bytes, p.along_k, p.result_bytes, p.operands
+    for stages in range(DEEPEST, 2, -1):
+        if shared_bytes(s, *of_products, stages) <= gpu.limits.shared_bytes:
+            return stages
+    return 2
 
 
 def needed(s: Schedule, p: Problem) -> Resources:
@@ -345,9 +358,9 @@ def declared(strategy: str, fixed: Parameters = NONE) -> Iterator[Point]:
         message = f"the search space of `{strategy}` is not defined"
         raise UsageError("R0032", message, hint=f"there are those of {known}")
     for count in range(len(tried) + 1):
-        for changed in itertools.combinations(tried, count):
-            for values in itertools.product(*(tried[name] for name in changed)):
-                yield Point.of(strategy, {**fixed, **dict(zip(changed, values, strict=True))})
+        for names in itertools.combinations(tried, count):
+            for values in itertools.product(*(tried[name] for name in names)):
+                yield Point.of(strategy, {**fixed, **dict(zip(names, values, strict=True))})
 
 
 def searchable() -> list[str]:
@@ -389,6 +402,15 @@ def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
         check_several(schedule, p, gpu)
         check_rows(schedule, dict(point.parameters), p)
         check_reduced(schedule, p)
+    except StrategyError as error:
+        return error
+    return _contradiction(point)
+
+
+@lru_cache(maxsize=1 << 14)
+def _contradiction(point: Point) -> StrategyError | None:
+    """Why a strategy does not take its parameters, whatever the problem and the GPU."""
+    try:
         find(point.strategy).factory(**dict(point.parameters))
     except StrategyError as error:
         return error
@@ -452,18 +474,22 @@ def ranked(
 ) -> Sequence[Ranked]:
     """All legal points, the best first; of equals, the one that is written first."""
     if spaces is SPACES and not fixed:
-        return _ranked(strategy, p, gpu)
-    # what differs in nothing but what is fixed is the same
-    return _sorted(dict.fromkeys(points(strategy, p, gpu, spaces, fixed)), p, gpu)
+        return list(_ranked(strategy, p, gpu))
+    return _sorted(strategy, p, gpu, spaces, fixed)
 
 
-@lru_cache(maxsize=16)  # a kernel is compared with others before its candidates are tried
-def _ranked(strategy: str, p: Problem, gpu: Gpu) -> Sequence[Ranked]:
-    return _sorted(points(strategy, p, gpu), p, gpu)
+@lru_cache(maxsize=4)
+def _ranked(strategy: str, p: Problem, gpu: Gpu) -> tuple[Ranked, ...]:
+    """Of one program several strategies ask for the same."""
+    return tuple(_sorted(strategy, p, gpu, SPACES, NONE))
 
 
-def _sorted(every: Iterable[Point], p: Problem, gpu: Gpu) -> Sequence[Ranked]:
-    legal = [point for point in every if refusal(point, p, gpu) is None]
+def _sorted(
+    strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space], fixed: Parameters
+) -> list[Ranked]:
+    every = points(strategy, p, gpu, spaces, fixed)
+    several = dict.fromkeys(every) if fixed else every  # what differed in what is fixed is the same now
+    legal = [point for point in several if refusal(point, p, gpu) is None]
     found = [Ranked(point, cost_of(point, p, gpu)) for point in legal]
     return sorted(found, key=lambda r: r.cost.cycles)
 

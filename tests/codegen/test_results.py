@@ -36,6 +36,16 @@ def test_members_are_rearranged_where_they_are_written() -> None:
     assert generate(term, "f").source.count("] = ") == 2
 
 
+def test_members_of_elements_are_rearranged_where_they_are_written() -> None:
+    """The first three of five elements of a row, and all four of the other member."""
+    rows = (
+        "xs |> split(5) |> mapBlock(0)(r => (r |> mapThreads(0)(x => x + 1), r |> take(4) |> mapThreads(0)("
+    )
+    cut = "x => x * x))) |> map(mapFst(r => r |> take(3))) |> map(mapSnd(r => r |> split(2) |> transpose))"
+    term = of(f"{rows}{cut} |> unzip")
+    assert assert_exact(term) == []
+
+
 def test_a_result_that_another_kernel_reads_is_stored_once() -> None:
     sums = "snd(y) |> mapBlock(0)(r => r |> reduceSeq(Local)((a, x) => a + x, 0))"
     term = of(f"let y = {PAIRS} |> map(unzip) |> unzip |> toMem(Global) in (fst(y), {sums})")

@@ -108,6 +108,9 @@ SHAPES = (
         "(zip(xs)(ys) |> reduceSeq(Local)(fun(a, p => op(a, g(p))), z),"
         " zip(xs)(zs) |> reduceSeq(Local)(fun(a, p => op(a, h(p))), z))",
     ),
+    ("zip of zips, repeated", "zip(xs)(zip(ys)(zip(zip(xs)(ys))(zs)))"),
+    ("factor of a sum", "xs |> map(fun(x => f32(f(x)) * c)) |> reduce(+, 0)"),
+    ("product with a byte", "f32(i8(x)) * f32(f16(y))"),
     ("appliedAsLet", "(xs |> map(fun(x => x + 1))) |> fun(y => zip(y)(y |> map(g)))"),
     (
         "fold of maps",
@@ -221,6 +224,8 @@ def test_every_computed_rule_has_instances() -> None:
     others = {"etaReduction", "etaAbstraction", "iterate, unrolled"}
     # tests/rewrites/test_rolling.py draws programs for these
     others |= {"factors of reductions", "rolling update", "rows on fragments"}
+    # tests/rewrites/test_parts.py, for this one
+    others |= {"reductions in parts"}
     # tests/rewrites/test_masks.py, for these
     others |= {"numbers of tiles", "blocks of a mask", "factor of a mask"}
     # tests/strategies/test_one_pass_by_warps.py derives programs with this one at random sizes

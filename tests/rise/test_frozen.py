@@ -6,17 +6,17 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import FrozenInstanceError, dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from rise.frozen import cached_property, filled_at_once
+from rise.frozen import Remembers, cached_property, changed, filled_at_once, hashed_once
 from rise.nat import Nat, variable
 
 
 @filled_at_once
-@dataclass(frozen=True)
-class Node:
+@dataclass(frozen=True, slots=True)
+class Node(Remembers):
     first: int
     second: str = "b"
 
@@ -63,3 +63,38 @@ def test_a_size_is_found_by_its_hash_in_another_process() -> None:
         check=True,
     )
     assert result.stdout.decode().strip() == "found"
+
+
+@hashed_once
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Named(Remembers):
+    name: str
+    others: dict[str, int] = field(default_factory=dict, hash=False)
+
+
+def test_a_hash_is_computed_once_and_again_in_another_process() -> None:
+    node = Named("a")
+    assert hash(node) == hash(Named("a")) and node in {Named("a")} and node != Named("b")
+    text = (
+        "import pickle, sys; from tests.rise.test_frozen import Named;"
+        "print(pickle.loads(sys.stdin.buffer.read()) in {Named('a')})"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    result = subprocess.run(
+        [sys.executable, "-c", text], input=pickle.dumps(node), capture_output=True, env=environment
+    )
+    assert result.stdout.decode().strip() == "True"
+
+
+def test_what_is_changed_is_as_if_it_had_been_made_so() -> None:
+    node = Node(1, "c")
+    assert node.twice == 2
+    new = changed(node, first=5)
+    assert new == Node(5, "c") and new.twice == 10
+
+
+def test_a_default_that_is_made_is_made_for_each() -> None:
+    first, second = Named("a"), Named("b")
+    first.others["x"] = 1
+    assert (first.others, second.others, Named("c", {"y": 2}).others) == ({"x": 1}, {}, {"y": 2})

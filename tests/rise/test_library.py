@@ -277,6 +277,7 @@ ROUNDED: dict[str, tuple[str, Callable[..., Any], int]] = {
         16,
     ),
     "sigmoid": ("map(sigmoid)(xs)", lambda x: 1 / (1 + np.exp(-x)), 8),
+    "logSumExp": ("logSumExp(xs)", lambda x: np.log(np.exp(x).sum()), 8),
     "softmax": ("softmax(xs)", lambda x: np.exp(x) / np.exp(x).sum(), 8),
     "weightedRows": (
         "weightedRows(xs)(xs |> map(fun(x => makeArray(2)(x, x + 1))))",
@@ -290,6 +291,23 @@ ROUNDED: dict[str, tuple[str, Callable[..., Any], int]] = {
             np.exp(x / 2 + np.arange(x.size)) @ x / np.exp(x / 2 + np.arange(x.size)).sum()
         ),
         64,
+    ),
+    "modifiedScores": (
+        "modifiedScores(fun((j, s) => s + f32(j)))(xs |> map(fun(x => makeArray(1)(x))))(makeArray(1)(0.5))",
+        lambda x: x / 2 + np.arange(x.size),
+        2,
+    ),
+    "attendWithLogSumExp": (
+        "attendWithLogSumExp(fun((j, s) => s + f32(j)))(xs |> map(fun(x => makeArray(1)(x))))"
+        "(xs |> map(fun(x => makeArray(1)(x))))(makeArray(1)(0.5))"
+        " |> fun((o, s) => o |> map(fun(x => x * s)))",
+        lambda x: np.atleast_1d(
+            np.exp(x / 2 + np.arange(x.size))
+            @ x
+            / np.exp(x / 2 + np.arange(x.size)).sum()
+            * np.log(np.exp(x / 2 + np.arange(x.size)).sum())
+        ),
+        128,
     ),
     "layernorm": (
         "layernorm(0.5)(xs)(map(fun(x => x + 1))(xs))(xs)",
@@ -341,6 +359,13 @@ def test_definitions_are_for_every_type_of_number() -> None:
 def test_softmax_does_not_overflow() -> None:
     found = run("fun(xs: 3.f32 => softmax(xs))", np.array([1e30, 1e30, -1e30], np.float32))
     same(found, [0.5, 0.5, 0.0])
+
+
+def test_the_sum_of_exponentials_does_not_overflow() -> None:
+    assert run("fun(xs: 2.f32 => logSumExp(xs))", np.array([1e4, 1e4], np.float32)) == np.float32(
+        1e4 + np.log(2)
+    )
+    assert run("fun(xs: 2.f32 => logSumExp(xs))", np.full(2, -np.inf, np.float32)) == -np.inf
 
 
 def test_the_mean_of_many_halves_counts_all() -> None:

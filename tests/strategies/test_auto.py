@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,6 +131,41 @@ def test_warpgroups_take_operands_of_every_type_and_layout(type_: str, layout: s
     random = Random(type_ + layout)
     ragged = product(*(random.choice(SIZES) for _ in "mnk"))
     assert "default" not in chosen(strategy, ragged)
+    assert agrees(ragged, succeeded(strategy(ragged)).term)
+
+
+# of two results, by element: the loops over tiles, the tiles that these bring, and the products
+PAIRS = {
+    "XW and XV": ("mm(X, W)", "mm(X, V)", (1, 3, 2)),
+    "difference and sum": ("mm(X, W) - mm(X, V)", "mm(X, W) + mm(X, V)", (1, 3, 2)),
+    "complex numbers": ("mm(X, W) - mm(Y, V)", "mm(X, V) + mm(Y, W)", (2, 6, 4)),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_two_results_of_products_are_one_kernel(name: str) -> None:
+    """Products that share an operand load it once, in one loop, also where two pairs of them do crosswise."""
+    first, second, counts = PAIRS[name]
+
+    def pair(m: int, n: int, k: int) -> Expr:
+        inputs = f"X: {m}.{k}.f16, Y: {m}.{k}.f16, W: {n}.{k}.f16, V: {n}.{k}.f16"
+        return data_flow(check_expression(f"fun(({inputs}) => ({matrix(first)}, {matrix(second)}))"))
+
+    def matrix(text: str) -> str:
+        """The matrix of an expression in products: zipped element by element."""
+        one, *rest = re.findall(r"mm\((\w), (\w)\)", text)
+        product = f"({{}} |> map(fun(row => {{}} |> map(fun(col => {DOT})))))"
+        if not rest:
+            return product.format(*one)
+        each = f"zip(p)(q) |> map(fun((x, y) => x {text.split(') ')[1][0]} y))"
+        return f"zip({product.format(*one)})({product.format(*rest[0])}) |> map(fun((p, q) => {each}))"
+
+    strategy = auto()
+    low = succeeded(strategy(pair(2048, 1536, 1024))).term
+    names = Counter(part.name for part in subterms(low) if isinstance(part, Primitive))
+    assert (names["reduceRoleSplit"], names["bulkCopy"], names["tensorMatMulAdd"]) == counts
+    random = Random(name)
+    ragged = pair(*(random.choice(SIZES) for _ in "mnk"))
     assert agrees(ragged, succeeded(strategy(ragged)).term)
 
 

@@ -69,7 +69,7 @@ def steps_to_form(name: str, planted: Rule) -> Counter[str]:
     form, rules = FORMS[name]
     fired = Counter[str]()
 
-    @settings(max_examples=max(settings().max_examples // len(rules), 100))
+    @settings(max_examples=max(settings().max_examples // len(rules), 50))
     @given(programs(planted=redex(planted)))
     def check(term: Expr) -> None:
         start = data_flow(term) if name in ("inward", "outward") else term

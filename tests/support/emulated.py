@@ -21,9 +21,9 @@ needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C++ 
 
 @pytest.fixture(autouse=True, scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A cache of a module's own: what is tested is compiled."""
+    """A cache of this run's own: what is tested is compiled. Modules share the emulator itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RISE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("RISE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "emulated"))
         yield
 
 

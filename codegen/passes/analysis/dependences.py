@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from codegen.ir import imperative as i
 from codegen.ir.launch import Launch
-from rise.frozen import cached_property, hashed_once
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat import (
     Atom,
     Facts,
@@ -46,8 +47,9 @@ WARPGROUPS, WARPGROUP_THREADS = (i.Level.WARPGROUP, 0), (i.Level.WARPGROUP_THREA
 
 
 @hashed_once
-@dataclass(frozen=True)
-class Loop:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Loop(Remembers):
     """A loop around a use, parallel if it has workers. The rows and columns of a tile are loops, too.
 
     one: only one of its iterations is executed
@@ -60,8 +62,9 @@ class Loop:
 
 
 @hashed_once
-@dataclass(frozen=True)
-class Use:
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class Use(Remembers):
     """Reads or writes elements of a buffer, in each iteration of the loops around it.
 
     collective: the innermost loops, which a warp executes as one: rows and columns of a tile
@@ -117,11 +120,17 @@ class Use:
 
     @cached_property
     def facts(self) -> Facts:
-        facts = Facts()
-        for loop in (*self.around, *self.collective):
-            for name in (loop.index, ANY + loop.index):
-                facts = facts.with_range(name, 0, loop.count)
-        return _with_earlier(facts, self.indices)
+        loops = (*self.around, *self.collective)
+        named = [(name, 0, loop.count) for loop in loops for name in (loop.index, ANY + loop.index)]
+        variables = sorted({name for n in self.indices for name in n.variables})
+        earlier = [(name, 1, MANY) for name in variables if name.startswith(EARLIER)]
+        return Facts().with_ranges([*named, *earlier])
+
+    @cached_property
+    def simplified(self) -> tuple[tuple[Nat, frozenset[Nat]], ...]:
+        """The indices as they are simplest, with 0 for loops of one iteration, each with its strides."""
+        indices = (simplify(index, self.facts) for index in self.without_units())
+        return tuple((index, frozenset(_strides(index, self))) for index in indices)
 
     def workers(self) -> Mapping[Workers, str]:
         return {loop.workers: loop.index for loop in self.around if loop.workers}
@@ -135,13 +144,6 @@ class Use:
                 break
             names |= {loop.index, EARLIER + loop.index}
         return frozenset(names)
-
-
-def _with_earlier(facts: Facts, indices: tuple[Nat, ...]) -> Facts:
-    for name in sorted({name for n in indices for name in n.variables}):
-        if name.startswith(EARLIER):
-            facts = facts.with_range(name, 1, MANY)
-    return facts
 
 
 def uses(command: i.Command, around: tuple[Loop, ...]) -> Iterator[Use]:
@@ -245,9 +247,12 @@ def distinct(left: Use, right: Use, common: frozenset[str]) -> bool:
         for name in n.variables
         if name not in common
     }
-    facts = left.facts
-    for name, (lower, upper) in right.facts.ranges.items():
-        facts = facts.with_range(name if name in common else OTHER + name, lower, upper)
+    facts = left.facts.with_ranges(
+        [
+            (name if name in common else OTHER + name, lower, upper)
+            for name, (lower, upper) in right.facts.ranges.items()
+        ]
+    )
     pairs = zip(left.indices, right.indices, strict=False)
     return any(_differ(a, b.substitute(others), facts) for a, b in pairs)
 
@@ -306,17 +311,20 @@ Pair = tuple[Nat, Nat]
 
 def _equal_parts(left: Use, right: Use) -> Iterator[Pair]:
     """The equations that equal indices imply: of the indices, their quotients and their remainders."""
-    mine, yours = left.facts, right.facts
-    for pair in zip(left.without_units(), right.without_units(), strict=False):
-        a, b = simplify(pair[0], mine), simplify(pair[1], yours)
-        yield a, b
-        strides = sorted(_strides(a, left) | _strides(b, right), key=str)
-        for stride in strides:
-            yield quotient(a, stride, mine), quotient(b, stride, yours)
-            rest = remainder(a, stride, mine), remainder(b, stride, yours)
-            yield rest
-            for other in strides:
-                yield quotient(rest[0], other, mine), quotient(rest[1], other, yours)
+    for (a, mine), (b, yours) in zip(left.simplified, right.simplified, strict=False):
+        strides = tuple(sorted(mine | yours, key=str))
+        yield from zip(_index_parts(a, strides, left), _index_parts(b, strides, right), strict=True)
+
+
+@lru_cache(maxsize=1 << 12)
+def _index_parts(index: Nat, strides: tuple[Nat, ...], use: Use) -> tuple[Nat, ...]:
+    """An index of a use, its quotients and remainders by strides, and the quotients of these."""
+    parts = [index]
+    for stride in strides:
+        rest = remainder(index, stride, use.facts)
+        parts += [quotient(index, stride, use.facts), rest]
+        parts += [quotient(rest, other, use.facts) for other in strides]
+    return tuple(parts)
 
 
 def _strides(index: Nat, use: Use) -> set[Nat]:

@@ -15,12 +15,14 @@ from codegen.ir import imperative as i
 from codegen.passes.analysis.fresh import binds
 from codegen.passes.analysis.walk import own_nats, substituted
 from rise.errors import RiseError
+from rise.frozen import filled_at_once
 from rise.nat import Nat, NatVariable, variable
 from rise.source import Origin
 from rise.types import Array, Fragment, Vector
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Scope:
     """Commands in which the same variables are available; `repeated` if they are the body of a loop."""
 
@@ -29,7 +31,8 @@ class Scope:
     unrolled: bool = False
 
 
-@dataclass(frozen=True)
+@filled_at_once
+@dataclass(frozen=True, slots=True)
 class Place:
     """The place of a command: the scopes around it, outermost first, and where variables are available."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -29,16 +28,10 @@ from tests.codegen.hopper.hopper_kernels import (
     text,
     with_faults,
 )
+from tests.support.emulated import directory  # noqa: F401  # a fixture
 
 SEEDS = (0, 1, 2)  # copies arrive late, at once, at random
 emulating = pytest.mark.skipif(compiler() is None, reason="there is no C++ compiler")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RISE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 # --- right kernels ------------------------------------------------------------------------------------

@@ -1,0 +1,198 @@
+"""Reductions of the elements of one index: a maximum, and sums that use it, with what repairs these.
+
+A sum whose terms are g(r, c) = exp(x(c) + y·r)·v(c) is for another r' what it is for r times exp(y·(r' - r)),
+whatever x and v are. So it may be begun before r is known (`rolling`), and computed in parts (`parts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rewrites.elements import NotPointwise, names, replaced
+from rewrites.folds import (
+    Fold,
+    System,
+    factors,
+    is_lowest,
+    is_positive,
+    is_zero,
+    operation,
+    operator_name,
+    product_of,
+    unconverted,
+    unrounded,
+)
+from rise.expr import Expr, Identifier, Literal, Primitive, call, fresh_name, substitute, subterms
+from rise.nat import Nat
+from rise.normal import is_view
+from rise.types import Index, as_data
+
+# what a maximum starts from in place of -∞, which minus itself is not a number: far below all scores, and
+# finite also when it is scaled
+LOWEST = {"f16": -(2.0**14), "bf16": -(2.0**100), "f32": -(2.0**100), "f64": -(2.0**1000)}
+
+
+def lowest(start: Expr) -> Expr:
+    """What a maximum starts from: a number in place of -∞."""
+    return Literal(LOWEST[str(start.type)], start.type) if is_lowest(start) else start
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of weights, or of weights times values that depend on the column.
+
+    weight: a function of the row and the index
+    value:  a function of the index and the column; None for sums that do not depend on the column
+    slope:  the weight is proportional to `exponential`(slope · r), for the reference r; None if it is not
+    """
+
+    fold: Fold
+    weight: Expr
+    value: Expr | None
+    slope: Expr | None = None
+    exponential: str = "exp"
+
+
+def _slope(term: Expr, name: str) -> Expr | None:
+    """y of x + y·r, for the variable r of that name, which x and y do not use; None for other terms."""
+    one = Literal(1.0, term.type)
+    if name not in term.free:
+        return Literal(0.0, term.type)
+    match term, call(term):
+        case Identifier(), _:
+            return one
+        case _, ("neg", _, [inner]):
+            slope = _slope(inner, name)
+            return None if slope is None else _negative(slope)
+        case _, (("add" | "sub") as sign, _, [left, right]):
+            a, b = _slope(left, name), _slope(right, name)
+            if a is None or b is None:
+                return None
+            if name not in right.free:
+                return a
+            signed = b if sign == "add" else _negative(b)
+            return signed if name not in left.free else operation("add", a, signed)
+        case _, ("mul", _, [left, right]):
+            used, other = (left, right) if name in left.free else (right, left)
+            slope = _slope(used, name)
+            return None if slope is None or name in other.free else times(slope, other)
+        case _, ("div", _, [left, right]) if name not in right.free:
+            slope = _slope(left, name)
+            return None if slope is None else operation("div", slope, right)
+        case _:
+            return None
+
+
+def times(slope: Expr, other: Expr) -> Expr:
+    match slope, call(slope):
+        case Literal(1.0), _:
+            return other
+        case Literal(-1.0), _:
+            return _negative(other)
+        case _, ("neg", _, [inner]):
+            return _negative(times(inner, other))
+        case _:
+            return operation("mul", slope, other)
+
+
+def _negative(term: Expr) -> Expr:
+    match term, call(term):
+        case Literal(value), _:
+            return Literal(-value, term.type, term.origin)
+        case _, ("neg", _, [inner]):
+            return inner
+        case _, ("sub", _, [left, right]):
+            return operation("sub", right, left)
+        case _:
+            return operation("neg", term)
+
+
+def _as_sum(found: System, column: Identifier, fold: Fold, reference: Fold | None) -> Sum:
+    if operator_name(fold.operator) != "add" or not is_zero(fold.start):
+        raise NotPointwise("expected a maximum and sums", fold.body)
+    others = {other.name.name for other in found.folds if reference is None or other.name != reference.name}
+    if not fold.body.free.isdisjoint(others):
+        raise NotPointwise(
+            "a sum uses a reduction that is not a maximum: see `factors of reductions`", fold.body
+        )
+    parts = list(factors(fold.body))
+    values = [part for part in parts if column.name in part[0].free]
+    type_ = as_data(fold.name.type)
+    value = product_of(values, type_) if values else None
+    if value is not None and found.row.name in value.free:
+        raise NotPointwise("a term of a sum is not a function of the row times one of the column", fold.body)
+    made = Sum(fold, product_of([part for part in parts if part not in values], type_), value)
+    if reference is None or reference.name.name not in fold.body.free:
+        return made
+    name = reference.name.name
+    uses = [part for part in parts if name in part[0].free]
+    match [(call(unrounded(factor)), inverse) for factor, inverse in uses]:
+        case [((("exp" | "exp2") as exponential, _, [power]), False)]:
+            slope = _slope(power, name)
+            if slope is not None and fold.index.name not in slope.free:
+                return replace(made, slope=slope, exponential=exponential)
+    raise NotPointwise("no repair is known: expected one factor exp(x + y·r) for the maximum r", fold.body)
+
+
+def vanishes(s: Sum, reference: Fold | None) -> bool:
+    """Whether a weight is 0 where what the maximum is of is -∞: it is exp(x·score + …) for a positive x."""
+    if reference is None or s.slope is None:
+        return False
+    score = Identifier(fresh_name("score", names(s.fold.body)), reference.body.type)
+    for factor, inverse in factors(s.weight):
+        match call(unrounded(factor)):
+            case (("exp" | "exp2"), _, [power]) if not inverse:
+                power = replaced(power, reference.body, score)
+                slope = _slope(power, score.name)
+                if score.name in power.free and slope is not None:
+                    return is_positive(slope)
+    return False
+
+
+def is_zero_behind(weight: Expr) -> bool:
+    """Whether a weight is an element of an array, behind whose end there are zeros."""
+    used = {part.name for part in subterms(weight) if isinstance(part, Primitive)}
+    return is_view(unconverted(weight)) and "indexToInt" not in used
+
+
+@dataclass(frozen=True)
+class Reductions:
+    """The reductions of a system over one index.
+
+    reference: a maximum that sums use, if there is one
+    sums:      those without a column first: nothing should stand between products that a GPU starts
+    """
+
+    found: System
+    column: Identifier
+    index: Identifier
+    length: Nat
+    reference: Fold | None
+    sums: tuple[Sum, ...]
+
+    @classmethod
+    def of(cls, found: System) -> Reductions:
+        """Raises NotPointwise for other reductions, and where no repair of a sum is known."""
+        column = found.column
+        if column is None or not found.folds or any(f.size != found.folds[0].size for f in found.folds):
+            raise NotPointwise("expected reductions of equally many elements", found.element)
+        length = found.folds[0].size
+        if length is None:
+            raise NotPointwise("expected reductions by index", found.element)
+        index = Identifier("l", Index(length))
+        folds = [replace(f, index=index, body=substitute(f.body, {f.index.name: index})) for f in found.folds]
+        references = [fold for fold in folds if operator_name(fold.operator) == "max"]
+        if len(references) > 1:
+            raise NotPointwise("there is more than one maximum", found.element)
+        reference = references[0] if references else None
+        sums = [_as_sum(found, column, fold, reference) for fold in folds if fold is not reference]
+        if not sums:
+            raise NotPointwise("there are no sums", found.element)
+        sums.sort(key=lambda s: s.value is not None)
+        return cls(found, column, index, length, reference, tuple(sums))
+
+    @property
+    def bodies(self) -> list[Expr]:
+        """The terms of all reductions."""
+        bodies = [s.weight for s in self.sums] + [s.value for s in self.sums if s.value is not None]
+        return bodies + ([self.reference.body] if self.reference else [])
