@@ -1,6 +1,7 @@
 """Products of groups of rows through `auto`, beside torch, in one process.
 
     python benchmarks/grouped.py [--out FOLDER] [--rows 8192] [--groups 8 64] [--tile 128] [--seed 0]
+    python benchmarks/grouped.py --set block=128,256,64 warp=64,256 fragment=64,256,16 epilogue=rows …
     python benchmarks/grouped.py --check
 
 The rows of a mixture of experts, sorted by expert: each row times the matrix of its group, bf16. Groups have
@@ -15,6 +16,8 @@ uneven sizes, drawn once for each number of groups. Compared are
 
 Results are compared with products in f64, after the memory for them was filled with NaN. A time is the median
 over launches on a warm GPU; the variants take turns, and the best of three turns counts.
+
+With `--set` the products are those of `tensor_core` with these parameters, not of `auto`.
 
 With `--check` nothing is timed: whole numbers, whose results have to be exact, in groups of many kinds; and
 tables that contradict each other, with which every row is right or not written.
@@ -36,6 +39,7 @@ from timing import median_ms, write
 import codegen
 import rise
 from rise.shipped import shipped
+from strategies.registry import find
 
 SIZES = ((4096, 7168), (7168, 2048))  # n, k
 CHECKED = ((512, 1024), (520, 200))
@@ -45,6 +49,8 @@ HEADER = """\
 | groups | n | k | tiles | ours µs | TFLOP/s | products | of _grouped_mm | of a loop | of one | of memory |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
 
+Settings = Mapping[str, str]
+NONE: Settings = {}
 Offsets = np.ndarray[Any, np.dtype[np.int32]]
 
 
@@ -80,12 +86,14 @@ class Grouped:
     products: Callable[..., Any]
 
     @classmethod
-    def of(cls, rows: int, groups: int, n: int, k: int, tile: int) -> Grouped:
+    def of(cls, rows: int, groups: int, n: int, k: int, tile: int, settings: Settings = NONE) -> Grouped:
         sizes = {"t": -(-rows // tile) + groups, "h": tile, "r": rows, "g": groups}
         program = rise.load(shipped("examples/groups.rise"))
         tables = codegen.compile(program.tables, sizes=sizes, backend="cuda")
-        products = codegen.compile(program.groupedProducts, sizes={**sizes, "n": n, "k": k}, backend="cuda")
-        return cls({**sizes, "n": n, "k": k}, tables, products)
+        sizes = {**sizes, "n": n, "k": k}
+        chosen = (find("tensor_core").make(settings),) if settings else ()
+        products = codegen.compile(program.groupedProducts, *chosen, sizes=sizes, backend="cuda")
+        return cls(sizes, tables, products)
 
     def __call__(self, x: Any, w: Any, offsets: Any, out: Any) -> None:
         (tiles, count), owners = self.tables(offsets)
@@ -118,14 +126,14 @@ def check(torch: Any, x: Any, w: Any, offsets: Sequence[int], result: Any) -> No
             raise SystemExit(f"wrong in group {group}: {error} of what rounding allows")
 
 
-def check_exactly(torch: Any, tile: int, seed: int) -> None:
+def check_exactly(torch: Any, tile: int, seed: int, settings: Settings = NONE) -> None:
     """Groups of many kinds, with whole numbers: the sums are exact, and rounded once."""
     many = [0, 1, tile - 1, tile, tile + 1, 0, 2 * tile + 7, 3]
     kinds = [[1], [0, 0, 1], [tile], [tile - 1, tile + 1], many, [*range(64)], [1000, 0, 0, 0]]
     for sizes in kinds:
         for n, k in CHECKED:
             offsets = starts(sizes)
-            grouped = Grouped.of(int(offsets[-1]), len(sizes), n, k, tile)
+            grouped = Grouped.of(int(offsets[-1]), len(sizes), n, k, tile, settings)
             x, w = whole(torch, (int(offsets[-1]), k), seed), whole(torch, (len(sizes), n, k), seed + 1)
             out = torch.full((len(x), n), math.nan, device="cuda", dtype=torch.bfloat16)
             grouped(x, w, torch.as_tensor(offsets, device="cuda"), out)
@@ -177,10 +185,12 @@ def whole(torch: Any, shape: tuple[int, ...], seed: int) -> Any:
 # --- times ----------------------------------------------------------------------------------------------
 
 
-def measured(torch: Any, rows: int, groups: int, n: int, k: int, tile: int, seed: int) -> Line:
+def measured(
+    torch: Any, rows: int, groups: int, n: int, k: int, tile: int, seed: int, settings: Settings
+) -> Line:
     offsets = drawn(rows, groups, seed)
     ends = offsets.tolist()
-    grouped = Grouped.of(rows, groups, n, k, tile)
+    grouped = Grouped.of(rows, groups, n, k, tile, settings)
     x = torch.randn((rows, k), device="cuda", dtype=torch.bfloat16)
     w = torch.randn((groups, n, k), device="cuda", dtype=torch.bfloat16)
     out = torch.full((rows, n), math.nan, device="cuda", dtype=torch.bfloat16)
@@ -221,14 +231,16 @@ def main() -> None:
     parser.add_argument("--groups", type=int, nargs="+", default=[8, 64])
     parser.add_argument("--tile", type=int, default=128, help="rows of a tile")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="of `tensor_core`")
     given = parser.parse_args()
+    settings: Settings = dict(setting.split("=", 1) for setting in given.set)
     if given.check:
-        check_exactly(torch, given.tile, given.seed)
+        check_exactly(torch, given.tile, given.seed, settings)
         return
     lines = []
     for groups in given.groups:
         for n, k in SIZES:
-            lines.append(measured(torch, given.rows, groups, n, k, given.tile, given.seed))
+            lines.append(measured(torch, given.rows, groups, n, k, given.tile, given.seed, settings))
             print(lines[-1], flush=True)
     gpu = torch.cuda.get_device_name()
     title = f"# Products of groups of {given.rows} rows, bf16, seed {given.seed}, {gpu}"
