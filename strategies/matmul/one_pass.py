@@ -239,6 +239,7 @@ def _skips(term: Expr) -> bool:
     blocks=(0, 132),
     bulk_stores=(True, False),
     fragment=(64, 32, 16),
+    parts=(1, 2, 4, 8),
 )
 @prints_as_call
 def one_pass(
