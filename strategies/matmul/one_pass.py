@@ -239,6 +239,7 @@ def _skips(term: Expr) -> bool:
     blocks=(0, 132),
     bulk_stores=(True, False),
     fragment=(64, 32, 16),
+    parts=(1, 2, 4, 8),
 )
 @prints_as_call
 def one_pass(
@@ -267,6 +268,8 @@ def one_pass(
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
         raise StrategyError("R0604", f"one_pass: rows by fragment: {fragment} does not divide {rows}")
+    if parts < 1:
+        raise StrategyError("R0609", f"one_pass: parts = {parts} must be at least 1")
     count = rows // fragment
     in_bulk = workers.family is Family.WGMMA
     copies = TileCopy(

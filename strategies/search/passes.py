@@ -23,7 +23,7 @@ from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
 from strategies.search.space import Point
 
-TRIED = 6
+TRIED, TRIED_BY_WARPS = 6, 2
 # by warpgroups
 WARPGROUP_ROWS = 64
 ROWS, COLUMNS, STAGES = (192, 128, 64), (128, 112, 96, 80, 64, 48, 32, 16), (3, 2)
@@ -89,14 +89,15 @@ class Pass:
         in_bulk = self.depth % IN_BULK == 0 and self.columns % IN_BULK == 0
         if Family.WGMMA in gpu.sustained and in_bulk:
             return self._by_warpgroups(gpu)
-        return self._by_warps(gpu) if Family.MMA in gpu.sustained else []
+        return self.by_warps(gpu) if Family.MMA in gpu.sustained else []
 
     @property
     def deep(self) -> int:
         """The terms of the first product's sums, in whole fragments."""
         return -(-self.depth // DEPTH) * DEPTH
 
-    def _by_warps(self, gpu: Gpu) -> list[dict[str, Any]]:
+    def by_warps(self, gpu: Gpu) -> list[dict[str, Any]]:
+        """Parameters with which warps compute, those first that are expected to be faster."""
         vector = gcd(IN_BULK, self.depth, self.columns)
         found: list[dict[str, Any]] = [
             {"rows": rows, "columns": columns, "fragment": fragment, "vector": vector}
@@ -212,9 +213,12 @@ def in_one_pass(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     found = Pass.of(program)
     if found is None:
         return None
-    for number, parameters in enumerate(found.candidates(search.gpu)[:TRIED], 1):
+    tried = found.candidates(search.gpu)[:TRIED]
+    if tried and "fragment" not in tried[0]:  # warpgroups take only what the copying unit takes
+        tried += found.by_warps(search.gpu)[:TRIED_BY_WARPS]
+    for number, parameters in enumerate(tried, 1):
         point = Point.of("one_pass", parameters)
         result = search.attempt(point, program)
         if isinstance(result, Success):
-            return Choice(point, f"{WHY}; candidate {number} of {TRIED}"), result
+            return Choice(point, f"{WHY}; candidate {number} of {len(tried)}"), result
     return None

@@ -117,6 +117,15 @@ def test_what_auto_takes_is_one_kernel_that_spills_nothing(name: str, d: int) ->
     assert "0 bytes stack frame, 0 bytes spill stores" in compiler_report(kernel.source, "sm_80")
 
 
+def test_warps_take_what_the_copying_unit_does_not() -> None:
+    """Rows of two queries for each of three heads are no box of the array, as zeros follow each head's."""
+    term = program("grouped", b=1, h=2, g=3, m=2, n=40, d=16, e=16)
+    (kernel,) = auto("sm_90a").choice(term).kernels
+    assert kernel.point.strategy == "one_pass"
+    assert kernel.point.settings["fragment"] == "16"
+    assert agrees(term, succeeded(auto("sm_90a")(term)).term, 3)
+
+
 def test_candidates_are_for_the_instructions_of_the_gpu() -> None:
     made = Pass.of(program("heads", b=4, h=16, m=4096, n=4096, d=128, e=128))
     one = Pass.of(program("heads", b=4, h=64, m=1, n=4096, d=128, e=42))

@@ -16,6 +16,7 @@ from rewrites.result import Failure
 from rise.check.compare import compare, tolerance
 from rise.check.program import check_text, load
 from rise.check.specialise import inputs_of, specialise
+from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
@@ -72,6 +73,12 @@ def test_keys_that_one_block_has_are_refused(length: int) -> None:
     result = one_pass(**BY["warps"], parts=2)(program("attention", m=3, n=length, d=16, e=16))
     assert isinstance(result, Failure)
     assert "one part has all elements" in str(result.error("one_pass"))
+
+
+def test_no_parts_are_refused() -> None:
+    with pytest.raises(StrategyError) as refused:
+        one_pass(parts=0)
+    assert refused.value.code == "R0609"
 
 
 @pytest.mark.parametrize("by", BY)
