@@ -9,7 +9,7 @@ from rewrites.conditions import MORE_THAN_PAIRS, reshaping
 from rewrites.match import project
 from rewrites.rule import Computed, computed
 from rewrites.rule import library_rule as rule
-from rewrites.typed import array_type, instance
+from rewrites.typed import array_type, instance, mapped
 from rise.expr import (
     Expr,
     Identifier,
@@ -23,7 +23,6 @@ from rise.expr import (
     subterms,
     with_children,
 )
-from rise.nat import Nat
 from rise.normal import simplify
 from rise.types import Pair
 
@@ -159,28 +158,26 @@ def separate(wanted: Callable[[Expr], bool], name: str, instances: tuple[str, ..
     return rewrite
 
 
-def separated(head: Primitive, function: Lambda, xs: Expr, part: Expr) -> Expr:
-    """The part of a map's body as a map of its own, and the body of both (see `separate`)."""
+def separated(head: Primitive, function: Lambda, xs: Expr, part: Expr, given: Expr | None = None) -> Expr:
+    """The part of a map's body as a map of its own, and the body of both (see `separate`).
+
+    given: the array of what the part gives for each element, if it is not computed by such a map
+    """
     size = array_type(xs).size
     x = function.parameter
-    mapped = _map(size, Lambda(x, part, part.origin), xs)
+    parts = given or mapped(Lambda(x, part, part.origin), xs)
     pair = Pair(part.type, x.type)  # type: ignore[arg-type]
     # the part may stand under binders, none of which may hide the new name
     taken = function.body.free | {f.parameter.name for f in subterms(function) if isinstance(f, Lambda)}
     p = Identifier(fresh_name("p", taken), pair, part.origin)
     first, second = project("fst", p), project("snd", p)
     body = apply(Lambda(x, _swap(function.body, part, first), part.origin), second)
-    zipped = apply(instance("zip", (size, part.type, x.type), head.origin), mapped, xs)
-    return _map(size, Lambda(p, body, function.origin), zipped)
+    zipped = apply(instance("zip", (size, part.type, x.type), head.origin), parts, xs)
+    return mapped(Lambda(p, body, function.origin), zipped)
 
 
 def _swap(term: Expr, old: Expr, new: Expr) -> Expr:
     return new if term is old else with_children(term, tuple(_swap(c, old, new) for c in children(term)))
-
-
-def _map(size: Nat, function: Lambda, xs: Expr) -> Expr:
-    types = (size, array_type(xs).element, function.body.type)
-    return apply(instance("map", types, function.origin), function, xs)
 
 
 def is_reduction(term: Expr) -> bool:

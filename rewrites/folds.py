@@ -9,7 +9,7 @@ from rewrites.algorithmic import is_reduction
 from rewrites.elements import Elements, NotPointwise, at, generated, holds_arrays, names, pair, put
 from rewrites.match import project
 from rewrites.rule import computed
-from rewrites.typed import array_type, instance
+from rewrites.typed import array_type, instance, mapped
 from rise.expr import (
     Apply,
     Expr,
@@ -326,11 +326,11 @@ def factored(found: System) -> System:
 )
 def FACTOR_OF_SUM(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     match call(term):
-        case "reduce", head, [operator, start, mapped] if _is_float(term):
+        case "reduce", head, [operator, start, terms] if _is_float(term):
             pass
         case _:
             return "expected a sum of floats"
-    match call(mapped):
+    match call(terms):
         case "map", _, [Lambda(x, body) as function, xs]:
             pass
         case _:
@@ -343,14 +343,8 @@ def FACTOR_OF_SUM(term: Expr) -> Expr | str:  # noqa: N802  # rules are constant
     if not fixed or not rest:
         return "no factor is the same for all terms"
     each = Lambda(x, product_of(rest, as_data(body.type)), function.origin)
-    total = apply(head, operator, start, _mapped(each, xs), origin=term.origin)
+    total = apply(head, operator, start, mapped(each, xs), origin=term.origin)
     return product_of([(total, False), *fixed], as_data(term.type))
-
-
-def _mapped(function: Lambda, xs: Expr) -> Expr:
-    size = array_type(xs).size
-    types = (size, function.parameter.type, function.body.type)
-    return apply(instance("map", types, function.origin), function, xs)
 
 
 def _before_sum(fold: Fold) -> tuple[list[tuple[Expr, bool]], list[tuple[Expr, bool]]]:

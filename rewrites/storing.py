@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rewrites.algorithmic import separated
 from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
-from rewrites.typed import instance
+from rewrites.typed import instance, mapped
 from rise.expr import (
     Apply,
     Expr,
@@ -16,11 +17,13 @@ from rise.expr import (
     apply,
     call,
     children,
+    closed_parts,
     distinct_binders,
     fresh_name,
     subterms,
     with_children,
 )
+from rise.normal import simplify
 from rise.types import Space, is_data
 
 NAMED = rule("let, introduced", "x", "let y = x in y", meaning="A value is given a name.")
@@ -121,6 +124,33 @@ def GLOBAL_FIRST(term: Expr) -> Expr | str:  # noqa: N802
     }
     name = Identifier(fresh_name("stored", names), part.type, part.origin)
     return _let(value, Lambda(name, _replaced(term, part, name), term.origin))
+
+
+@computed(
+    "toMem(Global), of each",
+    "xs |> map(x => e(h(x) |> toMem(Global), x)) →"
+    " zip(xs |> map(h) |> toMem(Global))(xs) |> map((y, x) => e(y, x))",
+    (
+        "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) => xs |> map(fun(x => x + y))"
+        " |> toMem(Global) |> reduce(+, y))))",
+    ),
+    "What is stored for each element of an array is an array that is stored.",
+    head=("map", 2),
+)
+def EACH_STORED(term: Expr) -> Expr | str:  # noqa: N802
+    match call(term):
+        case "map", head, [Lambda(x) as function, xs]:
+            pass
+        case _:
+            return "expected a map of a function"
+    stored = (part for part in closed_parts(function.body) if is_global(part) and x.name in part.free)
+    part = next(stored, None)
+    if part is None:
+        return "nothing is stored for each element"
+    _, to_memory, (value,) = application(part)
+    each = mapped(Lambda(x, value, value.origin), xs)
+    to_global = instance("toMem", (*to_memory.arguments[:-1], each.type), part.origin)
+    return simplify(separated(head, function, xs, part, apply(to_global, each, origin=part.origin)))
 
 
 # a function around a term, and what it is applied to where that has a name by it

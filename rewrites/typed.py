@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rise.declaration import Declaration
 from rise.errors import RiseError
-from rise.expr import Expr, Primitive
+from rise.expr import Expr, Lambda, Primitive, apply
 from rise.primitives.declare import primitive
 from rise.source import Origin
 from rise.types import Argument, Array, Dependent, Function, Type
@@ -24,6 +24,12 @@ def named(name: str, given: Mapping[str, Argument | Type], like: Expr) -> Primit
     """A primitive with its arguments by the names of its parameters."""
     parameters = primitive(name).scheme.parameters
     return instance(name, tuple(given.get(parameter.name) for parameter in parameters), like.origin)
+
+
+def mapped(function: Lambda, xs: Expr) -> Expr:
+    """xs |> map(function)"""
+    types = (array_type(xs).size, function.parameter.type, function.body.type)
+    return apply(instance("map", types, function.origin), function, xs)
 
 
 def _arguments(arguments: Sequence[Argument | Type | None], origin: Origin) -> Iterator[Argument]:

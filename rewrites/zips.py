@@ -8,7 +8,7 @@ from functools import reduce
 from rewrites.match import project
 from rewrites.rule import Rule, computed
 from rewrites.rule import library_rule as rule
-from rewrites.typed import array_type, instance
+from rewrites.typed import array_type, instance, mapped
 from rise.expr import Expr, Identifier, Lambda, apply, call, fresh_name
 
 # --- order --------------------------------------------------------------------------------------------
@@ -68,9 +68,7 @@ def ZIP_REPEATED(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     for xs in distinct[:-1]:
         members[xs], rest = project("fst", rest), project("snd", rest)
     members[distinct[-1]] = rest
-    function = Lambda(element, _tuple(term, members), term.origin)
-    types = (array_type(zipped).size, element.type, function.body.type)
-    return apply(instance("map", types, term.origin), function, zipped)
+    return mapped(Lambda(element, _tuple(term, members), term.origin), zipped)
 
 
 def _zip(xs: Expr, ys: Expr) -> Expr:

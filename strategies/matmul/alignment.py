@@ -10,6 +10,7 @@ from __future__ import annotations
 from rewrites.elements import transposed
 from rewrites.result import Failure
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS, missing
+from rewrites.storing import EACH_STORED
 from rise.expr import Expr, Lambda, call
 from rise.types import shape
 from strategies.abstraction import outermost_parts
@@ -49,7 +50,7 @@ def aligned_operands(block: tuple[int, int, int]) -> Strategy:
             return lambda part: Failure(NAME, part, "the rows of all operands are multiples of 16 bytes")
         return at_products(try_(depending(lambda product: _aligned(product, block))))
 
-    return seq(view_inward, outline, separate_prologue, depending(make))
+    return seq(view_inward, outline, separate_prologue, depending(make), normalize(EACH_STORED))
 
 
 def misaligned(product: Expr) -> dict[int, bool]:

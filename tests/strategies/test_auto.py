@@ -169,6 +169,21 @@ def test_two_results_of_products_are_one_kernel(name: str) -> None:
     assert agrees(ragged, succeeded(strategy(ragged)).term)
 
 
+@pytest.mark.parametrize("second", ["", "3."])
+def test_arrays_of_matrices_with_odd_rows_are_copied_as_a_whole(second: str) -> None:
+    """Bulk copies take longer rows: those of all matrices, by one kernel, before the products."""
+    columns = f"transpose(B) |> map(fun(col => {DOT}))"
+    each = f"A |> map(fun(row => {columns}))"
+    product = f"zip(A)(B) |> map(fun((A, B) => {each}))" if second else f"A |> map(fun(A => {each}))"
+    term = data_flow(check_expression(f"fun((A: 3.130.67.f16, B: {second}67.129.f16) => {product})"))
+    strategy = auto()
+    low = succeeded(strategy(term)).term
+    assert chosen(strategy, term) == ["tensor_core"]
+    kernels = assemble(low, "f").kernels
+    assert len(kernels) == 3 and kernels[-1].function.maps, "the copies are made before, for bulk copies"
+    assert agrees(term, low)
+
+
 WEIGHTS = {
     "scaled as f16": "f32(x) * f32(f16(y) * c)",
     "scaled as f32": "f32(x) * (f32(y) * f32(c))",
