@@ -108,7 +108,7 @@ SHAPES = (
         "(zip(xs)(ys) |> reduceSeq(Local)(fun(a, p => op(a, g(p))), z),"
         " zip(xs)(zs) |> reduceSeq(Local)(fun(a, p => op(a, h(p))), z))",
     ),
-    ("toMem(Global), of each", "xs |> map(fun(x => zip(h(x) |> toMem(Global))(ys)))"),
+    ("toMem(Global), of each", "xs |> map(fun(x => f((x, h(x)) |> toMem(Global))))"),
     ("zip of zips, repeated", "zip(xs)(zip(ys)(zip(zip(xs)(ys))(zs)))"),
     ("factor of a sum", "xs |> map(fun(x => f32(f(x)) * c)) |> reduce(+, 0)"),
     ("product with a byte", "f32(i8(x)) * f32(f16(y))"),
