@@ -76,7 +76,7 @@ def _extreme(value: Nat, facts: Facts, largest: bool) -> Nat | None:
             bounded = _bound_monomial(monomial, facts, largest == (coefficient > 0))
             if bounded is None:
                 return None
-            total = total + bounded[0] * Nat.build({(): coefficient})
+            total = total + bounded[0].scaled(coefficient)
             changed = changed or bounded[1]
         if not changed:
             return total

@@ -216,11 +216,11 @@ class Nat(Remembers):
 
     def __mul__(self, other: NatLike) -> Nat:
         if isinstance(other, int):
-            return self._scaled(other)
+            return self.scaled(other)
         if len(other.terms) == 1 and not other.terms[0][0]:
-            return self._scaled(other.terms[0][1])
+            return self.scaled(other.terms[0][1])
         if len(self.terms) == 1 and not self.terms[0][0]:
-            return other._scaled(self.terms[0][1])
+            return other.scaled(self.terms[0][1])
         check_products(len(self.terms) * len(other.terms))
         product: dict[Monomial, Coefficient] = {}
         for left, a in self.terms:
@@ -229,7 +229,7 @@ class Nat(Remembers):
                 product[monomial] = product.get(monomial, 0) + a * b
         return Nat.build(product)
 
-    def _scaled(self, factor: Coefficient) -> Nat:
+    def scaled(self, factor: Coefficient) -> Nat:
         """A multiple: its monomials stay in order."""
         if factor == 1:
             return self
@@ -241,7 +241,16 @@ class Nat(Remembers):
         return Nat(tuple((m, _simple(c * factor)) for m, c in self.terms))
 
     def __sub__(self, other: NatLike) -> Nat:
-        return self + (-other if isinstance(other, int) else other._scaled(-1))
+        if isinstance(other, int):
+            return self + -other
+        if not other.terms:
+            return self
+        if not self.terms or (len(other.terms) == 1 and not other.terms[0][0]):
+            return self + other.scaled(-1)
+        difference = dict(self.terms)
+        for monomial, coefficient in other.terms:
+            difference[monomial] = difference.get(monomial, 0) - coefficient
+        return Nat.build(difference)
 
     def __radd__(self, other: int) -> Nat:
         return self + other
@@ -316,7 +325,7 @@ class Nat(Remembers):
             return _divided(self, replaced)
         total = constant(0)
         for monomial, coefficient in self.terms:
-            product = Nat.build({(): coefficient})
+            product = _number(coefficient)
             for base, exponent in monomial:
                 product = product * raised(new[base], exponent)
             total = total + product
@@ -330,7 +339,7 @@ class Nat(Remembers):
                 check_power(numbers[base], exponent)
                 product *= numbers[base] ** exponent
             total += product
-        return constant(total) if isinstance(total, int) else Nat.build({(): total})
+        return _number(_simple(total))
 
     def __str__(self) -> str:
         return _show(self)
@@ -360,6 +369,11 @@ def variable(name: str) -> Nat:
     return atom(NatVariable(name))
 
 
+def _number(value: Coefficient) -> Nat:
+    return constant(value) if type(value) is int else Nat((((), value),))
+
+
+@lru_cache(maxsize=1 << 12)
 def atom(base: Atom) -> Nat:
     return Nat(((((base, 1),), 1),))
 
