@@ -256,8 +256,15 @@ def vectors(s: Subject) -> Iterator[Refusal]:
             )
 
 
-def _scattered(term: Expr, extents: tuple[int, int]) -> bool:
-    """Whether boxes of a view, with these numbers in a row and rows, may not be boxes of one array."""
+def scattered_part(matrix: Expr, extents: tuple[int, int]) -> Expr | None:
+    """The part of a matrix because of which its boxes are not boxes of an array.
+
+    extents: numbers in a row of a box, and rows
+    """
+    return next((part for part in subterms(matrix) if _scatters(part, extents)), None)
+
+
+def _scatters(term: Expr, extents: tuple[int, int]) -> bool:
     match call(term):
         case "concat", _, [first, _]:
             known = array_type(first)
@@ -277,13 +284,13 @@ def boxes(s: Subject) -> Iterator[Refusal]:
         known, outer = contiguity_of(matrix, {}), "mn"[side]
         across = _across(known)
         extents = s.schedule.block[2], s.schedule.block[side]
-        scattered = next((p for p in subterms(matrix) if _scattered(p, extents)), None)
-        if scattered is not None:
+        found = scattered_part(matrix, extents)
+        if found is not None:
             yield Refusal(
-                f"the {ORDINAL[side]} operand is rearranged by `{application(scattered)[0]}`: the copying"
+                f"the {ORDINAL[side]} operand is rearranged by `{application(found)[0]}`: the copying"
                 " unit brings boxes of an array",
                 "use fragments of warps, 16×8×16, whose operands threads copy",
-                scattered,
+                found,
             )
         rows = s.schedule.block[2 if across else side]
         if rows > LARGEST_BOX:

@@ -41,11 +41,14 @@ from strategies.matmul.products import (
     reads_a_result,
     separate_prologue,
 )
+from strategies.matmul.requirements import scattered_part
+from strategies.matmul.staging import WIDEST
 from strategies.normal_forms import view_inward
 from strategies.places import computes
 
 NAME = "separate_kernels"
 ACROSS = 16  # bits of numbers that warpgroups read across k
+BOX = (64, 128)  # numbers in a row of a tile, and rows: of most
 
 
 @prints_as_call
@@ -114,9 +117,19 @@ def _computed(term: Expr) -> Result:
     """An operand that is computed point by point, or one that warpgroups do not read as it lies."""
     closed = closed_in(term)
     for matrix in (matrix for both in operands(term) for matrix in both if closed(matrix)):
-        if lies_across(matrix) or computes(matrix):
-            return _stored(term, matrix if lies_across(matrix) else without_views(matrix), "")
+        if lies_across(matrix) or not in_boxes(matrix):
+            return _stored(term, matrix, "")
+        if computes(matrix):
+            return _stored(term, without_views(matrix), "")
     return Failure(NAME, term, "every operand is in memory, as instructions read it")
+
+
+def in_boxes(matrix: Expr) -> bool:
+    """Whether tiles of an operand are boxes of an array, or of a copy that is made in any case."""
+    (_, length), element = shape(matrix.type)
+    size = element.bytes if isinstance(element, Scalar) else 1
+    copied = length.value is None or length.value * size % WIDEST != 0
+    return copied or scattered_part(matrix, BOX) is None
 
 
 def lies_across(matrix: Expr) -> bool:

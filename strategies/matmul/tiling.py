@@ -35,6 +35,8 @@ from strategies.matmul.products import at_parts, at_products, rank
 from strategies.normal_forms import fuse_once, view_inward
 from strategies.places import arguments, computes, mapped
 
+MATRIX = 2  # dimensions
+
 # two maps over tiles as one, whatever else happens to the tiles
 flatten: Strategy = seq(normalize(choice(a.FLATTEN_INNER, a.FLATTEN_PART, a.FLATTEN)), view_inward)
 
@@ -126,6 +128,8 @@ def tile_output(rows: int, columns: int, in_list: bool = False) -> Strategy:
     by_rows = seq(m.TILE.with_sizes(bm=rows, bn=columns), arguments(3, in_tiles))
 
     def make(term: Expr) -> Strategy:
+        if rank(term) != MATRIX:
+            return by_rows
         across = shape(term.type)[0][1].exact_quotient(nat(columns))
         if across is None:
             return by_rows
@@ -144,6 +148,8 @@ def parts(rows: int, columns: int) -> Strategy:
     """
 
     def make(term: Expr) -> Strategy:
+        if rank(term) != MATRIX:
+            return check(lambda _: False, "parts", f"expected a matrix, found `{term.type}`")
         width = shape(term.type)[0][1]
         if not divides(columns, width):
             return check(

@@ -24,10 +24,12 @@ from strategies.matmul.products import (
     in_one_matrix,
     is_product,
     matrices_in,
+    operands,
     outline,
     rank,
     separate_prologue,
 )
+from strategies.matmul.separate import in_boxes
 from strategies.matmul.sums import in_one_sum
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
@@ -60,6 +62,7 @@ class Problem(Remembers):
     in_one_sum: products and operands where tiles come in bulk, if sums of products are one product there
     reduced:  whether rows are reduced where they are computed, besides what is stored of them
     turned:   whether these are columns
+    in_boxes: whether tiles of operands are boxes of arrays, which bulk copies bring
     scattered: whether data say at which place each row of the result is, and so how many matrices have any:
               `batch` is then in the middle between as few as rows need and all
     input_bytes: of all inputs, fewer than of operands where some are multiplied several times; 0: not known
@@ -82,6 +85,7 @@ class Problem(Remembers):
     in_one_sum: Products | None = None
     reduced: bool = False
     turned: bool = False
+    in_boxes: bool = True
     scattered: bool = False
     input_bytes: int = 0
 
@@ -103,13 +107,13 @@ class Problem(Remembers):
     @property
     def ready(self) -> bool:
         """Whether bulk copies bring operands for warpgroups."""
-        return not self.computed and self.in_order
+        return not self.computed and self.in_boxes and self.in_order
 
     @property
     def stored(self) -> Problem:
         """The problem whose operands kernels before it have stored as bulk copies bring them."""
         along_k = self.along_k if self.operand_bytes == TWO_BYTES else (True, True)
-        return replace(self, computed=False, along_k=along_k)
+        return replace(self, computed=False, in_boxes=True, along_k=along_k)
 
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem that a schedule solves: with `swap_operands`, the transposed one."""
@@ -182,6 +186,7 @@ class Problem(Remembers):
             bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
             *_counted(products), _work(found), in_one_sum=_in_one_sum(found, len(products)),
             scattered=scattered, input_bytes=_input_bytes(program),
+            in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),
         )  # fmt: skip
 
 

@@ -134,6 +134,36 @@ def test_warpgroups_take_operands_of_every_type_and_layout(type_: str, layout: s
     assert agrees(ragged, succeeded(strategy(ragged)).term)
 
 
+def test_windows_of_rows_are_stored_for_bulk_copies() -> None:
+    """A convolution: its windows overlap, so tiles of them are no boxes of an array."""
+
+    def convolution(rows: int, columns: int, k: int) -> Expr:
+        inputs = f"X: {rows + 2}.{k}.f16, W: {columns}.{3 * k}.f16, b: {columns}.f32"
+        each = f"zip(W)(b) |> map(fun((col, c) => f16(max(({DOT}) + c, 0))))"
+        windows = "X |> slide(3)(1) |> map(fun(w => w |> join))"
+        return data_flow(check_expression(f"fun(({inputs}) => {windows} |> map(fun(row => {each})))"))
+
+    strategy = auto()
+    large = convolution(2048, 1536, 512)
+    assert chosen(strategy, large) == ["stencil", "tensor_core"]
+    for sizes in ((130, 72, 64), (33, 65, 7)):
+        term = convolution(*sizes)
+        assert agrees(term, succeeded(strategy(term)).term)
+
+
+def test_concatenated_products_are_right() -> None:
+    """Rows of two results below each other, and beside each other."""
+    mm = f"fun((P: 33.20.f16, Q: 20.17.f16) => P |> map(fun(row => transpose(Q) |> map(fun(col => {DOT})))))"
+    below = f"concat({mm}(A, B))({mm}(C, B))"
+    beside = f"zip({mm}(A, B))({mm}(A, D)) |> map(fun((x, y) => concat(x)(y)))"
+    for result in (below, beside):
+        text = f"fun((A: 33.20.f16, B: 20.17.f16, C: 33.20.f16, D: 20.17.f16) => {result})"
+        term = data_flow(check_expression(text))
+        strategy = auto()
+        assert agrees(term, succeeded(strategy(term)).term)
+        assert "default" not in chosen(strategy, term)
+
+
 # of two results, by element: the loops over tiles, the tiles that these bring, and the products
 PAIRS = {
     "XW and XV": ("mm(X, W)", "mm(X, V)", (1, 3, 2)),
