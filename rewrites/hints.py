@@ -105,8 +105,8 @@ def endofunction(*names: str, arguments: int = 1) -> Hint:
 
 
 def _often_computing(choose: Choose) -> Mapping[str, Type]:
-    """Two of three functions are of numbers: of those few only change the form of data."""
-    return endofunction("f").types(choose) if choose.below(3) else {}
+    """Two of three functions are from numbers to those of another type: none of these is a view."""
+    return {"f": choose.pick((Function(I32, F32), Function(F32, I32)))} if choose.below(3) else {}
 
 
 def _injection(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:

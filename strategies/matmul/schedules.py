@@ -11,7 +11,7 @@ from collections.abc import Callable
 from rewrites import lowering as low
 from rewrites.pointwise import POINTWISE_EACH, RESULTS
 from rewrites.views import TRANSPOSE_PAIR
-from rise.expr import Expr, Lambda, call
+from rise.expr import Expr, Lambda, Primitive, call
 from rise.types import Pair
 from strategies.abstraction import with_parts_abstracted
 from strategies.complete import complete
@@ -136,13 +136,18 @@ def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
         check(lambda term: rank(term) == 3, "of_matrices", NO_MATRIX),
         try_(POINTWISE_EACH),
         mapped(s),
-        choice(of_several_arrays, in_grid),
+        depending(lambda term: of_several_arrays if contains(is_persistent)(term) else in_grid),
     )
     several = seq(
         choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)
     )
     one = choice(s, batch, under_views(batch))
     return depending(lambda term: several if isinstance(term.type, Pair) else one)
+
+
+def is_persistent(term: Expr) -> bool:
+    """Whether blocks, or clusters, compute several elements of an array, one after the other."""
+    return isinstance(term, Primitive) and term.name in ("mapBlockPersistent", "mapClusterPersistent")
 
 
 def in_two_arrays(term: Expr) -> bool:

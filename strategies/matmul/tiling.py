@@ -203,9 +203,9 @@ def tile_reduction(size: int) -> Strategy:
     return at_products(in_blocks(size))
 
 
+_shared: Strategy = seq(top_down(choice(SHARE_FIRST, SHARE_SECOND)), view_inward)
 # products of a tile that share an operand as one fold, which loads it once
-share: Strategy = seq(top_down(choice(SHARE_FIRST, SHARE_SECOND)), view_inward)
-tupled: Strategy = try_(repeat(top_down(seq(TUPLING, argument(share)))))
+tupled: Strategy = try_(repeat(top_down(seq(TUPLING, argument(_shared)))))
 
 
 # --- their order ------------------------------------------------------------------------------------------
