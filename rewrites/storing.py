@@ -13,6 +13,7 @@ from rise.expr import (
     Expr,
     Identifier,
     Lambda,
+    alpha_equal,
     application,
     apply,
     call,
@@ -198,6 +199,7 @@ def _closed(stored: Expr, around: tuple[Around, ...]) -> Expr | None:
 
 
 def _replaced(term: Expr, part: Expr, name: Identifier) -> Expr:
-    if term == part:
+    """Equal values are stored once, whatever the names of what they bind."""
+    if term is part or (is_global(term) and alpha_equal(term, part)):
         return name
     return with_children(term, tuple(_replaced(child, part, name) for child in children(term)))
