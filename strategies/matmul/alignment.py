@@ -3,6 +3,7 @@
 A bulk copy takes rows that start at multiples of 16 bytes. Where the rows of an operand do not, a kernel
 copies it to rows as long as whole tiles, with zeros behind their ends, and the product reads the copy.
 Along k, zeros add nothing to sums; the rows or columns of the result that zeros along m or n add are dropped.
+Of sums of products the copies have all first operands behind each other, and all second ones: they are one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from rewrites.elements import transposed
 from rewrites.result import Failure
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS, missing
 from rewrites.storing import EACH_STORED
-from rise.expr import Expr, Lambda, call
+from rise.expr import Expr, Identifier, Lambda, Primitive, call, subterms
 from rise.types import shape
 from strategies.abstraction import outermost_parts
 from strategies.core import (
@@ -26,10 +27,12 @@ from strategies.core import (
     try_,
 )
 from strategies.default import lowered
-from strategies.matmul.products import Product, at_products, is_product, outline, separate_prologue
+from strategies.matmul.products import Product, at_products, is_product, outline, rank, separate_prologue
 from strategies.matmul.rounding import longer_inward, longer_operands, row_of
 from strategies.matmul.separate import stored
 from strategies.matmul.staging import WIDEST
+from strategies.matmul.sums import in_one_sum
+from strategies.matmul.tiling import MATRIX
 from strategies.memory_bound.elementwise import elementwise
 from strategies.normal_forms import view_inward
 from strategies.places import arguments
@@ -48,7 +51,8 @@ def aligned_operands(block: tuple[int, int, int]) -> Strategy:
     def make(term: Expr) -> Rewrite:
         if not any(misaligned(part) for part in outermost_parts(term, is_product)):
             return lambda part: Failure(NAME, part, "the rows of all operands are multiples of 16 bytes")
-        return at_products(try_(depending(lambda product: _aligned(product, block))))
+        # sums of products as one: the copies put matrices behind each other
+        return seq(in_one_sum(block[2]), at_products(try_(depending(lambda one: _aligned(one, block)))))
 
     return seq(view_inward, outline, separate_prologue, depending(make), normalize(EACH_STORED))
 
@@ -58,9 +62,18 @@ def misaligned(product: Expr) -> dict[int, bool]:
     found: dict[int, bool] = {}
     for side, matrix in enumerate(Product.of(product).operands):
         row = row_of(_unpadded(matrix))
-        if row is not None and row.bytes % WIDEST:
+        if row is not None and (row.bytes % WIDEST or _of_misaligned(matrix)):
             found[side] = row.contiguity.dimensions[-1]
     return found
+
+
+def _of_misaligned(matrix: Expr) -> bool:
+    """Whether a matrix consists of others behind each other, of which one has such rows."""
+    parts = list(subterms(matrix))
+    if not any(isinstance(part, Primitive) and part.name == "concat" for part in parts):
+        return False
+    rows = [row_of(part) for part in parts if isinstance(part, Identifier) and rank(part) == MATRIX]
+    return any(row is not None and row.bytes % WIDEST for row in rows)
 
 
 def _unpadded(matrix: Expr) -> Expr:

@@ -134,6 +134,19 @@ def test_warpgroups_take_operands_of_every_type_and_layout(type_: str, layout: s
     assert agrees(ragged, succeeded(strategy(ragged)).term)
 
 
+def test_sums_of_products_with_odd_rows_are_one_product() -> None:
+    """The copies that bulk copies need put the operands behind each other."""
+    mm = f"fun((P: 70.67.f16, Q: 67.129.f16) => P |> map(fun(row => transpose(Q) |> map(fun(col => {DOT})))))"
+    inputs = ", ".join(f"{a}: 70.67.f16, {b}: 67.129.f16" for a, b in ("AB", "CD", "EF"))
+    sums = f"zip({mm}(A, B))(zip({mm}(C, D))({mm}(E, F)))"
+    each = "zip(p)(zip(fst(q))(snd(q))) |> map(fun((x, y) => f16(x + fst(y) + snd(y))))"
+    term = data_flow(check_expression(f"fun(({inputs}) => {sums} |> map(fun((p, q) => {each})))"))
+    low = succeeded(auto()(term)).term
+    names = Counter(part.name for part in subterms(low) if isinstance(part, Primitive))
+    assert names["tensorMatMulAdd"] == 1 and len(assemble(low, "f").kernels) == 3
+    assert agrees(term, low)
+
+
 def test_windows_of_rows_are_stored_for_bulk_copies() -> None:
     """A convolution: its windows overlap, so tiles of them are no boxes of an array."""
 
