@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rewrites import typed
 from rewrites.algorithmic import is_reduction
 from rewrites.match import project
 from rewrites.typed import array_type, instance
@@ -88,10 +89,8 @@ def pair(first: Expr, second: Expr) -> Expr:
 
 
 def mapped(function: Lambda, xs: Expr) -> Expr:
-    """xs |> map(function)"""
-    known = array_type(xs)
-    types = (known.size, known.element, function.body.type)
-    return apply(instance("map", types, xs.origin), function, xs, origin=xs.origin)
+    """xs |> map(function), in the place of the array"""
+    return typed.mapped(function, xs, xs.origin)
 
 
 def zipped(xs: Expr, ys: Expr) -> Expr:

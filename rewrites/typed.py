@@ -26,10 +26,13 @@ def named(name: str, given: Mapping[str, Argument | Type], like: Expr) -> Primit
     return instance(name, tuple(given.get(parameter.name) for parameter in parameters), like.origin)
 
 
-def mapped(function: Lambda, xs: Expr) -> Expr:
-    """xs |> map(function)"""
+def mapped(function: Lambda, xs: Expr, origin: Origin = None) -> Expr:
+    """xs |> map(function)
+
+    origin: of the map; by default the map has the place of its function
+    """
     types = (array_type(xs).size, function.parameter.type, function.body.type)
-    return apply(instance("map", types, function.origin), function, xs)
+    return apply(instance("map", types, origin or function.origin), function, xs, origin=origin)
 
 
 def _arguments(arguments: Sequence[Argument | Type | None], origin: Origin) -> Iterator[Argument]:

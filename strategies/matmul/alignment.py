@@ -3,7 +3,8 @@
 A bulk copy takes rows that start at multiples of 16 bytes. Where the rows of an operand do not, a kernel
 copies it to rows as long as whole tiles, with zeros behind their ends, and the product reads the copy.
 Along k, zeros add nothing to sums; the rows or columns of the result that zeros along m or n add are dropped.
-Of sums of products the copies have all first operands behind each other, and all second ones: they are one.
+A sum of products becomes one product: a copy holds all first operands one behind the other, another one all
+second operands.
 """
 
 from __future__ import annotations

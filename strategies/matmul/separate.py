@@ -47,7 +47,7 @@ from strategies.normal_forms import view_inward
 from strategies.places import computes
 
 NAME = "separate_kernels"
-ACROSS = 16  # bits of numbers that warpgroups read across k
+ACROSS = 2  # bytes of numbers that warpgroups read across k, too
 BOX = (64, 128)  # numbers in a row of a tile, and rows: of most
 
 
@@ -137,7 +137,7 @@ def lies_across(matrix: Expr) -> bool:
     _, element = shape(matrix.type)
     known = contiguity_of(matrix, {})
     across = isinstance(known, Contiguity) and not known.dimensions[-1]
-    return across and isinstance(element, Scalar) and element.bits != ACROSS
+    return across and isinstance(element, Scalar) and element.bytes != ACROSS
 
 
 def _first_product(term: Expr) -> Result:

@@ -29,7 +29,7 @@ from strategies.matmul.products import (
     rank,
     separate_prologue,
 )
-from strategies.matmul.separate import in_boxes
+from strategies.matmul.separate import ACROSS, in_boxes
 from strategies.matmul.sums import in_one_sum
 from strategies.normal_forms import view_inward
 from strategies.places import in_inputs, mapped
@@ -37,7 +37,6 @@ from strategies.places import in_inputs, mapped
 # functions that take a special unit or a sequence of instructions, and how many operations one is worth
 SPECIAL_FUNCTIONS = ROUNDED | {"reciprocal", "div"}
 SPECIAL = 8
-TWO_BYTES = 2
 
 # how many products, and how many first and second operands these have
 Products = tuple[int, tuple[int, int]]
@@ -102,7 +101,7 @@ class Problem(Remembers):
     @property
     def in_order(self) -> bool:
         """Whether warpgroups multiply operands as they lie: only those of 16 bits may lie across k."""
-        return self.operand_bytes == TWO_BYTES or all(self.along_k)
+        return self.operand_bytes == ACROSS or all(self.along_k)
 
     @property
     def ready(self) -> bool:
@@ -112,7 +111,7 @@ class Problem(Remembers):
     @property
     def stored(self) -> Problem:
         """The problem whose operands kernels before it have stored as bulk copies bring them."""
-        along_k = self.along_k if self.operand_bytes == TWO_BYTES else (True, True)
+        along_k = self.along_k if self.operand_bytes == ACROSS else (True, True)
         return replace(self, computed=False, in_boxes=True, along_k=along_k)
 
     def seen_by(self, schedule: Schedule) -> Problem:
