@@ -18,6 +18,7 @@ from codegen.lower.resolve import resolve, several_kernels
 from codegen.lower.translate import RESULT, Translator
 from codegen.passes import verify
 from codegen.passes.order import INDICES, STRUCTURE, Pass
+from codegen.passes.overlap import overlapping
 from codegen.passes.split_kernels import kernels
 from rise.check.symbolic import OpenProgram, RuntimeSize
 from rise.errors import RiseError, TranslationError
@@ -152,7 +153,7 @@ def _assembled(program: OpenProgram) -> HostProgram:
     inputs = tuple((n, over_sizes(t, back)) for n, t in names)
     output = over_sizes(result_of(given.program), back)
     made: list[Kernel] = []
-    for part in parts.functions:
+    for part in overlapping(parts.functions):
         whole = len(parts.functions) == 1
         kernel = Kernel(
             name=part.name,
@@ -161,7 +162,7 @@ def _assembled(program: OpenProgram) -> HostProgram:
             inputs=inputs if whole else tuple((v.name, over_sizes(v.type, back)) for v in part.inputs),
             output=output if whole else over_sizes(part.outputs[0].type, back),
             function=part,
-            stages=(("translate", function), ("resolve", resolved)) if part is parts.functions[0] else (),
+            stages=(("translate", function), ("resolve", resolved)) if not made else (),
             sizes=tuple(s for s in given.sizes if s.number in {v.name for v in part.inputs}),
             constraints=constraints,
         )

@@ -1,0 +1,73 @@
+"""Kernels of a program overlap where one is warp-specialised: each waits for the one in front of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from codegen.execute import execute
+from codegen.host.program import HostProgram
+from codegen.pipeline import assemble
+from rise.errors import EmulationError
+from rise.interpret import call, random_inputs
+from strategies.derive import derived
+from strategies.matmul.tensor_core import tensor_core
+from tests.support.programs import program
+
+# rectified operands are stored by a kernel of their own, and what follows is one, too
+TEXT = (
+    "fun((A: 65.72.f16, Bt: 40.72.f16) => (A |> map(map(fun(x => max(x, 0)))) |> toMem(Global))"
+    " |> map(fun(row => Bt |> map(fun(col =>"
+    " zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)))))"
+    " |> toMem(Global) |> map(map(fun(x => x + 1))))"
+)
+
+
+def made(warp_specialised: bool) -> HostProgram:
+    block, fragment = (64, 64, 64), (64, 64, 16)
+    strategy = tensor_core(
+        block,
+        (64, 64),
+        fragment,
+        stages=2,
+        raster_group=1,
+        epilogue="shared",
+        warp_specialised=warp_specialised,
+    )
+    return assemble(derived(program(TEXT), strategy).term, "chain")
+
+
+def waits(text: str) -> bool:
+    return "await_previous_grid();" in text
+
+
+def test_every_kernel_waits_before_it_uses_memory() -> None:
+    found = made(warp_specialised=True)
+    assert len(found.kernels) == 3 and all(waits(kernel.source) for kernel in found.kernels)
+    inputs = random_inputs(found.inputs, 7, exact=True)
+    for seed in range(3):
+        assert np.array_equal(execute(found, inputs, "emulate", seed=seed), call(program(TEXT), *inputs))
+
+
+def test_kernels_that_start_after_each_other_do_not_wait() -> None:
+    """Without roles a program may be for any GPU, and older ones have no such instruction."""
+    found = made(warp_specialised=False)
+    assert len(found.kernels) == 3 and not any(waits(kernel.source) for kernel in found.kernels)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_kernel_that_waits_too_late_is_found(number: int) -> None:
+    found = made(warp_specialised=True)
+    kernel = found.kernels[number]
+    wrong = kernel.source.replace("await_previous_grid();\n", "if (threadIdx.x) await_previous_grid();\n")
+    kernels = [*found.kernels]
+    kernels[number] = replace(kernel, source=wrong)
+    with pytest.raises(EmulationError, match="R0925"):
+        execute(replace(found, kernels=tuple(kernels)), random_inputs(found.inputs, 7, exact=True), "emulate")
+
+
+def test_a_single_kernel_without_roles_does_not_wait() -> None:
+    alone = assemble(program("fun(xs: 7.f32 => xs |> mapGlobal(fun(x => x + 1)))"), "alone")
+    assert not waits(alone.kernels[0].source)
