@@ -132,6 +132,54 @@ def _transposed(x: Inputs, mesh: Mesh) -> Expected:
     return Expected(p.values.T, p.magnitude.T)
 
 
+def _weight_bytes(x: Inputs, mesh: Mesh) -> Expected:
+    weights = Mapped(x[1], lambda v, column: half(v * x[2].at(column)))
+    return product(x[0], weights, *mesh, transposed=True)
+
+
+def _column_maxima(x: Inputs, mesh: Mesh) -> Expected:
+    every, columns = np.arange(x[0].shape[0]), mesh[0].reshape(1, -1)
+    p = product(x[0], x[1], every.reshape(-1, 1), columns)
+    return Expected(p.values.max(0), p.magnitude.max(0))
+
+
+def _difference_relu(x: Inputs, mesh: Mesh) -> Expected:
+    plus, minus = product(x[0], x[1], *mesh), product(x[2], x[3], *mesh)
+    return Expected(np.maximum(plus.values - minus.values, 0), plus.magnitude + minus.magnitude)
+
+
+def _transposed_residual(x: Inputs, mesh: Mesh) -> Expected:
+    p, added = _transposed(x, mesh), x[2].at(*mesh)
+    return Expected(p.values + added, p.magnitude + np.abs(added))
+
+
+def _normalised(x: Inputs, mesh: Mesh) -> Expected:
+    k = np.arange(x[0].shape[1])
+    rows = x[0].at(mesh[0].reshape(-1, 1), k)
+    mean = rows.sum(1, keepdims=True) * MEAN
+    scale = 1 / np.sqrt((rows**2).sum(1, keepdims=True) * MEAN - mean**2 + 1e-5)
+    left, right = half((rows - mean) * scale), x[1].at(k[:, None], mesh[1].reshape(1, -1))
+    return rounded(Expected(left @ right, np.abs(left) @ np.abs(right)), len(k), 2)
+
+
+def _convolution(x: Inputs, mesh: Mesh) -> Expected:
+    """Rows are places, line by line; a filter has three lines of three places with all channels."""
+    image, weights, bias = x
+    width, channels = image.shape[1] - 2, image.shape[2]
+    places, inner = mesh[0].reshape(-1, 1), np.arange(9 * channels)
+    line, place, channel = inner // (3 * channels), inner // channels % 3, inner % channels
+    patches = image.at(places // width + line, places % width + place, channel)
+    filters, added = weights.at(mesh[1].reshape(-1, 1), inner).T, bias.at(mesh[1])
+    values, magnitude = patches @ filters + added, np.abs(patches) @ np.abs(filters) + np.abs(added)
+    return Expected(np.maximum(values, 0), magnitude)
+
+
+def _clamped(x: Inputs, mesh: Mesh) -> Expected:
+    p, scale, shift = product(x[0], x[1], *mesh), x[2].at(mesh[0]), x[3].at(mesh[1])
+    magnitude = p.magnitude * np.abs(scale) + np.abs(shift)
+    return Expected(np.clip(p.values * scale + shift, 0, 6), magnitude)
+
+
 def _of(function: Callable[[Inputs, Mesh], Expected], exact: bool = True) -> Operation:
     return Operation(flops, lambda sizes: sizes["k"], function, exact)
 
@@ -157,6 +205,15 @@ OPERATIONS: Mapping[str, Operation] = {
     "softmaxProduct": _of(_softmax, exact=False),
     "rowSums": Operation(flops, lambda s: s["k"] * s["n"], _row_sums),
     "transposedProduct": _of(_transposed),
+    "weightBytes": _of(_weight_bytes),
+    "columnMaxima": _of(_column_maxima),
+    "differenceRelu": Operation(lambda s: 2 * flops(s), lambda s: 2 * s["k"], _difference_relu),
+    "transposedResidual": _of(_transposed_residual),
+    "normalisedProduct": _of(_normalised, exact=False),
+    "convolutionBias": Operation(
+        lambda s: 18 * s["h"] * s["w"] * s["c"] * s["o"], lambda s: 9 * s["c"], _convolution
+    ),
+    "clamped": _of(_clamped),
 }  # fmt: skip
 
 
@@ -171,6 +228,16 @@ def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
     def rms(x: Any, w: Any) -> Any:
         scale = torch.rsqrt(x.to(f32).square().sum(1, keepdim=True) * MEAN + 1e-5)
         return mm((x * scale).to(f16), w)
+
+    def normalised(x: Any, w: Any) -> Any:
+        wide = x.to(f32)
+        mean, square = wide.sum(1, keepdim=True) * MEAN, wide.square().sum(1, keepdim=True) * MEAN
+        return mm(((wide - mean) * torch.rsqrt(square - mean.square() + 1e-5)).to(f16), w)
+
+    def convolution(image: Any, weights: Any, bias: Any) -> Any:
+        filters = weights.view(len(weights), 3, 3, -1).permute(0, 3, 1, 2)
+        made = torch.relu(of.conv2d(image.permute(2, 0, 1)[None], filters, bias))
+        return made[0].permute(1, 2, 0).reshape(-1, len(weights))
 
     return {
         "matmulHalf": mm,
@@ -188,4 +255,11 @@ def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
         "softmaxProduct": lambda a, b: torch.softmax(mm(a, b), 1),
         "rowSums": lambda a, b: mm(a, b, out_dtype=f32).sum(1),
         "transposedProduct": lambda a, b: mm(a, b).t().contiguous(),
+        "weightBytes": lambda a, b, s: mm(a, (b.to(f16) * s[:, None]).t()),
+        "columnMaxima": lambda a, b: mm(a, b, out_dtype=f32).amax(0),
+        "differenceRelu": lambda a, b, c, d: torch.relu(mm(a, b) - mm(c, d)),
+        "transposedResidual": lambda a, b, r: mm(a, b).t() + r,
+        "normalisedProduct": normalised,
+        "convolutionBias": convolution,
+        "clamped": lambda a, b, s, t: torch.clamp(mm(a, b) * s[:, None] + t, 0, 6).to(f16),
     }

@@ -61,8 +61,15 @@ PROGRAMS = {
             "softmaxProduct",
             "rowSums",
             "transposedProduct",
+            "weightBytes",
+            "columnMaxima",
+            "differenceRelu",
+            "transposedResidual",
+            "normalisedProduct",
+            "clamped",
         )
     },
+    "convolutionBias": (FUSED, "convolutionBias", {"h": 4, "w": 3, "c": 5, "o": 7}),
     "chain": (FUSED, "chain", {"m": 7, "n": 5, "k": 13, "l": 9}),
     "perceptron": (FUSED, "perceptron", {"m": 7, "n": 5, "k": 13, "l": 9}),
 }
