@@ -134,7 +134,7 @@ def _transposed(x: Inputs, mesh: Mesh) -> Expected:
 
 def _weight_bytes(x: Inputs, mesh: Mesh) -> Expected:
     weights = Mapped(x[1], lambda v, column: half(v * x[2].at(column)))
-    return product(x[0], weights, *mesh, transposed=True)
+    return product(x[0], weights, mesh[0], mesh[1], transposed=True)
 
 
 def _column_maxima(x: Inputs, mesh: Mesh) -> Expected:

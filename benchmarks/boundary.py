@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -38,8 +39,10 @@ def rectified(m: Nat, n: Nat, k: Nat)(A: m.k.f16, B: k.n.f16): m.n.f16 =
 """
 SIZES = ["896,2048,128", "896,2176,2560", "384,1792,2176", "512,2048,4096", "2560,384,256", "2048,256,384"]
 OPERANDS, CALLS, ROUNDS = 150e6, 24, 15  # bytes, so that the cache does not keep them; in a graph; of a turn
-WARPS = {"block": (128, 128, 64), "warp": (32, 32), "fragment": (16, 8, 16), "stages": 5, "swizzled": True,
-         "prefetch_fragments": True, "raster_group": 0, "epilogue": "direct"}  # fmt: skip
+WARPS = tensor_core(
+    (128, 128, 64), (32, 32), (16, 8, 16), stages=5, swizzled=True, prefetch_fragments=True, raster_group=0,
+    epilogue="direct",
+)  # fmt: skip
 
 
 def variants(sizes: dict[str, int]) -> dict[str, Callable[..., Any]]:
@@ -57,7 +60,7 @@ def variants(sizes: dict[str, int]) -> dict[str, Callable[..., Any]]:
     with patch.object(pipeline, "overlapping", tuple):
         pipeline._LATEST.clear()
         made("apart", "stored")
-    made("one kernel", "rectified", tensor_core(**WARPS))
+    made("one kernel", "rectified", WARPS)
     made("auto", "rectified")
     made("product", "product")
     return found
@@ -73,6 +76,10 @@ def graph_of(torch: Any, call: Callable[[int], Any]) -> Any:
         for number in range(CALLS):
             call(number)
     return graph
+
+
+def called(kernel: Callable[..., Any], operands: Sequence[tuple[Any, Any]], out: Any, number: int) -> None:
+    kernel(*operands[number % len(operands)], out=out)
 
 
 def times(torch: Any, graphs: dict[str, Any]) -> dict[str, float]:
@@ -106,10 +113,12 @@ def measured(torch: Any, m: int, n: int, k: int) -> dict[str, float]:
             error = (out.double() - wanted).abs().max().item() / wanted.abs().max().item()
             if not error < 1e-3:
                 raise SystemExit(f"{name} is wrong at {m} {n} {k}: {error}")
-        graphs[name] = graph_of(torch, lambda number, f=kernel: f(*operands[number % sets], out=out))
-    graphs["torch"] = graph_of(
-        torch, lambda number: torch.mm(operands[number % sets][0].relu(), operands[number % sets][1], out=out)
-    )
+        graphs[name] = graph_of(torch, partial(called, kernel, operands, out))
+
+    def theirs(first: Any, second: Any, out: Any) -> None:
+        torch.mm(first.relu(), second, out=out)
+
+    graphs["torch"] = graph_of(torch, partial(called, theirs, operands, out))
     return times(torch, graphs)
 
 
