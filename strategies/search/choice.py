@@ -10,7 +10,7 @@ from rise.errors import RiseError, StrategyError
 from rise.expr import Expr
 from rise.generator import Builds
 from strategies.registry import find
-from strategies.search.cost import SECOND_KERNEL
+from strategies.search.cost import BOUNDARY
 from strategies.search.hardware import Gpu
 from strategies.search.identity import identity
 from strategies.search.problem import Problem
@@ -104,7 +104,7 @@ def separate_operands(search: Search, term: Expr) -> bool:
     if with_warps is None or with_warpgroups is None:
         return with_warpgroups is not None
     copied = (problem.m + problem.n) * problem.k * problem.batch * problem.operand_bytes
-    separately = with_warpgroups.cost.cycles + SECOND_KERNEL + 2 * copied / search.gpu.dram_rate
+    separately = with_warpgroups.cost.cycles + BOUNDARY + 2 * copied / search.gpu.dram_rate
     return separately < with_warps.cost.cycles
 
 

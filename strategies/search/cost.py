@@ -17,7 +17,9 @@ from strategies.matmul.constraints import PARTIAL, PATTERNS, Schedule, panel, re
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
-SECOND_KERNEL = 7500  # cycles: the end of a kernel and the start of the next
+SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter the next; measured
+# cycles from the end of a kernel to the products of the next, which is launched early; measured
+BOUNDARY = 4000
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured

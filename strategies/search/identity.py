@@ -1,14 +1,46 @@
-"""Which program it is: a digest of its normal form that neither names nor places change."""
+"""Which program it is: a digest of its normal form that neither names, places nor the order of inputs change."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 from rise.canonical import canonical
-from rise.expr import Expr
+from rise.expr import Expr, Identifier, Lambda, children
 from rise.normal import data_flow
+
+NONE: frozenset[str] = frozenset()
 
 
 def identity(program: Expr) -> str:
-    """16 hexadecimal digits. Programs that differ in names of variables only have the same."""
-    return hashlib.sha256(canonical(data_flow(program)).encode()).hexdigest()[:16]
+    """16 hexadecimal digits. Programs have the same that differ in names, or in the order of their inputs.
+
+    A kernel that is cut from a program takes its inputs in another order than a definition of the same
+    product, and what is remembered of that is right for it, too.
+    """
+    return hashlib.sha256(canonical(_inputs_by_use(data_flow(program))).encode()).hexdigest()[:16]
+
+
+def _inputs_by_use(program: Expr) -> Expr:
+    """The program with its inputs in the order in which the body first uses them; unused ones come last."""
+    inputs: dict[str, Lambda] = {}
+    body = program
+    while isinstance(body, Lambda) and body.parameter.name not in inputs:
+        inputs[body.parameter.name] = body
+        body = body.body
+    order = dict.fromkeys((*(name for name in _uses(body) if name in inputs), *inputs))
+    for name in reversed(order):
+        body = Lambda(inputs[name].parameter, body, inputs[name].origin)
+    return body
+
+
+def _uses(term: Expr, bound: frozenset[str] = NONE) -> Iterator[str]:
+    """The names of free variables, each as often as it occurs: from left to right, as a program prints."""
+    if isinstance(term, Identifier):
+        if term.name not in bound:
+            yield term.name
+        return
+    inside = bound | {term.parameter.name} if isinstance(term, Lambda) else bound
+    # `f(x)` prints as `x |> f`
+    for child in reversed(children(term)):
+        yield from _uses(child, inside)

@@ -61,6 +61,20 @@ def test_names_and_places_do_not_matter() -> None:
     assert identity(program(spread, p=4, n=8, q=16)) == known
 
 
+def test_the_order_of_inputs_does_not_matter() -> None:
+    """As in kernels cut from programs; which input is used where does, also where types are the same."""
+    known = identity(program(MATMUL, m=8, n=8, k=8))
+    swapped = MATMUL.replace("(A: m.k.f16, B: k.n.f16)", "(B: k.n.f16, A: m.k.f16)")
+    assert identity(program(swapped, m=8, n=8, k=8)) == known
+    # names that hide an input must not change what is found to be used first
+    hiding = swapped.replace("row", "B0").replace("col", "A0").replace("(a, b)", "(A, B)")
+    hiding = hiding.replace("f32(a) * f32(b)", "f32(A) * f32(B)")
+    assert identity(program(hiding, m=8, n=8, k=8)) == known
+    texts = ("zip(x)(y) |> map((a, b) => a - b)", "zip(y)(x) |> map((a, b) => b - a)")
+    first, second = (specialise(check_text(f"def f(x: 9.f32, y: 9.f32) = {t}")["f"], {}) for t in texts)
+    assert identity(first) != identity(second)
+
+
 @pytest.mark.parametrize(
     ("part", "other"),
     [
