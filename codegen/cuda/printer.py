@@ -78,7 +78,7 @@ class Printer:
         hopper = bool(self.function.maps or self.distributed) or any(
             isinstance(c, i.WaitBarrier | i.WgmmaFence | i.FenceAsync) for c in i.commands(self.function.body)
         )
-        follows = any(isinstance(c, i.GridDependency) for c in i.commands(self.function.body))
+        follows = any(isinstance(c, i.AwaitPreviousGrid) for c in i.commands(self.function.body))
         self.line(f'#include "{"hopper" if hopper or follows else "rise"}.cuh"')
         includes = len(self.lines)
         self.line("")
@@ -263,9 +263,10 @@ class Printer:
                 self.line("fence_barrier_init();")
             case i.PrefetchMap(name):
                 self.line(f"prefetch_map({name});")
-            case i.GridDependency():
-                self.line("start_next_grid();")
+            case i.AwaitPreviousGrid():
                 self.line("await_previous_grid();")
+            case i.StartNextGrid():
+                self.line("start_next_grid();")
             case i.Arrive(barrier, blocks):
                 self._arrive(self._pointer_to(barrier), blocks)
             case i.Expect(barrier, size):

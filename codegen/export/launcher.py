@@ -197,7 +197,7 @@ def _launch(number: int, launching: Launching) -> Iterator[str]:
     yield f"    void *arguments[] = {{{', '.join(f'&{name}' for name in names)}}};"
     grid, block = (", ".join(map(str, extents)) for extents in (launching.grid, launch.block))
     function = f"program->functions[{number}]"
-    if any(isinstance(c, i.GridDependency) for c in i.commands(kernel.function.body)):
+    if any(isinstance(c, i.AwaitPreviousGrid) for c in i.commands(kernel.function.body)):
         yield "    // the kernel may start before the one in front of it ends, and waits for it itself"
         yield "    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};"
         yield "    early.value.programmaticStreamSerializationAllowed = 1;"

@@ -376,8 +376,14 @@ class PrefetchMap:
 
 @filled_at_once
 @dataclass(frozen=True, slots=True)
-class GridDependency:
-    """Lets the next kernel of the stream start, and waits for the results of the previous one."""
+class AwaitPreviousGrid:
+    """Waits for the results of the previous kernel of the stream, before which this one may have started."""
+
+
+@filled_at_once
+@dataclass(frozen=True, slots=True)
+class StartNextGrid:
+    """Lets the next kernel of the stream start, once every block has said so or has ended."""
 
 
 @filled_at_once
@@ -711,7 +717,8 @@ Command = (
     | BulkCopy
     | WaitBarrier
     | PrefetchMap
-    | GridDependency
+    | AwaitPreviousGrid
+    | StartNextGrid
     | Arrive
     | Elected
     | WarpSpecialise

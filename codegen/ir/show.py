@@ -117,8 +117,10 @@ def _statement(command: i.Command) -> str:
             return f"arrive({show_acceptor(barrier)}{f', {blocks} blocks' if blocks > 1 else ''})"
         case i.PrefetchMap(name):
             return f"prefetchMap({name})"
-        case i.GridDependency():
-            return "followKernel"
+        case i.AwaitPreviousGrid():
+            return "awaitPreviousGrid"
+        case i.StartNextGrid():
+            return "startNextGrid"
         case i.BulkStore(target, value):
             return f"bulkStore({show_acceptor(target)}, {show_expression(value)})"
         case i.BulkCommit():

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from codegen.ir import imperative as i
 
+FIRST = (i.AwaitPreviousGrid(), i.StartNextGrid())
+
 
 def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
     """The pass, over all kernels of a program: one kernel, or kernels without roles, stay as they are."""
@@ -19,7 +21,7 @@ def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
     if len(functions) == 1 or not any(specialised):
         return tuple(functions)
     return tuple(
-        function if waits else replace(function, body=i.sequence(i.GridDependency(), function.body))
+        function if waits else replace(function, body=i.sequence(*FIRST, function.body))
         for function, waits in zip(functions, specialised, strict=True)
     )
 

@@ -51,6 +51,8 @@ def split_roles(function: i.Function) -> i.Function:
     read = frozenset(_read_by_conditions(body))
     produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names, read)
     consume = _project(body, lambda roles: roles.consume, True, names, read)
+    # the blocks of the next kernel that wait take issue slots from this one, so they come when all is loaded
+    produce = i.sequence(produce, i.Elected(i.StartNextGrid(), thread=WARPGROUP * consumers))
     maps = i.Elected(
         i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), thread=WARPGROUP * consumers
     )
@@ -60,7 +62,7 @@ def split_roles(function: i.Function) -> i.Function:
     whole: i.Command = replace(
         first,
         consumers=consumers,
-        setup=i.sequence(_count_blocks(setup, common, launch.cluster), i.Barrier(meet), i.GridDependency()),
+        setup=i.sequence(_count_blocks(setup, common, launch.cluster), i.Barrier(meet), i.AwaitPreviousGrid()),
         produce=produce,
         consume=i.rebuild(
             consume,

@@ -132,7 +132,7 @@ class Loaded:
         offsets = self.driver.parameter_offsets(function, len(fields)) or natural_offsets(fields)
         layout = packer(fields, offsets)
         buffer = ctypes.create_string_buffer(layout.size)
-        early = any(isinstance(c, i.GridDependency) for c in i.commands(launching.kernel.function.body))
+        early = any(isinstance(c, i.AwaitPreviousGrid) for c in i.commands(launching.kernel.function.body))
         go = self.driver.launcher(function, shape.shared_bytes, buffer, early=early)
         grid, block, pack, lock = shape.grid_at({}), shape.block, layout.pack_into, Lock()
         picked = [names.index(variable.name) for variable in launching.arguments]

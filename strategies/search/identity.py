@@ -1,4 +1,4 @@
-"""Which program it is: a digest of its normal form that neither names, places nor the order of inputs change."""
+"""Which program it is: a digest that names, places and the order of inputs do not change."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from rise.types import ROW_MAJOR, Array
 from strategies.search.hardware import Gpu, for_target
 
 Data = dict[str, Any]
-WAITING = (i.Barrier, i.Wait, i.WaitBarrier, i.WgmmaWait, i.BulkWait, i.Arrive, i.GridDependency)
+WAITING = (i.Barrier, i.Wait, i.WaitBarrier, i.WgmmaWait, i.BulkWait, i.Arrive, i.AwaitPreviousGrid)
 HOTTEST = 12  # lines of a profile that are listed
 ROUNDED = 3  # digits
 
