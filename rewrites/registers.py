@@ -6,9 +6,7 @@ when they have been loaded from shared memory; the second operand is only ever r
 
 from __future__ import annotations
 
-from rewrites.prologue import changes_an_operand, keeps_types
 from rewrites.rule import library_rule as rule
-from rewrites.tensor import by_warpgroup, has_instruction
 
 FIRST_INSIDE = rule(
     "prologue, inside",
@@ -19,34 +17,6 @@ FIRST_INSIDE = rule(
 )
 
 
-def _tensorise(name: str, product: str) -> tuple[str, str, str]:
-    return (
-        name,
-        "zip(c)(a) |> map(fun((cr, r) => zip(cr)(b) |> map(fun((x, col) => "
-        f"x + (zip(r)(col) |> map(fun((p, q) => {product})) |> reduce(+, 0))))))",
-        "tensorMatMulAdd(a |> asFragment |> toMem(Local) |> mapFragment(g) |> toMem(Local))"
-        "(b |> transpose |> asFragment)(c |> asFragment) |> asMatrix",
-    )
-
-
-CONDITIONS = (changes_an_operand, keeps_types, has_instruction, by_warpgroup)
-TENSORISE_REGISTERS = rule(
-    *_tensorise("tensoriseRegisters", "f32(g(p)) * f32(q)"),
-    meaning="A product by a warpgroup whose first operand is loaded into registers, and changed there.",
-    exact=False,
-    conditions=CONDITIONS,
-)
-TENSORISE_REGISTERS_SAME = rule(
-    *_tensorise("tensoriseRegistersSame", "g(p) * q"),
-    meaning="The same where operands and accumulator have one type.",
-    exact=False,
-    conditions=CONDITIONS,
-)
-TENSORISE_REGISTERS_WHOLE = rule(
-    *_tensorise("tensoriseRegistersWhole", "i32(g(p)) * i32(q)"),
-    meaning="The same of bytes, and sums of whole numbers.",
-    conditions=CONDITIONS,
-)
 LOAD_FIRST = rule(
     "loadFirst",
     "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(g(x)) |> map(fun(r => zip(fst(r))(h(x)) |> map(fun(p => "

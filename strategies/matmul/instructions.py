@@ -6,12 +6,9 @@ from dataclasses import dataclass
 
 from rewrites import lowering as low
 from rewrites import tensor as t
-from rewrites.registers import (
-    LOAD_FIRST,
-    TENSORISE_REGISTERS,
-    TENSORISE_REGISTERS_SAME,
-    TENSORISE_REGISTERS_WHOLE,
-)
+from rewrites.loops import VIEW_OUT_OF_FOLD
+from rewrites.memory import IN_LOCAL
+from rewrites.registers import LOAD_FIRST
 from rewrites.result import Failure, Result, Success
 from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
@@ -28,6 +25,8 @@ from strategies.core import (
     check,
     choice,
     everywhere,
+    function,
+    id_,
     normalize,
     prints_as_call,
     seq,
@@ -39,11 +38,6 @@ from strategies.matmul.products import at_products
 from strategies.matmul.tiling import at_folds, at_step, flatten, fragment_tiles, in_blocks, in_tile, parts
 from strategies.normal_forms import form_outward, view_inward
 from strategies.places import arguments, mapped
-
-INSTRUCTIONS = (
-    t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME,
-    t.TENSORISE_GROUP_WHOLE, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME, TENSORISE_REGISTERS_WHOLE,
-)  # fmt: skip
 
 DEPTH = 16  # of operands of 16 bits
 COMMON_WIDTH = 24  # columns of an accumulator that both warps and warpgroups have
@@ -94,6 +88,23 @@ def warp_tiles(rows: int, columns: int) -> Strategy:
 
 
 @prints_as_call
+def _at_operands(first: Rewrite, second: Rewrite) -> Strategy:
+    """Strategies at the two operands of a product of fragments, whose sums are a matrix.
+
+    before: tensorMatMulAdd(a)(b)(c) |> asMatrix
+    after:  tensorMatMulAdd(first(a))(second(b))(c) |> asMatrix
+    """
+    return argument(function(seq(argument(second), function(argument(first)))))
+
+
+# one instruction: warps load both operands into registers, warpgroups those that are computed
+_by_warp: Strategy = seq(t.TENSORISE, _at_operands(IN_LOCAL, IN_LOCAL))
+_by_warpgroup: Strategy = choice(
+    t.TENSORISE, seq(t.TENSORISE_COMPUTED, _at_operands(seq(argument(IN_LOCAL), IN_LOCAL), id_))
+)
+
+
+@prints_as_call
 def by_instructions(fragment: tuple[int, int, int]) -> Strategy:
     """A part of a step by instructions of the shape m × n × k, in a loop over k.
 
@@ -101,7 +112,8 @@ def by_instructions(fragment: tuple[int, int, int]) -> Strategy:
     after:  … |> reduceSeq((c, (a, b)) => … tensorMatMulAdd(asFragment(a), asFragment(b), c) …, c)
     """
     m, n, k = fragment
-    return seq(in_blocks(k), at_step(fragment_tiles(m, n)), at_step(top_down(choice(*INSTRUCTIONS))))
+    product = _by_warpgroup if family(fragment) is Family.WGMMA else _by_warp
+    return seq(in_blocks(k), at_step(fragment_tiles(m, n)), at_step(top_down(product)))
 
 
 @prints_as_call
@@ -159,7 +171,7 @@ def sliced(
     in_slice = mapped(seq(parts(*warp), arguments(4, mapped(by_instructions(fragment)))))
     fold = seq(check(is_fold, "a reduction"), view_inward, flatten)
     # the maps over slices and over warps as one, and the accumulator with it
-    joined = seq(check(is_fold, "a reduction"), at_step(JOIN_MAPS), t.ACCUMULATE_SPLIT, argument(view_inward))
+    joined = seq(check(is_fold, "a reduction"), at_step(JOIN_MAPS), VIEW_OUT_OF_FOLD, argument(view_inward))
     product = seq(
         in_blocks(depth),
         top_down(SLICE_REDUCTION.with_sizes(w=depth // slices)),

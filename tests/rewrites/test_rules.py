@@ -122,6 +122,12 @@ SHAPES = (
         "view into reduceSeq",
         "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(x) |> map(fun((a, b) => f(a, b)))), z) |> split(n)",
     ),
+    (
+        "view out of reduceSeq",
+        "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(h(x)) |> map(fun((a, b) => f(a, b)))"
+        " |> map(fun(r => r |> split(n)))), z)",
+    ),
+    ("view out of reduceSeq", "xs |> reduceSeq(Local)(fun(acc, x => f(acc, x) |> transpose), z)"),
     ("*reduce, of one element", "xs |> split(1) |> map(fun(b => b |> reduce(+, 0)))"),
     ("toMem, hoisted", "xs |> map(fun(x => f(x, (y, z) |> toMem(Local))))"),
     ("reduceMapFission", "xs |> reduceSeq(Local)(fun(acc, x => acc + (f(x) + 1)), z)"),
