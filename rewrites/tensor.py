@@ -64,27 +64,6 @@ TENSORISE_COMPUTED = _tensorise(
     changes_an_operand,
     keeps_types,
 )
-LOAD_ONCE = rule(
-    "loadOnce",
-    "zip(c)(a) |> map(fun(r => zip(fst(r))(b) |> map(fun(p => "
-    "tensorMatMulAdd(snd(r) |> asFragment |> toMem(Local))"
-    "(snd(p) |> transpose |> asFragment |> toMem(Local))(fst(p))))))",
-    "b |> map(fun(t => t |> transpose |> asFragment)) |> toMem(Local) |> fun(bs => zip(c)(a) |> map(fun(r => "
-    "snd(r) |> asFragment |> toMem(Local) |> fun(f => zip(fst(r))(bs) |> map(fun(p => "
-    "tensorMatMulAdd(f)(snd(p))(fst(p))))))))",
-    meaning="Fragments that several products use are loaded once.",
-)
-FETCH = rule(
-    "fetch",
-    "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(g(x)) |> map(fun(r => zip(fst(r))(h(x)) |> map(fun(p => "
-    "tensorMatMulAdd(snd(r) |> asFragment |> toMem(Local))"
-    "(snd(p) |> transpose |> asFragment |> toMem(Local))(fst(p))))))), z)",
-    "xs |> reducePipelined(2)(fun(x => (g(x) |> map(fun(t => t |> asFragment)) |> toMem(Local), "
-    "h(x) |> map(fun(t => t |> transpose |> asFragment)) |> toMem(Local))), "
-    "fun(acc, x => zip(acc)(fst(x)) |> map(fun(r => zip(fst(r))(snd(x)) |> map(fun(p => "
-    "tensorMatMulAdd(snd(r))(snd(p))(fst(p))))))), z)",
-    meaning="Fragments are loaded once; those of a step are prefetched while the step before it computes.",
-)
 FRAGMENT_OF_MATRIX = rule(
     "asMatrix >> asFragment",
     "f |> asMatrix |> asFragment",

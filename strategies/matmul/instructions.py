@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 from rewrites import lowering as low
 from rewrites import tensor as t
-from rewrites.loops import VIEW_OUT_OF_FOLD
+from rewrites.algorithmic import REDUCE_SEQ_MAP
+from rewrites.loops import HOIST_STORED, VIEW_OUT_OF_FOLD
 from rewrites.memory import IN_LOCAL
-from rewrites.registers import LOAD_FIRST
 from rewrites.result import Failure, Result, Success
 from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
+from rewrites.staging import PIPELINE
+from rewrites.storing import EACH_IN_LOCAL, STORED_BEFORE_STEPS
 from rewrites.tupling import is_fold
+from rewrites.unused import DROP_UNUSED
 from rewrites.views import MAP_SPLIT
 from rise.errors import StrategyError
 from rise.expr import Expr
@@ -130,14 +133,27 @@ def tensorise(fragment: tuple[int, int, int]) -> Strategy:
 accumulate_fragments: Strategy = at_folds(
     seq(form_outward, top_down(seq(check(is_fold, "a reduction"), view_inward, flatten)))
 )
+# the fragments of one operand that a map loads, as an array of fragments
+_as_array: Strategy = seq(EACH_IN_LOCAL, normalize(DROP_UNUSED))
+# fragments of the second operand as an array, in the step of a product
+_second_as_array: Strategy = mapped(_as_array)
+# those of the first operand that are computed, all of them before the first step
+_first_before: Strategy = seq(
+    at_step(_as_array), STORED_BEFORE_STEPS, argument(EACH_IN_LOCAL), REDUCE_SEQ_MAP
+)
+
 # fragments that several instructions use are loaded once
-load_once: Strategy = everywhere(t.LOAD_ONCE)
+load_once: Strategy = everywhere(seq(mapped(seq(_as_array, HOIST_STORED)), HOIST_STORED))
 # fragments of a computed operand are loaded once, before the first product of a step
-load_first: Strategy = everywhere(LOAD_FIRST)
+load_first: Strategy = everywhere(_first_before)
+# fragments are loaded once; those of the next instructions while these compute
+prefetch_fragments: Strategy = everywhere(
+    seq(at_step(seq(_second_as_array, _as_array)), STORED_BEFORE_STEPS, PIPELINE.with_sizes(s=2))
+)
 
 
 def _load_each(term: Expr) -> Result:
-    if isinstance(top_down(LOAD_FIRST)(term), Success):
+    if isinstance(top_down(_first_before)(term), Success):
         return Success(term)
     reason = "load_once changes nothing: no operand is computed, so none is loaded into registers"
     return Failure("tensor_core", term, reason, code="R0609", hint="leave `load_once` out")
@@ -145,8 +161,6 @@ def _load_each(term: Expr) -> Result:
 
 # fragments of a computed operand are loaded for each instruction; fails where no operand is computed
 load_each: Strategy = FunctionStrategy("load_each", _load_each)
-# fragments of the next instructions are loaded while these compute
-prefetch_fragments: Strategy = everywhere(t.FETCH)
 
 
 @prints_as_call

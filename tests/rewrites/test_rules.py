@@ -109,6 +109,17 @@ SHAPES = (
         " zip(xs)(zs) |> reduceSeq(Local)(fun(a, p => op(a, h(p))), z))",
     ),
     ("toMem(Global), of each", "xs |> map(fun(x => f((x, h(x)) |> toMem(Global))))"),
+    ("toMem(Local), of each", "xs |> map(fun(x => f((x, h(x)) |> toMem(Local))))"),
+    (
+        "toMem(Local), before steps",
+        "xs |> reduceSeq(Local)(fun(acc, x =>"
+        " zip(acc)(zip(x)(h(x)) |> toMem(Local)) |> map(fun((a, (b, c)) => f(a, b, c)))), z)",
+    ),
+    (
+        "toMem(Local), before steps",
+        "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(zip(x)(x |> toMem(Local)))"
+        " |> map(fun((a, (b, c)) => f(a, b, c, (x, g(x)) |> toMem(Local))))), z)",
+    ),
     ("zip of zips, repeated", "zip(xs)(zip(ys)(zip(zip(xs)(ys))(zs)))"),
     ("factor of a sum", "xs |> map(fun(x => f32(f(x)) * c)) |> reduce(+, 0)"),
     ("product with a byte", "f32(i8(x)) * f32(f16(y))"),
