@@ -185,6 +185,8 @@ EACH_IN_LOCAL = _each_stored(
     (
         "fun((xs: 3.i32, z: 4.i32) => xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(generate(fun(i => x * 2))"
         " |> toMem(Local)) |> map(fun((a, b) => a * (x + 1 |> toMem(Local)) - b))), z))",
+        "fun((xs: 3.i32, z: 4.i32) => xs |> reduceSeq(Local)(fun(acc, x => acc |> map(fun(a =>"
+        " (a * x |> toMem(Local)) - (x + 1 |> toMem(Local))))), z))",
         "fun((xs: 3.4.i32, z: 4.i32) => xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(x |> toMem(Local))"
         " |> map(fun((a, b) => a * b - (acc |> toMem(Local) |> reduce(+, 0))))), z) |> map(fun(a => a + 1)))",
     ),
