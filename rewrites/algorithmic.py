@@ -171,13 +171,13 @@ def separated(head: Primitive, function: Lambda, xs: Expr, part: Expr, given: Ex
     taken = function.body.free | {f.parameter.name for f in subterms(function) if isinstance(f, Lambda)}
     p = Identifier(fresh_name("p", taken), pair, part.origin)
     first, second = project("fst", p), project("snd", p)
-    body = apply(Lambda(x, _swap(function.body, part, first), part.origin), second)
+    body = apply(Lambda(x, swapped(function.body, part, first), part.origin), second)
     zipped = apply(instance("zip", (size, part.type, x.type), head.origin), parts, xs)
     return mapped(Lambda(p, body, function.origin), zipped)
 
 
-def _swap(term: Expr, old: Expr, new: Expr) -> Expr:
-    return new if term is old else with_children(term, tuple(_swap(c, old, new) for c in children(term)))
+def swapped(term: Expr, old: Expr, new: Expr) -> Expr:
+    return new if term is old else with_children(term, tuple(swapped(c, old, new) for c in children(term)))
 
 
 def is_reduction(term: Expr) -> bool:

@@ -90,6 +90,25 @@ def computing(name: str) -> SideCondition:
     )
 
 
+@dataclass(frozen=True)
+class Converts(SideCondition):
+    """The function called `function` converts numbers to another type, or leaves them as they are."""
+
+    function: str = ""
+
+
+def converts(name: str) -> Converts:
+    def check(match: Match) -> str | None:
+        function = match.terms[name]
+        body = function.body if isinstance(function, Lambda) else function
+        applied = call(body)
+        operand = applied[2][0] if applied is not None and applied[0] == "cast" else body
+        return None if isinstance(operand, Identifier) else f"`{name}` does more than convert a number"
+
+    meaning = "Instructions convert what they multiply to the type in which they add, and nothing else."
+    return Converts(f"{name} is a conversion", meaning, check, name)
+
+
 def changes(name: str, reason: str) -> SideCondition:
     """The function is not the identity."""
 

@@ -6,7 +6,6 @@ A hint names the types of free names, terms for them, or functions that must onl
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from rise.expr import Expr, Identifier, Lambda, Literal, Primitive, apply
 from rise.nat import constant
@@ -30,15 +29,12 @@ from rise.types import (
 
 # of fragments, by the bytes of an operand
 SHAPES = {
-    1: ((16, 8, 32), (16, 16, 32)),
-    2: ((16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 8, 16), (16, 24, 8)),
-    4: ((16, 8, 8), (32, 24, 8)),
+    1: ((16, 8, 32), (16, 16, 32), (64, 8, 32), (64, 24, 32)),
+    2: ((16, 16, 16), (32, 8, 16), (8, 32, 16), (16, 8, 16), (16, 24, 8), (64, 8, 16), (64, 24, 16)),
+    4: ((16, 8, 8), (32, 24, 8), (64, 8, 8), (64, 24, 8)),
 }
-SHAPES_OF_GROUPS = {
-    1: ((64, 8, 32), (64, 24, 32)),
-    2: ((64, 8, 16), (64, 24, 16)),
-    4: ((64, 8, 8), (64, 24, 8)),
-}
+# of operands, and of sums
+PRODUCTS = ((F16, F32), (F16, F16), (SCALARS["bf16"], F32), (TF32, F32), (SCALARS["i8"], I32))
 ANY = Hint()
 
 
@@ -55,18 +51,15 @@ def monoid(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
 REDUCTION = Hint(lambda choose: {"z": choose.pick((I32, F32))}, monoid)
 
 
-Shapes = Mapping[int, tuple[tuple[int, int, int], ...]]
-
-
-def tiles(*combinations: tuple[Scalar, Scalar], of: Shapes = SHAPES, changed: tuple[str, ...] = ()) -> Hint:
-    """Operands of one type and an accumulator of another, in a shape of tensor cores.
+def tiles(*changed: str) -> Hint:
+    """Operands of one type and an accumulator of another, in a shape of tensor cores; w converts.
 
     changed: the names of functions of elements of an operand
     """
 
     def types(choose: Choose) -> Mapping[str, Type]:
-        operand, accumulator = choose.pick(combinations)
-        m, n, k = choose.pick(of[operand.bytes])
+        operand, accumulator = choose.pick(PRODUCTS)
+        m, n, k = choose.pick(SHAPES[operand.bytes])
         return {
             "a": array(m, k, operand),
             "b": array(n, k, operand),
@@ -74,21 +67,23 @@ def tiles(*combinations: tuple[Scalar, Scalar], of: Shapes = SHAPES, changed: tu
             **dict.fromkeys(changed, Function(operand, operand)),
         }
 
-    return Hint(types)
+    def values(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
+        match types["w"]:
+            case Function(Scalar() as operand, Scalar() as accumulator):
+                x = Identifier("x", operand)
+                cast = Primitive(primitive("cast"), (operand, accumulator))
+                small = {n: _small(choose, operand) for n in changed if accumulator == F16}
+                return {"w": Lambda(x, x if operand == accumulator else apply(cast, x)), **small}
+            case other:
+                raise TypeError(str(other))
+
+    return Hint(types, values)
 
 
-def of_groups(*combinations: tuple[Scalar, Scalar], changed: tuple[str, ...] = ()) -> Hint:
-    return tiles(*combinations, of=SHAPES_OF_GROUPS, changed=changed)
-
-
-def _small(choose: Choose, types: Mapping[str, Type]) -> Mapping[str, Expr]:
+def _small(choose: Choose, operand: Scalar) -> Expr:
     """A function under which numbers stay small: sums in f16 are exact up to 2048."""
-    type_ = types["g"]
-    if not isinstance(type_, Function) or not isinstance(type_.parameter, Scalar):
-        raise TypeError(str(type_))
-    x = Identifier("x", type_.parameter)
-    function = Primitive(primitive(choose.pick(("neg", "abs"))), (type_.parameter,))
-    return {"g": Lambda(x, apply(function, x))}
+    x = Identifier("x", operand)
+    return Lambda(x, apply(Primitive(primitive(choose.pick(("neg", "abs"))), (operand,)), x))
 
 
 def endofunction(*names: str, arguments: int = 1) -> Hint:
@@ -172,15 +167,8 @@ HINTS: Mapping[str, Hint] = {
     ),
     **dict.fromkeys(("*f >> scatter", "zip >> scatter", "scatter >> gather"), INJECTION),
     **dict.fromkeys(("zip(*f, )", "zip(, *f)", "mapViewFusion"), RESHAPES),
-    "tensorise": tiles((F16, F32), (SCALARS["bf16"], F32), (TF32, F32)),
-    "tensoriseSame": tiles((F16, F16)),
-    "tensoriseGroup": of_groups((F16, F32), (SCALARS["bf16"], F32), (TF32, F32)),
-    "tensoriseGroupSame": of_groups((F16, F16)),
-    "tensoriseGroupWhole": of_groups((SCALARS["i8"], I32)),
-    "tensoriseRegisters": of_groups((F16, F32), (SCALARS["bf16"], F32), (TF32, F32), changed=("g",)),
-    "tensoriseRegistersSame": replace(of_groups((F16, F16), changed=("g",)), values=_small),
-    "tensoriseRegistersWhole": of_groups((SCALARS["i8"], I32), changed=("g",)),
-    "tensoriseWhole": tiles((SCALARS["i8"], I32)),
+    "tensorise": tiles(),
+    "tensorise, first operand computed": tiles("g"),
     "map → mapSeq, computing": Hint(_often_computing),
     "roundUp sums": Hint(_operands, _product),
     "prologueSame": endofunction("g", "h"),

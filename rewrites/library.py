@@ -16,7 +16,7 @@ from rewrites.rule import COMPUTED, RULES, Computed, Rule
 ORDER = (
     "algorithmic", "maps", "reductions", "loops", "unused", "movement", "views", "zips", "slicing",
     "sliding", "padding", "orders", "rasterise", "selection", "vectors", "memory", "staging", "prologue",
-    "tensor", "registers", "lowering",
+    "tensor", "lowering",
 )  # fmt: skip
 
 

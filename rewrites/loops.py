@@ -18,13 +18,14 @@ from rise.expr import (
     call,
     children,
     fresh_name,
+    substitute,
     subterms,
     with_children,
 )
 from rise.nat import constant
 from rise.normal import is_view, simplify
 from rise.primitives.declare import primitive
-from rise.types import Argument, Array, is_data
+from rise.types import Argument, Array, FragmentKind, Space, is_data
 
 # --- views into folds -------------------------------------------------------------------------------------
 
@@ -47,7 +48,7 @@ def inverse(view: Expr) -> Expr | None:
 
 
 def _inverse_primitive(name: str, given: tuple[Argument, ...], view: Expr) -> Expr | None:
-    """transpose, split and join, asVector and asScalar; sizes in the order of the schemes."""
+    """Of transpose, split and join, asVector and asScalar, asMatrix; sizes in the order of the schemes."""
     match name, given:
         case "transpose", (rows, columns, element):
             return Primitive(primitive("transpose"), (columns, rows, element), view.origin)
@@ -59,6 +60,8 @@ def _inverse_primitive(name: str, given: tuple[Argument, ...], view: Expr) -> Ex
             return Primitive(primitive("asScalar"), (width, count, element), view.origin)
         case "asScalar", (width, count, element):
             return Primitive(primitive("asVector"), (width, count, element), view.origin)
+        case "asMatrix", _:
+            return Primitive(primitive("asFragment"), (*given, FragmentKind.ACCUMULATOR), view.origin)
         case _:
             return None
 
@@ -114,6 +117,69 @@ def VIEW_INTO_FOLD(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
     new_head = instance(head.declaration, (space, size, element, term.type), head.origin)
     start = Apply(view, initial, term.origin)
     return simplify(apply(new_head, new_step, start, xs, origin=term.origin))
+
+
+# --- views out of folds -----------------------------------------------------------------------------------
+
+FORMS = frozenset({"asMatrix", "join", "split", "transpose"})
+
+
+def is_form(view: Expr) -> bool:
+    """One of the views that arrange tiles, or a map of one: v = p or v = map(v)."""
+    match view:
+        case Primitive(declaration):
+            return declaration.name in FORMS
+        case Apply(Primitive(declaration), Lambda(x, Apply(inner, argument))) if declaration.name == "map":
+            return argument == x and is_form(inner)
+        case _:
+            return False
+
+
+@computed(
+    "view out of reduceSeq",
+    "xs |> reduceSeq(Local)(acc => x => f(acc, x) |> v, z)"
+    " → xs |> reduceSeq(Local)(acc => x => f(acc |> v, x), z |> v⁻¹) |> v,"
+    " v of join, split, transpose, asMatrix, or a map of such a v",
+    (
+        "fun((xs: 3.2.5.i32, z: 2.5.i32) => xs |> reduceSeq(Local)(fun(acc, x =>"
+        " zip(acc)(x) |> map(fun((r, s) => zip(r)(s) |> map(fun((a, b) => a - b)))) |> join"
+        " |> split(5)), z))",
+        "fun((xs: 3.2.2.i32, z: 2.2.i32) => xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(x) |>"
+        " map(fun((r, s) => zip(r)(s) |> map(fun((a, b) => a - 2 * b)))) |> transpose), z))",
+        "fun((xs: 3.2.2.4.i32, z: 2.4.2.i32) => xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(x) |>"
+        " map(fun((r, s) => zip(r |> transpose)(s) |> map(fun((q, t) => zip(q)(t) |>"
+        " map(fun((a, b) => a - b))))))"
+        " |> map(fun(r => r |> transpose))), z))",
+        "fun((xs: 3.2.3.2.2.i32, z: 2.3.4.i32) => xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(x) |>"
+        " map(fun((r, s) => zip(r)(s) |> map(fun((q, t) => zip(q |> split(2))(t) |> map(fun((u, w) =>"
+        " zip(u)(w) |> map(fun((a, b) => a * 3 - b))))))))"
+        " |> map(fun(r => r |> map(fun(q => q |> join))))), z))",
+        "fun((xs: 3.16.8.f32, z: 16.8.f32) => xs |> reduceSeq(Local)(fun(acc, x =>"
+        " (acc |> asFragment |> fun((f: Fragment[16, 8, 16, f32, Accum]) => zipFragment(f)(x |> asFragment))"
+        " |> mapFragment(fun((a, b) => a - b)) |> asMatrix)), z))",
+    ),
+    "A fold keeps its accumulator in the form in which its step computes it.",
+    head=("reduceSeq", 3),
+)
+def VIEW_OUT_OF_FOLD(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    fold = call(term)
+    if fold is None or fold[0] != "reduceSeq" or len(fold[2]) != 3:
+        return "expected a fold"
+    _, head, (step, initial, xs) = fold
+    space, size, element, _ = head.arguments
+    match step:
+        case Lambda(acc, Lambda(x, Apply(view, inner))) if space is Space.LOCAL and is_form(view):
+            undo = inverse(view)
+        case _:
+            return "the step does not end with a view"
+    if undo is None or not is_data(inner.type):
+        return "expected a view that can be undone"
+    viewed = Identifier(acc.name, inner.type, acc.origin)
+    before = substitute(Lambda(x, inner, step.origin), {acc.name: Apply(view, viewed, term.origin)})
+    new_step = Lambda(viewed, before, step.origin)
+    new_head = instance(head.declaration, (space, size, element, inner.type), head.origin)
+    start = Apply(undo, initial, term.origin)
+    return simplify(Apply(view, apply(new_head, new_step, start, xs, origin=term.origin), term.origin))
 
 
 # --- folds and maps past each other -----------------------------------------------------------------------

@@ -5,7 +5,8 @@ occurs. Applied to variables that the pattern binds, or to projections from them
 and is bound to the function that gives the term (Miller's patterns, extended to projections): so
 `xs |> map((x, y) => g(y))` says by itself that the first component is not used. Sizes are matched
 by solving: `m*n` against 96 with n = 32 gives m = 3; that 32 divides is checked, or recorded where the
-size is not known.
+size is not known. A function that another place determines may be applied to anything: once `w(q)` has bound
+w, `w(g(p))` matches what w computes of a term that g(p) matches.
 
 Most attempts fail, so what is cheap comes first: whether the primitives are in their places, then
 whether terms fit, and the equations between types and sizes last.
@@ -80,6 +81,7 @@ class Match:
     equations:  arguments of primitives, and types, that have to be equal, each with the part of the term
                 that it is about; they are solved when everything else has matched
     pending:    equations between sizes that could not be solved when they were met
+    applied:    applications of a variable to more than parameters, each with its term and what is bound there
     matched:    how many parts of the pattern did match: how close a mismatch came
     """
 
@@ -90,6 +92,7 @@ class Match:
     constraints: list[Constraint] = field(default_factory=list)
     equations: list[tuple[Argument | Type, Argument | Type, Expr]] = field(default_factory=list)
     pending: list[tuple[Nat, Nat]] = field(default_factory=list)
+    applied: list[tuple[Apply, Expr, dict[str, Identifier]]] = field(default_factory=list)
     matched: int = 0
     part: Expr | None = None
 
@@ -97,6 +100,8 @@ class Match:
         """Matches the whole pattern. Raises Mismatch."""
         self.heads(pattern, term)
         self.term(pattern, term, {})
+        for application, part, bound in self.applied:
+            self.application(application, part, bound)
         self.equations.append((pattern.type, term.type, term))
         met: set[tuple[Argument | Type, Argument | Type]] = set()  # most types of a term occur often
         for wanted, actual, part in self.equations:
@@ -260,10 +265,21 @@ class Match:
             return
         if isinstance(pattern, Apply) and pattern.head is None:
             head, applications = spine(pattern)
-            if self._is_variable(head, bound) and self._is_parameters(applications, bound):
-                self._bind(head, tuple(a.argument for a in applications), term, bound)
+            if self._is_variable(head, bound):
+                if self._is_parameters(applications, bound):
+                    self._bind(head, tuple(a.argument for a in applications), term, bound)
+                else:
+                    self.applied.append((pattern, term, bound))
                 return
         self._node(pattern, term, bound)
+
+    def application(self, pattern: Apply, term: Expr, bound: dict[str, Identifier]) -> None:
+        """`w(e)` for a function w that has been matched elsewhere: what it computes of e."""
+        head = pattern.function
+        function = self.terms.get(head.name) if isinstance(head, Identifier) else None
+        if not isinstance(function, Lambda) or function.free:
+            raise Mismatch("the function is not determined, or uses what is bound around it", term)
+        self.term(substitute(function.body, {function.parameter.name: pattern.argument}), term, bound)
 
     def _node(self, pattern: Expr, term: Expr, bound: dict[str, Identifier]) -> None:
         match pattern, term:

@@ -112,6 +112,15 @@ PROLOGUE_OF_COLUMNS_SAME = _of_columns("prologue of columns, same", "{}", keeps_
 PROLOGUE_OF_ROWS = _of_rows("prologue of rows", "f32({})")
 PROLOGUE_OF_ROWS_SAME = _of_rows("prologue of rows, same", "{}", keeps_conversions)
 
+# a bulk copy brings numbers as they are, so a function is applied to fragments, when these are loaded
+FIRST_INSIDE = rule(
+    "prologue, inside",
+    "a |> map(fun(r => r |> map(g)))"
+    " |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(f) |> reduce(+, 0)))))",
+    "a |> map(fun(r => b |> map(fun(c => zip(r)(c) |> map(fun((p, q) => f((g(p), q)))) |> reduce(+, 0)))))",
+    meaning="A function of the first operand of a product is applied where its elements are multiplied.",
+)
+
 
 @computed(
     "product with a byte",

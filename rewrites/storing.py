@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 
-from rewrites.algorithmic import separated
-from rewrites.rule import computed
+from rewrites.algorithmic import separated, swapped
+from rewrites.elements import members
+from rewrites.rule import Computed, computed
 from rewrites.rule import library_rule as rule
-from rewrites.typed import instance, mapped
+from rewrites.typed import array_type, instance, mapped
 from rise.expr import (
     Apply,
     Expr,
@@ -21,6 +23,7 @@ from rise.expr import (
     closed_parts,
     distinct_binders,
     fresh_name,
+    substitute,
     subterms,
     with_children,
 )
@@ -88,11 +91,15 @@ STORED_BEFORE_MAP = rule(
 # --- what a kernel gives to later ones --------------------------------------------------------------------
 
 
-def is_global(term: Expr) -> bool:
-    """Whether a term is a value put into global memory."""
+def is_stored_in(space: Space, term: Expr) -> bool:
+    """Whether a term is a value put into a memory."""
     applied = call(term)
     stored = applied is not None and applied[0] == "toMem" and len(applied[2]) == 1
-    return stored and applied is not None and Space.GLOBAL in applied[1].arguments
+    return stored and applied is not None and space in applied[1].arguments
+
+
+def is_global(term: Expr) -> bool:
+    return is_stored_in(Space.GLOBAL, term)
 
 
 @computed(
@@ -127,31 +134,108 @@ def GLOBAL_FIRST(term: Expr) -> Expr | str:  # noqa: N802
     return _let(value, Lambda(name, _replaced(term, part, name), term.origin))
 
 
-@computed(
-    "toMem(Global), of each",
-    "xs |> map(x => e(h(x) |> toMem(Global), x)) →"
-    " zip(xs |> map(h) |> toMem(Global))(xs) |> map((y, x) => e(y, x))",
-    (
-        "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) => xs |> map(fun(x => x + y))"
-        " |> toMem(Global) |> reduce(+, y))))",
-    ),
-    "What is stored for each element of an array is an array that is stored.",
-    head=("map", 2),
+def _each_stored(space: Space, *instances: str) -> Computed:
+    """What a map's function stores in a memory, and computes of its element."""
+
+    @computed(
+        f"toMem({space}), of each",
+        f"xs |> map(x => e(h(x) |> toMem({space}), x)) →"
+        f" zip(xs |> map(h) |> toMem({space}))(xs) |> map((y, x) => e(y, x))",
+        instances,
+        "What is stored for each element of an array is an array that is stored.",
+        head=("map", 2),
+    )
+    def rewrite(term: Expr) -> Expr | str:
+        match call(term):
+            case "map", head, [Lambda(x) as function, xs]:
+                pass
+            case _:
+                return "expected a map of a function"
+        stored = (p for p in closed_parts(function.body) if is_stored_in(space, p) and x.name in p.free)
+        part = next(stored, None)
+        if part is None:
+            return "nothing is stored for each element"
+        _, to_memory, (value,) = application(part)
+        each = mapped(Lambda(x, value, value.origin), xs)
+        store = instance("toMem", (*to_memory.arguments[:-1], each.type), part.origin)
+        return simplify(separated(head, function, xs, part, apply(store, each, origin=part.origin)))
+
+    return rewrite
+
+
+EACH_STORED = _each_stored(
+    Space.GLOBAL,
+    "fun((xss: 3.4.i32, ys: 3.i32) => zip(xss)(ys) |> map(fun((xs, y) => xs |> map(fun(x => x + y))"
+    " |> toMem(Global) |> reduce(+, y))))",
 )
-def EACH_STORED(term: Expr) -> Expr | str:  # noqa: N802
+EACH_IN_LOCAL = _each_stored(
+    Space.LOCAL,
+    "fun((xss: 3.4.i32, ys: 3.4.i32) => zip(xss)(ys) |> map(fun((xs, r) => r |> map(fun(y =>"
+    " zip(xs |> map(fun(x => x - 1)) |> toMem(Local))(xs) |> map(fun((a, b) => a * b + y)))))))",
+)
+
+
+# --- what is loaded before the steps of a fold ------------------------------------------------------------
+
+
+@computed(
+    "toMem(Local), before steps",
+    "xs |> reduceSeq(Local)(acc => x => e(acc, h(x) |> toMem(Local), …, x), z) → xs"
+    " |> map(x => (h(x) |> toMem(Local), …, x)) |> reduceSeq(Local)(acc => (y, …, x) => e(acc, y, …, x), z)",
+    (
+        "fun((xs: 3.i32, z: 4.i32) => xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(generate(fun(i => x * 2))"
+        " |> toMem(Local)) |> map(fun((a, b) => a * (x + 1 |> toMem(Local)) - b))), z))",
+        "fun((xs: 3.i32, z: 4.i32) => xs |> reduceSeq(Local)(fun(acc, x => acc |> map(fun(a =>"
+        " (a * x |> toMem(Local)) - (x + 1 |> toMem(Local))))), z))",
+        "fun((xs: 3.4.i32, z: 4.i32) => xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(x |> toMem(Local))"
+        " |> map(fun((a, b) => a * b - (acc |> toMem(Local) |> reduce(+, 0))))), z) |> map(fun(a => a + 1)))",
+    ),
+    "What a step stores, and computes of its element alone, is stored before the step.",
+    head=("reduceSeq", 3),
+)
+def STORED_BEFORE_STEPS(term: Expr) -> Expr | str:  # noqa: N802
+    """The step keeps the element itself only if it uses it in another way."""
     match call(term):
-        case "map", head, [Lambda(x) as function, xs]:
+        case "reduceSeq", head, [Lambda(acc, Lambda(x, body)), initial, xs] if (
+            head.arguments[0] is Space.LOCAL and acc.name != x.name
+        ):
             pass
         case _:
-            return "expected a map of a function"
-    stored = (part for part in closed_parts(function.body) if is_global(part) and x.name in part.free)
-    part = next(stored, None)
-    if part is None:
-        return "nothing is stored for each element"
-    _, to_memory, (value,) = application(part)
-    each = mapped(Lambda(x, value, value.origin), xs)
-    to_global = instance("toMem", (*to_memory.arguments[:-1], each.type), part.origin)
-    return simplify(separated(head, function, xs, part, apply(to_global, each, origin=part.origin)))
+            return "expected a fold"
+    parts = list(_loads(body, x.name, frozenset({acc.name})))
+    if not parts:
+        return "a step stores nothing that it computes of the element alone"
+    names = {part.name for part in subterms(body) if isinstance(part, Identifier)} | {
+        part.parameter.name for part in subterms(body) if isinstance(part, Lambda)
+    }
+    for index, part in enumerate(parts):
+        names.add(hole := f"hole {index}")
+        body = swapped(body, part, Identifier(hole, part.type))
+    used: list[Expr] = [*parts, x] if x.name in body.free else parts
+    loads = mapped(Lambda(x, reduce(_paired, reversed(used))), xs)
+    y = Identifier(fresh_name(x.name, names), array_type(loads).element, x.origin)
+    values = {f"hole {index}": value for index, value in enumerate(members(y, len(used))[: len(parts)])}
+    values[x.name] = members(y, len(used))[-1]
+    step = Lambda(acc, Lambda(y, substitute(body, values), term.origin), term.origin)
+    space, size, _, result = head.arguments
+    fold = instance(head.declaration, (space, size, y.type, result), head.origin)
+    return simplify(apply(fold, step, initial, loads, origin=term.origin))
+
+
+def _loads(term: Expr, x: str, bound: frozenset[str]) -> Iterator[Expr]:
+    """The outermost parts stored in registers that use x, and nothing bound: arguments before functions."""
+    if is_stored_in(Space.LOCAL, term) and x in term.free and term.free.isdisjoint(bound):
+        yield term
+        return
+    below = bound | {term.parameter.name} if isinstance(term, Lambda) else bound
+    if x not in below:
+        for child in reversed(children(term)):
+            yield from _loads(child, x, below)
+
+
+def _paired(rest: Expr, first: Expr) -> Expr:
+    """(first, rest)"""
+    return apply(instance("pair", (first.type, rest.type), first.origin), first, rest)
 
 
 # a function around a term, and what it is applied to where that has a name by it

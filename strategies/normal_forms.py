@@ -11,6 +11,7 @@ from rewrites import maps
 from rewrites import movement as m
 from rewrites import tensor as t
 from rewrites.conditions import reshapes, result
+from rewrites.loops import VIEW_OUT_OF_FOLD, is_form
 from rise.expr import Apply, Expr, Lambda, call
 from rise.normal import is_view, occurrences
 from strategies.core import Strategy, argument, body, check, choice, normalize, repeat, seq
@@ -84,10 +85,19 @@ def step_computes(term: Expr) -> bool:
     return not reshapes(result(applied[2][0]))
 
 
+def maps_to_form(term: Expr) -> bool:
+    """A map whose function ends with a view that arranges tiles, or with a map of one."""
+    match call(term):
+        case "map", _, [Lambda(_, Apply(view, _)), _]:
+            return is_form(view)
+    return False
+
+
 # a view of the accumulator out of the step of a fold
 accumulate: Strategy = seq(
-    check(step_computes, "accumulate", "the step only changes the form of its accumulator"),
-    choice(*t.ACCUMULATE),
+    check(step_computes, "accumulate", "the step only changes the form of its accumulator"), VIEW_OUT_OF_FOLD
 )
 # views of results out of maps, and out of the steps of folds
-form_outward: Strategy = normalize(choice(accumulate, *t.MAP_OUT, *t.MAP_MAP_OUT))
+form_outward: Strategy = normalize(
+    choice(accumulate, seq(check(maps_to_form, "form_outward", "no view is mapped"), maps.MAP_LAST_FISSION))
+)

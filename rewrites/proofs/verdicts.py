@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rewrites.conditions import Converts
 from rewrites.instances import sampled
 from rewrites.result import Failure
 from rewrites.rule import Computed, Rule
+from rewrites.typed import instance
 from rise.constraint import Constraint
+from rise.errors import RiseError
+from rise.expr import Expr, Identifier, Lambda, apply, substitute
+from rise.interpret.evaluate import free_identifiers
 from rise.nat import Atom, Nat, NatVariable, atom
+from rise.normal import simplify
 from rise.progress import stepwise
 from rise.symbolic import Open, Problem, Proved, Refuted, examined, problem, prove
 from rise.testing.rules import Evidence, check_instance
 from rise.testing.shrink import Counterexample
+from rise.types import Function
 
 INSTANCES = 50
 
@@ -37,14 +44,30 @@ Verdict = Proved | Refuted | Wrong | Tested
 
 
 def of_rule(rule: Rule) -> Problem:
-    """Both sides, and what their types ask of the sizes. Conditions in Python are left out."""
+    """Both sides, and what their types ask of the sizes.
+
+    A function that has to be a conversion is one; other conditions in Python are left out.
+    """
     sizes: dict[Atom, Nat] = {NatVariable(n): atom(u) for n, u in rule.sizes.items()}
     asks = [
         Constraint(ask.value.substitute(sizes), ask.divisor and ask.divisor.substitute(sizes))
         for ask in rule.sides.asks
         if isinstance(ask.value, Nat)
     ]
-    return problem(rule.lhs, rule.rhs, asks)
+    conversions = {c.function for c in rule.conditions if isinstance(c, Converts)}
+    values = {i.name: _conversion(i) for i in free_identifiers(rule.lhs) if i.name in conversions}
+    lhs, rhs = (simplify(substitute(side, values)) for side in (rule.lhs, rule.rhs))
+    return problem(lhs, rhs, asks)
+
+
+def _conversion(function: Identifier) -> Expr:
+    """x => cast(x) of a type, whatever its types are: the identity, where they are the same."""
+    match function.type:
+        case Function(parameter, result):
+            x = Identifier("x", parameter, function.origin)
+            return Lambda(x, apply(instance("cast", (parameter, result), function.origin), x))
+        case other:
+            raise RiseError("R0699", f"internal: `{other}` is not the type of a function", function.origin)
 
 
 def verdict(rule: Rule | Computed, instances: int = INSTANCES) -> Verdict:

@@ -150,7 +150,7 @@ def stencil() -> Rules:
 
 def tensorise(*sizes: int) -> Rules:
     """Sums in blocks, outside of the maps of a tile; products of tiles as tensor-core instructions."""
-    instructions = anywhere("", t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE)
+    instructions = anywhere("", t.TENSORISE)
 
     def moves(term: Expr) -> Iterator[Strategy]:
         yield from (sums_in_blocks(size) for size in sizes)

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from rewrites import lowering as low
 from rewrites import tensor as t
-from rewrites.registers import (
-    LOAD_FIRST,
-    TENSORISE_REGISTERS,
-    TENSORISE_REGISTERS_SAME,
-    TENSORISE_REGISTERS_WHOLE,
-)
+from rewrites.algorithmic import REDUCE_SEQ_MAP
+from rewrites.loops import HOIST_STORED, VIEW_OUT_OF_FOLD
+from rewrites.memory import IN_LOCAL
 from rewrites.result import Failure, Result, Success
 from rewrites.rule import Rule
 from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
+from rewrites.staging import PIPELINE
+from rewrites.storing import EACH_IN_LOCAL, STORED_BEFORE_STEPS
 from rewrites.tupling import is_fold
+from rewrites.unused import DROP_UNUSED
 from rewrites.views import MAP_SPLIT
 from rise.errors import StrategyError
 from rise.expr import Expr
@@ -28,6 +28,8 @@ from strategies.core import (
     check,
     choice,
     everywhere,
+    function,
+    id_,
     normalize,
     prints_as_call,
     seq,
@@ -39,11 +41,6 @@ from strategies.matmul.products import at_products
 from strategies.matmul.tiling import at_folds, at_step, flatten, fragment_tiles, in_blocks, in_tile, parts
 from strategies.normal_forms import form_outward, view_inward
 from strategies.places import arguments, mapped
-
-INSTRUCTIONS = (
-    t.TENSORISE, t.TENSORISE_SAME, t.TENSORISE_WHOLE, t.TENSORISE_GROUP, t.TENSORISE_GROUP_SAME,
-    t.TENSORISE_GROUP_WHOLE, TENSORISE_REGISTERS, TENSORISE_REGISTERS_SAME, TENSORISE_REGISTERS_WHOLE,
-)  # fmt: skip
 
 DEPTH = 16  # of operands of 16 bits
 COMMON_WIDTH = 24  # columns of an accumulator that both warps and warpgroups have
@@ -94,6 +91,23 @@ def warp_tiles(rows: int, columns: int) -> Strategy:
 
 
 @prints_as_call
+def _at_operands(first: Rewrite, second: Rewrite) -> Strategy:
+    """Strategies at the two operands of a product of fragments, whose sums are a matrix.
+
+    before: tensorMatMulAdd(a)(b)(c) |> asMatrix
+    after:  tensorMatMulAdd(first(a))(second(b))(c) |> asMatrix
+    """
+    return argument(function(seq(argument(second), function(argument(first)))))
+
+
+# one instruction: warps load both operands into registers, warpgroups those that are computed
+_by_warp: Strategy = seq(t.TENSORISE, _at_operands(IN_LOCAL, IN_LOCAL))
+_by_warpgroup: Strategy = choice(
+    t.TENSORISE, seq(t.TENSORISE_COMPUTED, _at_operands(seq(argument(IN_LOCAL), IN_LOCAL), id_))
+)
+
+
+@prints_as_call
 def by_instructions(fragment: tuple[int, int, int]) -> Strategy:
     """A part of a step by instructions of the shape m × n × k, in a loop over k.
 
@@ -101,7 +115,8 @@ def by_instructions(fragment: tuple[int, int, int]) -> Strategy:
     after:  … |> reduceSeq((c, (a, b)) => … tensorMatMulAdd(asFragment(a), asFragment(b), c) …, c)
     """
     m, n, k = fragment
-    return seq(in_blocks(k), at_step(fragment_tiles(m, n)), at_step(top_down(choice(*INSTRUCTIONS))))
+    product = _by_warpgroup if family(fragment) is Family.WGMMA else _by_warp
+    return seq(in_blocks(k), at_step(fragment_tiles(m, n)), at_step(top_down(product)))
 
 
 @prints_as_call
@@ -118,14 +133,27 @@ def tensorise(fragment: tuple[int, int, int]) -> Strategy:
 accumulate_fragments: Strategy = at_folds(
     seq(form_outward, top_down(seq(check(is_fold, "a reduction"), view_inward, flatten)))
 )
+# the fragments of one operand that a map loads, as an array of fragments
+_as_array: Strategy = seq(EACH_IN_LOCAL, normalize(DROP_UNUSED))
+# fragments of the second operand as an array, in the step of a product
+_second_as_array: Strategy = mapped(_as_array)
+# those of the first operand that are computed, all of them before the first step
+_first_before: Strategy = seq(
+    at_step(_as_array), STORED_BEFORE_STEPS, argument(EACH_IN_LOCAL), REDUCE_SEQ_MAP
+)
+
 # fragments that several instructions use are loaded once
-load_once: Strategy = everywhere(t.LOAD_ONCE)
+load_once: Strategy = everywhere(seq(mapped(seq(_as_array, HOIST_STORED)), HOIST_STORED))
 # fragments of a computed operand are loaded once, before the first product of a step
-load_first: Strategy = everywhere(LOAD_FIRST)
+load_first: Strategy = everywhere(_first_before)
+# fragments are loaded once; those of the next instructions while these compute
+prefetch_fragments: Strategy = everywhere(
+    seq(at_step(seq(_second_as_array, _as_array)), STORED_BEFORE_STEPS, PIPELINE.with_sizes(s=2))
+)
 
 
 def _load_each(term: Expr) -> Result:
-    if isinstance(top_down(LOAD_FIRST)(term), Success):
+    if isinstance(top_down(_first_before)(term), Success):
         return Success(term)
     reason = "load_once changes nothing: no operand is computed, so none is loaded into registers"
     return Failure("tensor_core", term, reason, code="R0609", hint="leave `load_once` out")
@@ -133,8 +161,6 @@ def _load_each(term: Expr) -> Result:
 
 # fragments of a computed operand are loaded for each instruction; fails where no operand is computed
 load_each: Strategy = FunctionStrategy("load_each", _load_each)
-# fragments of the next instructions are loaded while these compute
-prefetch_fragments: Strategy = everywhere(t.FETCH)
 
 
 @prints_as_call
@@ -159,7 +185,7 @@ def sliced(
     in_slice = mapped(seq(parts(*warp), arguments(4, mapped(by_instructions(fragment)))))
     fold = seq(check(is_fold, "a reduction"), view_inward, flatten)
     # the maps over slices and over warps as one, and the accumulator with it
-    joined = seq(check(is_fold, "a reduction"), at_step(JOIN_MAPS), t.ACCUMULATE_SPLIT, argument(view_inward))
+    joined = seq(check(is_fold, "a reduction"), at_step(JOIN_MAPS), VIEW_OUT_OF_FOLD, argument(view_inward))
     product = seq(
         in_blocks(depth),
         top_down(SLICE_REDUCTION.with_sizes(w=depth // slices)),

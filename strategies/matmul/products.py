@@ -12,6 +12,7 @@ from rewrites.pointwise import POINTWISE, RESULTS
 from rewrites.prologue import (
     BLOCK_FUSION,
     BYTE_WIDENED,
+    FIRST_INSIDE,
     INLINE,
     PIPELINE_FUSION,
     PROLOGUE,
@@ -23,7 +24,6 @@ from rewrites.prologue import (
     ZIP_MAP_OUT_FIRST,
     ZIP_MAP_OUT_SECOND,
 )
-from rewrites.registers import FIRST_INSIDE
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
 from rise.errors import RiseError

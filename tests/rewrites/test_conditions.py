@@ -67,9 +67,9 @@ REFUSALS = (
     ),
     (
         "f is not the identity",
-        the("*(transpose)"),
-        "fun(xs: 2.3.4.i32 => xs |> map(transpose))",
-        "only `transpose` is mapped",
+        the("flatten, inner only"),
+        "fun((xs: 3.i32, ys: 2.i32) => xs |> map(fun(x => ys |> map(fun(y => y)))) |> join)",
+        "nothing is mapped",
     ),
     (
         "f does more than pair its arguments",
@@ -150,8 +150,18 @@ REFUSALS = (
         "fun((xs: 3.f32, ys: 3.f32, z: f32) => zip(xs)(ys) |> map(fun((x, y) => x * z)) |> reduce(+, 0))",
         "the function of two zeros is not known to be 0",
     ),
-    ("by warp", the("tensorise"), product(64, 8, 16, "f16"), "the instruction is a warpgroup's"),
-    ("by warpgroup", the("tensoriseGroup"), product(16, 8, 16, "f16"), "the instruction is a warp's"),
+    (
+        "w is a conversion",
+        the("tensorise"),
+        product(16, 8, 16, "f16").replace("f32(p) * f32(q)", "abs(f32(p)) * abs(f32(q))"),
+        "`w` does more than convert a number",
+    ),
+    (
+        "changes an operand",
+        the("tensorise, first operand computed"),
+        product(16, 8, 16, "f16"),
+        "the operands are used as they are",
+    ),
     (
         "has instruction",
         the("tensorise"),

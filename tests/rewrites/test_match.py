@@ -138,6 +138,28 @@ def test_binders_that_hide_each_other() -> None:
 # --- escaping variables -----------------------------------------------------------------------------
 
 
+def test_a_function_that_is_known_from_elsewhere_is_applied_to_anything() -> None:
+    made = rule(
+        "r",
+        "zip(xs)(ys) |> map(fun((x, y) => (w(g(x)), w(y))))",
+        "zip(xs |> map(g))(ys) |> map(fun((x, y) => (w(x), w(y))))",
+    )
+    text = "fun((xs: 4.i32, ys: 4.i32, c: i32) => zip(xs)(ys) |> map(fun((x, y) => ({}, {}))))"
+    for first, second, g, converted in (
+        ("f32(x * c)", "f32(y)", "x => x * c", "f32({})"),
+        ("x * x", "y", "x => x * x", "{}"),
+        ("abs(neg(x)) + abs(neg(x))", "abs(y) + abs(y)", "x => -x", "abs({0}) + abs({0})"),
+    ):
+        pair = f"({converted.format('fst(xy)')}, {converted.format('snd(xy)')})"
+        wanted = f"zip(xs |> map({g}), ys) |> map(xy => {pair})"
+        assert rewritten(made, text.format(first, second)) == wanted
+    assert "found `add`" in reason(made, text.format("f32(x) + 1", "f32(y)"))
+    assert "would be two different" in reason(made, text.format("abs(x) + abs(neg(x))", "abs(y) + abs(y)"))
+    assert "uses what is bound around it" in reason(made, text.format("x + c", "y + c"))
+    unknown = rule("s", "xs |> map(fun(x => w(g(x))))", "xs |> map(fun(x => w(g(x))))")
+    assert "the function is not determined" in reason(unknown, "fun(xs: 4.i32 => xs |> map(fun(x => x)))")
+
+
 def test_a_variable_that_would_escape_is_refused() -> None:
     made = rule("r", "xs |> map(fun(x => z))", "generate(fun(i => z))")
     rewritten(made, "fun((xs: 3.i32, k: f32) => xs |> map(fun(x => k)))")

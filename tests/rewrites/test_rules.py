@@ -109,6 +109,17 @@ SHAPES = (
         " zip(xs)(zs) |> reduceSeq(Local)(fun(a, p => op(a, h(p))), z))",
     ),
     ("toMem(Global), of each", "xs |> map(fun(x => f((x, h(x)) |> toMem(Global))))"),
+    ("toMem(Local), of each", "xs |> map(fun(x => f((x, h(x)) |> toMem(Local))))"),
+    (
+        "toMem(Local), before steps",
+        "xs |> reduceSeq(Local)(fun(acc, x =>"
+        " zip(acc)(zip(x)(h(x)) |> toMem(Local)) |> map(fun((a, (b, c)) => f(a, b, c)))), z)",
+    ),
+    (
+        "toMem(Local), before steps",
+        "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(zip(x)(x |> toMem(Local)))"
+        " |> map(fun((a, (b, c)) => f(a, b, c, (x, g(x)) |> toMem(Local))))), z)",
+    ),
     ("zip of zips, repeated", "zip(xs)(zip(ys)(zip(zip(xs)(ys))(zs)))"),
     ("factor of a sum", "xs |> map(fun(x => f32(f(x)) * c)) |> reduce(+, 0)"),
     ("product with a byte", "f32(i8(x)) * f32(f16(y))"),
@@ -122,6 +133,12 @@ SHAPES = (
         "view into reduceSeq",
         "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(x) |> map(fun((a, b) => f(a, b)))), z) |> split(n)",
     ),
+    (
+        "view out of reduceSeq",
+        "xs |> reduceSeq(Local)(fun(acc, x => zip(acc)(h(x)) |> map(fun((a, b) => f(a, b)))"
+        " |> map(fun(r => r |> split(n)))), z)",
+    ),
+    ("view out of reduceSeq", "xs |> reduceSeq(Local)(fun(acc, x => f(acc, x) |> transpose), z)"),
     ("*reduce, of one element", "xs |> split(1) |> map(fun(b => b |> reduce(+, 0)))"),
     ("toMem, hoisted", "xs |> map(fun(x => f(x, (y, z) |> toMem(Local))))"),
     ("reduceMapFission", "xs |> reduceSeq(Local)(fun(acc, x => acc + (f(x) + 1)), z)"),

@@ -226,10 +226,11 @@ def test_the_page_has_its_data_and_needs_nothing_else() -> None:
     data = json.loads(found.scripts[0])
     assert len(data["stories"][0]["steps"]) == LAST
     assert data["kernel"]["text"] == kernel()["text"]
-    rule = data["stories"][0]["rules"]["loadOnce"]
-    assert rule["meaning"] == "Fragments that several products use are loaded once."
+    rule = data["stories"][0]["rules"]["pipeline"]
+    assert rule["meaning"] == "The loads of the next steps are in flight while a step is computed."
     assert rule["known"].startswith(("proved", "tested"))
-    assert f"* {rule['entry']}\n" in (ROOT / "docs" / "rules.md").read_text()
+    equation = rule["entry"].removesuffix(f" {rule['meaning']}")
+    assert f"* {equation}\n" in (ROOT / "docs" / "rules.md").read_text()
 
 
 def test_no_text_of_a_program_ends_the_script() -> None:
@@ -472,7 +473,7 @@ const name = [...document.querySelectorAll("#panes .k")].find((word) => word.tex
 const box = name.getBoundingClientRect();
 name.dispatchEvent(new MouseEvent("mousemove", {bubbles: true, clientX: box.left + 2, clientY: box.top + 4}));
 seen.type = $("tip").textContent;
-openRules("loadOnce"); seen.rule = document.querySelector("#rules .found").textContent; $("drawer").close();
+openRules("pipeline"); seen.rule = document.querySelector("#rules .found").textContent; $("drawer").close();
 look("kernel"); const line = kernel.text.findIndex((text) => text.includes("mma_sync("));
 fromLine(line); seen.card = $("origin").textContent;
 const term = document.querySelector("#low .picked"); seen.term = term.textContent;
@@ -496,7 +497,7 @@ def test_keys_and_clicks_do_what_the_page_says(tmp_path: Path) -> None:
     assert found["cleared"] == ""
     assert (found["slider"][0], found["hash"]) == (f"5 of {count}", "#step=5")
     assert found["type"].startswith("map : (")
-    assert found["rule"].startswith("loadOnce:")
+    assert found["rule"].startswith("pipeline:")
     assert "tensorMatMulAdd(" in found["card"]
     assert "made by step" in found["card"]
     assert "tensorMatMulAdd(" in found["term"]

@@ -12,7 +12,6 @@ from rewrites.maps import BETA, ETA, MAP_LAST_FISSION
 from rewrites.movement import SPLIT_MAP, TRANSPOSE_MAP, TRANSPOSE_TWICE
 from rewrites.result import Success
 from rewrites.rule import COMPUTED, Rule, rule
-from rewrites.tensor import MAP_OUT
 from rise.check.program import check_expression
 from rise.expr import Apply, Expr, Lambda, alpha_equal, call, subterms
 from rise.normal import data_flow
@@ -39,7 +38,7 @@ OUTWARD: tuple[Rule, ...] = (
     fold("join", "split(n) |> join"),
     fold("transpose", "transpose", 2),
     fold("*transpose", "map(fun(r => r |> split(n) |> transpose |> transpose |> join))", 2),
-    MAP_OUT[1],
+    rule("*(join), for tests", *2 * ("xs |> map(fun(x => f(x) |> join))",)),
 )
 # each form, and rules whose left sides the random programs contain
 FORMS: dict[str, tuple[Strategy, tuple[Rule, ...]]] = {
@@ -104,7 +103,21 @@ def test_a_step_that_computes_gives_up_its_outer_form() -> None:
         "(fun(acc, x => acc |> map(fun(r => r |> map(fun(y => y + x)))) |> transpose), a))"
     )
     result = normal(form_outward, data_flow(program(text)))
-    assert [step.rule for step in result.steps] == ["reduceSeq >> transpose"]
+    assert [step.rule for step in result.steps] == ["view out of reduceSeq"]
+
+
+@pytest.mark.parametrize("depth", [0, 1, 4, 5, 7])
+def test_a_view_leaves_a_step_from_under_any_number_of_maps(depth: int) -> None:
+    view, step = "transpose", "acc |> map(fun(y => y + x))"
+    for _ in range(depth):
+        view = f"map(fun(r => r |> {view}))"
+    for _ in range(depth + 1):
+        step = step.replace("fun(y => y + x)", "fun(r => r |> map(fun(y => y + x)))")
+    sizes = "2." * depth + "3.3"
+    text = f"fun((a: {sizes}.i32, b: 2.i32) => b |> reduceSeq(Local)(fun(acc, x => {step} |> {view}), a))"
+    result = normal(form_outward, data_flow(program(text)))
+    assert [step.rule for step in result.steps] == ["view out of reduceSeq"]
+    assert_equivalent(data_flow(program(text)), result.term)
     assert_preserves(form_outward, text)
 
 
