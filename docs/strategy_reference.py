@@ -15,7 +15,7 @@ from rise.nat import nat
 from rise.normal import data_flow
 from rise.pretty import show
 from rise.types import I32, Array
-from strategies import core, normal_forms, operands, places, registry
+from strategies import core, normal_forms, operands, places, registry, rounded
 from strategies.batches import fragments, runs, threads
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
@@ -24,7 +24,7 @@ from strategies.matmul import tiling as tiles
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.separate import separate_kernels
 
-LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search)
+LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search, rounded)
 MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, staging)
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
@@ -285,6 +285,10 @@ EXAMPLES = {
         f"in_inputs(products >> shared_epilogue({WARPS} >> to_warps >> kept_shared, {COPIES}, Stored(64, True)))",
         BIAS,
     ),
+    "by_reciprocals": (
+        "in_inputs(by_reciprocals)",
+        "fun(xss: 4.6.f32 => xss |> map(fun(r => let s = sqrt(r |> reduce(+, 0)) in r |> map(fun(x => x / s)))))",
+    ),
     "in_few_instructions": (
         "in_inputs(in_few_instructions)",
         "fun(xss: 4.6.f32 => xss |> map(map(fun(x => f16(x / (1 + exp(-x)))))))",
@@ -382,7 +386,8 @@ SECTIONS |= {
         "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays in_turn to_level"
         " to_warps to_warpgroups by_itself"
     ),
-    "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads in_few_instructions",
+    "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads",
+    "Numbers that are rounded anyway": "by_reciprocals in_few_instructions",
     "Schedules of products": "by_warps wmma mma_sync hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"

@@ -40,10 +40,10 @@ def operation(name: str, *operands: Expr) -> Expr:
 def factors(term: Expr, inverse: bool = False) -> Iterator[tuple[Expr, bool]]:
     """The factors of a product of floats, each with whether it is a divisor."""
     match call(term):
-        case "mul", _, [left, right] if _is_float(term):
+        case "mul", _, [left, right] if is_float(term):
             yield from factors(left, inverse)
             yield from factors(right, inverse)
-        case "div", _, [left, right] if _is_float(term):
+        case "div", _, [left, right] if is_float(term):
             yield from factors(left, inverse)
             yield from factors(right, not inverse)
         case _:
@@ -62,7 +62,7 @@ def unconverted(term: Expr) -> Expr:
 def unrounded(term: Expr) -> Expr:
     """x of wide(narrow(x)): what a number was before it was rounded to a narrower type and converted back."""
     match call(term):
-        case "cast", _, [inner] if _is_float(term) and (rounding := call(inner)) is not None:
+        case "cast", _, [inner] if is_float(term) and (rounding := call(inner)) is not None:
             before = rounding[2][0] if rounding[0] == "cast" else term
             return before if before.type == term.type else term
         case _:
@@ -89,7 +89,7 @@ def product_of(factors: Sequence[tuple[Expr, bool]], type_: Data) -> Expr:
     return result
 
 
-def _is_float(term: Expr) -> bool:
+def is_float(term: Expr) -> bool:
     return isinstance(term.type, Scalar) and term.type.is_float
 
 
@@ -231,7 +231,7 @@ class _Hoisting:
 def _from_lowest(term: Expr) -> Expr:
     """A maximum that starts from one of the elements as one that starts from -∞; other terms as they are."""
     match call(term):
-        case "reduce", head, [operator, start, summands] if operator_name(operator) == "max" and _is_float(
+        case "reduce", head, [operator, start, summands] if operator_name(operator) == "max" and is_float(
             start
         ):
             match call(summands):
@@ -303,7 +303,7 @@ def factored(found: System) -> System:
         moves = operator_name(fold.operator) == "add" and is_zero(fold.start)
         if operator_name(fold.operator) == "max" and is_lowest(fold.start):
             moves = all(is_positive(factor) for factor, _ in fixed)
-        if moves and fixed and _is_float(fold.name):
+        if moves and fixed and is_float(fold.name):
             inner = Identifier(f"{fold.name.name}_", fold.name.type)
             type_ = as_data(fold.name.type)
             before[fold.name] = product_of([(inner, False), *fixed], type_)
@@ -326,7 +326,7 @@ def factored(found: System) -> System:
 )
 def FACTOR_OF_SUM(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     match call(term):
-        case "reduce", head, [operator, start, terms] if _is_float(term):
+        case "reduce", head, [operator, start, terms] if is_float(term):
             pass
         case _:
             return "expected a sum of floats"

@@ -53,6 +53,10 @@ class _Inward:
                 return build("xs |> join", xs=self.at(depth + 1, xs))
             case _, ("transpose", _, [xs]) if depth == 1 and (inner := call(xs)) and inner[0] == "transpose":
                 return self.at(depth, inner[2][0])
+            case _, ("transpose", head, [Apply(Lambda(x, body), value)]) if depth == 1:
+                return self.at(depth, Apply(Lambda(x, apply(head, body)), value))
+            case _, ("transpose", head, [xs]) if depth == 1 and (named := call(xs)) and named[0] == "let":
+                return self.at(depth, _in_let(head, named[1], *named[2]))
             case _, ("transpose", _, [xs]) if depth >= 2:
                 return build("xs |> transpose", xs=self.at(depth, xs))
             case _, ("split", head, [xs]) if depth >= 2:
@@ -87,6 +91,16 @@ class _Inward:
         if count is None:
             raise NotPointwise("parts do not divide a row", Identifier("row", type_))
         return Array(count, self.element)
+
+
+def _in_let(view: Expr, let: Primitive, value: Expr, function: Expr) -> Expr:
+    """let x = value in view(e), of view(let x = value in e)."""
+    match function:
+        case Lambda(x, body):
+            inside = apply(view, body)
+            return apply(_retyped(let, as_data(inside.type)), value, Lambda(x, inside))
+        case _:
+            raise NotPointwise("expected a function written in place", function)
 
 
 def _retyped(head: Primitive, *types: Data) -> Primitive:
@@ -166,6 +180,9 @@ def _beside(operator: Expr, start: Expr, width: Nat) -> Callable[[Expr], Expr | 
         "fun((a: 16.8.f32) => a |> asFragment |> fun((f: Fragment[16, 8, 16, f32, Accum]) => f)"
         " |> toMem(Local) |> asMatrix |> map(fun(r =>"
         " r |> split(8) |> map(fun(p => (p, p |> reduce(+, 0)))))))",
+        "fun((a: 16.8.f32, b: 16.8.f32) => (let c = a |> toMem(Global) in c |> asFragment"
+        " |> fun((f: Fragment[16, 8, 16, f32, Accum]) => f) |> toMem(Local) |> asMatrix |> transpose)"
+        " |> transpose |> map(fun(r => r |> split(8) |> map(fun(p => p |> reduce(+, 0))))))",
     ),
     "What reduces parts of rows reduces the rows of the fragments that compute them.",
     exact=False,

@@ -17,6 +17,7 @@ from rise.expr import (
     Identifier,
     Lambda,
     Primitive,
+    alpha_equal,
     apply,
     call,
     children,
@@ -58,7 +59,7 @@ def shared(one: Expr, other: Expr) -> bool:
     first, second = _zipped(one), _zipped(other)
     if first is None or second is None or _size(one) != _size(other):
         return False
-    return any(a == b for a, b in zip(first, second, strict=True))
+    return any(alpha_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def _size(fold: Expr) -> object:

@@ -17,18 +17,25 @@ from rewrites.storing import GLOBAL_FIRST
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
 from rise.generator import Builds, refusal
 from strategies.complete import first_incomplete
-from strategies.core import FunctionStrategy, Strategy, choice, normalize, prints_as_call, seq, try_
+from strategies.core import FunctionStrategy, Rewrite, Strategy, choice, normalize, prints_as_call, seq, try_
 from strategies.default import default, lowered
-from strategies.evaluation import has_array, has_levels, is_expression
+from strategies.evaluation import bound as named_value
+from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
 from strategies.matmul.beside import stored_together
 from strategies.matmul.kernels import has_product
-from strategies.matmul.separate import is_one_kernel, operands_stored, product_stored, separate_kernels
+from strategies.matmul.separate import (
+    differences_stored,
+    is_one_kernel,
+    operands_stored,
+    product_stored,
+    separate_kernels,
+)
 from strategies.memory_bound.family import fitting
 from strategies.operands import each_operand, nth_operand
 from strategies.places import in_inputs
 from strategies.search.batches import batched
-from strategies.search.choice import NOTHING, Choice, Search, chosen, remembered, separate_operands
+from strategies.search.choice import NOTHING, Choice, Search, chosen, pays, remembered, separate_operands
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
@@ -139,7 +146,7 @@ class _Kernels:
         self.made.append(found[0])
         return below(found[1], bound)
 
-    def _parts(self, cut: Strategy) -> Strategy:
+    def _parts(self, cut: Rewrite) -> Strategy:
         """The kernels of what a cut gives."""
         return seq(cut, self._again)
 
@@ -156,6 +163,9 @@ class _Kernels:
         if small is not None:
             self.made.append(small[0])
             return below(small[1], bound)
+        summed = self._summed(term, closed)
+        if isinstance(summed, Success):
+            return summed
         if separate_operands(self.search, closed):
             separate = self._parts(operands_stored)(term)
             if isinstance(separate, Success):
@@ -165,6 +175,17 @@ class _Kernels:
             return choice(self._parts(product_stored), lambda part: self._default(part, found))(term)
         self.made.append(found[0])
         return below(found[1], bound)
+
+    def _summed(self, term: Expr, closed: Expr) -> Result:
+        """Differences of products as sums, where the kernel that negates an operand pays."""
+        cut = seq(differences_stored, GLOBAL_FIRST)(term)
+        named = named_value(cut.term) if isinstance(cut, Success) else None
+        if named is not None:
+            stored, rest = named
+            last, _ = closed_over(rest.body, self.inputs)
+            if pays(self.search, closed, last, bytes_of(stored.type) or 0):
+                return self._parts(lambda _: cut)(term)
+        return Failure("differences_stored", term, "no difference of products is faster as a sum")
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
         if is_pair_of_arrays(term):

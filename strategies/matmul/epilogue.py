@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 from rewrites import algorithmic as a
-from rewrites import exponentials as x
 from rewrites import staging as s
 from rewrites.elements import NotPointwise
 from rewrites.epilogue import ON_FRAGMENTS, THROUGH_SHARED
 from rewrites.pointwise import Pointwise, pointwise
 from rewrites.tensor import STORED_FRAGMENT
 from rise.expr import Expr
-from rise.types import Array, Pair, Scalar, Type, shape
+from rise.types import shape
 from strategies.abstraction import with_parts_abstracted
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
@@ -56,27 +55,6 @@ finish_epilogue: Strategy = arguments(
         mapped(arguments(3, seq(view_inward, on_fragments))),
     ),
 )
-NARROW = 2  # bytes of an element that hides how the last digits of f32 were rounded
-
-
-def _in_few_instructions(term: Expr) -> Strategy:
-    if not _is_narrow(term.type):
-        return id_
-    return seq(normalize(choice(x.TANH_ADDED, x.ADDED_TO_TANH, x.QUOTIENT)), normalize(x.EXP_AS_EXP2))
-
-
-def _is_narrow(type_: Type) -> bool:
-    match type_:
-        case Array(_, element):
-            return _is_narrow(element)
-        case Pair(first, second):
-            return _is_narrow(first) and _is_narrow(second)
-        case _:
-            return isinstance(type_, Scalar) and type_.bytes <= NARROW
-
-
-# functions whose results are rounded to 16 bits or fewer in the end, in few instructions without branches
-in_few_instructions: Strategy = depending(_in_few_instructions)
 # sums in shared memory, in rows that are padded so that the lanes of a warp store to different banks
 kept_shared: Rewrite = s.KEEP_SHARED.with_sizes(p=8)
 

@@ -34,7 +34,6 @@ from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import (
     Stored,
     direct_epilogue,
-    in_few_instructions,
     kept_shared,
     rows_by_threads,
     shared_epilogue,
@@ -83,6 +82,7 @@ from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
 from strategies.places import arguments, in_inputs, mapped
+from strategies.rounded import in_few_instructions
 
 NO_CLUSTERS = (
     "matrices of an array are a dimension of the grid that is in no cluster: use `cluster=1` and"

@@ -11,9 +11,10 @@ from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import is_global
+from rewrites.sums import DIFFERENCE_AS_SUM
 from rise.expr import Expr, Primitive, application, call, children, closed_parts, subterms
 from rise.normal import is_view
-from rise.types import Array, Scalar, shape
+from rise.types import Array, Pair, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
@@ -22,6 +23,7 @@ from strategies.core import (
     argument,
     check,
     choice,
+    depending,
     prints_as_call,
     seq,
     top_down,
@@ -44,7 +46,7 @@ from strategies.matmul.products import (
 from strategies.matmul.requirements import scattered_part
 from strategies.matmul.staging import WIDEST
 from strategies.normal_forms import view_inward
-from strategies.places import computes
+from strategies.places import arguments, computes
 
 NAME = "separate_kernels"
 ACROSS = 2  # bytes of numbers that warpgroups read across k, too
@@ -167,6 +169,14 @@ separate_kernels = choice(
 )
 # the operands that are computed point by point, or turned, each by a kernel before
 operands_stored = seq(view_inward, outline, separate_prologue, FunctionStrategy("_computed", _computed))
+# products that are taken off others are added, with operands that kernels before negate
+differences_stored = seq(
+    view_inward,
+    outline,
+    depending(
+        lambda term: arguments(2, DIFFERENCE_AS_SUM) if isinstance(term.type, Pair) else DIFFERENCE_AS_SUM
+    ),
+)
 # the first product alone, where no schedule takes it together with what is done with it
 product_stored = seq(view_inward, outline, FunctionStrategy("_first_product", _first_product))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from rewrites.sums import PRODUCT_BESIDE_PRODUCT
 from rise.expr import Expr
+from rise.types import Pair
 from strategies.contiguity import Contiguity, contiguity_of
-from strategies.core import Strategy, check, prints_as_call, repeat, seq
+from strategies.core import Strategy, check, depending, prints_as_call, repeat, seq
 from strategies.matmul.products import operands
+from strategies.places import arguments
 
 NOT_ALIKE = "the rows, or columns, of matrices beside each other do not lie in memory in the same order"
 
@@ -15,7 +17,7 @@ NOT_ALIKE = "the rows, or columns, of matrices beside each other do not lie in m
 def in_one_sum(depth: int) -> Strategy:
     """Sums of products as one product, where the operands that come together have the same order in memory.
 
-    It does not fail: other sums are left as they are.
+    It does not fail: other sums are left as they are. Of two results, both are looked at.
 
     before: A·B + C·D
     after:  [A 0 C]·[B 0 D], with zeros that make A's rows a multiple of the depth
@@ -24,7 +26,8 @@ def in_one_sum(depth: int) -> Strategy:
     """
 
     alike = check(lambda term: all(map(_in_memory, operands(term))), "in_one_sum", NOT_ALIKE)
-    return repeat(seq(PRODUCT_BESIDE_PRODUCT.with_sizes(n=depth), alike))
+    joined = repeat(seq(PRODUCT_BESIDE_PRODUCT.with_sizes(n=depth), alike))
+    return depending(lambda term: arguments(2, joined) if isinstance(term.type, Pair) else joined)
 
 
 def _in_memory(both: tuple[Expr, Expr]) -> bool:

@@ -54,6 +54,7 @@ from strategies.memory_bound.blocks import (
 from strategies.memory_bound.widths import reduces_numbers, widest
 from strategies.operands import in_function, nth_operand
 from strategies.places import in_inputs, mapped
+from strategies.rounded import by_reciprocals, in_few_instructions
 from strategies.settings import searched
 
 
@@ -102,10 +103,11 @@ def _of_row(block: Block, row: Identifier, size: int, keep: bool) -> Strategy:
     """What is done for one row. All that a thread keeps of it is loaded before it computes."""
     block = replace(block, loads=block.each(size)) if keep else block.for_size(size)
     kept = _keeping(row, block) if keep else id_
-    return seq(named, kept, in_block(block, keep), check(_all_lowered, "rows", LEFT))
+    return seq(named, fewer, kept, in_block(block, keep), check(_all_lowered, "rows", LEFT))
 
 
 named = try_(normalize(APPLIED_AS_LET))
+fewer = seq(by_reciprocals, in_few_instructions)
 LOWERED = low.MAP_BLOCK.with_sizes(d=0)
 LEFT = (
     "in the function of the rows a reduction is left of what is computed for an element of an array; compute"

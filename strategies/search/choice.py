@@ -108,6 +108,17 @@ def separate_operands(search: Search, term: Expr) -> bool:
     return separately < with_warps.cost.cycles
 
 
+def pays(search: Search, whole: Expr, last: Expr, copied: int) -> bool:
+    """Whether two kernels are faster than one: one that reads and writes so many bytes, and the last."""
+    problems = problem_of(whole), problem_of(last)
+    if lookup(identity(whole), search.target, search.store) or None in problems:
+        return False
+    one, two = (next(iter(ranked(search.strategy, p, search.gpu)), None) for p in problems if p is not None)
+    if one is None or two is None:
+        return False
+    return two.cost.cycles + SECOND_KERNEL + 2 * copied / search.gpu.dram_rate < one.cost.cycles
+
+
 def problem_of(term: Expr) -> Problem | None:
     try:
         return Problem.of(term)

@@ -10,6 +10,7 @@ from rewrites.beside import beside
 from rewrites.exponentials import ROUNDED
 from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Success
+from rise.canonical import canonical
 from rise.expr import Expr, Identifier, Lambda, Primitive, children, subterms
 from rise.frozen import Remembers, filled_at_once, hashed_once
 from rise.nat import Nat
@@ -226,7 +227,7 @@ def _in_one_sum(found: Expr, products: int) -> Products | None:
 def _loaded(products: list[Expr]) -> tuple[int, int]:
     """How many tiles of first and of second operands a step loads, for all products."""
     sides = zip(*(Product.of(part).operands for part in products), strict=True)
-    distinct, all_ = [len(set(side)) for side in sides], len(products)
+    distinct, all_ = [len(set(map(canonical, side))) for side in sides], len(products)
     return (distinct[0], all_) if distinct[0] <= distinct[1] else (all_, distinct[1])
 
 

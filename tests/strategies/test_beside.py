@@ -57,6 +57,12 @@ CASES: dict[str, tuple[str, tuple[int, int, int], dict[str, Any], int]] = {
         {**GROUPS, **ROLES, "epilogue": "bulk", "swap_operands": True},
         1,
     ),
+    "columns of a result with an operand that is copied before": (
+        f"(p |> map(map(fun(x => f16(x)))), transpose(p) |> {SUMS})",
+        (67, 136, 41),
+        {**GROUPS, **ROLES, "epilogue": "bulk", "swap_operands": True},
+        1,
+    ),
     "rows alone, by warps": (
         f"p |> {SUMS}", (37, 48, 40), {**WARPS, "epilogue": "direct", "swizzled": True}, 1,
     ),

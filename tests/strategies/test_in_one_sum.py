@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from rewrites.sums import DIFFERENCE_AS_SUM
+from rise.canonical import canonical
 from rise.check.program import check_expression
 from rise.expr import Expr
 from rise.normal import data_flow
+from rise.pretty import show
 from rise.testing import assert_preserves
-from strategies.core import seq
+from strategies.core import seq, try_
 from strategies.matmul.products import operands, outline
 from strategies.matmul.sums import in_one_sum
 from strategies.places import in_inputs
@@ -135,10 +138,48 @@ def test_the_search_takes_them_as_one_product() -> None:
     assert first.point == second.point
 
 
-def test_products_that_share_operands_stay_in_one_loop() -> None:
-    """A complex product: AC - BD and AD + BC load each of four tiles once."""
+def crosswise(element: str) -> str:
+    """An element as a function of those of A·C, B·D, A·D and B·C."""
     sums = [f"({a} |> map(fun(r => {b} |> map(fun(c => {SUM})))))" for a, b in ("AC", "BD", "AD", "BC")]
-    ac, bd, ad, bc = (f"({p} |> idx(i) |> idx(j))" for p in sums)
+    elements = [f"({p} |> idx(i) |> idx(j))" for p in sums]
     inputs = "A: 3.16.f16, B: 3.16.f16, C: 4.16.f16, D: 4.16.f16"
-    element = f"({ac} - {bd}, {ad} + {bc})"
-    assert products_left(f"fun(({inputs}) => generate(fun(i => generate(fun(j => {element})))))", 16) == 4
+    return f"fun(({inputs}) => generate(fun(i => generate(fun(j => {element.format(*elements)})))))"
+
+
+@pytest.mark.parametrize(
+    ("element", "left"),
+    [
+        ("({0} + {1}, {2} + {3})", 2),  # [A B]·[C D] and [A B]·[D C]
+        ("({0} + {1}, {3} + {2})", 2),
+        ("({1} + {0}) * ({2} + {3})", 2),
+        ("({0} - {1}, {2} + {3})", 4),
+        ("({0} + {1}, {2})", 3),
+        ("({0} + {2}, {1})", 3),
+    ],
+)
+def test_products_that_share_operands_stay_in_one_loop(element: str, left: int) -> None:
+    """Unless their sums share what stands beside each other, too."""
+    assert products_left(crosswise(element), 16) == left
+    joined = succeeded(in_one_sum(16)(outlined(crosswise(element)))).term
+    firsts = [canonical(first) for first, _ in operands(joined)]
+    assert left != 2 or len(set(firsts)) == 1, "one loop over tiles of the same first operand"
+
+
+@pytest.mark.parametrize(
+    ("element", "sums"),
+    [
+        ("({0} - {1}, {2} + {3})", 1),
+        ("({0} - {1}, {2} - {3})", 2),
+        ("{0} - f32(f16({1}))", 0),
+        ("({0} - {1}) * {1}", 0),
+        ("{0} - 2.0 * {1}", 0),
+    ],
+)
+def test_differences_of_products_are_sums_of_one_with_a_negated_operand(element: str, sums: int) -> None:
+    term = outlined(crosswise(element))
+    result = try_(DIFFERENCE_AS_SUM)(term)
+    assert show(succeeded(result).term).count("toMem(Global)") == sums
+    whole = data_flow(check_expression(crosswise(element)))
+    assert_preserves(in_inputs(seq(outline, try_(DIFFERENCE_AS_SUM))), whole)
+    bytes_ = crosswise(element).replace("f16", "i8")
+    assert not succeeded(try_(DIFFERENCE_AS_SUM)(outlined(bytes_))).steps, "-128 has no opposite"
