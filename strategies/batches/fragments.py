@@ -75,6 +75,6 @@ def matrix_by_a_warp(sizes: tuple[int, int, int]) -> Strategy:
 
 
 @prints_as_call
-def matrix_by_warps(sizes: tuple[int, int, int]) -> Strategy:
-    """A matrix around products, of these sizes, a warp for every 16 rows of it."""
-    return on_fragments_of(sizes, FRAGMENT[0], to_warps)
+def matrix_by_warps(sizes: tuple[int, int, int], rows: int = FRAGMENT[0]) -> Strategy:
+    """A matrix around products, of these sizes, a warp for every so many rows of it."""
+    return on_fragments_of(sizes, rows, to_warps)

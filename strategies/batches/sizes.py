@@ -14,9 +14,10 @@ from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
+SHARED, DIRECT = "shared", "direct"
 TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
 LARGEST = 48 * 1024  # of a block that also keeps its results there
-SHARED, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
+ROOM, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
 RESIDENT = 2048  # threads of a multiprocessor
 IN_FLIGHT = 64 * 1024  # bytes that hide the latency of memory, twice: not all blocks are loading
 LEAST, MOST = 128, 256  # threads of a block
@@ -33,12 +34,14 @@ class Plan:
     """by: who multiplies a matrix: threads, a warp, or all warps of a block.
 
     stored: whether results go through shared memory
+    rows: of a matrix, for each of all warps
     """
 
     by: str
     count: int
     threads: int
     stored: bool = True
+    rows: int = FRAGMENT[0]
 
 
 @dataclass(frozen=True)
@@ -101,16 +104,21 @@ class Sizes:
     def are_small(self) -> bool:
         """Whether a block can take one of them as a whole."""
         wide = self.operand in TENSOR or self.columns <= WIDEST_ROW
-        fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= SHARED
+        fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= ROOM
         return self.matrices and wide and fits
 
-    def plan(self) -> Plan:
-        """Threads multiply tiny matrices, and those whose elements tensor cores do not take."""
+    def plan(self, part: int = 0) -> Plan:
+        """Threads multiply tiny matrices, and those whose elements tensor cores do not take.
+
+        part: of a matrix, the rows for each of all warps; 0: those of a fragment
+        """
         if self.operand not in TENSOR or prod(self.product) < INSTRUCTIONS:
             return self._by_threads()
         rows, columns = (-(-n // f) * f for n, f in zip(self.product[:2], FRAGMENT[:2], strict=True))
         fits = self._whole(ALIGNMENTS[-1]) * self.bytes <= 2 * TILE
-        return self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(rows)
+        return (
+            self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(part or FRAGMENT[0])
+        )
 
     # --- by threads: a row each
 
@@ -130,7 +138,7 @@ class Sizes:
 
     def loading(self, count: int, threads: int) -> int:
         """The bytes that the blocks of a multiprocessor load."""
-        blocks = min(SHARED // (count * self.bytes + RESERVED), RESIDENT // threads)
+        blocks = min(ROOM // (count * self.bytes + RESERVED), RESIDENT // threads)
         return max(1, blocks) * count * sum(self.read)
 
     def _threads(self, count: int) -> range:
@@ -147,7 +155,7 @@ class Sizes:
         count, warps = max(pairs, key=lambda pair: (min(pair[1], 4), pair[0]))
         return Plan(WARPS, count, WARP * warps)
 
-    def _by_blocks(self, rows: int) -> Plan:
+    def _by_blocks(self, part: int) -> Plan:
         """As few matrices as are whole vectors.
 
         Results go through shared memory where a multiprocessor then still has two blocks: measured.
@@ -156,9 +164,9 @@ class Sizes:
         limits = [
             (2 * TILE, True),
             (LARGEST, True),
-            (SHARED // 3, True),
-            (SHARED // 2, True),
-            (SHARED, False),
+            (ROOM // 3, True),
+            (ROOM // 2, True),
+            (ROOM, False),
         ]
         choices = [
             (count, stored)
@@ -167,7 +175,7 @@ class Sizes:
             if count * (self.bytes if stored else sum(self.read)) + RESERVED <= limit
         ]
         count, stored = choices[0] if choices else (1, False)
-        return Plan(BLOCKS, min(count, self.batch), WARP * (rows // FRAGMENT[0]), stored)
+        return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
 
     # --- runs
 

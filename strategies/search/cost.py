@@ -22,10 +22,13 @@ SECOND_KERNEL = 7500  # cycles: the end of a kernel and the start of the next
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
+AT_ONCE = 1.4  # the same, where all warpgroups do so at once and results leave a cache so FILLED: measured
+FILLED = 2 / 3
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 LINE = 128  # bytes of the L2 cache that are read at once
 PART_OF_LINE = 1.1  # times as many, where parts that start inside of lines are shorter than a line: measured
+AGAIN = 0.6  # of the time for a line, for each further part of it: measured
 REQUEST = 2  # cycles of a multiprocessor for each line of which it asks for bytes, however few: measured
 # cycles of a step whose operands are computed on their way through registers, and for each byte of a thread's
 # part; measured at 32×32 and 64×64, where such kernels took 2 to 3.5 times what was expected
@@ -135,13 +138,13 @@ def patterns(p: Problem, s: Schedule) -> dict[int, int]:
 def requests(p: Problem, s: Schedule, index: int) -> float:
     """Lines of the L2 cache of which a tile of an operand asks for bytes, for each element along k.
 
-    Tiles are copied in parts of their rows, as long as a line or as the pattern in shared memory. Where rows
-    start inside of lines, so do parts, and some take bytes of two.
+    Tiles are copied in parts of their rows, as long as a line or as the pattern in shared memory: a line of
+    parts is asked for AGAIN. Where rows start inside of lines, so do parts, and some take bytes of two.
     """
     length, row = s.block[index] * p.operand_bytes, p.rows[index] * p.operand_bytes
-    if row % LINE == 0 or row % WIDEST:  # the latter are copied to longer rows
-        return length / LINE
     width = patterns(p, s).get(index, LINE)
+    if row % LINE == 0 or row % WIDEST:  # the latter are copied to longer rows
+        return length / LINE * (1 + AGAIN * (LINE / width - 1))
     return length / width * touched(row, width) * (PART_OF_LINE if width < LINE else 1)
 
 
@@ -222,7 +225,8 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     sector = 2 if s.epilogue == "direct" and size < PARTIAL else 1
     added = 0 if s.split_k > 1 else p.added_bytes
     each = {"shared": 4, "bulk": size, "rows": size}.get(s.epilogue, 0)
-    read = BETWEEN * added * busy(p, s, gpu) / gpu.dram_rate
+    at_once = AT_ONCE if s.ping_pong == 1 and once(p) > FILLED * gpu.l2_bytes else 1
+    read = BETWEEN * at_once * added * busy(p, s, gpu) / gpu.dram_rate
     computed = p.work / LANES if s.split_k == 1 else 0
     stored = size * sector / port(p, s, gpu)
     if p.by_elements and s.split_k == 1:
@@ -234,6 +238,12 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 def exchanged(s: Schedule, gpu: Gpu) -> float:
     """Cycles for an element of a tile whose sums a cluster shares: a block reads all parts of some."""
     return PARTIAL / gpu.cluster_rate if s.split_cluster > 1 else 0.0
+
+
+def once(p: Problem) -> int:
+    """The bytes of operands, of what is added and of results, each counted once."""
+    operands = p.batch * (p.m + p.n) * p.k * p.operand_bytes
+    return operands + p.batch * p.m * p.n * (p.result_bytes + p.added_bytes)
 
 
 def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:

@@ -22,7 +22,7 @@ from rise.normal import data_flow
 from rise.testing import assert_preserves
 from strategies.auto import auto
 from strategies.batches.batch import batch
-from strategies.batches.sizes import BLOCKS, SHARED, THREADS, WARPS, Sizes
+from strategies.batches.sizes import BLOCKS, ROOM, THREADS, WARPS, Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
@@ -187,7 +187,7 @@ def test_plans_fit_and_divide() -> None:
         sizes = Sizes(10**6, (2 * m * k, 2 * k * n), 4 * m * n, m, n, k, "f16")
         plan = sizes.plan()
         shared = plan.count * (sum(sizes.read) + sizes.written * plan.stored)
-        assert shared <= SHARED
+        assert shared <= ROOM
         assert 32 <= plan.threads <= 1024
         assert all(plan.count * size % 4 == 0 for size in sizes.read), (m, n, k)
         assert plan.by != THREADS or prod((m, n, k)) < 500
