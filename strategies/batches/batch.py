@@ -6,14 +6,14 @@ from rewrites.pointwise import POINTWISE_EACH
 from rise.errors import StrategyError
 from rise.expr import Expr
 from strategies.batches.fragments import (
-    FRAGMENT,
+    ROWS,
     each_by_a_warp,
     each_by_all,
     matrix_by_a_warp,
     matrix_by_warps,
 )
 from strategies.batches.runs import several, staged, through_shared
-from strategies.batches.sizes import BLOCKS, DIRECT, SHARED, THREADS, WARPS, Plan, Sizes
+from strategies.batches.sizes import BLOCKS, DIRECT, SHARED, THREADS, UNROLLED, WARPS, Plan, Sizes
 from strategies.batches.threads import by_threads, one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
@@ -51,8 +51,8 @@ def batch(count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogu
     epilogue: where results go: `shared`, from where they leave as one run; `direct`, to memory; else chosen
     """
     chosen_or("batch", count=count, threads=threads, rows=rows)
-    if rows % FRAGMENT[0]:
-        raise StrategyError("R0604", f"batch: rows: {rows} is no multiple of the {FRAGMENT[0]} of a fragment")
+    if rows % ROWS:
+        raise StrategyError("R0604", f"batch: rows: {rows} is no multiple of the {ROWS} of a fragment")
     for name, value, known in (
         ("by", by, (THREADS, WARPS, BLOCKS)),
         ("epilogue", epilogue, (SHARED, DIRECT)),
@@ -67,7 +67,7 @@ def batch(count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogu
         plan = sizes.plan(rows)
         stored = epilogue == SHARED if epilogue else plan.stored
         plan = Plan(by or plan.by, count or plan.count, threads or plan.threads, stored, plan.rows)
-        compute = seq(argument(staged(plan.threads)), multiplied(plan, sizes.product))
+        compute = seq(argument(staged(plan.threads)), multiplied(plan, sizes))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
 
     return FunctionStrategy("batch", complete(in_inputs(seq(try_(POINTWISE_EACH), depending(chosen)))))
@@ -79,12 +79,14 @@ def chosen_from(name: str, value: str, known: tuple[str, ...]) -> None:
         raise StrategyError("R0604", f"batch: {name}: `{value}` is not one of {', '.join(known)}")
 
 
-def multiplied(plan: Plan, product: tuple[int, int, int]) -> Strategy:
+def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
     """A map over matrices in shared memory, by threads, a warp for each, or all warps for each in turn."""
     match plan.by:
         case by if by == THREADS:
-            return rows_of_matrices(by_threads(plan.threads, one_row))
+            return rows_of_matrices(
+                by_threads(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED))
+            )
         case by if by == WARPS:
-            return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(product))
+            return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
-            return each_by_all(matrix_by_warps(product, plan.rows))
+            return each_by_all(matrix_by_warps(sizes.product, plan.rows, sizes.operand))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd, lcm, prod
 
-from rise.expr import Expr, Lambda, call
-from rise.types import Scalar, shape
+from rise.expr import Expr, Lambda, call, subterms
+from rise.types import TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
-from strategies.batches.fragments import FRAGMENT
+from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.runs import arrays_of, width_of
 from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST
@@ -23,10 +23,20 @@ IN_FLIGHT = 64 * 1024  # bytes that hide the latency of memory, twice: not all b
 LEAST, MOST = 128, 256  # threads of a block
 INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores take fewer instructions
 ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
-WIDEST_ROW = 32  # sums that a thread has in its registers at most
+WIDEST_ROW = 128  # sums that a thread has in its registers at most
+MANY_ROWS, MANY_BLOCKS = (
+    96,
+    3,
+)  # of a matrix, and of a multiprocessor: then warps may have two fragments of rows
+UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
-TENSOR = ("f16", "bf16")
+
+
+def multiplied_type(product: Product) -> str:
+    """The type of the numbers that a product multiplies: tf32 where it rounds those of 32 bits to it."""
+    rounds = any(part.type == TF32 for part in subterms(product.products))
+    return "tf32" if rounds else str(shape(product.rows.type)[1])
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Plan:
     count: int
     threads: int
     stored: bool = True
-    rows: int = FRAGMENT[0]
+    rows: int = ROWS
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class Sizes:
     """What one element of a batch reads and writes, in bytes, an array each; and its product.
 
     rows, columns, depth: of the product
-    operand: the type of its elements
+    operand: the type of the numbers that it multiplies
     matrices: whether an element of the batch has a matrix, and not only rows
     """
 
@@ -80,7 +90,7 @@ class Sizes:
         found = [Product.of(part) for part in outermost_parts(function, is_product)]
         depths = [product.length.value or 1 for product in found]
         read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width_of(run) for run in runs]
-        operand = str(shape(found[0].rows.type)[1]) if found else ""
+        operand = multiplied_type(found[0]) if found else ""
         return cls(
             batch,
             tuple(read),
@@ -103,7 +113,7 @@ class Sizes:
     @property
     def are_small(self) -> bool:
         """Whether a block can take one of them as a whole."""
-        wide = self.operand in TENSOR or self.columns <= WIDEST_ROW
+        wide = self.operand in FRAGMENTS or self.columns <= WIDEST_ROW
         fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= ROOM
         return self.matrices and wide and fits
 
@@ -112,13 +122,11 @@ class Sizes:
 
         part: of a matrix, the rows for each of all warps; 0: those of a fragment
         """
-        if self.operand not in TENSOR or prod(self.product) < INSTRUCTIONS:
+        if self.operand not in FRAGMENTS or prod(self.product) < INSTRUCTIONS:
             return self._by_threads()
-        rows, columns = (-(-n // f) * f for n, f in zip(self.product[:2], FRAGMENT[:2], strict=True))
+        rows, columns = -(-self.rows // ROWS) * ROWS, -(-self.columns // COLUMNS) * COLUMNS
         fits = self._whole(ALIGNMENTS[-1]) * self.bytes <= 2 * TILE
-        return (
-            self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(part or FRAGMENT[0])
-        )
+        return self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(part)
 
     # --- by threads: a row each
 
@@ -175,7 +183,16 @@ class Sizes:
             if count * (self.bytes if stored else sum(self.read)) + RESERVED <= limit
         ]
         count, stored = choices[0] if choices else (1, False)
+        part = part or self._rows_of_a_warp(count * (self.bytes if stored else sum(self.read)))
         return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
+
+    def _rows_of_a_warp(self, shared: int) -> int:
+        """Those of two fragments, which load B half as often, if a multiprocessor has enough warps: measured.
+
+        shared: bytes of a block
+        """
+        enough = MANY_BLOCKS * (shared + RESERVED) <= ROOM
+        return 2 * ROWS if enough and self.rows > MANY_ROWS else ROWS
 
     # --- runs
 

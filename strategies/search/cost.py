@@ -25,6 +25,7 @@ BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read be
 AT_ONCE = 1.4  # the same, where all warpgroups do so at once and results leave a cache so FILLED: measured
 FILLED = 2 / 3
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
+STOP = 5000  # cycles: of that the most
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 LINE = 128  # bytes of the L2 cache that are read at once
 PART_OF_LINE = 1.1  # times as many, where parts that start inside of lines are shorter than a line: measured
@@ -37,6 +38,7 @@ WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
+CHOSEN = 1.5  # times as long, where data choose the matrices of tiles: measured
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
 # each other in a row, or by the lanes that have it in a fragment; measured
@@ -180,7 +182,8 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     moved = sum(part * s.block[index] for index, part in enumerate(parts)) * p.operand_bytes
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
-    return depth(p, s) * max(moved / port(p, s, gpu), line * asked)
+    cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
+    return cycles * (CHOSEN if p.scattered else 1)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -305,8 +308,8 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     # single results keep the cache busy, whoever else computes meanwhile
     hidden = together * s.ping_pong > 1 and not p.by_elements
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
-    stops = 0 if hidden else LOCKSTEP * max(count - 3, 0)
-    busy = (count + stops) * tile + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
+    stops = 0 if hidden else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
+    busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     memory = memory_cycles(p, s, gpu) + gpu.fill
     total = max(busy, memory) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
