@@ -6,6 +6,7 @@ from rewrites.pointwise import POINTWISE_EACH
 from rise.errors import StrategyError
 from rise.expr import Expr
 from strategies.batches.fragments import (
+    FRAGMENTS,
     ROWS,
     each_by_a_warp,
     each_by_all,
@@ -53,12 +54,8 @@ def batch(count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogu
     chosen_or("batch", count=count, threads=threads, rows=rows)
     if rows % ROWS:
         raise StrategyError("R0604", f"batch: rows: {rows} is no multiple of the {ROWS} of a fragment")
-    for name, value, known in (
-        ("by", by, (THREADS, WARPS, BLOCKS)),
-        ("epilogue", epilogue, (SHARED, DIRECT)),
-    ):
-        if value not in ("", *known):
-            raise StrategyError("R0604", f"batch: {name}: `{value}` is not one of {', '.join(known)}")
+    chosen_from("by", by, (THREADS, WARPS, BLOCKS))
+    chosen_from("epilogue", epilogue, (SHARED, DIRECT))
 
     def chosen(term: Expr) -> Rewrite:
         sizes = Sizes.of(term)
@@ -67,6 +64,10 @@ def batch(count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogu
         plan = sizes.plan(rows)
         stored = epilogue == SHARED if epilogue else plan.stored
         plan = Plan(by or plan.by, count or plan.count, threads or plan.threads, stored, plan.rows)
+        if plan.by != THREADS and sizes.operand not in FRAGMENTS:
+            return refuse("batch", f"there are no fragments of `{sizes.operand}`: use `by=threads`")
+        if rows and plan.by != BLOCKS:
+            return refuse("batch", f"`rows` changes nothing: matrices are multiplied by {plan.by}")
         compute = seq(argument(staged(plan.threads)), multiplied(plan, sizes))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
 

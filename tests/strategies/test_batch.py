@@ -157,6 +157,12 @@ def test_parameters_that_cannot_be_are_refused() -> None:
     ):
         with pytest.raises(StrategyError, match=said):
             batch(**given)
+    for term, given, said in (
+        (products(5, 8, 8, 8, "f32"), {"by": WARPS}, "no fragments of `f32`: use `by=threads`"),
+        (products(5, 8, 8, 8), {"rows": 16}, "`rows` changes nothing: matrices are multiplied by warps"),
+    ):
+        result = batch(**given)(term)
+        assert isinstance(result, Failure) and said in str(result.error("batch"))
 
 
 # what a drawn program multiplies, and what it does with the sums
