@@ -23,7 +23,8 @@ from strategies.search.hardware import A100, H200, T4, Gpu
 from strategies.search.problem import Problem
 from strategies.search.space import Point, Ranked, points, ranked, refusal, varied
 
-MEASURED = Path(__file__).parents[2] / "benchmarks" / "results" / "schedules-h200.csv"
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+MEASURED = RESULTS / "schedules-h200.csv"
 
 
 def square(size: int) -> Problem:
@@ -110,6 +111,41 @@ def test_of_what_was_measured_the_best_is_among_the_first() -> None:
         assert min(order[:8]) <= 1.02 * min(order), case
     assert sum(map(log, losses)) < 0.015 * len(losses)
     assert sum(map(inside_of_lines, cases)) == 25
+
+
+def variants() -> Iterator[tuple[Problem, list[tuple[float, Point]]]]:
+    """Of groups of 8192 rows, in tiles of 128, and of AB + C: the schedules that were timed in turns."""
+    tiles = {"8": 67, "64": 99}
+    for part in (RESULTS / "variants-h100.md").read_text(encoding="utf-8").split("\n## ")[1:]:
+        title, *lines = part.splitlines()
+        match title.split():
+            case "groups", g, n, k, "128":
+                p = Problem(
+                    128, int(n), int(k), batch=tiles[g], result_bytes=2, along_k=(True, True), operand="bf16",
+                    scattered=True, input_bytes=2 * int(k) * (8192 + int(g) * int(n)),
+                )  # fmt: skip
+            case "accumulated", "2048" | "2304" as size:
+                p = replace(square(int(size)), result_bytes=4, along_k=(True, False), added_bytes=4)
+            case _:
+                continue
+        rows = [line.strip("| ").split(" | ") for line in lines if "tensor_core" in line]
+        read = [
+            (float(row[0]), Point.read("tensor_core", dict(s.split("=") for s in row[-1].split()[1:])))
+            for row in rows
+        ]
+        # single results put where data say are no schedule of the space
+        yield p, [each for each in read if not (p.scattered and each[1].schedule.epilogue == "direct")]
+
+
+def test_of_groups_and_sums_the_first_is_among_the_best() -> None:
+    """Within 11 % of the best that was measured on an H100, 5 % in the mean; that of 8 long groups is it."""
+    losses = []
+    for p, timed in variants():
+        us = [us for us, _ in sorted(timed, key=lambda one: c.cost(p, one[1].schedule, H200).cycles)]
+        losses.append(us[0] / min(us))
+    assert len(losses) == 6 and max(losses) < 1.11
+    assert sum(map(log, losses)) < 0.05 * len(losses)
+    assert losses[0] == 1
 
 
 def test_expected_times_are_those_that_were_measured_roughly() -> None:
