@@ -81,6 +81,11 @@ def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
     return ceil(tiles(p, s) / workers(s, gpu))
 
 
+def rounds(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """The same, or what it is in the mean where data say how many tiles there are, about so many."""
+    return tiles(p, s) / workers(s, gpu) + 1 / 2 if p.scattered else waves(p, s, gpu)
+
+
 def workers(s: Schedule, gpu: Gpu) -> int:
     """Multiprocessors that compute: of a persistent grid not more than it has blocks."""
     there = gpu.in_clusters(s.cluster * s.split_cluster)
@@ -297,7 +302,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
         "l2": l2_cycles(p, s, gpu), "latency": latency_cycles(p, s, gpu),
     }  # fmt: skip
     bound = max(parts, key=lambda name: parts[name])
-    count, together = waves(p, s, gpu), resident(p, s, gpu)
+    count, together = rounds(p, s, gpu), resident(p, s, gpu)
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
     tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
     tile *= 1 if s.uses_wgmma else WARPS
@@ -315,4 +320,4 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     # of schedules that are equal otherwise, the one that moves less
     total += memory / 100
     which = bound if busy >= memory else "memory"
-    return Cost(total, tiles(p, s), count, wave_efficiency(p, s, gpu), which)
+    return Cost(total, tiles(p, s), waves(p, s, gpu), wave_efficiency(p, s, gpu), which)

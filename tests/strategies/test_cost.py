@@ -148,6 +148,16 @@ def test_of_groups_and_sums_the_first_is_among_the_best() -> None:
     assert losses[0] == 1
 
 
+def test_where_data_count_tiles_all_numbers_of_them_are_as_likely() -> None:
+    """What the rounds are in the mean of as many numbers of tiles as there are blocks."""
+    s, p = tile(128, 256, persistent_blocks=132), Problem(128, 256, 512, scattered=True)
+    for first in (1, 500, 1031):
+        counted = [c.waves(replace(p, batch=first + i), s, H200) for i in range(131)]
+        middle = replace(p, batch=first + 65)
+        assert c.rounds(middle, s, H200) == pytest.approx(sum(counted) / 131, abs=1 / 66)
+        assert c.rounds(replace(middle, scattered=False), s, H200) == c.waves(middle, s, H200)
+
+
 def test_expected_times_are_those_that_were_measured_roughly() -> None:
     logarithms = [log(expected / us) for timed in measurements().values() for us, expected in timed]
     assert sqrt(sum(x**2 for x in logarithms) / len(logarithms)) < 0.2
