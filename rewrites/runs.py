@@ -17,3 +17,10 @@ OUTER_PRODUCTS = rule(
     " zip(acc)(row) |> map(fun((a, y) => op(a, f((x, y)))))), generate(fun(i => z)))",
     meaning="A row of a product is a sum of rows of its second factor, each times a number of the first's.",
 )
+OUTER_PRODUCTS_IN_TURN = rule(
+    "dot products as a sum of rows, in a loop",
+    "ys |> map(fun(y => zip(xs)(y) |> map(f) |> reduce(op, z)))",
+    "zip(xs)(ys |> transpose) |> reduceSeq(Local)(fun(acc, (x, row) =>"
+    " zip(acc)(row) |> map(fun((a, y) => op(a, f((x, y)))))), generate(fun(i => z)))",
+    meaning="The same, of so many rows that the loop over them is not unrolled.",
+)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from rewrites.pointwise import POINTWISE_EACH
 from rise.errors import StrategyError
 from rise.expr import Expr
-from strategies.batches.fragments import each_by_a_warp, each_by_all, matrix_by_a_warp, matrix_by_warps
+from strategies.batches.fragments import (
+    FRAGMENTS,
+    ROWS,
+    each_by_a_warp,
+    each_by_all,
+    matrix_by_a_warp,
+    matrix_by_warps,
+)
 from strategies.batches.runs import several, staged, through_shared
-from strategies.batches.sizes import BLOCKS, THREADS, WARPS, Plan, Sizes
+from strategies.batches.sizes import BLOCKS, DIRECT, SHARED, THREADS, UNROLLED, WARPS, Plan, Sizes
 from strategies.batches.threads import by_threads, one_row, rows_of_matrices
 from strategies.complete import complete
 from strategies.core import (
@@ -27,37 +34,60 @@ from strategies.settings import searched
 NO_BATCH = "expected a map over a batch of arrays of known sizes"
 
 
-@searched(count=(0, 1, 2, 4, 8, 16, 32, 64), threads=(0, 64, 128, 256), by=("", THREADS, WARPS, BLOCKS))
+@searched(
+    count=(0, 1, 2, 4, 8, 16, 32, 64),
+    threads=(0, 64, 128, 256),
+    by=("", THREADS, WARPS, BLOCKS),
+    rows=(0, 16, 32),
+    epilogue=("", SHARED, DIRECT),
+)
 @prints_as_call
-def batch(count: int = 0, threads: int = 0, by: str = "") -> Strategy:
+def batch(count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogue: str = "") -> Strategy:
     """A map over small matrices: each block copies several to shared memory, and multiplies them there.
 
     count:   matrices of a block; 0: as many as are about 16 KiB, with their results
     threads: of a block; 0: as many as the rows of these matrices occupy
     by:      who multiplies a matrix: `threads`, a row each; `warps`, one; `blocks`, all warps; else chosen
+    rows:    of a matrix, for each of all warps, a multiple of 16; 0: chosen
+    epilogue: where results go: `shared`, from where they leave as one run; `direct`, to memory; else chosen
     """
-    chosen_or("batch", count=count, threads=threads)
-    if by not in ("", THREADS, WARPS, BLOCKS):
-        raise StrategyError("R0604", f"batch: by: `{by}` is not one of {THREADS}, {WARPS}, {BLOCKS}")
+    chosen_or("batch", count=count, threads=threads, rows=rows)
+    if rows % ROWS:
+        raise StrategyError("R0604", f"batch: rows: {rows} is no multiple of the {ROWS} of a fragment")
+    chosen_from("by", by, (THREADS, WARPS, BLOCKS))
+    chosen_from("epilogue", epilogue, (SHARED, DIRECT))
 
     def chosen(term: Expr) -> Rewrite:
         sizes = Sizes.of(term)
         if sizes is None:
             return refuse("batch", NO_BATCH)
-        plan = sizes.plan()
-        plan = Plan(by or plan.by, count or plan.count, threads or plan.threads, plan.stored)
-        compute = seq(argument(staged(plan.threads)), multiplied(plan, sizes.product))
+        plan = sizes.plan(rows)
+        stored = epilogue == SHARED if epilogue else plan.stored
+        plan = Plan(by or plan.by, count or plan.count, threads or plan.threads, stored, plan.rows)
+        if plan.by != THREADS and sizes.operand not in FRAGMENTS:
+            return refuse("batch", f"there are no fragments of `{sizes.operand}`: use `by=threads`")
+        if rows and plan.by != BLOCKS:
+            return refuse("batch", f"`rows` changes nothing: matrices are multiplied by {plan.by}")
+        compute = seq(argument(staged(plan.threads)), multiplied(plan, sizes))
         return several(plan.count, through_shared(plan.threads, compute) if plan.stored else compute)
 
     return FunctionStrategy("batch", complete(in_inputs(seq(try_(POINTWISE_EACH), depending(chosen)))))
 
 
-def multiplied(plan: Plan, product: tuple[int, int, int]) -> Strategy:
+def chosen_from(name: str, value: str, known: tuple[str, ...]) -> None:
+    """R0604 for a word that is not one of these, nor empty."""
+    if value not in ("", *known):
+        raise StrategyError("R0604", f"batch: {name}: `{value}` is not one of {', '.join(known)}")
+
+
+def multiplied(plan: Plan, sizes: Sizes) -> Strategy:
     """A map over matrices in shared memory, by threads, a warp for each, or all warps for each in turn."""
     match plan.by:
         case by if by == THREADS:
-            return rows_of_matrices(by_threads(plan.threads, one_row))
+            return rows_of_matrices(
+                by_threads(plan.threads, one_row(sizes.columns * sizes.depth <= UNROLLED))
+            )
         case by if by == WARPS:
-            return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(product))
+            return each_by_a_warp(plan.threads // WARP, matrix_by_a_warp(sizes.product, sizes.operand))
         case _:
-            return each_by_all(matrix_by_warps(product))
+            return each_by_all(matrix_by_warps(sizes.product, plan.rows, sizes.operand))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites.padding import ROUND_UP_MAP
@@ -17,7 +19,9 @@ from strategies.matmul.schedules import operands_named, products
 from strategies.matmul.tiling import tile_reduction
 from strategies.places import mapped
 
-FRAGMENT = (16, 8, 16)
+Block = tuple[int, int, int]
+FRAGMENTS: Mapping[str, Block] = {"f16": (16, 8, 16), "bf16": (16, 8, 16), "tf32": (16, 8, 8)}
+ROWS, COLUMNS = 16, 8  # of each of them
 
 
 @prints_as_call
@@ -49,16 +53,18 @@ def each_by_all(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def on_fragments_of(sizes: tuple[int, int, int], rows: int, workers: Rewrite) -> Strategy:
+def on_fragments_of(sizes: Block, rows: int, workers: Rewrite, operand: str = "f16") -> Strategy:
     """A matrix around products by instructions, with zeros up to whole fragments.
 
     sizes:   of the product, m, n and k
     rows:    that a warp computes
     workers: the level of the maps over these parts
+    operand: the type of the numbers that are multiplied
     """
-    m, n, k = (-(-size // part) * part for size, part in zip(sizes, (rows, *FRAGMENT[1:]), strict=True))
-    sums = seq(tile_reduction(k), warp_tiles(rows, n), tensorise(FRAGMENT), accumulate_fragments, load_once)
-    whole = direct_epilogue(sums, (rows, n), FRAGMENT, workers)
+    fragment = FRAGMENTS[operand]
+    m, n, k = (-(-size // part) * part for size, part in zip(sizes, (rows, *fragment[1:]), strict=True))
+    sums = seq(tile_reduction(k), warp_tiles(rows, n), tensorise(fragment), accumulate_fragments, load_once)
+    whole = direct_epilogue(sums, (rows, n), fragment, workers)
     return seq(
         products,
         separate_prologue,
@@ -68,13 +74,12 @@ def on_fragments_of(sizes: tuple[int, int, int], rows: int, workers: Rewrite) ->
 
 
 @prints_as_call
-def matrix_by_a_warp(sizes: tuple[int, int, int]) -> Strategy:
+def matrix_by_a_warp(sizes: Block, operand: str = "f16") -> Strategy:
     """A matrix around products, of these sizes, by the instructions of one warp."""
-    rows = -(-sizes[0] // FRAGMENT[0]) * FRAGMENT[0]
-    return on_fragments_of(sizes, rows, by_itself)
+    return on_fragments_of(sizes, -(-sizes[0] // ROWS) * ROWS, by_itself, operand)
 
 
 @prints_as_call
-def matrix_by_warps(sizes: tuple[int, int, int]) -> Strategy:
-    """A matrix around products, of these sizes, a warp for every 16 rows of it."""
-    return on_fragments_of(sizes, FRAGMENT[0], to_warps)
+def matrix_by_warps(sizes: Block, rows: int = ROWS, operand: str = "f16") -> Strategy:
+    """A matrix around products, of these sizes, a warp for every so many rows of it."""
+    return on_fragments_of(sizes, rows, to_warps, operand)

@@ -31,6 +31,7 @@ from strategies.places import mapped
 
 LEAST_ASYNCHRONOUS = 4  # bytes
 BANKS = 64  # bytes: rows that are multiples of so many start in few different banks
+LONG = 128  # bytes of rows whose multiples of half as many are crowded, too: loads of fragments take long
 PADDING = 8  # elements: rows and columns of fragments are then in different banks
 COPY_ASYNC = COPIES[1]
 PADDED = LAYOUT_CHANGED[0]
@@ -169,5 +170,5 @@ def padding_of(runs: Sequence[Type]) -> int:
     """Elements added to rows of matrices, of which too many would start in the same bank; 0 if none are."""
     rows = [(sizes[-1].value or 0) * width_of(run) for run in runs if len(sizes := shape(run)[0]) > 2]
     whole = all(row % WIDEST == 0 for row in rows) and len(rows) == len(runs)
-    crowded = any(row % BANKS == 0 for row in rows)
+    crowded = any(row % (BANKS if row < LONG else BANKS // 2) == 0 for row in rows)
     return PADDING if whole and crowded else 0

@@ -5,27 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd, lcm, prod
 
-from rise.expr import Expr, Lambda, call
-from rise.types import Scalar, shape
+from rise.expr import Expr, Lambda, call, subterms
+from rise.types import TF32, Scalar, shape
 from strategies.abstraction import outermost_parts
-from strategies.batches.fragments import FRAGMENT
+from strategies.batches.fragments import COLUMNS, FRAGMENTS, ROWS
 from strategies.batches.runs import arrays_of, width_of
 from strategies.matmul.products import Product, is_product
 from strategies.memory_bound.blocks import WARP, WIDEST
 
 THREADS, WARPS, BLOCKS = "threads", "warps", "blocks"
+SHARED, DIRECT = "shared", "direct"
 TILE = 16 * 1024  # bytes of shared memory of a block: several blocks then have enough loads under way
 LARGEST = 48 * 1024  # of a block that also keeps its results there
-SHARED, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
+ROOM, RESERVED = 227 * 1024, 1024  # bytes of a multiprocessor, and of each of its blocks besides its own
 RESIDENT = 2048  # threads of a multiprocessor
 IN_FLIGHT = 64 * 1024  # bytes that hide the latency of memory, twice: not all blocks are loading
 LEAST, MOST = 128, 256  # threads of a block
 INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores take fewer instructions
 ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
-WIDEST_ROW = 32  # sums that a thread has in its registers at most
+WIDEST_ROW = 128  # sums that a thread has in its registers at most
+MANY_ROWS, MANY_BLOCKS = (
+    96,
+    3,
+)  # of a matrix, and of a multiprocessor: then warps may have two fragments of rows
+UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
-TENSOR = ("f16", "bf16")
+
+
+def multiplied_type(product: Product) -> str:
+    """The type of the numbers that a product multiplies: tf32 where it rounds those of 32 bits to it."""
+    rounds = any(part.type == TF32 for part in subterms(product.products))
+    return "tf32" if rounds else str(shape(product.rows.type)[1])
 
 
 @dataclass(frozen=True)
@@ -33,12 +44,14 @@ class Plan:
     """by: who multiplies a matrix: threads, a warp, or all warps of a block.
 
     stored: whether results go through shared memory
+    rows: of a matrix, for each of all warps
     """
 
     by: str
     count: int
     threads: int
     stored: bool = True
+    rows: int = ROWS
 
 
 @dataclass(frozen=True)
@@ -46,7 +59,7 @@ class Sizes:
     """What one element of a batch reads and writes, in bytes, an array each; and its product.
 
     rows, columns, depth: of the product
-    operand: the type of its elements
+    operand: the type of the numbers that it multiplies
     matrices: whether an element of the batch has a matrix, and not only rows
     """
 
@@ -77,7 +90,7 @@ class Sizes:
         found = [Product.of(part) for part in outermost_parts(function, is_product)]
         depths = [product.length.value or 1 for product in found]
         read = [prod(n.value or 1 for n in shape(run)[0][1:]) * width_of(run) for run in runs]
-        operand = str(shape(found[0].rows.type)[1]) if found else ""
+        operand = multiplied_type(found[0]) if found else ""
         return cls(
             batch,
             tuple(read),
@@ -100,17 +113,20 @@ class Sizes:
     @property
     def are_small(self) -> bool:
         """Whether a block can take one of them as a whole."""
-        wide = self.operand in TENSOR or self.columns <= WIDEST_ROW
-        fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= SHARED
+        wide = self.operand in FRAGMENTS or self.columns <= WIDEST_ROW
+        fits = max(self.product) <= LARGEST_SIDE and sum(self.read) + RESERVED <= ROOM
         return self.matrices and wide and fits
 
-    def plan(self) -> Plan:
-        """Threads multiply tiny matrices, and those whose elements tensor cores do not take."""
-        if self.operand not in TENSOR or prod(self.product) < INSTRUCTIONS:
+    def plan(self, part: int = 0) -> Plan:
+        """Threads multiply tiny matrices, and those whose elements tensor cores do not take.
+
+        part: of a matrix, the rows for each of all warps; 0: those of a fragment
+        """
+        if self.operand not in FRAGMENTS or prod(self.product) < INSTRUCTIONS:
             return self._by_threads()
-        rows, columns = (-(-n // f) * f for n, f in zip(self.product[:2], FRAGMENT[:2], strict=True))
+        rows, columns = -(-self.rows // ROWS) * ROWS, -(-self.columns // COLUMNS) * COLUMNS
         fits = self._whole(ALIGNMENTS[-1]) * self.bytes <= 2 * TILE
-        return self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(rows)
+        return self._by_warps() if rows * columns <= ONE_WARP and fits else self._by_blocks(part)
 
     # --- by threads: a row each
 
@@ -130,7 +146,7 @@ class Sizes:
 
     def loading(self, count: int, threads: int) -> int:
         """The bytes that the blocks of a multiprocessor load."""
-        blocks = min(SHARED // (count * self.bytes + RESERVED), RESIDENT // threads)
+        blocks = min(ROOM // (count * self.bytes + RESERVED), RESIDENT // threads)
         return max(1, blocks) * count * sum(self.read)
 
     def _threads(self, count: int) -> range:
@@ -147,7 +163,7 @@ class Sizes:
         count, warps = max(pairs, key=lambda pair: (min(pair[1], 4), pair[0]))
         return Plan(WARPS, count, WARP * warps)
 
-    def _by_blocks(self, rows: int) -> Plan:
+    def _by_blocks(self, part: int) -> Plan:
         """As few matrices as are whole vectors.
 
         Results go through shared memory where a multiprocessor then still has two blocks: measured.
@@ -156,9 +172,9 @@ class Sizes:
         limits = [
             (2 * TILE, True),
             (LARGEST, True),
-            (SHARED // 3, True),
-            (SHARED // 2, True),
-            (SHARED, False),
+            (ROOM // 3, True),
+            (ROOM // 2, True),
+            (ROOM, False),
         ]
         choices = [
             (count, stored)
@@ -167,7 +183,16 @@ class Sizes:
             if count * (self.bytes if stored else sum(self.read)) + RESERVED <= limit
         ]
         count, stored = choices[0] if choices else (1, False)
-        return Plan(BLOCKS, min(count, self.batch), WARP * (rows // FRAGMENT[0]), stored)
+        part = part or self._rows_of_a_warp(count * (self.bytes if stored else sum(self.read)))
+        return Plan(BLOCKS, min(count, self.batch), WARP * -(-self.rows // part), stored, part)
+
+    def _rows_of_a_warp(self, shared: int) -> int:
+        """Those of two fragments, which load B half as often, if a multiprocessor has enough warps: measured.
+
+        shared: bytes of a block
+        """
+        enough = MANY_BLOCKS * (shared + RESERVED) <= ROOM
+        return 2 * ROWS if enough and self.rows > MANY_ROWS else ROWS
 
     # --- runs
 

@@ -6,7 +6,7 @@ from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import views
 from rewrites.padding import ROUND_UP_MAP
-from rewrites.runs import OUTER_PRODUCTS
+from rewrites.runs import OUTER_PRODUCTS, OUTER_PRODUCTS_IN_TURN
 from rise.expr import Expr
 from rise.types import shape
 from strategies.core import (
@@ -63,10 +63,16 @@ def by_threads(threads: int, s: Rewrite) -> Strategy:
     return depending(chosen)
 
 
-# one row by one thread: sums of rows where it is a product, all loops unrolled
-one_row: Strategy = seq(
-    normalize(OUTER_PRODUCTS),
-    sequential,
-    written(low.MAP_SEQ),
-    normalize(choice(low.UNROLL_MAP, low.REDUCE_SEQ_UNROLL)),
-)
+@prints_as_call
+def one_row(unrolled: bool = True) -> Strategy:
+    """One row by one thread: a sum of rows where it is a product, its loop unrolled or not; all others are.
+
+    before: ys |> map(y => zip(xs)(y) |> map(f) |> reduce(+, 0))
+    after:  zip(xs)(ys |> transpose) |> reduceSeqUnroll(Local)((acc, (x, row)) => zip(acc)(row) |> …, zeros)
+    """
+    return seq(
+        normalize(OUTER_PRODUCTS if unrolled else OUTER_PRODUCTS_IN_TURN),
+        sequential,
+        written(low.MAP_SEQ),
+        normalize(choice(low.UNROLL_MAP, low.REDUCE_SEQ_UNROLL)) if unrolled else normalize(low.UNROLL_MAP),
+    )

@@ -24,10 +24,14 @@ BOUNDARY = 4000
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
+AT_ONCE = 1.4  # the same, where all warpgroups do so at once and results leave a cache so FILLED: measured
+FILLED = 2 / 3
 LOCKSTEP = 0.12  # of a tile's time, for each after the third, where all warpgroups stop at its end
+STOP = 5000  # cycles: of that the most
 NARROW = 1.6  # times as long, where rows are as short as the shortest pattern
 LINE = 128  # bytes of the L2 cache that are read at once
 PART_OF_LINE = 1.1  # times as many, where parts that start inside of lines are shorter than a line: measured
+AGAIN = 0.6  # of the time for a line, for each further part of it: measured
 REQUEST = 2  # cycles of a multiprocessor for each line of which it asks for bytes, however few: measured
 # cycles of a step whose operands are computed on their way through registers, and for each byte of a thread's
 # part; measured at 32×32 and 64×64, where such kernels took 2 to 3.5 times what was expected
@@ -36,6 +40,7 @@ WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
+CHOSEN = 1.5  # times as long, where data choose the matrices of tiles: measured
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
 # each other in a row, or by the lanes that have it in a fragment; measured
@@ -76,6 +81,11 @@ def tiles(p: Problem, s: Schedule) -> int:
 def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """How many tiles the busiest multiprocessor computes, one after the other."""
     return ceil(tiles(p, s) / workers(s, gpu))
+
+
+def rounds(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """The same, or what it is in the mean where data say how many tiles there are, about so many."""
+    return tiles(p, s) / workers(s, gpu) + 1 / 2 if p.scattered else waves(p, s, gpu)
 
 
 def workers(s: Schedule, gpu: Gpu) -> int:
@@ -137,13 +147,13 @@ def patterns(p: Problem, s: Schedule) -> dict[int, int]:
 def requests(p: Problem, s: Schedule, index: int) -> float:
     """Lines of the L2 cache of which a tile of an operand asks for bytes, for each element along k.
 
-    Tiles are copied in parts of their rows, as long as a line or as the pattern in shared memory. Where rows
-    start inside of lines, so do parts, and some take bytes of two.
+    Tiles are copied in parts of their rows, as long as a line or as the pattern in shared memory: a line of
+    parts is asked for AGAIN. Where rows start inside of lines, so do parts, and some take bytes of two.
     """
     length, row = s.block[index] * p.operand_bytes, p.rows[index] * p.operand_bytes
-    if row % LINE == 0 or row % WIDEST:  # the latter are copied to longer rows
-        return length / LINE
     width = patterns(p, s).get(index, LINE)
+    if row % LINE == 0 or row % WIDEST:  # the latter are copied to longer rows
+        return length / LINE * (1 + AGAIN * (LINE / width - 1))
     return length / width * touched(row, width) * (PART_OF_LINE if width < LINE else 1)
 
 
@@ -179,7 +189,8 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     moved = sum(part * s.block[index] for index, part in enumerate(parts)) * p.operand_bytes
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
-    return depth(p, s) * max(moved / port(p, s, gpu), line * asked)
+    cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
+    return cycles * (CHOSEN if p.scattered else 1)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -224,7 +235,8 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     sector = 2 if s.epilogue == "direct" and size < PARTIAL else 1
     added = 0 if s.split_k > 1 else p.added_bytes
     each = {"shared": 4, "bulk": size, "rows": size}.get(s.epilogue, 0)
-    read = BETWEEN * added * busy(p, s, gpu) / gpu.dram_rate
+    at_once = AT_ONCE if s.ping_pong == 1 and once(p) > FILLED * gpu.l2_bytes else 1
+    read = BETWEEN * at_once * added * busy(p, s, gpu) / gpu.dram_rate
     computed = p.work / LANES if s.split_k == 1 else 0
     stored = size * sector / port(p, s, gpu)
     if p.by_elements and s.split_k == 1:
@@ -236,6 +248,12 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 def exchanged(s: Schedule, gpu: Gpu) -> float:
     """Cycles for an element of a tile whose sums a cluster shares: a block reads all parts of some."""
     return PARTIAL / gpu.cluster_rate if s.split_cluster > 1 else 0.0
+
+
+def once(p: Problem) -> int:
+    """The bytes of operands, of what is added and of results, each counted once."""
+    operands = p.batch * (p.m + p.n) * p.k * p.operand_bytes
+    return operands + p.batch * p.m * p.n * (p.result_bytes + p.added_bytes)
 
 
 def memory_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
@@ -286,7 +304,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
         "l2": l2_cycles(p, s, gpu), "latency": latency_cycles(p, s, gpu),
     }  # fmt: skip
     bound = max(parts, key=lambda name: parts[name])
-    count, together = waves(p, s, gpu), resident(p, s, gpu)
+    count, together = rounds(p, s, gpu), resident(p, s, gpu)
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
     tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
     tile *= 1 if s.uses_wgmma else WARPS
@@ -297,11 +315,11 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     # single results keep the cache busy, whoever else computes meanwhile
     hidden = together * s.ping_pong > 1 and not p.by_elements
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
-    stops = 0 if hidden else LOCKSTEP * max(count - 3, 0)
-    busy = (count + stops) * tile + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
+    stops = 0 if hidden else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
+    busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     memory = memory_cycles(p, s, gpu) + gpu.fill
     total = max(busy, memory) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
     total += memory / 100
     which = bound if busy >= memory else "memory"
-    return Cost(total, tiles(p, s), count, wave_efficiency(p, s, gpu), which)
+    return Cost(total, tiles(p, s), waves(p, s, gpu), wave_efficiency(p, s, gpu), which)

@@ -65,8 +65,8 @@ class Gpu:
 
 _WARPS = {Family.MMA: 0.55, Family.WMMA: 0.5, Family.VOLTA: 0.2}
 H200 = Gpu(
-    "H200", "sm_90a", 132, 1830, 2048, {Family.WGMMA: 0.86, **_WARPS},
-    7000, 64, 50 * 2**20, 133, 2300, 1000, 1300, 228 * 1024, Limits(), {3: 117, 4: 120, 8: 120},
+    "H200", "sm_90a", 132, 1830, 2048, {Family.WGMMA: 0.88, **_WARPS},
+    7300, 64, 50 * 2**20, 133, 2300, 1000, 1300, 228 * 1024, Limits(), {3: 117, 4: 120, 8: 120},
 )  # fmt: skip
 A100 = Gpu(
     "A100", "sm_80", 108, 1410, 1024, {Family.MMA: 0.85, Family.WMMA: 0.75, Family.VOLTA: 0.3},

@@ -15,6 +15,7 @@ from codegen.pipeline import assemble, generate
 from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.specialise import inputs_of, specialise
+from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, Primitive, subterms
 from rise.interpret import call, random_inputs
 from rise.nat import Facts, evaluate, nat, quotient, remainder, simplify, variable
@@ -22,17 +23,19 @@ from rise.normal import data_flow
 from rise.testing import assert_preserves
 from strategies.auto import auto
 from strategies.batches.batch import batch
-from strategies.batches.sizes import BLOCKS, SHARED, THREADS, WARPS, Sizes
+from strategies.batches.sizes import BLOCKS, ROOM, THREADS, WARPS, Sizes
 from strategies.search.batches import batched
 from strategies.search.choice import Search
 from strategies.search.hardware import for_target
 from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0)"
+TF32 = "zip(row)(col) |> map((x, y) => f32(tf32(x)) * f32(tf32(y))) |> reduce(+, 0)"
 BODIES = {
     "plain": DOT,
     "rounded": f"$t({DOT})",
     "scaled": f"0.5 * ({DOT}) + 3",
+    "rounded to tf32": TF32,
 }
 ROWS = {"A": ("m.k", "A"), "T": ("k.m", "transpose(A)")}
 COLUMNS = {"A": ("k.n", "transpose(B)"), "T": ("n.k", "B")}
@@ -100,13 +103,95 @@ def test_random_products_are_exact() -> None:
     random = Random(seed)
     for number in range(6):
         sizes = (random.randint(1, 40), *(random.choice([1, 2, 3, 5, 8, 11, 16, 21]) for _ in range(3)))
-        type_, body = random.choice(["f16", "bf16", "f32"]), random.choice(list(BODIES))
+        type_, body = random.choice(["f16", "bf16", "f32"]), random.choice(["plain", "rounded", "scaled"])
         layouts = random.choice("AT") + random.choice("AT")
         term = products(*sizes, type_, layouts, body)
         found.add(by(term))
         case = f"seed {seed}, number {number}: {sizes}, {type_}, {layouts}, {body}"
         assert exact(term, succeeded(batch()(term)).term), case
     assert found >= {THREADS, WARPS}
+
+
+@pytest.mark.parametrize(
+    ("body", "sizes", "who"),
+    [
+        ("plain", (5, 37, 33, 35), THREADS),
+        ("scaled", (2, 11, 127, 3), THREADS),
+        ("rounded to tf32", (7, 3, 5, 2), THREADS),
+        ("rounded to tf32", (5, 17, 16, 9), WARPS),
+        ("rounded to tf32", (2, 65, 34, 21), BLOCKS),
+    ],
+)
+def test_operands_of_32_bits_are_multiplied(body: str, sizes: tuple[int, int, int, int], who: str) -> None:
+    """By threads, whatever the length of rows; by tensor cores where the program rounds them to tf32."""
+    term = products(*sizes, "f32", "AT", body)
+    low = succeeded(batch()(term)).term
+    assert (by(term), "tensorMatMulAdd" in used(low)) == (who, who != THREADS)
+    assert exact(term, low)
+
+
+def test_loops_over_many_multiplications_are_not_unrolled() -> None:
+    """Of a row that a thread computes."""
+    short, long = (generate(succeeded(batch()(products(5, 8, n, n, "f32"))).term, "f") for n in (32, 33))
+    assert "// reduceSeqUnroll" in short.source and "// reduceSeqUnroll" not in long.source
+    assert "for (int k = 0; k < 33; k += 1) {  // reduceSeq" in long.source
+
+
+@pytest.mark.parametrize(("rows", "epilogue"), [(32, "shared"), (48, "direct")])
+def test_a_warp_may_have_several_fragments_of_rows(rows: int, epilogue: str) -> None:
+    term = products(2, 65, 33, 17)
+    low = succeeded(batch(rows=rows, epilogue=epilogue)(term)).term
+    assert generate(low, "f").launch.block[0] == 32 * -(-65 // rows)
+    assert ("toMem" in used(low)) and (low == succeeded(batch(rows=rows)(term)).term) == (
+        epilogue == "shared"
+    )
+    assert exact(term, low)
+
+
+def test_parameters_that_cannot_be_are_refused() -> None:
+    for given, said in (
+        ({"rows": 8}, "rows: 8 is no multiple of the 16 of a fragment"),
+        ({"rows": -16}, "rows"),
+        ({"epilogue": "bulk"}, "epilogue: `bulk` is not one of shared, direct"),
+        ({"by": "lanes"}, "by: `lanes` is not one of threads, warps, blocks"),
+    ):
+        with pytest.raises(StrategyError, match=said):
+            batch(**given)
+    for term, given, said in (
+        (products(5, 8, 8, 8, "f32"), {"by": WARPS}, "no fragments of `f32`: use `by=threads`"),
+        (products(5, 8, 8, 8), {"rows": 16}, "`rows` changes nothing: matrices are multiplied by warps"),
+    ):
+        result = batch(**given)(term)
+        assert isinstance(result, Failure) and said in str(result.error("batch"))
+
+
+# what a drawn program multiplies, and what it does with the sums
+DRAWN = {
+    "A": ("A", "A |> map(map(x => max(x, 0)))", "A |> map(map(x => x + x))"),
+    "e": ("s", "f16(s)", "a * s + b * c", "f16(max(s + c, 0))"),
+}
+
+
+def test_drawn_programs_are_exact() -> None:
+    """α and β, prologues, epilogues, an operand for all matrices, and those that indices choose."""
+    seed, found = 20261125, set()
+    random = Random(seed)
+    for number in range(6):
+        b, (m, n, k) = random.choice([1, 2, 7]), (random.choice([1, 2, 5, 9, 17]) for _ in range(3))
+        prologue, epilogue = random.choice(DRAWN["A"]), random.choice(DRAWN["e"])
+        where = random.choice(["Bs", "one", "chosen"])
+        second = {"Bs": f"{b}.{k}.{n}", "one": f"{k}.{n}", "chosen": f"5.{k}.{n}"}[where] + ".f16"
+        all_ = {"Bs": "Bs", "one": f"generate((i: Idx[{b}]) => Bs)", "chosen": "Bs |> gather(js)"}[where]
+        text = (
+            f"def f(As: {b}.{m}.{k}.f16, Bs: {second}, Cs: {b}.{m}.{n}.f32, js: {b}.Idx[5], a: f32, b: f32) ="
+            f" zip(As)(zip({all_})(Cs)) |> map((A, (B, C)) => zip({prologue})(C) |> map((row, cs) =>"
+            f" zip(transpose(B))(cs) |> map((col, c) => let s = {DOT} in {epilogue})))"
+        )
+        term = program(text)
+        low = auto()(term)
+        found.add((where, epilogue in DRAWN["e"][2:]))
+        assert exact(term, succeeded(low).term), f"seed {seed}, number {number}: {text}"
+    assert {"Bs", "one", "chosen"} == {where for where, _ in found}
 
 
 def test_every_step_preserves_the_products() -> None:
@@ -187,7 +272,7 @@ def test_plans_fit_and_divide() -> None:
         sizes = Sizes(10**6, (2 * m * k, 2 * k * n), 4 * m * n, m, n, k, "f16")
         plan = sizes.plan()
         shared = plan.count * (sum(sizes.read) + sizes.written * plan.stored)
-        assert shared <= SHARED
+        assert shared <= ROOM
         assert 32 <= plan.threads <= 1024
         assert all(plan.count * size % 4 == 0 for size in sizes.read), (m, n, k)
         assert plan.by != THREADS or prod((m, n, k)) < 500

@@ -23,7 +23,8 @@ from strategies.search.hardware import A100, H200, T4, Gpu
 from strategies.search.problem import Problem
 from strategies.search.space import Point, Ranked, points, ranked, refusal, varied
 
-MEASURED = Path(__file__).parents[2] / "benchmarks" / "results" / "schedules-h200.csv"
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+MEASURED = RESULTS / "schedules-h200.csv"
 
 
 def square(size: int) -> Problem:
@@ -110,6 +111,51 @@ def test_of_what_was_measured_the_best_is_among_the_first() -> None:
         assert min(order[:8]) <= 1.02 * min(order), case
     assert sum(map(log, losses)) < 0.015 * len(losses)
     assert sum(map(inside_of_lines, cases)) == 25
+
+
+def variants() -> Iterator[tuple[Problem, list[tuple[float, Point]]]]:
+    """Of groups of 8192 rows, in tiles of 128, and of AB + C: the schedules that were timed in turns."""
+    tiles = {"8": 67, "64": 99}
+    for part in (RESULTS / "variants-h100.md").read_text(encoding="utf-8").split("\n## ")[1:]:
+        title, *lines = part.splitlines()
+        match title.split():
+            case "groups", g, n, k, "128":
+                p = Problem(
+                    128, int(n), int(k), batch=tiles[g], result_bytes=2, along_k=(True, True), operand="bf16",
+                    scattered=True, input_bytes=2 * int(k) * (8192 + int(g) * int(n)),
+                )  # fmt: skip
+            case "accumulated", "2048" | "2304" as size:
+                p = replace(square(int(size)), result_bytes=4, along_k=(True, False), added_bytes=4)
+            case _:
+                continue
+        rows = [line.strip("| ").split(" | ") for line in lines if "tensor_core" in line]
+        read = [
+            (float(row[0]), Point.read("tensor_core", dict(s.split("=") for s in row[-1].split()[1:])))
+            for row in rows
+        ]
+        # single results put where data say are no schedule of the space
+        yield p, [each for each in read if not (p.scattered and each[1].schedule.epilogue == "direct")]
+
+
+def test_of_groups_and_sums_the_first_is_among_the_best() -> None:
+    """Within 11 % of the best that was measured on an H100, 5 % in the mean; that of 8 long groups is it."""
+    losses = []
+    for p, timed in variants():
+        us = [us for us, _ in sorted(timed, key=lambda one: c.cost(p, one[1].schedule, H200).cycles)]
+        losses.append(us[0] / min(us))
+    assert len(losses) == 6 and max(losses) < 1.11
+    assert sum(map(log, losses)) < 0.05 * len(losses)
+    assert losses[0] == 1
+
+
+def test_where_data_count_tiles_all_numbers_of_them_are_as_likely() -> None:
+    """What the rounds are in the mean of as many numbers of tiles as there are blocks."""
+    s, p = tile(128, 256, persistent_blocks=132), Problem(128, 256, 512, scattered=True)
+    for first in (1, 500, 1031):
+        counted = [c.waves(replace(p, batch=first + i), s, H200) for i in range(131)]
+        middle = replace(p, batch=first + 65)
+        assert c.rounds(middle, s, H200) == pytest.approx(sum(counted) / 131, abs=1 / 66)
+        assert c.rounds(replace(middle, scattered=False), s, H200) == c.waves(middle, s, H200)
 
 
 def test_expected_times_are_those_that_were_measured_roughly() -> None:
@@ -226,6 +272,37 @@ def test_parts_that_start_inside_of_lines_take_bytes_of_two(row: int, width: int
     assert c.touched(row, width) == lines == sum(counted) / len(counted)
 
 
+def test_parts_of_lines_are_asked_for_again() -> None:
+    """Columns of 64, 96 and 80 numbers of 16 bits are copied by 128, 64 and 32 bytes of a row."""
+    p = Problem(2048, 2048, 2048, along_k=(True, False))
+    lines = [c.requests(p, tile(128, bn), 1) / bn for bn in (64, 96, 80)]
+    assert lines == pytest.approx([part * 2 / c.LINE for part in (1, 1 + c.AGAIN, 1 + 3 * c.AGAIN)])
+    along = replace(p, along_k=(True, True))
+    assert len({c.requests(along, tile(128, bn), 1) / bn for bn in (64, 96, 80)}) == 1
+
+
+@pytest.mark.parametrize(("size", "block", "warp", "group", "turns", "stages", "us"), [
+    (1792, (128, 224), (64, 224), 2, 1, 5, 30.5), (2048, (128, 256), (64, 256), 16, 1, 4, 36.4),
+    (2304, (64, 224), (64, 224), 2, 2, 6, 62.1), (2560, (192, 96), (192, 96), 1, 2, 6, 73.5),
+    (3328, (128, 224), (64, 224), 2, 1, 5, 144.9),
+])  # fmt: skip
+def test_sums_added_to_a_matrix_take_what_was_measured(
+    size: int, block: tuple[int, int], warp: tuple[int, int], group: int, turns: int, stages: int, us: float
+) -> None:
+    """AB + C in f32 on an H200 (benchmarks/results/papers/001-fig02.csv), slower than cuBLAS: within 20 %.
+
+    Their columns come in half lines, or all multiprocessors add C at once; something else is now first.
+    """
+    p = Problem(size, size, size, result_bytes=4, along_k=(True, False), added_bytes=4)
+    s = Schedule(
+        (*block, 64), warp, (64, warp[1], 16), stages, epilogue="direct", raster_group=group, cluster=2,
+        warp_specialised=True, persistent_blocks=132 if size > 2048 else 0, ping_pong=turns,
+    )  # fmt: skip
+    assert us / 1.2 < H200.microseconds(c.cost(p, s, H200).cycles) < us * 1.1
+    first = ranked("tensor_core", p, H200)[0].point.schedule
+    assert first.block[:2] != block or size == 2560
+
+
 def test_rows_inside_of_lines_cost_more() -> None:
     s = tile(128, 128)
     aligned, inside = (c.l2_cycles(Problem(1024, 1024, k), s, H200) / k for k in (4096, 4104))
@@ -252,7 +329,9 @@ def test_who_computes_in_turn_hides_what_others_wait_for() -> None:
     saved = c.cost(p, s, H200).cycles - c.cost(p, replace(s, ping_pong=2), H200).cycles
     assert saved > 3 * 0.75 * c.epilogue_cycles(p, s, H200)
     from_memory = s.block[0] * s.block[1] * 4 * 132 / H200.dram_rate
-    assert c.epilogue_cycles(p, s, H200) > c.BETWEEN * from_memory > 0.6 * c.epilogue_cycles(p, s, H200)
+    read = c.BETWEEN * c.AT_ONCE * from_memory
+    assert c.epilogue_cycles(p, s, H200) > read > 0.6 * c.epilogue_cycles(p, s, H200)
+    assert c.epilogue_cycles(p, s, H200) > c.epilogue_cycles(p, replace(s, ping_pong=2), H200)
 
 
 def test_sums_are_shared_out_where_there_are_few_tiles_and_long_sums() -> None:

@@ -34,8 +34,8 @@ PROGRAMS = {
     "rows": "def f(xs: 3.1543.f32) = xs |> map(row => let s = row |> reduce(+, 0) in row |> map(x => x + s))",
     "transposition": "def f(xs: 61.131.f32) = xs |> transpose",
     "stencil": "def f(xs: 35.70.f32) = xs |> map(slide(3, 1)) |> map(map(w => idx(0)(w) + idx(2)(w)))",
-    "batch": "def f(As: 37.3.5.f32, Bs: 37.5.7.f32) = zip(As)(Bs) |> map((A, B) => A |> map(row =>"
-    " transpose(B) |> map(col => zip(row)(col) |> map((x, y) => x * y) |> reduce(+, 0))))",
+    "batch": "def f(As: 5.33.5.f16, Bs: 5.5.34.f16) = zip(As)(Bs) |> map((A, B) => A |> map(row =>"
+    " transpose(B) |> map(col => zip(row)(col) |> map((x, y) => f32(x) * f32(y)) |> reduce(+, 0))))",
 }
 
 

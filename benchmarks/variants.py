@@ -1,0 +1,204 @@
+"""Several schedules of one product each, beside what users would call, in one process.
+
+    python benchmarks/variants.py [--out FOLDER] [--jobs 12] [--check] FILE
+
+A line of the file is what is computed, and with which schedule:
+
+    groups 8 4096 7168 128 | tensor_core block=128,256,64 …   g, n, k, rows of a tile; 8192 rows in bf16
+    batch 128 f16 | batch rows=32                              n, the type of results; 300 MB in all
+    accumulated 8192 | tensor_core block=128,128,32 …          AB + C, sums and C in f32, m = n = k
+    … | auto                                                   what is chosen without a schedule
+
+Other processes derive and compile all of them before the first is timed. Each result is compared with
+products in f64, in memory that was filled with NaN. The schedules of one product take turns with the others:
+the best of three medians counts. With `--check` kernels are compiled, for `sm_90a`, and nothing runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import groupby
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import batched
+import grouped
+from timing import median_ms, write
+
+import codegen
+import rise
+from codegen.host.program import HostProgram
+from rise.errors import RiseError
+from rise.shipped import shipped
+from strategies.registry import find
+
+ROWS, BYTES, TURNS = 8192, 300_000_000, 3
+Case = tuple[str, ...]
+Lines = Sequence[tuple[Case, str]]
+Launch = Callable[[], Any]
+
+
+def read(text: str) -> list[tuple[Case, str]]:
+    """Cases and schedules, without empty lines and comments."""
+    lines = (line.split("#")[0].split("|") for line in text.splitlines())
+    return [(tuple(line[0].split()), line[1].strip()) for line in lines if len(line) == 2]
+
+
+# --- kernels --------------------------------------------------------------------------------------------
+
+
+def built(case: Case, schedule: str) -> HostProgram | str:
+    """What is derived, its machine code in the cache; or why there is none."""
+    name, *settings = schedule.split()
+    given = dict(setting.split("=", 1) for setting in settings)
+    try:
+        made = find(name).make(given) if name != "auto" else None
+        return codegen.compile(definition(case), made, sizes=sizes_of(case), target="sm_90a").program
+    except RiseError as error:
+        return f"{error.code} {error.message}"
+
+
+def definition(case: Case) -> Any:
+    match case:
+        case "groups", *_:
+            return rise.load(shipped("examples/groups.rise")).groupedProducts
+        case "batch", _, result:
+            return batched.PROGRAMS[batched.NAMES[result]]
+        case _:
+            return rise.load(shipped("benchmarks/tables/papers/programs.rise")).accumulated
+
+
+def sizes_of(case: Case) -> dict[str, int]:
+    match case:
+        case "groups", g, n, k, h:
+            tiles = -(-ROWS // int(h)) + int(g)
+            return {"t": tiles, "h": int(h), "r": ROWS, "g": int(g), "n": int(n), "k": int(k)}
+        case "batch", n, result:
+            return {"b": BYTES // (int(n) ** 2 * (4 + batched.WIDTH[result])), "n": int(n)}
+        case _:
+            return dict.fromkeys("mnk", int(case[1]))
+
+
+# --- what they are compared with ------------------------------------------------------------------------
+
+
+class Setting:
+    """Operands of a case on the GPU, what else computes it, and a check of what a kernel has written.
+
+    moved: in ms by the name of another launch, the factor that makes of it what is compared
+    """
+
+    def __init__(self, torch: Any, case: Case) -> None:
+        self.torch, self.sizes = torch, sizes_of(case)
+        self.others: dict[str, Launch] = {}
+        self.factor: dict[str, float] = {}
+        getattr(self, case[0])(*case[1:])
+
+    def groups(self, *_: str) -> None:
+        torch, (t, h, r, g, n, k) = self.torch, self.sizes.values()
+        offsets = grouped.drawn(r, g, 0)
+        x = torch.randn((r, k), device="cuda", dtype=torch.bfloat16)
+        w = torch.randn((g, n, k), device="cuda", dtype=torch.bfloat16)
+        where = torch.as_tensor(offsets, device="cuda")
+        program = rise.load(shipped("examples/groups.rise"))
+        tables = codegen.compile(program.tables, sizes={"t": t, "h": h, "r": r, "g": g}, backend="cuda")
+        (tiles, count), owners = tables(where)
+        self.inputs: tuple[Any, ...] = (x, w, tiles, count, owners)
+        self.out = torch.empty((r, n), device="cuda", dtype=torch.bfloat16)
+        self.check: Launch = lambda: grouped.check(torch, x, w, offsets.tolist(), self.out)
+        one, copy = torch.empty_like(self.out), torch.empty_like(w)
+        transposed, behind = w.transpose(1, 2), where[1:].contiguous()
+        self.others["grouped"] = lambda: torch._grouped_mm(x, transposed, offs=behind)
+        self.others["one"] = lambda: torch.mm(x, w[0].t(), out=one)
+        self.others["memory"] = lambda: copy.copy_(w)
+        self.factor["memory"] = (x.numel() + w.numel() + self.out.numel()) / (2 * w.numel())
+
+    def batch(self, _: str, result: str) -> None:
+        torch, (b, n) = self.torch, self.sizes.values()
+        x, y = (torch.randn((b, n, n), device="cuda", dtype=torch.float16) for _ in range(2))
+        dtype = {"f32": torch.float32, "f16": torch.float16}[result]
+        self.inputs, self.out = (x, y), torch.empty((b, n, n), device="cuda", dtype=dtype)
+
+        def check() -> None:
+            error = batched.largest_error(torch, x, y, self.out)
+            if not error <= 1:
+                raise SystemExit(f"wrong: {error} of what rounding allows")
+
+        self.check = check
+        moved = (x.nbytes + y.nbytes + self.out.nbytes) // 2 & ~15
+        source, target = (torch.zeros(moved, device="cuda", dtype=torch.uint8) for _ in range(2))
+        product = torch.empty_like(x)
+        self.others["copy"] = lambda: target.copy_(source)
+        self.others["bmm"] = lambda: torch.bmm(x, y, out=product)
+
+    def accumulated(self, _: str) -> None:
+        torch, (n, *_rest) = self.torch, self.sizes.values()
+        x, y = (torch.randn((n, n), device="cuda", dtype=torch.float16) for _ in range(2))
+        c = torch.randn((n, n), device="cuda")
+        self.inputs, self.out = (x, y, c), torch.empty((n, n), device="cuda")
+        rows = torch.arange(0, n, max(1, n // 61), device="cuda")
+        exact = x[rows].double() @ y.double()
+        bound = (x[rows].double().abs() @ y.double().abs()) * n * 2.0**-24 + exact.abs() * 2.0**-22
+
+        def check() -> None:
+            error = ((self.out[rows].double() - exact - c[rows].double()).abs() / (bound + 2.0**-20)).max()
+            if not float(error) <= 1:
+                raise SystemExit(f"wrong: {float(error)} of what rounding allows")
+
+        self.check = check
+
+
+def measured(torch: Any, case: Case, kernels: Mapping[str, HostProgram | str]) -> list[str]:
+    """The lines of a case: each schedule's time, and that of the others over it."""
+    setting = Setting(torch, case)
+    launches: dict[str, Launch] = {}
+    for schedule, kernel in kernels.items():
+        if isinstance(kernel, str):
+            print(f"refused: {' '.join(case)} | {schedule}: {kernel}", flush=True)
+            continue
+        ours = codegen.compile(kernel, backend="cuda")
+        setting.out.fill_(math.nan)
+        ours(*setting.inputs, out=setting.out)
+        setting.check()
+        launches[schedule] = lambda ours=ours: ours(*setting.inputs, out=setting.out)  # type: ignore[misc]
+    every = {**setting.others, **launches}
+    turns = [{name: median_ms(torch, launch) for name, launch in every.items()} for _ in range(TURNS)]
+    best = {name: min(turn[name] for turn in turns) * setting.factor.get(name, 1.0) for name in every}
+    over = [f"of {name}" for name in setting.others]
+    lines = ["", f"## {' '.join(case)}", "", f"| µs | {' | '.join([*over, 'schedule'])} |"]
+    lines.append(f"| ---: | {'---: | ' * len(over)}--- |")
+    for schedule in sorted(launches, key=lambda name: best[name]):
+        ratios = "".join(f"{best[name] / best[schedule]:.3f} | " for name in setting.others)
+        lines.append(f"| {1000 * best[schedule]:.1f} | {ratios}{schedule} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("file", type=Path, help="what is measured, a line each")
+    parser.add_argument("--out", type=Path, help="a folder for the tables")
+    parser.add_argument("--jobs", type=int, default=12, help="processes that compile")
+    parser.add_argument("--check", action="store_true", help="compile, and run nothing")
+    given = parser.parse_args()
+    lines = read(given.file.read_text(encoding="utf-8"))
+    with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
+        kernels = dict(zip(lines, pool.map(built, *zip(*lines, strict=True)), strict=True))
+    if given.check:
+        for (case, schedule), kernel in kernels.items():
+            print(" ".join(case), "|", schedule, "|", kernel if isinstance(kernel, str) else "compiled")
+        return
+    import torch
+
+    found = [f"# Variants, {torch.cuda.get_device_name()}"]
+    for case, each in groupby(lines, key=lambda line: line[0]):
+        found += measured(torch, case, {schedule: kernels[case, schedule] for _, schedule in each})
+        torch.cuda.empty_cache()
+    write(given.out, "variants.md", "\n".join([*found, ""]))
+
+
+if __name__ == "__main__":
+    main()
