@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import gcd
 
 from rise.frozen import filled_at_once
@@ -68,8 +69,14 @@ def certainly_positive(value: Nat) -> bool:
 
 
 def _lower(value: Nat) -> Iterator[Nat]:
-    """Sizes that are not larger: what is subtracted is replaced by a bound of it."""
+    """Sizes that are not larger: what is added or subtracted is replaced by a bound of it."""
     for monomial, coefficient in value.terms:
+        match monomial:
+            case ((Operation("quotient", left, right), 1),) if coefficient > 0 and right.value:
+                # d * (x / d) >= x - d + 1: sizes rounded up are not smaller
+                least = (left - right + 1).scaled(Fraction(coefficient) / right.value)
+                yield value - Nat.build({monomial: coefficient}) + least
+                return
         for base, exponent in monomial if coefficient < 0 else ():
             if isinstance(base, Operation) and exponent == 1:
                 rest = Nat.build({tuple((a, e) for a, e in monomial if a != base): coefficient})

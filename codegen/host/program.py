@@ -183,7 +183,9 @@ def _launch(kernel: Kernel, values: Mapping[str, int], concrete: Concrete) -> La
     _check_counts(kernel, launch, values)
     function = kernel.function
     outputs, inputs = (tuple(map(concrete, vs)) for vs in (function.outputs, function.inputs))
-    return replace(made, kernel=replace(kernel, function=replace(function, outputs=outputs, inputs=inputs)))
+    maps = () if made.is_empty else tuple(replace(m, map=m.map.at(values)) for m in function.maps)
+    function = replace(function, outputs=outputs, inputs=inputs, maps=maps)
+    return replace(made, kernel=replace(kernel, function=function))
 
 
 def _check_counts(kernel: Kernel, launch: Launch, values: Mapping[str, int]) -> None:

@@ -152,7 +152,7 @@ class Problem(Remembers):
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
         reduced = beside(_body(program))
         if reduced is not None:
-            pairs = reduced.longer(0)
+            pairs = reduced.longer(None)
             matrix = cls.of(_after(in_inputs(lambda _: Success(pairs)), program))
             stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
             return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)
