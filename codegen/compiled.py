@@ -16,7 +16,7 @@ from codegen.ir.runtime_sizes import unused
 from codegen.pipeline import assemble
 from codegen.runtime.arrays import Family, family_of
 from rise.check.specialise import specialise
-from rise.check.symbolic import OpenProgram, opened
+from rise.check.symbolic import OpenProgram, RuntimeSize, opened
 from rise.data import shown
 from rise.depth import deep
 from rise.errors import LaunchError, StrategyError, UsageError
@@ -38,9 +38,11 @@ Program = Definition | Expr | Kernel | HostProgram
 
 @runtime_checkable
 class CandidateStrategy(Protocol):
-    """A strategy with several candidates, which takes the first that builds."""
+    """A strategy with several candidates, which takes the first that builds, ranked at expected sizes."""
 
     def first_that(self, builds: Builds) -> Strategy: ...
+
+    def expecting(self, sizes: Sequence[RuntimeSize], expected: Mapping[str, int]) -> CandidateStrategy: ...
 
 
 @deep
@@ -54,6 +56,7 @@ def compile(
     target: str | None = None,
     spills: str = "refuse",
     name: str | None = None,
+    expected: Mapping[str, int] | None = None,
 ) -> Compiled:
     """A program as a Python function of its inputs.
 
@@ -65,6 +68,8 @@ def compile(
     target:   the architecture to compile for, such as `sm_90a`; by default that of the GPU. With `emulate`,
               kernels are compiled for a target only if one is given
     spills:   `refuse`, or `allow` kernels that spill registers to memory
+    expected: about how large sizes are that stay symbolic, for which candidates are ranked; 2048 each if not
+              given
 
     Raises TranslationError, StrategyError, UsageError as the stages do; CompilationError R0832 for spills.
     """
@@ -81,7 +86,9 @@ def compile(
 
     lowering = default_strategy(target) if strategy is None else strategy
 
-    def lowered(term: Expr, assembled: Callable[[Expr], HostProgram]) -> HostProgram:
+    def lowered(
+        term: Expr, open_: Sequence[RuntimeSize], assembled: Callable[[Expr], HostProgram]
+    ) -> HostProgram:
         """Lowers a program; a strategy with several candidates takes the first that fits.
 
         Where none does, it falls back to loops, which may spill.
@@ -90,7 +97,8 @@ def compile(
 
         if not isinstance(lowering, CandidateStrategy):
             return assembled(_lowered(term, lowering))
-        low = _lowered(term, lowering.first_that(lambda low, _: built(assembled(low), target)))
+        told = lowering.expecting(open_, expected or {})
+        low = _lowered(term, told.first_that(lambda low, _: built(assembled(low), target)))
         spills = "allow" if low != data_flow(term) else spills
         return assembled(low)
 
@@ -100,7 +108,7 @@ def compile(
 
 def _host_program(
     program: Program,
-    lowered: Callable[[Expr, Callable[[Expr], HostProgram]], HostProgram],
+    lowered: Callable[[Expr, Sequence[RuntimeSize], Callable[[Expr], HostProgram]], HostProgram],
     sizes: Mapping[str, int],
     runtime: Iterable[str] | Mapping[str, int],
     name: str | None,
@@ -116,13 +124,14 @@ def _host_program(
                 left = opened(program, sizes, units)
                 return lowered(
                     left.program,
+                    left.sizes,
                     lambda low: assemble(
                         OpenProgram(low, left.sizes, left.constraints), name or program.name
                     ),
                 )
-            return lowered(specialise(program, sizes), lambda low: assemble(low, name or program.name))
+            return lowered(specialise(program, sizes), (), lambda low: assemble(low, name or program.name))
         case _:
-            return lowered(program, lambda low: assemble(low, name or "kernel"))
+            return lowered(program, (), lambda low: assemble(low, name or "kernel"))
 
 
 def _lowered(program: Expr, strategy: Strategy) -> Expr:

@@ -7,13 +7,14 @@ derives, and if it builds where that is tried (`first_that`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import GLOBAL_FIRST
+from rise.check.symbolic import RuntimeSize
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
 from rise.generator import Builds, refusal
 from strategies.complete import first_incomplete
@@ -32,6 +33,7 @@ from strategies.search.choice import NOTHING, Choice, Search, chosen, remembered
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
+from strategies.search.open_sizes import Expected
 from strategies.search.passes import in_one_pass
 from strategies.search.space import Point
 
@@ -61,10 +63,12 @@ class Auto(FunctionStrategy):
     """choice: what becomes of a program, and why.
 
     first_that: the same strategy, for which a candidate counts only if the program that it gives builds.
+    expecting: the same strategy, which is told how large sizes are, about, that are open until launch.
     """
 
     choice: Callable[[Expr], Plan] = field(kw_only=True)
     first_that: Callable[[Builds], Auto] = field(kw_only=True)
+    expecting: Callable[[Sequence[RuntimeSize], Mapping[str, int]], Auto] = field(kw_only=True)
 
 
 @prints_as_call
@@ -90,6 +94,9 @@ def by_search(name: str, search: Search) -> Auto:
     return Auto(
         name, lambda term: planned(term)[1], choice=lambda term: planned(term)[0],
         first_that=lambda builds: by_search(name, replace(search, builds=builds)),
+        expecting=lambda sizes, expected: by_search(
+            name, replace(search, expected=Expected.of(sizes, expected))
+        ),
     )  # fmt: skip
 
 

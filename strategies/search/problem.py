@@ -65,6 +65,7 @@ class Problem(Remembers):
     scattered: whether data say at which place each row of the result is, and so how many matrices have any:
               `batch` is then in the middle between as few as rows need and all
     input_bytes: of all inputs, fewer than of operands where some are multiplied several times; 0: not known
+    open:     whether sizes are known at launch only, and these are what is expected
     """
 
     m: int
@@ -87,6 +88,7 @@ class Problem(Remembers):
     in_boxes: bool = True
     scattered: bool = False
     input_bytes: int = 0
+    open: bool = False
 
     @property
     def result_row(self) -> int:
