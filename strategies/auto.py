@@ -70,6 +70,11 @@ class Auto(FunctionStrategy):
     first_that: Callable[[Builds], Auto] = field(kw_only=True)
     expecting: Callable[[Sequence[RuntimeSize], Mapping[str, int]], Auto] = field(kw_only=True)
 
+    @property
+    def fallback(self) -> Strategy:
+        """What lowers any program, at any sizes."""
+        return default()
+
 
 @prints_as_call
 def auto(target: str = "sm_90a", store: str = "") -> Auto:

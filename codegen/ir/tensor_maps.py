@@ -166,8 +166,14 @@ class OpenTensorMap:
 
     def at(self, sizes: Mapping[str, int]) -> TensorMap:
         """The map at these sizes. Raises LaunchError R0880, R0881 as a `TensorMap` does."""
-        shape = tuple(int(evaluate(size, sizes)) for size in self.shape)
-        return map_of(shape, self.element, self.box[::-1], self.swizzle)
+        return map_of(self._numbers(sizes), self.element, self.box[::-1], self.swizzle)
+
+    def is_empty_at(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the array then has no elements, and no map."""
+        return 0 in self._numbers(sizes)
+
+    def _numbers(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(int(evaluate(size, sizes)) for size in self.shape)
 
 
 AnyMap = TensorMap | OpenTensorMap

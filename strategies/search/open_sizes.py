@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rise.check.symbolic import RuntimeSize
-from rise.expr import Expr, Lambda, Primitive, subterms, substitute_sizes
+from rise.expr import Expr, Lambda, Primitive, substitute_sizes, subterms
 from rise.nat import Atom, Nat, NatVariable, constant
 from rise.types import Array, Index, Pair, Vector
 
