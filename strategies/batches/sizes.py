@@ -24,6 +24,7 @@ INSTRUCTIONS = 500  # multiplications of a product, from which on tensor cores t
 ONE_WARP = 32 * 32  # elements of a matrix that one warp computes at most
 WIDEST_ROW = 32  # sums that a thread has in its registers at most
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
+MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
 TENSOR = ("f16", "bf16")
 
@@ -45,6 +46,7 @@ class Plan:
 class Sizes:
     """What one element of a batch reads and writes, in bytes, an array each; and its product.
 
+    batch: how many elements there are; MANY where that is known at launch only
     rows, columns, depth: of the product
     operand: the type of its elements
     matrices: whether an element of the batch has a matrix, and not only rows
@@ -68,6 +70,7 @@ class Sizes:
             return None
         function, xs = applied[2]
         known = [size.value for size in sizes]
+        known[:1] = [MANY] if known[:1] == [None] else known[:1]
         runs = arrays_of(xs.type)
         if len(known) < 2 or None in known or not runs or not isinstance(element, Scalar):
             return None
