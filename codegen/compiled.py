@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from inspect import Parameter, Signature
@@ -159,10 +160,9 @@ def for_all_sizes(
     if any(whole[size.name] != size.unit for size in given.sizes):
         made.insert(0, lowered(left(whole), f"{name}_{ALIGNED}"))
     if any(isinstance(m.map, OpenTensorMap) for p in made for k in p.kernels for m in k.function.maps):
-        try:
+        # where loops do not take the program either, the launch says what the last one asks for
+        with suppress(TranslationError):
             made.append(in_loops(given, f"{name}_{EMPTY}"))
-        except TranslationError:  # a value of an open size does not fit into registers
-            pass  # at sizes of 0, the launch says what the last one asks for
     return replace(first_that_takes(made), name=name)
 
 
