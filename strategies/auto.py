@@ -113,6 +113,9 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
         return Plan(name, (Choice(DEFAULT, LEVELS),)), default()(program)
     kernels = _Kernels(search, inputs)
     result = in_inputs(kernels.all)(program)
+    if isinstance(result, Success):
+        # one kernel that is all of the program has been built already, as this term
+        result = replace(result, term=next((t for t in kernels.terms if t == result.term), result.term))
     error = refusal(result.term) if isinstance(result, Success) else None
     if error is not None:  # each kernel builds, and the program of all of them does not
         reason = f"its kernels do not build together: {why(error)}"
@@ -125,12 +128,14 @@ class _Kernels:
     """The kernels of a program with these inputs; what was chosen for those that have been lowered.
 
     results: values that a kernel stores and that are results
+    terms: the kernels as programs of what they use
     """
 
     search: Search
     inputs: tuple[Identifier, ...]
     made: list[Choice] = field(default_factory=list)
     results: set[str] = field(default_factory=set)
+    terms: list[Expr] = field(default_factory=list)
 
     @property
     def all(self) -> Strategy:
@@ -149,7 +154,7 @@ class _Kernels:
         if found is None:
             return Failure("one_pass", term, "it is not one pass over products and rows")
         self.made.append(found[0])
-        return below(found[1], bound)
+        return self._of_closed(found[1], bound)
 
     def _parts(self, cut: Strategy) -> Strategy:
         """The kernels of what a cut gives."""
@@ -167,7 +172,7 @@ class _Kernels:
         small = batched(self.search, closed)
         if small is not None:
             self.made.append(small[0])
-            return below(small[1], bound)
+            return self._of_closed(small[1], bound)
         if separate_operands(self.search, closed):
             separate = self._parts(operands_stored)(term)
             if isinstance(separate, Success):
@@ -176,7 +181,7 @@ class _Kernels:
         if isinstance(found, str):
             return choice(self._parts(product_stored), lambda part: self._default(part, found))(term)
         self.made.append(found[0])
-        return below(found[1], bound)
+        return self._of_closed(found[1], bound)
 
     def _memory_bound(self, term: Expr, closed: Expr, bound: int) -> Result:
         if is_pair_of_arrays(term):
@@ -184,7 +189,7 @@ class _Kernels:
         before = remembered(self.search, closed)
         if not isinstance(before, str):
             self.made.append(before[0])
-            return below(before[1], bound)
+            return self._of_closed(before[1], bound)
         fits = fitting(closed)
         if fits is None:
             return self._default(term, GENERAL)
@@ -194,7 +199,7 @@ class _Kernels:
             return self._default(term, f"`{point}` does not take it: {why(result)}")
         said = fits.reason if before == NOTHING else f"{fits.reason}; {before}"
         self.made.append(Choice(point, said))
-        return below(result, bound)
+        return self._of_closed(result, bound)
 
     def _member(self, term: Expr) -> Result:
         """A result. A value that a kernel has stored needs no other kernel the first time it is a result."""
@@ -202,6 +207,10 @@ class _Kernels:
             self.results.add(term.name)
             return Success(term)
         return self.all(term)
+
+    def _of_closed(self, success: Success, bound: int) -> Success:
+        self.terms.append(success.term)
+        return below(success, bound)
 
     def _default(self, term: Expr, reason: str) -> Result:
         self.made.append(Choice(DEFAULT, reason))
