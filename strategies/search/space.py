@@ -235,17 +235,16 @@ def sensible(s: Schedule, p: Problem) -> bool:
 
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     """The most stages that fit into shared memory, up to eight; two where not even these do."""
-    of_products = p.operand_bytes, p.along_k, p.result_bytes, p.operands
+    of_products = s, p.operand_bytes, p.along_k, p.result_bytes, p.operands
     for stages in range(DEEPEST, 2, -1):
-        if shared_bytes(s, *of_products, stages) <= gpu.limits.shared_bytes:
+        if shared_bytes(*of_products, stages, p.products) <= gpu.limits.shared_bytes:
             return stages
     return 2
 
 
 def needed(s: Schedule, p: Problem) -> Resources:
     """What a block needs for all products of a program."""
-    one = resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands)
-    return Resources(one.threads, p.products * one.accumulators, one.shared_bytes)
+    return resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands, p.products)
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
