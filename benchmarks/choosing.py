@@ -2,9 +2,9 @@
 
     python benchmarks/choosing.py [--compile] [--profile NAME] [NAME …]
 
-Each program is derived and printed at sizes that tiles divide, and at ragged ones, in one warm process; with
---compile, kernels are compiled where registers are asked for, in a new cache, and the compiler's processor time
-counts, too. The bar is 1.5 s for each.
+Each program is derived and printed at sizes that tiles divide, and at ragged ones, in one warm process. With
+--compile, candidates are compiled in a new cache, and the compiler's processor time counts, too. The bar is
+1.5 s for each.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from rise.normal import data_flow
 from strategies.core import Strategy
 from strategies.matmul.schedules import hopper, to_kernels
 from strategies.matmul.tensor_core import tensor_core
-from tests.codegen.test_runtime_sizes import assert_exact
+from tests.support.open_sizes import assert_exact
 from tests.support.programs import succeeded
 
 GEMM = check_text((Path(__file__).parents[2] / "examples" / "gemm.rise").read_text("utf-8"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,17 +15,16 @@ from codegen.pipeline import assemble, generate
 from codegen.runtime import can_compile, compile_cubin
 from rewrites.algorithmic import SPLIT_JOIN
 from rise.check.program import check_text
-from rise.check.specialise import size_names, specialise, undepended
+from rise.check.specialise import size_names, undepended
 from rise.check.symbolic import opened
 from rise.errors import LaunchError, RiseError, TranslationError, TypeMismatch, UsageError
 from rise.expr import Definition, inline
-from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.source import place
 from strategies.core import Strategy, seq, top_down
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
-from tests.support.kernels import parts
+from tests.support.open_sizes import assert_exact
 from tests.support.programs import succeeded
 
 GEMM = (Path(__file__).parents[2] / "examples" / "gemm.rise").read_text(encoding="utf-8")
@@ -69,20 +67,6 @@ def low(subject: Definition, strategy: Strategy, unit: int = 1) -> HostProgram:
     """With all sizes open, multiples of a number."""
     program = opened(subject, {}, dict.fromkeys(size_names(subject), unit))
     return assemble(replace(program, program=succeeded(strategy(data_flow(program.program))).term), "f")
-
-
-def assert_exact(made: HostProgram, subject: Definition, sizes: Mapping[str, int], seed: int = 0) -> None:
-    """Bit for bit what the definition means at these sizes, which the shapes of the inputs tell."""
-    meaning = specialise(subject, sizes)
-    inputs = random_inputs(made.at(pick(made, sizes)).inputs, seed, exact=True)
-    found, wanted = execute(made, inputs, "emulate", seed=seed), call(meaning, *inputs)
-    for one, other in zip(parts(found), parts(wanted), strict=True):
-        assert one.dtype == other.dtype and one.shape == other.shape
-        assert np.array_equal(one, other) or np.allclose(one, other, rtol=1e-14), sizes
-
-
-def pick(made: HostProgram, sizes: Mapping[str, int]) -> dict[str, int]:
-    return {size.name: sizes[size.name] for size in made.sizes}
 
 
 ONE: list[tuple[int, ...]] = [(n,) for n in (0, 1, 2, 3, 7, 31, 32, 33, 127, 128, 129, 1009)]
