@@ -243,7 +243,7 @@ def _map(
         if not isinstance(element, Scalar):
             raise _refused(f"its elements are of type `{element}`", origin)
         try:
-            made = _map_of(dimensions(r.buffers[buffer]), element, box, swizzle)
+            made = map_over(dimensions(r.buffers[buffer]), element, box, swizzle)
         except LaunchError as error:
             raise TranslationError(
                 "R0731", f"this tile cannot be bulk-copied: {error.message}", origin
@@ -254,7 +254,7 @@ def _map(
     return r.maps[key].name
 
 
-def _map_of(sizes: tuple[Nat, ...], element: Scalar, box: tuple[int, ...], swizzle: int) -> AnyMap:
+def map_over(sizes: tuple[Nat, ...], element: Scalar, box: tuple[int, ...], swizzle: int) -> AnyMap:
     """The map of an array; where sizes are known at launch, so is it, and rows are certainly whole chunks.
 
     Raises LaunchError R0880, R0881.

@@ -11,13 +11,16 @@ import pytest
 
 from codegen.host.program import HostProgram
 from codegen.ir.tensor_maps import OpenTensorMap
+from codegen.lower.box import map_over
 from codegen.pipeline import assemble
 from rewrites.result import Failure
 from rise.check.program import check_text
 from rise.check.symbolic import opened
 from rise.constraint import certainly_positive
+from rise.errors import LaunchError
 from rise.nat import ceiling_quotient, evaluate, variable
 from rise.normal import data_flow
+from rise.types import Scalar
 from strategies.core import Strategy
 from strategies.matmul.schedules import hopper, to_kernels
 from strategies.matmul.tensor_core import tensor_core
@@ -95,3 +98,10 @@ def test_a_size_rounded_up_is_certainly_not_smaller() -> None:
         if certain:
             assert all(evaluate(more, {"n": n}) >= 0 for n in range(2 * tile))
     assert fired > 50
+
+
+def test_a_map_over_open_sizes_needs_rows_of_whole_chunks() -> None:
+    m, n, f16 = variable("m"), variable("n"), Scalar("f16")
+    assert map_over((m, 8 * n), f16, (64, 64), 128).at({"m": 3, "n": 2}).strides == (32,)
+    with pytest.raises(LaunchError, match=r"rows of 4\*n elements of 2 bytes are not known"):
+        map_over((m, 4 * n), f16, (64, 64), 128)
