@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property, partial
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from codegen.execute import available_backend, checked_inputs, poisoned, result_of, run_emulated
 from codegen.host.parameters import Part, leaves, results, shapes_of, together
-from codegen.host.program import HostProgram, alone
+from codegen.host.program import HostProgram, alone, first_that_takes
 from codegen.ir.kernel import Kernel
 from codegen.ir.runtime_sizes import unused
+from codegen.ir.tensor_maps import OpenTensorMap
 from codegen.pipeline import assemble
 from codegen.runtime.arrays import Family, family_of
 from rise.check.specialise import specialise
-from rise.check.symbolic import OpenProgram, opened
+from rise.check.symbolic import OpenProgram, RuntimeSize, opened, units_of_whole_rows
 from rise.data import shown
 from rise.depth import deep
-from rise.errors import LaunchError, StrategyError, UsageError
+from rise.errors import LaunchError, StrategyError, TranslationError, UsageError
 from rise.expr import Definition, Expr
 from rise.generator import Builds, default_strategy
 from rise.normal import data_flow
@@ -38,9 +41,17 @@ Program = Definition | Expr | Kernel | HostProgram
 
 @runtime_checkable
 class CandidateStrategy(Protocol):
-    """A strategy with several candidates, which takes the first that builds."""
+    """A strategy with several candidates, which takes the first that builds, ranked at expected sizes.
+
+    fallback: the strategy for what no candidate takes
+    """
 
     def first_that(self, builds: Builds) -> Strategy: ...
+
+    def expecting(self, sizes: Sequence[RuntimeSize], expected: Mapping[str, int]) -> CandidateStrategy: ...
+
+    @property
+    def fallback(self) -> Strategy: ...
 
 
 @deep
@@ -54,6 +65,7 @@ def compile(
     target: str | None = None,
     spills: str = "refuse",
     name: str | None = None,
+    expected: Mapping[str, int] | None = None,
 ) -> Compiled:
     """A program as a Python function of its inputs.
 
@@ -65,6 +77,8 @@ def compile(
     target:   the architecture to compile for, such as `sm_90a`; by default that of the GPU. With `emulate`,
               kernels are compiled for a target only if one is given
     spills:   `refuse`, or `allow` kernels that spill registers to memory
+    expected: about how large sizes are that stay symbolic, for which candidates are ranked; 2048 each if not
+              given
 
     Raises TranslationError, StrategyError, UsageError as the stages do; CompilationError R0832 for spills.
     """
@@ -81,48 +95,86 @@ def compile(
 
     lowering = default_strategy(target) if strategy is None else strategy
 
-    def lowered(term: Expr, assembled: Callable[[Expr], HostProgram]) -> HostProgram:
+    def lowered(given: OpenProgram | Expr, called: str) -> HostProgram:
         """Lowers a program; a strategy with several candidates takes the first that fits.
 
         Where none does, it falls back to loops, which may spill.
         """
         nonlocal spills
 
+        def assembled(low: Expr) -> HostProgram:
+            return assemble(_with_program(given, low), called)
+
+        term, open_ = (given.program, given.sizes) if isinstance(given, OpenProgram) else (given, ())
         if not isinstance(lowering, CandidateStrategy):
             return assembled(_lowered(term, lowering))
-        low = _lowered(term, lowering.first_that(lambda low, _: built(assembled(low), target)))
+        told = lowering.expecting(open_, expected or {})
+        low = _lowered(term, told.first_that(lambda low, _: built(assembled(low), target)))
         spills = "allow" if low != data_flow(term) else spills
         return assembled(low)
 
-    made = _host_program(program, lowered, sizes or {}, runtime, name)
+    def of(program: Program) -> HostProgram:
+        match program:
+            case HostProgram():
+                return program
+            case Kernel():
+                return alone(program)
+            case Definition():
+                units = runtime if isinstance(runtime, Mapping) else dict.fromkeys(runtime, 1)
+                called = name or program.name
+                if not units:
+                    return lowered(OpenProgram(specialise(program, sizes or {}), (), ()), called)
+                if not isinstance(lowering, CandidateStrategy):
+                    return lowered(opened(program, sizes or {}, units), called)
+                left, in_loops = partial(opened, program, sizes or {}), partial(_assembled, lowering.fallback)
+                return for_all_sizes(left, units, called, lowered, in_loops)
+            case _:
+                return lowered(program, name or "kernel")
+
+    made = of(program)
     return Compiled(made, chosen, target, resources_of(made, target, spills) if target else ())
 
 
-def _host_program(
-    program: Program,
-    lowered: Callable[[Expr, Callable[[Expr], HostProgram]], HostProgram],
-    sizes: Mapping[str, int],
-    runtime: Iterable[str] | Mapping[str, int],
-    name: str | None,
+Lowered = Callable[[OpenProgram, str], HostProgram]
+
+
+def for_all_sizes(
+    left: Callable[[Mapping[str, int]], OpenProgram],
+    units: Mapping[str, int],
+    name: str,
+    lowered: Lowered,
+    in_loops: Lowered,
 ) -> HostProgram:
-    match program:
-        case HostProgram():
-            return program
-        case Kernel():
-            return alone(program)
-        case Definition():
-            units = runtime if isinstance(runtime, Mapping) else dict.fromkeys(runtime, 1)
-            if units:
-                left = opened(program, sizes, units)
-                return lowered(
-                    left.program,
-                    lambda low: assemble(
-                        OpenProgram(low, left.sizes, left.constraints), name or program.name
-                    ),
-                )
-            return lowered(specialise(program, sizes), lambda low: assemble(low, name or program.name))
-        case _:
-            return lowered(program, lambda low: assemble(low, name or "kernel"))
+    """A program for all sizes that are multiples of the units: of several, a call runs the first that fits.
+
+    One is for rows of matrices that start where vectors and bulk copies do, if they may not. Where arrays
+    without elements have no tensor maps, one is for these.
+
+    left:     the program with sizes open that are multiples of these
+    lowered:  its kernels by a strategy, under a name
+    in_loops: the same by loops, which take any size
+    """
+    given = left(units)
+    whole = units_of_whole_rows(given)
+    made = [lowered(given, name)]
+    if any(whole[size.name] != size.unit for size in given.sizes):
+        made.insert(0, lowered(left(whole), f"{name}_{ALIGNED}"))
+    if any(isinstance(m.map, OpenTensorMap) for p in made for k in p.kernels for m in k.function.maps):
+        # where loops do not take the program either, the launch says what the last one asks for
+        with suppress(TranslationError):
+            made.append(in_loops(given, f"{name}_{EMPTY}"))
+    return replace(first_that_takes(made), name=name)
+
+
+ALIGNED, EMPTY = "aligned", "empty"
+
+
+def _assembled(strategy: Strategy, given: OpenProgram, name: str) -> HostProgram:
+    return assemble(_with_program(given, _lowered(given.program, strategy)), name)
+
+
+def _with_program(given: OpenProgram | Expr, low: Expr) -> OpenProgram | Expr:
+    return replace(given, program=low) if isinstance(given, OpenProgram) else low
 
 
 def _lowered(program: Expr, strategy: Strategy) -> Expr:

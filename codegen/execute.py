@@ -118,7 +118,7 @@ def _emulate(launching: Launching, memory: Mapping[str, Any], unwritten: set[str
 
     kernel, launch = launching.kernel, launching.launch
     arguments = [argument(variable.name) for variable in launching.arguments]
-    arguments += [TensorBuffer(m.name, memory[m.buffer], m.map) for m in kernel.function.maps]
+    arguments += [TensorBuffer(m.name, memory[m.buffer], m.map.at({})) for m in kernel.function.maps]
     emulator.emulate(
         kernel.source,
         kernel.name,

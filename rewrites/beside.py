@@ -112,22 +112,22 @@ class Beside:
         """Whether what is stored is what is reduced."""
         return self.stored is not None and alpha_equal(self.stored, self.fold.body)
 
-    def longer(self, more: int) -> Expr:
+    def longer(self, more: Nat | None) -> Expr:
         """The matrix of what is reduced, paired with what is stored beside it where that is something else.
 
         more: elements in a row behind its end, which are neutral
         """
         index, size = self.fold.index, self.length
         taken = names(self.fold.body, self.fold.start, self.row, *([self.stored] if self.stored else []))
-        column = fresh("j", Index(constant(size + more)), taken)
+        column = fresh("j", Index(constant(size) if more is None else size + more), taken)
 
         def at_column(element: Expr) -> Expr:
-            if not more:
+            if more is None:
                 return substitute(element, {index.name: column})
             return selected_from_longer(put(element, {number(index): number(column)}), index, column, more)
 
         element = at_column(self.fold.body)
-        if more:
+        if more is not None:
             inside = operation("lt", number(column), Literal(size, I32))
             element = apply(instance("select", (element.type,), None), inside, element, self.fold.start)
         if self.stored is not None and not self.is_stored:

@@ -30,25 +30,25 @@ from rewrites.rounding import missing, zero_of
 from rewrites.rule import computed
 from rewrites.typed import array_type
 from rise.expr import Expr, Identifier, Lambda, application, call, map_children, subterms
-from rise.nat import Nat, constant
+from rise.nat import Nat
 from rise.normal import simplify
 from rise.types import Array, Data, Index, Pair
 
 
-def _padded(xs: Expr, more: int) -> Expr:
+def _padded(xs: Expr, more: Nat) -> Expr:
     """xs |> padCst(0, more)(0)"""
     zero = zero_of(array_type(xs).element, xs)
     if isinstance(zero, str):
         raise NotPointwise(zero, xs)
-    return build("xs |> padCst(0, $p)(z)", {"p": constant(more)}, xs=xs, z=zero)
+    return build("xs |> padCst(0, $p)(z)", {"p": more}, xs=xs, z=zero)
 
 
-def _each_padded(rows: Expr, more: int) -> Expr:
+def _each_padded(rows: Expr, more: Nat) -> Expr:
     row = fresh("r", array_type(rows).element, names(rows))
     return mapped(Lambda(row, _padded(row, more)), rows)
 
 
-def _longer(xs: Expr, more: int) -> Expr:
+def _longer(xs: Expr, more: Nat) -> Expr:
     """An array with zeros behind it: the rows of a matrix are made longer where it is in memory."""
     match call(xs):
         case "idx", _, [index, rows]:
@@ -59,7 +59,7 @@ def _longer(xs: Expr, more: int) -> Expr:
             return _padded(xs, more)
 
 
-def selected_from_longer(term: Expr, old: Identifier, new: Identifier, more: int) -> Expr:
+def selected_from_longer(term: Expr, old: Identifier, new: Identifier, more: Nat) -> Expr:
     """A term in which a longer index selects from longer arrays."""
     values = {
         part: at(new, _longer(application(part)[2][1], more))
@@ -72,7 +72,7 @@ def selected_from_longer(term: Expr, old: Identifier, new: Identifier, more: int
     return found
 
 
-def _index(old: Identifier, more: int, taken: set[str]) -> Identifier:
+def _index(old: Identifier, more: Nat, taken: set[str]) -> Identifier:
     if not isinstance(old.type, Index):
         raise NotPointwise("expected an index", old)
     return fresh(old.name, Index(old.type.size + more), taken)
@@ -92,7 +92,7 @@ def _sums(term: Expr, whole: int, taken: set[str]) -> Expr:
             more = missing(index.type.size, whole)
         case _:
             return inner
-    if not more or operator_name(operator) != "add" or not is_zero(start) or not _of_zeros(body, index):
+    if more is None or operator_name(operator) != "add" or not is_zero(start) or not _of_zeros(body, index):
         return inner
     new = _index(index, more, taken)
     longer = Lambda(new, selected_from_longer(body, index, new, more))
@@ -165,17 +165,17 @@ def _whole(found: System, n: int, k: int) -> Expr | str:
         return "expected a matrix"
     folds = tuple(replace(fold, body=_sums(fold.body, k, taken)) for fold in found.folds)
     columns, more = column.type.size, missing(column.type.size, n)
-    if folds == found.folds and not more:
+    if folds == found.folds and more is None:
         return "fragments divide its rows and sums"
     found = replace(found, folds=folds)
-    if not more:
+    if more is None:
         return by_rows(found)
     made = by_rows(_wider(found, column, _index(column, more, taken), more))
     row = fresh("row", array_type(made).element, taken)
     return mapped(Lambda(row, _taken(row, columns)), made)
 
 
-def _wider(found: System, column: Identifier, new: Identifier, more: int) -> System:
+def _wider(found: System, column: Identifier, new: Identifier, more: Nat) -> System:
     """The system with more columns, which are computed from zeros."""
 
     def longer(term: Expr) -> Expr:
@@ -185,7 +185,7 @@ def _wider(found: System, column: Identifier, new: Identifier, more: int) -> Sys
     return System(found.row, new, folds, longer(found.element), _longer_rows(found.type, more))
 
 
-def _longer_rows(type_: Data, more: int) -> Data:
+def _longer_rows(type_: Data, more: Nat) -> Data:
     match type_:
         case Pair(first, second):
             return Pair(_longer_rows(first, more), _longer_rows(second, more))

@@ -15,15 +15,17 @@ from rewrites.rule import computed
 from rewrites.rule import library_rule as rule
 from rewrites.typed import named
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, Primitive, apply, call, subterms
-from rise.nat import Nat, constant
+from rise.nat import Nat, ceiling_quotient, constant, divides
 from rise.normal import simplify
 from rise.primitives.declare import primitive
 from rise.types import Array, Data, Index, Pair, Scalar
 
 
-def missing(size: Nat | None, tile: int) -> int:
-    """How many elements more are whole tiles; none where the size is not known."""
-    return -size.value % tile if size is not None and size.value is not None else 0
+def missing(size: Nat | None, tile: int) -> Nat | None:
+    """How many elements more are whole tiles; None where tiles divide the size, whatever it is."""
+    if size is None or divides(tile, size):
+        return None
+    return tile * ceiling_quotient(size, tile) - size
 
 
 ROUND_UP = rule(

@@ -215,7 +215,7 @@ def _beside(sum_: Expr, products: Mapping[Expr, Expr], tile: int) -> Expr | str:
     )
     (a, d), (b, e) = members(r, 2), members(c, 2)
     left, right = _applied(each, a, b), _applied(other, d, e)
-    if more := missing(array_type(a).size, tile):
+    if (more := missing(array_type(a).size, tile)) is not None:
         longer = ROUND_UP_SUMS.with_sizes(p=more)(left)
         if isinstance(longer, Failure):
             return longer.reason

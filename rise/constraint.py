@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from math import gcd
 
 from rise.frozen import filled_at_once
-from rise.nat import Atom, Monomial, Nat, Operation, atom, constant, divides
+from rise.nat import Atom, Coefficient, Monomial, Nat, Operation, atom, constant, divides
 from rise.source import Note, Origin
 from rise.type_classes import Holding, TypeClass
 from rise.types import Data
@@ -61,21 +62,46 @@ def _inequality(value: Nat) -> str:
 
 def certainly_positive(value: Nat) -> bool:
     """Whether a size is at least zero, whatever natural numbers its variables are."""
+    if not value.is_whole:
+        return _is_natural(value, whole=False)
+    return _is_natural(value.scaled(Fraction(1, value.factor or 1)), whole=True)
+
+
+def _is_natural(value: Nat, whole: bool) -> bool:
+    """Whether a bound of a size says so; of a whole number, that it is more than -1 is enough."""
     least = sum(c * _least(m) for m, c in value.terms)
-    if least >= 0 and all(c >= 0 and all(_natural_atom(a) for a, _ in m) for m, c in value.terms if m):
+    enough = least > -1 if whole else least >= 0
+    if enough and all(c >= 0 and all(_natural_atom(a) for a, _ in m) for m, c in value.terms if m):
         return True
-    return any(certainly_positive(lower) for lower in _lower(value))
+    return any(_is_natural(lower, whole) for lower in _lower(value))
 
 
 def _lower(value: Nat) -> Iterator[Nat]:
-    """Sizes that are not larger: what is subtracted is replaced by a bound of it."""
+    """Sizes that are not larger: what is added or subtracted is replaced by a bound of it."""
+    for monomial, coefficient in value.terms:
+        for base, exponent in monomial if coefficient > 0 else ():
+            if isinstance(base, Operation) and base.operator == "quotient" and exponent == 1:
+                yield from _with_bound(value, monomial, coefficient, base, _rounded(base))
     for monomial, coefficient in value.terms:
         for base, exponent in monomial if coefficient < 0 else ():
             if isinstance(base, Operation) and exponent == 1:
-                rest = Nat.build({tuple((a, e) for a, e in monomial if a != base): coefficient})
-                others = value - rest * atom(base)
-                yield from (others + rest * bound for bound in _upper(base))
+                yield from _with_bound(value, monomial, coefficient, base, _upper(base))
                 return
+
+
+def _with_bound(
+    value: Nat, monomial: Monomial, coefficient: Coefficient, base: Operation, bounds: Iterator[Nat]
+) -> Iterator[Nat]:
+    """The size with bounds of an operation in its place, of which the monomial is a multiple."""
+    rest = Nat.build({tuple((a, e) for a, e in monomial if a != base): coefficient})
+    others = value - rest * atom(base)
+    yield from (others + rest * bound for bound in bounds)
+
+
+def _rounded(base: Operation) -> Iterator[Nat]:
+    """d * (x / d) >= x - d + 1, so sizes that are rounded up are not smaller."""
+    if base.right.value:
+        yield (base.left - base.right + 1).scaled(Fraction(1, base.right.value))
 
 
 def _upper(base: Operation) -> Iterator[Nat]:
@@ -84,6 +110,8 @@ def _upper(base: Operation) -> Iterator[Nat]:
         yield base.right - 1
     if base.operator == "min":
         yield base.right
+    if base.operator == "quotient" and base.right.value:
+        yield base.left.scaled(Fraction(1, base.right.value))
     if base.operator in ("min", "quotient", "remainder") and certainly_positive(base.left):
         yield base.left
 

@@ -7,13 +7,14 @@ derives, and if it builds where that is tried (`first_that`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rewrites.memory import IN_GLOBAL
 from rewrites.prologue import INLINE
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import GLOBAL_FIRST
+from rise.check.symbolic import RuntimeSize
 from rise.expr import Expr, Identifier, Lambda, call, children, subterms
 from rise.generator import Builds, refusal
 from strategies.complete import first_incomplete
@@ -39,6 +40,7 @@ from strategies.search.choice import NOTHING, Choice, Search, chosen, pays, reme
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
+from strategies.search.open_sizes import Expected
 from strategies.search.passes import in_one_pass
 from strategies.search.space import Point
 
@@ -68,10 +70,17 @@ class Auto(FunctionStrategy):
     """choice: what becomes of a program, and why.
 
     first_that: the same strategy, for which a candidate counts only if the program that it gives builds.
+    expecting: the same strategy, which is told how large sizes are, about, that are open until launch.
     """
 
     choice: Callable[[Expr], Plan] = field(kw_only=True)
     first_that: Callable[[Builds], Auto] = field(kw_only=True)
+    expecting: Callable[[Sequence[RuntimeSize], Mapping[str, int]], Auto] = field(kw_only=True)
+
+    @property
+    def fallback(self) -> Strategy:
+        """What lowers any program, at any sizes."""
+        return default()
 
 
 @prints_as_call
@@ -97,6 +106,9 @@ def by_search(name: str, search: Search) -> Auto:
     return Auto(
         name, lambda term: planned(term)[1], choice=lambda term: planned(term)[0],
         first_that=lambda builds: by_search(name, replace(search, builds=builds)),
+        expecting=lambda sizes, expected: by_search(
+            name, replace(search, expected=Expected.of(sizes, expected))
+        ),
     )  # fmt: skip
 
 
@@ -108,6 +120,9 @@ def _planned(name: str, search: Search, program: Expr) -> tuple[Plan, Result]:
         return Plan(name, (Choice(DEFAULT, LEVELS),)), default()(program)
     kernels = _Kernels(search, inputs)
     result = in_inputs(kernels.all)(program)
+    if isinstance(result, Success):
+        # one kernel that is all of the program has been built already, as this term
+        result = replace(result, term=next((t for t in kernels.terms if t == result.term), result.term))
     error = refusal(result.term) if isinstance(result, Success) else None
     if error is not None:  # each kernel builds, and the program of all of them does not
         reason = f"its kernels do not build together: {why(error)}"
@@ -120,12 +135,14 @@ class _Kernels:
     """The kernels of a program with these inputs; what was chosen for those that have been lowered.
 
     results: values that a kernel stores and that are results
+    terms: the kernels as programs of what they use
     """
 
     search: Search
     inputs: tuple[Identifier, ...]
     made: list[Choice] = field(default_factory=list)
     results: set[str] = field(default_factory=set)
+    terms: list[Expr] = field(default_factory=list)
 
     @property
     def all(self) -> Strategy:
@@ -144,7 +161,7 @@ class _Kernels:
         if found is None:
             return Failure("one_pass", term, "it is not one pass over products and rows")
         self.made.append(found[0])
-        return below(found[1], bound)
+        return self._of_closed(found[1], bound)
 
     def _parts(self, cut: Rewrite) -> Strategy:
         """The kernels of what a cut gives."""
@@ -162,7 +179,7 @@ class _Kernels:
         small = batched(self.search, closed)
         if small is not None:
             self.made.append(small[0])
-            return below(small[1], bound)
+            return self._of_closed(small[1], bound)
         summed = self._summed(term, closed)
         if isinstance(summed, Success):
             return summed
@@ -174,7 +191,7 @@ class _Kernels:
         if isinstance(found, str):
             return choice(self._parts(product_stored), lambda part: self._default(part, found))(term)
         self.made.append(found[0])
-        return below(found[1], bound)
+        return self._of_closed(found[1], bound)
 
     def _summed(self, term: Expr, closed: Expr) -> Result:
         """Differences of products as sums, where the kernel that negates an operand pays."""
@@ -193,7 +210,7 @@ class _Kernels:
         before = remembered(self.search, closed)
         if not isinstance(before, str):
             self.made.append(before[0])
-            return below(before[1], bound)
+            return self._of_closed(before[1], bound)
         fits = fitting(closed)
         if fits is None:
             return self._default(term, GENERAL)
@@ -203,7 +220,7 @@ class _Kernels:
             return self._default(term, f"`{point}` does not take it: {why(result)}")
         said = fits.reason if before == NOTHING else f"{fits.reason}; {before}"
         self.made.append(Choice(point, said))
-        return below(result, bound)
+        return self._of_closed(result, bound)
 
     def _member(self, term: Expr) -> Result:
         """A result. A value that a kernel has stored needs no other kernel the first time it is a result."""
@@ -211,6 +228,10 @@ class _Kernels:
             self.results.add(term.name)
             return Success(term)
         return self.all(term)
+
+    def _of_closed(self, success: Success, bound: int) -> Success:
+        self.terms.append(success.term)
+        return below(success, bound)
 
     def _default(self, term: Expr, reason: str) -> Result:
         self.made.append(Choice(DEFAULT, reason))

@@ -192,7 +192,7 @@ def _launch(number: int, launching: Launching) -> Iterator[str]:
     yield f"  {{  // {kernel.name}: {launch}"
     for map_ in kernel.function.maps:
         yield f"    CUtensorMap {map_.name};"
-        yield from _encoded(map_.name, map_.buffer, map_.map)
+        yield from _encoded(map_.name, map_.buffer, map_.map.at({}))
     names = [*(v.name for v in launching.arguments), *(m.name for m in kernel.function.maps)]
     yield f"    void *arguments[] = {{{', '.join(f'&{name}' for name in names)}}};"
     grid, block = (", ".join(map(str, extents)) for extents in (launching.grid, launch.block))

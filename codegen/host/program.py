@@ -14,9 +14,10 @@ from codegen.cuda.widths import C_NAMES, HOLDS, spans
 from codegen.ir import imperative as i
 from codegen.ir.launch import Launch, check_grid, number
 from codegen.ir.runtime_sizes import LARGEST_COUNT, counts, index_type
+from codegen.ir.tensor_maps import OpenTensorMap
 from codegen.passes.allocate import Region, first_fit
 from codegen.passes.split_kernels import Temporary
-from rise.check.specialise import Shape, check_constraint, check_natural, sizes_from_shapes
+from rise.check.specialise import Shape, check_constraint, check_natural, holds, sizes_from_shapes
 from rise.check.symbolic import RuntimeSize
 from rise.constraint import Constraint
 from rise.errors import LaunchError, UsageError
@@ -36,6 +37,8 @@ class HostProgram:
 
     inputs, output:      types as the caller sees them, over the sizes' names
     outputs, parameters: the arrays and numbers that store these
+    alternatives:        programs that compute the same, of which a call runs the first that takes its sizes;
+                         then `kernels` are those of all, and everything else is the last one's
     """
 
     name: str
@@ -47,6 +50,7 @@ class HostProgram:
     temporaries: tuple[Temporary, ...] = ()
     sizes: tuple[RuntimeSize, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    alternatives: tuple[HostProgram, ...] = ()
 
     @property
     def shared_bytes(self) -> int:
@@ -65,8 +69,10 @@ class HostProgram:
         constraint is violated, LaunchError R0840, R0841 for sizes that the kernels do not support.
         """
         self._check(given)
-        numbers = {s.number: given[s.name] // s.unit for s in self.sizes}
-        values = {**given, **numbers}
+        if self.alternatives:
+            return next((a for a in self.alternatives if a.takes(given)), self.alternatives[-1]).at(given)
+        values = self._values(given)
+        numbers = {s.number: values[s.number] for s in self.sizes}
         solution: dict[Atom, Nat] = {NatVariable(n): constant(v) for n, v in values.items()}
 
         def concrete(variable: i.Variable) -> i.Variable:
@@ -83,6 +89,18 @@ class HostProgram:
             tuple(_placed(temporaries)),
             numbers,
         )
+
+    def takes(self, given: Mapping[str, int]) -> bool:
+        """Whether its constraints hold at these sizes, and bulk copies have arrays to copy from."""
+        values = self._values(given)
+        maps = (m.map for kernel in self.kernels for m in kernel.function.maps)
+        if any(isinstance(each, OpenTensorMap) and each.is_empty_at(values) for each in maps):
+            return False
+        return all(holds(constraint, given) for constraint in self.constraints)
+
+    def _values(self, given: Mapping[str, int]) -> dict[str, int]:
+        """The sizes, and the numbers that kernels are given."""
+        return {**given, **{s.number: given[s.name] // s.unit for s in self.sizes}}
 
     def _check(self, given: Mapping[str, int]) -> None:
         names = [size.name for size in self.sizes]
@@ -173,6 +191,13 @@ def alone(kernel: Kernel) -> HostProgram:
     )
 
 
+def first_that_takes(programs: Sequence[HostProgram]) -> HostProgram:
+    """One program for all sizes that any of these takes; their kernels have names of their own."""
+    *before, last = programs
+    kernels = tuple(kernel for program in programs for kernel in program.kernels)
+    return replace(last, kernels=kernels, alternatives=tuple(programs)) if before else last
+
+
 # --- at sizes -------------------------------------------------------------------------------------------
 
 
@@ -183,7 +208,9 @@ def _launch(kernel: Kernel, values: Mapping[str, int], concrete: Concrete) -> La
     _check_counts(kernel, launch, values)
     function = kernel.function
     outputs, inputs = (tuple(map(concrete, vs)) for vs in (function.outputs, function.inputs))
-    return replace(made, kernel=replace(kernel, function=replace(function, outputs=outputs, inputs=inputs)))
+    maps = () if made.is_empty else tuple(replace(m, map=m.map.at(values)) for m in function.maps)
+    function = replace(function, outputs=outputs, inputs=inputs, maps=maps)
+    return replace(made, kernel=replace(kernel, function=function))
 
 
 def _check_counts(kernel: Kernel, launch: Launch, values: Mapping[str, int]) -> None:
@@ -246,6 +273,11 @@ def bytes_of(type_: Data) -> int:
 
 
 def _lines(program: HostProgram) -> Iterator[str]:
+    for position, alternative in enumerate(program.alternatives):
+        yield "else:" if position else "the first of these that takes the sizes:"
+        yield from (f"  {line}" for line in _lines(alternative))
+    if program.alternatives:
+        return
     for size in program.sizes:
         if size.unit > 1:
             yield f"{size.number} = {size.name} / {size.unit}"

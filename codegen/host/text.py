@@ -68,7 +68,8 @@ def edited(program: HostProgram, text: str) -> HostProgram:
     for kernel in program.kernels:
         _check(kernel, given)
     kernels = tuple(replace(kernel, source=text, lines=()) for kernel in program.kernels)
-    return replace(program, kernels=kernels)
+    alternatives = tuple(edited(each, text) for each in program.alternatives)
+    return replace(program, kernels=kernels, alternatives=alternatives)
 
 
 def _check(kernel: Kernel, given: dict[str, Entry]) -> None:

@@ -14,7 +14,7 @@ from functools import cache
 from operator import is_
 from typing import Any, TypeVar, cast
 
-from codegen.ir.tensor_maps import TensorMap
+from codegen.ir.tensor_maps import AnyMap
 from rise.expr import Expr
 from rise.frozen import changed, filled_at_once
 from rise.nat import Nat
@@ -910,7 +910,7 @@ class MapParameter:
 
     name: str
     buffer: str
-    map: TensorMap
+    map: AnyMap
 
 
 @filled_at_once

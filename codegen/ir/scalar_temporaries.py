@@ -307,7 +307,7 @@ def in_blocks(value: Nat, bound: Nat, facts: Facts) -> tuple[Nat, int]:
 
 
 def _common(coefficient: object, bound: Nat) -> int:
-    return gcd(coefficient, bound.value or 1) if isinstance(coefficient, int) else 1
+    return gcd(coefficient, bound.factor or 1) if isinstance(coefficient, int) else 1
 
 
 def decided(value: Nat, bound: Nat, facts: Facts) -> bool | None:

@@ -13,7 +13,7 @@ driver's cuTensorMapEncodeTiled; `TensorBuffer` is an array with its map as an a
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rise.errors import LaunchError
+from rise.nat import Nat, evaluate
 
 MOST_DIMENSIONS = 5
 SWIZZLES = (0, 32, 64, 128)  # the width in bytes within which 16-byte chunks are permuted; 0: none
@@ -66,6 +67,10 @@ class TensorMap:
     def __post_init__(self) -> None:
         check_tensor(self)
         check_box(self)
+
+    def at(self, sizes: Mapping[str, int]) -> TensorMap:
+        """The same at any sizes that are known at launch: it depends on none."""
+        return self
 
     @property
     def element_bytes(self) -> int:
@@ -144,6 +149,34 @@ def map_of(
     for length in reversed(shape[1:-1]):
         strides.append(strides[-1] * length)
     return TensorMap(element, shape[::-1], tuple(strides[: len(shape) - 1]), box[::-1], swizzle)
+
+
+@dataclass(frozen=True)
+class OpenTensorMap:
+    """The map of a row-major array with sizes that are known at launch.
+
+    shape: outermost first, as in NumPy
+    box:   innermost first, as in a `TensorMap`
+    """
+
+    element: str
+    shape: tuple[Nat, ...]
+    box: tuple[int, ...]
+    swizzle: int = 0
+
+    def at(self, sizes: Mapping[str, int]) -> TensorMap:
+        """The map at these sizes. Raises LaunchError R0880, R0881 as a `TensorMap` does."""
+        return map_of(self._numbers(sizes), self.element, self.box[::-1], self.swizzle)
+
+    def is_empty_at(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the array then has no elements, and no map."""
+        return 0 in self._numbers(sizes)
+
+    def _numbers(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(int(evaluate(size, sizes)) for size in self.shape)
+
+
+AnyMap = TensorMap | OpenTensorMap
 
 
 # --- for a GPU ------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from codegen.ir.buffers import SWIZZLES, dimensions, swizzle
 from codegen.ir.identifiers import derived
 from codegen.ir.launch import number
 from codegen.ir.scalar_temporaries import or_zero, whole_blocks
-from codegen.ir.tensor_maps import map_of
+from codegen.ir.tensor_maps import AnyMap, OpenTensorMap, map_of
 from codegen.lower.paths import Resolver
 from codegen.lower.views import Path
 from rise.errors import LaunchError, TranslationError
@@ -240,13 +240,10 @@ def _map(
 ) -> str:
     key = (buffer, box, swizzle)
     if key not in r.maps:
-        extents = tuple(
-            number(size, "the size of an array", origin) for size in dimensions(r.buffers[buffer])
-        )
         if not isinstance(element, Scalar):
             raise _refused(f"its elements are of type `{element}`", origin)
         try:
-            made = map_of(extents, NUMPY.get(element.name, element.name), box, swizzle)
+            made = map_over(dimensions(r.buffers[buffer]), element, box, swizzle)
         except LaunchError as error:
             raise TranslationError(
                 "R0731", f"this tile cannot be bulk-copied: {error.message}", origin
@@ -257,6 +254,26 @@ def _map(
     return r.maps[key].name
 
 
+def map_over(sizes: tuple[Nat, ...], element: Scalar, box: tuple[int, ...], swizzle: int) -> AnyMap:
+    """The map of an array; where sizes are known at launch, so is it, and rows are certainly whole chunks.
+
+    Raises LaunchError R0880, R0881.
+    """
+    name = NUMPY.get(element.name, element.name)
+    known = [size.value for size in sizes]
+    numbers = [size for size in known if size is not None]
+    if len(numbers) == len(known):
+        return map_of(tuple(numbers), name, box, swizzle)
+    # with the least sizes that the open ones may be, what is wrong whatever they are is found here
+    least = tuple(size or CHUNK // element.bytes for size in known)
+    map_of(least, name, box, swizzle)
+    if len(sizes) > 1 and not divides(CHUNK // element.bytes, sizes[-1]):
+        rows = f"rows of {sizes[-1]} elements of {element.bytes} bytes"
+        raise LaunchError("R0880", f"{rows} are not known to be a multiple of {CHUNK} bytes")
+    return OpenTensorMap(name, sizes, box[::-1], swizzle)
+
+
+CHUNK = 16  # bytes, of which a stride is a multiple
 NUMPY = {
     "f16": "float16",
     "bf16": "bfloat16",

@@ -59,8 +59,8 @@ class Parameter:
 def parameters_of(program: HostProgram, call: HostCall) -> tuple[Parameter, ...]:
     """In the order of the arguments: the results, then the inputs."""
     asked: dict[str, int] = {}
-    for kernel in program.kernels:
-        for name, bytes_ in alignments(kernel.function).items():
+    for launching in call.launches:
+        for name, bytes_ in alignments(launching.kernel.function).items():
             asked[name] = max(bytes_, asked.get(name, 1))
     inputs = [part for name, type_ in call.inputs for part in stored(name, type_)]
     variables = (*call.outputs, *call.parameters)

@@ -146,7 +146,7 @@ class Loaded:
                 if len(encoded) >= REMEMBERED:
                     encoded.clear()
                 encode_tiled = self.driver.library.cuTensorMapEncodeTiled
-                encoded[number, address] = bytes(encode(maps[number].map, address, encode_tiled))
+                encoded[number, address] = bytes(encode(maps[number].map.at({}), address, encode_tiled))
             return encoded[number, address]
 
         def launch(values: Sequence[Any], stream: int) -> None:

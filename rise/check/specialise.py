@@ -111,24 +111,33 @@ def check_natural(name: str, value: int) -> None:
 
 def check_constraint(name: str, constraint: Constraint, sizes: Mapping[str, int]) -> None:
     """Raises TypeMismatch, naming sizes and values, where what a program asks of them does not hold."""
-    value, divisor = constraint.value, constraint.divisor
-    if not isinstance(value, Nat):
-        return
     where = ", ".join(f"{n} = {sizes[n]}" for n in sorted(constraint.variables) if n in sizes)
     asked = f"`{name}` needs {constraint}, which does not hold for {where}"
-    number, below = _evaluated(value, sizes), None if divisor is None else _evaluated(divisor, sizes)
-    code = "R0404" if divisor is None else "R0401"
-    if number is None or (divisor is not None and not below):
-        reason = "it would be divided by zero"
-    elif below is None:
-        reason = f"a size would be {number}" if number < 0 else ""
-    else:
-        reason = f"{below} does not divide {number}" if (number / below).denominator != 1 else ""
+    code = "R0404" if constraint.divisor is None else "R0401"
+    reason = _violation(constraint, sizes)
     if reason:
         notes = constraint.notes
         if constraint.asker:
             notes = (Note(f"{constraint.asker} asks for it", constraint.origin), *notes)
         raise TypeMismatch(code, f"{asked}: {reason}", constraint.origin, notes=notes)
+
+
+def holds(constraint: Constraint, sizes: Mapping[str, int]) -> bool:
+    """Whether what a program asks of its sizes is so."""
+    return not _violation(constraint, sizes)
+
+
+def _violation(constraint: Constraint, sizes: Mapping[str, int]) -> str:
+    """What is wrong with sizes; nothing where the constraint holds, or is about a type."""
+    value, divisor = constraint.value, constraint.divisor
+    if not isinstance(value, Nat):
+        return ""
+    number, below = _evaluated(value, sizes), None if divisor is None else _evaluated(divisor, sizes)
+    if number is None or (divisor is not None and not below):
+        return "it would be divided by zero"
+    if below is None:
+        return f"a size would be {number}" if number < 0 else ""
+    return f"{below} does not divide {number}" if (number / below).denominator != 1 else ""
 
 
 def _evaluated(size: Nat, sizes: Mapping[str, int]) -> Fraction | None:

@@ -6,15 +6,16 @@ assumed that was not asked for, and no rule, strategy or pass has to know of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import lcm
+from math import gcd, lcm
 
 from rise.check.specialise import check_constraint, check_names, instantiated, size_names
 from rise.constraint import Constraint
 from rise.errors import UsageError
-from rise.expr import Definition, Expr
+from rise.expr import Definition, Expr, Lambda
 from rise.nat import Atom, Nat, NatVariable, constant, variable
+from rise.types import Array, Data, Pair, Scalar, Type, shape
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,49 @@ def opened(definition: Definition, sizes: Mapping[str, int], runtime: Mapping[st
     return OpenProgram(
         instantiated(definition, solution | numbers), made, tuple(dict.fromkeys([*left, *given]))
     )
+
+
+CHUNK = 16  # bytes that are moved at once
+
+
+def units_of_whole_rows(program: OpenProgram) -> dict[str, int]:
+    """What sizes are multiples of, by name, where rows of all matrices are whole chunks of 16 bytes.
+
+    Then each row starts where vectors and bulk copies do. Rows count whose length is a multiple of one size.
+    """
+    units = {size.name: size.unit for size in program.sizes}
+    body = program.program
+    types: list[Type] = []
+    while isinstance(body, Lambda):
+        types.append(body.parameter.type)
+        body = body.body
+    for length, bytes_ in (row for type_ in (*types, body.type) for row in _rows(type_)):
+        for size in program.sizes:
+            if length == length.factor * variable(size.number):
+                chunk = CHUNK // gcd(CHUNK, bytes_ * length.factor)
+                units[size.name] = lcm(units[size.name], chunk * size.unit)
+    return units
+
+
+def _rows(type_: Type) -> Iterator[tuple[Nat, int]]:
+    """The lengths of the rows of matrices, and the bytes of an element."""
+    match type_:
+        case Pair(first, second):
+            yield from (*_rows(first), *_rows(second))
+        case Array():
+            sizes, element = shape(type_)
+            if isinstance(element, Pair):
+                yield from _rows(with_element(sizes, element.first))
+                yield from _rows(with_element(sizes, element.second))
+            elif len(sizes) > 1 and isinstance(element, Scalar):
+                yield sizes[-1], element.bytes
+
+
+def with_element(sizes: Iterable[Nat], element: Data) -> Data:
+    """An array of the sizes, outermost first."""
+    for size in reversed(tuple(sizes)):
+        element = Array(size, element)
+    return element
 
 
 def _mentions(constraint: Constraint, names: Iterable[str]) -> bool:

@@ -129,7 +129,7 @@ def _run(commands: Any) -> None:
     _program(made)
     add(made, "--inputs", "--out", "--backend")
     _rewritten(made)
-    add(made, "--target", "--runtime", *IMPORTS, "--cuda", "--seed", "--json")
+    add(made, "--target", "--runtime", "--expect", *IMPORTS, "--cuda", "--seed", "--json")
     either(made, *FOREIGN)
     either(made, "--check", "--check=field")
 
@@ -139,7 +139,18 @@ def _compile(commands: Any) -> None:
     made = _command(commands, "compile", "compile", "print a definition at any stage of compilation", more)
     _program(made)
     _rewritten(made)
-    add(made, "--target", "--runtime", *IMPORTS, "--out", "--stage", "--lines", "--pass", "--spills")
+    add(
+        made,
+        "--target",
+        "--runtime",
+        "--expect",
+        *IMPORTS,
+        "--out",
+        "--stage",
+        "--lines",
+        "--pass",
+        "--spills",
+    )
     either(made, *FOREIGN)
 
 

@@ -15,7 +15,7 @@ from rise.check.specialise import inputs_of
 from rise.cli.explain_line import write_lines
 from rise.cli.foreign import FORBIDDEN, check_foreign
 from rise.cli.options import target_of
-from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
+from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject, told
 from rise.cli.terminal import note, show_code
 from rise.errors import UsageError
 from rise.expr import Expr
@@ -49,10 +49,12 @@ def compiled(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy)
         check_foreign(program, arguments.file, arguments.foreign)
     if arguments.stage == "high":
         return _put(arguments, show_function(program))
+    strategy = told(chosen, strategy)
     success = derived(program, strategy, building(chosen))
     if arguments.stage == "low":
         return _put(arguments, show_function(success.term))
-    made = program_of(chosen, success)
+    # the places of lines are those of one derivation
+    made = program_of(chosen, success, None if arguments.lines else strategy)
     if arguments.stage == "imperative":
         return _put(arguments, passes(made, arguments.pass_))
     for line in _launches(made):

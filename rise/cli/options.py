@@ -73,6 +73,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     # the program
     "--size": _value("NAME=N", "sizes: m=128 n=64", **_SEVERAL),
     "--runtime": _value("NAME[=UNIT]", "sizes that stay open until launch, multiples of UNIT", **_SEVERAL),
+    "--expect": _value("NAME=N", "about how large these are: `auto` chooses for 2048 each", **_SEVERAL),
     "--import-path": _value("DIR", "a further folder for imports", **_REPEATED),
     "--load": _value("F.py", "a module with primitives of your own", **_REPEATED),
     # how it is rewritten
@@ -185,9 +186,9 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
-def sizes(texts: Sequence[str]) -> dict[str, int]:
+def sizes(texts: Sequence[str], option: str = "--size") -> dict[str, int]:
     """`["m=128"]` as numbers."""
-    return {name: _natural(name, value) for name, value in pairs(texts, "--size").items()}
+    return {name: _natural(name, value) for name, value in pairs(texts, option).items()}
 
 
 def units(texts: Sequence[str]) -> dict[str, int]:

@@ -20,7 +20,7 @@ from rise import files
 from rise.check.specialise import inputs_of, leaves_of, sizes_from_inputs, undepended
 from rise.cli.comparing import DRAWS, Verdict, compared, in_field, telling_trials
 from rise.cli.foreign import check_foreign
-from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject
+from rise.cli.stages import Subject, building, chosen_strategy, derived, program_of, subject, told
 from rise.cli.terminal import note
 from rise.data import brief
 from rise.errors import LaunchError, UsageError
@@ -76,9 +76,10 @@ def _attempt(
         return partial(_interpreted, arguments, whole.program), None
     check_foreign(whole.program, arguments.file, arguments.foreign)
     fixed = {name: size for name, size in whole.sizes.items() if name not in chosen.runtime}
-    at_launch = Subject(chosen.definition, fixed, chosen.runtime)
+    at_launch = Subject(chosen.definition, fixed, chosen.runtime, chosen.expected)
+    strategy = told(at_launch, strategy)
     success = derived(at_launch.program, strategy, building(at_launch))
-    made = program_of(at_launch, success)
+    made = program_of(at_launch, success, strategy)
     made = edited(made, read_text(Path(arguments.cuda))) if arguments.cuda else made
     return partial(executed, made, backend, arguments, whole.sizes), success.term
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from codegen.compiled import built
+from codegen.compiled import built, for_all_sizes
 from codegen.host.program import HostProgram
 from codegen.ir.kernel import Kernel
 from codegen.passes.verify import is_on as passes_are_verified
@@ -33,11 +33,13 @@ class Subject:
     """What a command works on: a definition, and the sizes that were given.
 
     runtime: sizes that kernels are given when they are launched, and what each is a multiple of
+    expected: about how large these are
     """
 
     definition: Definition
     sizes: Mapping[str, int]
     runtime: Mapping[str, int] = field(default_factory=dict)
+    expected: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def program(self) -> Expr:
@@ -55,7 +57,8 @@ def subject(arguments: argparse.Namespace) -> Subject:
     """The definition that FILE, NAME, --size and --runtime name."""
     find(arguments.strategy)  # a module of the user's own may declare what the program uses
     given, left = sizes(arguments.size), units(arguments.runtime)
-    return Subject(load(arguments.file, arguments.import_path)[arguments.name], given, left)
+    expected = sizes(getattr(arguments, "expect", []), "--expect")
+    return Subject(load(arguments.file, arguments.import_path)[arguments.name], given, left, expected)
 
 
 def chosen_strategy(arguments: argparse.Namespace) -> Strategy:
@@ -89,10 +92,37 @@ def derived(program: Expr, strategy: Strategy, builds: Builds | None = None) -> 
     return success
 
 
-def program_of(chosen: Subject, success: Success) -> HostProgram:
-    """The kernels for a derived program, and how the host launches them."""
-    of = chosen.open
-    return assemble(OpenProgram(success.term, of.sizes, of.constraints), f"{chosen.definition.name}_kernel")
+def program_of(chosen: Subject, success: Success, strategy: Strategy | None = None) -> HostProgram:
+    """The kernels for a derived program, and how the host launches them.
+
+    strategy: by which it was derived: with `auto`, there are kernels for all that open sizes may be
+    """
+    name = chosen.definition.name
+    if not chosen.runtime or not isinstance(strategy, Auto):
+        return _assembled(chosen.open, success, f"{name}_kernel")
+
+    def at(units: Mapping[str, int]) -> OpenProgram:
+        return opened(chosen.definition, chosen.sizes, units)
+
+    def lowered(given: OpenProgram, called: str) -> HostProgram:
+        if given.sizes == chosen.open.sizes:
+            return _assembled(given, success, called)
+        finer = replace(chosen, runtime={size.name: size.unit for size in given.sizes})
+        return _assembled(given, derived(finer.program, told(finer, strategy), building(finer)), called)
+
+    def in_loops(given: OpenProgram, called: str) -> HostProgram:
+        return _assembled(given, derived(given.program, strategy.fallback), called)
+
+    return for_all_sizes(at, chosen.runtime, name, lowered, in_loops)
+
+
+def _assembled(of: OpenProgram, success: Success, name: str) -> HostProgram:
+    return assemble(replace(of, program=success.term), name)
+
+
+def told(chosen: Subject, strategy: Strategy) -> Strategy:
+    """The strategy, which is told how large open sizes are expected to be, if it asks for that."""
+    return strategy.expecting(chosen.open.sizes, chosen.expected) if isinstance(strategy, Auto) else strategy
 
 
 def building(chosen: Subject) -> Builds:

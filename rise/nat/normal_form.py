@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import lcm
+from math import gcd, lcm
 from typing import Any, TypeVar
 
 from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
@@ -294,6 +294,11 @@ class Nat(Remembers):
     def is_whole(self) -> bool:
         """No fractional coefficient and no negative exponent: a whole number whatever the variables are."""
         return all(isinstance(c, int) and all(e > 0 for _, e in m) for m, c in self.terms)
+
+    @property
+    def factor(self) -> int:
+        """The largest number that divides it whatever the variables are: 8 of 8*n + 16; 0 of 0."""
+        return gcd(*(int(c) for _, c in self.terms)) if self.is_whole else 1
 
     @cached_property
     def _atom(self) -> Atom | None:

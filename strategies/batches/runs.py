@@ -10,7 +10,7 @@ from rewrites import lowering as low
 from rewrites import views
 from rewrites.memory import COPIES, IN_SHARED, LAYOUT_CHANGED
 from rewrites.padding import EMPTY_ZIP, MAP_EMPTY, TAKE_EMPTY
-from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
+from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.runs import BY_MEMBERS
 from rise.expr import Expr
 from rise.types import Array, Data, Pair, Scalar, Type, shape
@@ -46,13 +46,10 @@ def several(count: int, s: Rewrite) -> Strategy:
     """
 
     def chosen(term: Expr) -> Rewrite:
-        size = shape(term.type)[0][0].value
-        if size is None:
-            return refuse("several", "the size of the batch is not known")
+        more = missing(shape(term.type)[0][0], count)
         block = seq(mapped(s), low.MAP_BLOCK.with_sizes(d=0))
         whole = seq(a.SPLIT_JOIN.with_sizes(n=count), argument(block))
-        more = -size % count
-        return seq(ROUND_UP.with_sizes(p=more), argument(seq(longer, whole))) if more else whole
+        return whole if more is None else seq(ROUND_UP.with_sizes(p=more), argument(seq(longer, whole)))
 
     return depending(chosen)
 

@@ -30,6 +30,7 @@ MANY_ROWS, MANY_BLOCKS = (
 )  # of a matrix, and of a multiprocessor: then warps may have two fragments of rows
 UNROLLED = 32 * 32  # multiplications of a row, whose loops are all unrolled
 LARGEST_SIDE = 128  # rows, columns and depth of a product: with larger ones a block has enough to do
+MANY = 1 << 20  # matrices of a batch, where their number is known at launch only
 ALIGNMENTS = (WIDEST, 8, 4)  # bytes: of the runs of a block, the best first
 
 
@@ -58,6 +59,7 @@ class Plan:
 class Sizes:
     """What one element of a batch reads and writes, in bytes, an array each; and its product.
 
+    batch: how many elements there are; MANY where that is known at launch only
     rows, columns, depth: of the product
     operand: the type of the numbers that it multiplies
     matrices: whether an element of the batch has a matrix, and not only rows
@@ -81,6 +83,7 @@ class Sizes:
             return None
         function, xs = applied[2]
         known = [size.value for size in sizes]
+        known[:1] = [MANY] if known[:1] == [None] else known[:1]
         runs = arrays_of(xs.type)
         if len(known) < 2 or None in known or not runs or not isinstance(element, Scalar):
             return None

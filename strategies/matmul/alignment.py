@@ -14,6 +14,7 @@ from rewrites.result import Failure
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, ROUND_UP_COLUMNS, missing
 from rewrites.storing import EACH_STORED
 from rise.expr import Expr, Identifier, Lambda, Primitive, call, subterms
+from rise.nat import divides
 from rise.types import shape
 from strategies.abstraction import outermost_parts
 from strategies.core import (
@@ -63,7 +64,7 @@ def misaligned(product: Expr) -> dict[int, bool]:
     found: dict[int, bool] = {}
     for side, matrix in enumerate(Product.of(product).operands):
         row = row_of(_unpadded(matrix))
-        if row is not None and (row.bytes % WIDEST or _of_misaligned(matrix)):
+        if row is not None and (not divides(WIDEST, row.bytes) or _of_misaligned(matrix)):
             found[side] = row.contiguity.dimensions[-1]
     return found
 
@@ -74,7 +75,7 @@ def _of_misaligned(matrix: Expr) -> bool:
     if not any(isinstance(part, Primitive) and part.name == "concat" for part in parts):
         return False
     rows = [row_of(part) for part in parts if isinstance(part, Identifier) and rank(part) == MATRIX]
-    return any(row is not None and row.bytes % WIDEST for row in rows)
+    return any(row is not None and not divides(WIDEST, row.bytes) for row in rows)
 
 
 def _unpadded(matrix: Expr) -> Expr:
@@ -96,9 +97,9 @@ def _aligned(product: Expr, block: tuple[int, int, int]) -> Rewrite:
         return lambda term: Failure(NAME, term, "the rows of both operands are multiples of 16 bytes")
     rows, columns = (missing(size, tile) for size, tile in zip(shape(product.type)[0], block, strict=False))
     longer = []
-    if sides.get(ROWS) is False and rows:
+    if sides.get(ROWS) is False and rows is not None:
         longer.append(ROUND_UP.with_sizes(p=rows))
-    if sides.get(COLUMNS) is False and columns:
+    if sides.get(COLUMNS) is False and columns is not None:
         longer.append(ROUND_UP_COLUMNS.with_sizes(p=columns))
     inward = seq(longer_inward, normalize(EMPTY_AS_ZEROS), depending(lambda inner: _copied(inner, sides)))
     return seq(

@@ -41,7 +41,7 @@ def stored_in_rows(row: int) -> Strategy:
     before: f |> asMatrix
     after:  f |> asMatrix |> toMem(Shared, padded(8)) |> … mapWarpGroupThreads …
 
-    row: how long the rows of the result are; 0: not known
+    row: how long the rows of the result are, or what is known to divide that
     """
 
     def make(term: Expr) -> Strategy:

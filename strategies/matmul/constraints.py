@@ -141,6 +141,7 @@ def resources(
     along_k: tuple[bool, bool] = (True, True),
     result_bytes: int = 2,
     operands: tuple[int, int] = (1, 1),
+    products: int = 1,
 ) -> Resources:
     """What a block of a schedule needs.
 
@@ -148,11 +149,12 @@ def resources(
     along_k:       whether rows of A and columns of B are contiguous along k
     result_bytes:  of an element of the result
     operands:      how many tiles of first and of second operands a step loads
+    products:      how many products have sums of their own
     """
     lanes = WARPGROUP if s.uses_wgmma else WARP
     producer = WARPGROUP if s.warp_specialised else 0
-    accumulators = s.warp[0] * s.warp[1] // lanes
-    size = shared_bytes(s, operand_bytes, along_k, result_bytes, operands)
+    accumulators = products * s.warp[0] * s.warp[1] // lanes
+    size = shared_bytes(s, operand_bytes, along_k, result_bytes, operands, products=products)
     return Resources(lanes * s.workers + producer, accumulators, size)
 
 
@@ -163,6 +165,7 @@ def shared_bytes(
     result_bytes: int = 2,
     operands: tuple[int, int] = (1, 1),
     stages: int | None = None,
+    products: int = 1,
 ) -> int:
     """The ring of tiles; or, once it is done with, the sums in f32 for an epilogue through shared memory.
 
@@ -183,7 +186,7 @@ def shared_bytes(
         padding = ROWS_PADDING if s.epilogue == "rows" else 0
         stored = s.workers * s.fragment[0] * (s.fragment[1] * size + padding)
         return ring + stored if s.warp_specialised else max(ring, stored)
-    sums = s.slice_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
+    sums = products * s.slice_k * m * (n + 8) * 4 if s.epilogue == "shared" else 0
     return ring + sums if s.split_cluster > 1 or s.warp_specialised else max(ring, sums)
 
 

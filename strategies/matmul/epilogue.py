@@ -103,7 +103,7 @@ def epilogue_tiles(warp: tuple[int, int], fragment: tuple[int, int, int]) -> Str
 class Stored:
     """A result as it is stored, of which tiles may stick out.
 
-    row:     how long its rows are; 0: not known
+    row:     how long its rows are, or what is known to divide that
     in_rows: all that its elements are computed from is contiguous along rows
     """
 
@@ -113,7 +113,7 @@ class Stored:
     @classmethod
     def of(cls, term: Expr) -> Stored:
         """What is known of a matrix around products, outlined."""
-        return cls(shape(term.type)[0][1].value or 0, is_in_rows(term))
+        return cls(shape(term.type)[0][1].factor, is_in_rows(term))
 
 
 def is_in_rows(term: Expr) -> bool:

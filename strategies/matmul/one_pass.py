@@ -109,7 +109,7 @@ def whole_rows(rows: int, s: Rewrite) -> Strategy:
 
     def make(term: Expr) -> Strategy:
         more = missing(shape(term.type)[0][0], rows)
-        if not more:
+        if more is None:
             return seq(s)
         return seq(ROUND_UP.with_sizes(p=more), argument(seq(longer_inward, normalize(EMPTY_AS_ZEROS), s)))
 

@@ -86,6 +86,9 @@ def parts_stored(parts: int, multiple: int) -> Strategy:
             length = system(term).folds[0].size
         except (NotPointwise, IndexError):
             return check(lambda _: False, "parts_stored", "expected a matrix of reductions")
+        if length is not None and length.value is None:
+            open_ = f"{length} elements, which are known at launch only, are not divided into {parts} parts"
+            return check(lambda _: False, "parts_stored", open_)
         size = -(-(length.value or 0) // parts) if length is not None else 0
         return IN_PARTS.with_sizes(n=max(-(-size // multiple), 1) * multiple)
 

@@ -14,7 +14,7 @@ from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
 from rise.expr import Apply, Expr, Lambda, application, call, substitute, subterms
 from rise.instructions import Family, family
-from rise.nat import Nat
+from rise.nat import Nat, divides
 from rise.types import Array, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, Known, contiguity_of
@@ -199,8 +199,8 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
     """WMMA stores and loads whole tiles, of memory: none that stick out, and none that are computed."""
     if not s.of_wmma:
         return
-    sizes = [size.value for size in _sizes(s.term)]
-    stick_out = any((size or 0) % tile for size, tile in zip(sizes, s.schedule.whole, strict=False))
+    sizes = _sizes(s.term)
+    stick_out = any(not divides(tile, size) for size, tile in zip(sizes, s.schedule.whole, strict=False))
     if s.schedule.epilogue == "direct" and stick_out and s.schedule.split_k == 1:
         yield Refusal(
             "epilogue is `direct`: tiles stick out of the result, and these fragments are stored as a whole",
@@ -211,7 +211,7 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
         return
     for product in s.products:
         k = Product.of(product).length
-        if stick_out or k is None or (k.value or 0) % (s.schedule.block[2] * s.schedule.split_k):
+        if stick_out or k is None or not divides(s.schedule.block[2] * s.schedule.split_k, k):
             yield Refusal(
                 "stages is 0: tiles stick out of the operands, and these fragments are loaded as a whole",
                 "use `stages=1` or more, or `fragment=16,8,16`",
@@ -219,7 +219,7 @@ def whole_tiles(s: Subject) -> Iterator[Refusal]:
             )
     for matrix, side in s.sides:
         row = row_of(matrix)
-        if row is not None and row.bytes % WMMA_ROWS:
+        if row is not None and not divides(WMMA_ROWS, row.bytes):
             yield Refusal(
                 f"stages is 0: rows of the {ORDINAL[side]} operand have {row.bytes} bytes, and these"
                 f" fragments are loaded from rows of multiples of {WMMA_ROWS} bytes",

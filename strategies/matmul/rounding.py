@@ -22,7 +22,7 @@ from rewrites.rounding import (
     missing,
 )
 from rise.expr import Expr
-from rise.nat import constant
+from rise.nat import Nat, divides
 from rise.types import Array, Scalar, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
@@ -75,7 +75,7 @@ def rounded_up(block: tuple[int, int, int], copies: TileCopy | None, schedule: R
         rows, columns = (missing(s, b) for s, b in zip(sizes, block[:2], strict=True))
         products = outermost_parts(term, is_product)
         depths = [missing(Product.of(part).length, block[2]) for part in products]
-        if not (rows or columns or any(depths)):
+        if rows is None and columns is None and not any(depths):
             return schedule
         unaligned = refused(products, copies) if copies is not None else None
         if unaligned is not None:
@@ -83,8 +83,8 @@ def rounded_up(block: tuple[int, int, int], copies: TileCopy | None, schedule: R
             return lambda refused: Failure("rounded_up", refused, reason, hint=hint)
         deeper = at_products(sums(block[2])) if any(depths) else id_
         whole = seq(longer_inward, deeper, normalize(EMPTY_AS_ZEROS), schedule)
-        longer = [ROUND_UP.with_sizes(p=rows)] if rows else []
-        wider = [ROUND_UP_COLUMNS.with_sizes(p=columns)] if columns else []
+        longer = [ROUND_UP.with_sizes(p=rows)] if rows is not None else []
+        wider = [ROUND_UP_COLUMNS.with_sizes(p=columns)] if columns is not None else []
         return seq(
             *longer,
             arguments(len(longer), seq(*wider)),
@@ -100,7 +100,7 @@ def sums(depth: int) -> Strategy:
 
     def make(product: Expr) -> Rewrite:
         more = missing(Product.of(product).length, depth)
-        return top_down(ROUND_UP_SUMS.with_sizes(p=more)) if more else id_
+        return top_down(ROUND_UP_SUMS.with_sizes(p=more)) if more is not None else id_
 
     return depending(make)
 
@@ -113,7 +113,7 @@ zeros_behind_rows: Strategy = seq(PRODUCT_ROWS, normalize(pad.PAD_COLUMNS))
 def longer_operands(depth: int) -> Strategy:
     """The same, with zeros behind the rows of both matrices, or their columns, whichever are contiguous."""
     longer = seq(sums(depth), zeros_behind_rows)
-    return depending(lambda product: longer if missing(Product.of(product).length, depth) else id_)
+    return depending(lambda product: id_ if missing(Product.of(product).length, depth) is None else longer)
 
 
 # --- what copies require of rows ------------------------------------------------------------------------
@@ -128,10 +128,10 @@ def refused(products: list[Expr], copies: TileCopy) -> tuple[str, str] | None:
         if (row := row_of(matrix)) is not None
     ]
     for row in rows:
-        least = WIDEST if copies.bulk else copies.of(Array(constant(row.size), row.element))["v"] * row.width
+        least = WIDEST if copies.bulk else copies.of(Array(row.size, row.element))["v"] * row.width
         asynchronous = not copies.bulk and copies.primitive(row.contiguity) == "copyAsync"
         alone = asynchronous and least < LEAST_ASYNCHRONOUS
-        if row.bytes % least == 0 and not alone:
+        if divides(least, row.bytes) and not alone:
             continue
         who = "the copying unit takes" if copies.bulk else "a thread copies at once"
         what = f"{who} {least} bytes" if not alone else f"asynchronous copies of {least} bytes there are not"
@@ -142,7 +142,7 @@ def refused(products: list[Expr], copies: TileCopy) -> tuple[str, str] | None:
 
 def slower_path(rows: list[Row], copies: TileCopy) -> str:
     """Parameters with which threads copy vectors that divide all rows."""
-    width = next(v for v in (8, 4, 2, 1) if all(r.size % v == 0 and v * r.width <= WIDEST for r in rows))
+    width = next(v for v in (8, 4, 2, 1) if all(divides(v, r.size) and v * r.width <= WIDEST for r in rows))
     instructions = "fragment=16,8,16 " if copies.bulk else ""
     narrow = " cp_async=false" if any(width * r.width < LEAST_ASYNCHRONOUS for r in rows) else ""
     return f"use `{instructions}vector={width}{narrow}`, which is slower, or rows made longer by zeros"
@@ -152,7 +152,7 @@ def slower_path(rows: list[Row], copies: TileCopy) -> str:
 class Row:
     """The contiguous dimension of an operand, with the number of elements from one row to the next."""
 
-    size: int
+    size: Nat
     element: Scalar
     contiguity: Contiguity
 
@@ -161,7 +161,7 @@ class Row:
         return self.element.bytes
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Nat:
         return self.size * self.width
 
 
@@ -171,5 +171,4 @@ def row_of(matrix: Expr) -> Row | None:
     known = contiguity_of(matrix, {})
     if not isinstance(known, Contiguity) or not isinstance(element, Scalar) or sum(known.dimensions) != 1:
         return None
-    size = sizes[known.dimensions.index(True)].value
-    return Row(size, element, known) if size is not None else None
+    return Row(sizes[known.dimensions.index(True)], element, known)

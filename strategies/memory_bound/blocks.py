@@ -21,11 +21,11 @@ from rewrites import views
 from rewrites.memory import IN_SHARED
 from rewrites.padding import ROUND_UP_REDUCE
 from rewrites.result import Failure, Result
-from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP
+from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.rule import Rule
 from rise.errors import StrategyError
 from rise.expr import Expr, call
-from rise.nat import Nat
+from rise.nat import Nat, constant
 from rise.types import Array
 from strategies.core import (
     FunctionStrategy,
@@ -53,6 +53,7 @@ KEPT = 128  # bytes of a row that a thread keeps in registers at most
 LOOPING = 512  # threads of a block whose rows are longer, and are read in turns
 MOST_LOADS = 8  # under way before a thread computes, and vectors that a loop is unrolled to
 FAN = 8
+OPEN_THREADS, OPEN_LOADS = 256, 2  # for rows whose length is known at launch only
 WARPS = 4  # of a block, each with a row
 BY_WARPS = 2048  # bytes of a row that a warp computes at most
 BY_THREADS = 64  # and a thread
@@ -135,12 +136,13 @@ class Block:
     def write(self) -> Strategy:
         """An array that the threads write, distributed cyclically; a long one by turns in a loop."""
 
-        def chosen(size: int) -> Strategy:
+        def chosen(size: Nat) -> Strategy:
             turn = self._sized(self.workers.write)
-            if self.each(size) <= 2 * MOST_LOADS:
+            known = size.value
+            if known is not None and self.each(known) <= 2 * MOST_LOADS:
                 return rounded_up(size, self.step, turn)
             turns = seq(a.MAP_NOTHING, mapped(turn), low.MAP_SEQ)
-            several = self.step * self.for_size(size).loads
+            several = self.step * (OPEN_LOADS if known is None else self.for_size(known).loads)
             split = seq(views.SPLIT_JOIN_PAIR.with_sizes(n=several), argument(turns))
             return rounded_up(size, several, split)
 
@@ -149,20 +151,23 @@ class Block:
     @property
     def keep(self) -> Strategy:
         """An array in registers, each thread its elements."""
-        return self._of_length(lambda size: rounded_up(size, self.step, self._sized(self.workers.keep)))
+        return self._of_length(self._kept(self._sized(self.workers.keep)))
 
     @property
     def keep_computed(self) -> Strategy:
         """The same for what is computed of arrays in registers: behind their ends are zeros."""
-        kept = seq(try_(EMPTY_AS_ZEROS), self._sized(self.workers.keep))
-        return self._of_length(lambda size: rounded_up(size, self.step, kept))
+        return self._of_length(self._kept(seq(try_(EMPTY_AS_ZEROS), self._sized(self.workers.keep))))
 
-    def _of_length(self, make: Callable[[int], Strategy]) -> Strategy:
+    def _kept(self, s: Rewrite) -> Callable[[Nat], Strategy]:
+        """s for an array up to whole turns; registers have only what has a known length."""
+        return lambda size: self._unknown(size) if size.value is None else rounded_up(size, self.step, s)
+
+    def _of_length(self, make: Callable[[Nat], Strategy]) -> Strategy:
         def chosen(term: Expr) -> Rewrite:
             size = length(term)
             if size is None:
                 return refuse(self.strategy, f"expected an array, found `{term.type}`")
-            return make(size.value) if size.value is not None else self._unknown(size)
+            return make(size)
 
         return depending(chosen)
 
@@ -184,9 +189,7 @@ class Block:
             size = reduced_length(term)
             if size is None:
                 return refuse(self.strategy, "expected a reduction")
-            if size.value is None:
-                return self._unknown(size)
-            return seq(with_neutral(size.value, self.step * self.loads), self.tree(last))
+            return seq(with_neutral(size, self.step * self.loads), self.tree(last))
 
         return depending(chosen)
 
@@ -199,7 +202,7 @@ class Block:
         parts = seq(self._parts, argument(seq(mapped(self._part), level, IN_SHARED)))
         levels = [
             seq(
-                with_neutral(given, results),
+                with_neutral(constant(given), results),
                 r.REDUCE_TREE_STRIDED.with_sizes(n=results),
                 argument(seq(mapped(sequential), level, IN_SHARED)),
             )
@@ -224,14 +227,18 @@ class Block:
 # --- what is chosen ---------------------------------------------------------------------------------------
 
 
-def block_of(size: int, width: int, strategy: str, **given: int) -> Block:
+def block_of(length: Nat, width: int, strategy: str, **given: int) -> Block:
     """A block for rows of so many elements of so many bytes.
 
     given: fields that are not chosen, where they are not 0
     A thread has EACH bytes of a row, so that with the threads of a multiprocessor enough loads are under way;
     elements are moved as vectors where these divide rows, so that each row starts with one.
     """
-    vector = given.get("vector") or gcd(size, max(1, WIDEST // width))
+    vector = given.get("vector") or gcd(length.factor, max(1, WIDEST // width))
+    size = length.value
+    if size is None:
+        threads, loads = given.get("threads") or OPEN_THREADS, given.get("loads") or OPEN_LOADS
+        return Block(threads, vector, loads, given.get("fan") or FAN, strategy)
     vectors = max(1, -(-size // vector))
     wanted = -(-vectors // max(1, EACH // (vector * width)))
     most = MOST_THREADS if size * width <= MOST_THREADS * KEPT else LOOPING
@@ -263,16 +270,16 @@ flattened = FunctionStrategy("flattened", _flattened)
 # --- sizes that threads do not divide ---------------------------------------------------------------------
 
 
-def rounded_up(size: int, tile: int, s: Rewrite) -> Strategy:
+def rounded_up(size: Nat, tile: int, s: Rewrite) -> Strategy:
     """s of an array up to the next multiple of a tile; what is too much may be anything, and is dropped."""
-    more = -size % tile
-    longer = seq(ROUND_UP.with_sizes(p=more), argument(s))
-    return longer if more else seq(s)
+    more = missing(size, tile)
+    return seq(s) if more is None else seq(ROUND_UP.with_sizes(p=more), argument(s))
 
 
-def with_neutral(size: int, tile: int) -> Strategy:
+def with_neutral(size: Nat, tile: int) -> Strategy:
     """A reduction of so many elements, with neutral ones up to the next multiple of a tile."""
-    return seq(ROUND_UP_REDUCE.with_sizes(p=-size % tile)) if size % tile else id_
+    more = missing(size, tile)
+    return id_ if more is None else seq(ROUND_UP_REDUCE.with_sizes(p=more))
 
 
 # --- parameters -------------------------------------------------------------------------------------------

@@ -81,7 +81,4 @@ def _flat(sizes: tuple[Nat, ...], block: Block, step: int) -> Strategy:
     if len(sizes) > 1:
         flat = _flat((sizes[0] * sizes[1], *sizes[2:]), block, step)
         return seq(views.JOIN_SPLIT_PAIR.with_sizes(n=sizes[1]), argument(flat))
-    (size,) = sizes
-    if size.value is None:
-        return refuse("elementwise", f"the number of elements, {size}, is not known")
-    return rounded_up(size.value, step, _rows(0, block, step))
+    return rounded_up(sizes[0], step, _rows(0, block, step))

@@ -6,7 +6,7 @@ number is two kernels: parts of it by blocks, kept in global memory, and then th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import gcd
 
@@ -18,6 +18,7 @@ from rewrites.memory import IN_GLOBAL
 from rewrites.result import Result, Success
 from rewrites.storing import GLOBAL_FIRST
 from rise.expr import Expr, Lambda, call, subterms
+from rise.nat import Nat, constant
 from rise.types import Array
 from strategies.complete import complete
 from strategies.core import (
@@ -38,6 +39,7 @@ from strategies.memory_bound.blocks import (
     BY_THREADS,
     BY_WARPS,
     FAN,
+    OPEN_LOADS,
     WARP,
     WIDEST,
     Block,
@@ -103,18 +105,18 @@ def _rows(term: Expr, given: Mapping[str, int]) -> Rewrite:
     size = reduced_length(applied[2][0].body)
     if size is None:
         return refuse("reduction", "expected a map, whose function is a reduction")
-    if size.value is None:
-        return refuse("reduction", f"the length of the rows, {size}, is not known")
-    width = widest(term)
-    if not given["threads"] and size.value * width <= BY_THREADS:
+    width, known = widest(term), size.value
+    if known is not None and not given["threads"] and known * width <= BY_THREADS:
         return lowered
     given = _vectors(term, given)
-    block = block_of(size.value, width, "reduction", **given)
+    block = block_of(size, width, "reduction", **given)
+    if known is None:
+        return _by_blocks(block)
     rows = term.type.size.value if isinstance(term.type, Array) else None
-    if not given["threads"] and rows is not None and rows < FEW and size.value * width >= LONG:
-        return choice(_rows_in_parts(rows, size.value, width, given), _by_blocks(block))
-    if not given["threads"] and size.value * width <= BY_WARPS:
-        return by_warps(term, block.of_lanes(size.value).reduce(id_))
+    if not given["threads"] and rows is not None and rows < FEW and known * width >= LONG:
+        return choice(_rows_in_parts(rows, known, width, given), _by_blocks(block))
+    if not given["threads"] and known * width <= BY_WARPS:
+        return by_warps(term, block.of_lanes(known).reduce(id_))
     return _by_blocks(block)
 
 
@@ -124,7 +126,7 @@ def _rows_in_parts(rows: int, size: int, width: int, given: Mapping[str, int]) -
     block = _of_part(size, width, {**given, "vector": vector})
     turn = block.step * block.loads
     part = turn * -(-size // (turn * -(-PARTS // rows)))
-    split = seq(with_neutral(size, part), r.REDUCE_TREE.with_sizes(n=part))
+    split = seq(with_neutral(constant(size), part), r.REDUCE_TREE.with_sizes(n=part))
     parts = seq(MAP_LAST_FISSION, flattened, argument(_by_blocks(block)), IN_GLOBAL)
     rest = nth_operand(1, in_function(depending(lambda term: _rows(term, given))))
     return seq(mapped(split), MAP_LAST_FISSION, argument(parts), GLOBAL_FIRST, rest)
@@ -137,15 +139,26 @@ def _number(term: Expr, given: Mapping[str, int]) -> Strategy:
     """A number that is computed of reductions: each in parts, and what is left by one block."""
     lengths = [n for part in subterms(term) if (n := reduced_length(part)) is not None]
     sizes = [n.value for n in lengths if n.value is not None]
-    if not lengths or len(sizes) < len(lengths):
-        return refuse("reduction", "expected a reduction of elements whose number is known")
+    if not lengths:
+        return refuse("reduction", "expected a reduction")
     given, width = _vectors(term, given), widest(term)
+    if len(sizes) < len(lengths):
+        return _number_of_open(lengths, given, width)
     block = _of_part(max(sizes), width, given)
     part = given["part"] or _part(max(sizes), block)
-    count = -(-max(sizes) // part)
-    if count == 1:
+    count = constant(-(-max(sizes) // part))
+    if count.value == 1:
         return _by_one_block(block)
     last = block_of(count, width, "reduction", fan=given["fan"], vector=1 if given["vector"] == 1 else 0)
+    return in_kernels(at_reductions(_in_parts(part, block)), _by_one_block(last))
+
+
+def _number_of_open(lengths: Sequence[Nat], given: Mapping[str, int], width: int) -> Strategy:
+    """The same where lengths are known at launch only: parts of one size, as many as there are then."""
+    block = _of_part(WARP * PART_THREADS * PART_LOADS, width, given)
+    part = given["part"] or block.step * block.loads * OPEN_LOADS
+    several = next(n for n in lengths if n.value is None)
+    last = block_of(several, width, "reduction", fan=given["fan"], vector=1)
     return in_kernels(at_reductions(_in_parts(part, block)), _by_one_block(last))
 
 
@@ -174,10 +187,10 @@ def _in_parts(part: int, block: Block) -> Strategy:
 
     def chosen(term: Expr) -> Rewrite:
         size = reduced_length(term)
-        if size is None or size.value is None:
-            return refuse("reduction", "expected a reduction of elements whose number is known")
+        if size is None:
+            return refuse("reduction", "expected a reduction")
         parts = argument(seq(_by_blocks(block), IN_GLOBAL))
-        return seq(with_neutral(size.value, part), r.REDUCE_TREE.with_sizes(n=part), parts)
+        return seq(with_neutral(size, part), r.REDUCE_TREE.with_sizes(n=part), parts)
 
     return depending(chosen)
 

@@ -18,6 +18,7 @@ from rewrites.maps import MAP_LET
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import APPLIED_AS_LET
 from rise.expr import Apply, Expr, Identifier, Lambda, Primitive, application, call, children, subterms
+from rise.nat import Nat
 from rise.types import Array, Pair, Scalar, Type
 from strategies.complete import complete
 from strategies.core import (
@@ -70,6 +71,7 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
     fan:     how many results a thread combines at each level of a reduction's tree
     keep:    rows that are used more than once, and named arrays of their length, are kept in registers,
              as far as these suffice
+    Rows whose length is known at launch only are read again where they are used again.
     """
     chosen_or("rows", threads=threads, vector=vector)
     at_least("rows", "fan", fan, 2)
@@ -82,12 +84,14 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
             return refuse("rows", "expected a map over the rows of an array")
         if isinstance(computed_before(term), Success):
             return seq(computed_before, depending(chosen))
-        row, size = found
-        width = widest(term)
-        if not threads and size * width <= BY_THREADS:
+        row, length = found
+        width, size = widest(term), length.value
+        if size is not None and not threads and size * width <= BY_THREADS:
             return lowered
         by = vector if reduces_numbers(term) else 1
-        block = block_of(size, width, "rows", threads=threads, vector=by, fan=fan)
+        block = block_of(length, width, "rows", threads=threads, vector=by, fan=fan)
+        if size is None:
+            return seq(mapped(seq(named, fewer, _computed(block, keep=False))), LOWERED)
         if not threads and size * width <= BY_WARPS:
             return by_warps(term, _of_row(block.of_lanes(size), row, size, keep))
         return seq(mapped(_of_row(block, row, size, keep and _fits(block, size, width))), LOWERED)
@@ -103,7 +107,11 @@ def _of_row(block: Block, row: Identifier, size: int, keep: bool) -> Strategy:
     """What is done for one row. All that a thread keeps of it is loaded before it computes."""
     block = replace(block, loads=block.each(size)) if keep else block.for_size(size)
     kept = _keeping(row, block) if keep else id_
-    return seq(named, fewer, kept, in_block(block, keep), check(_all_lowered, "rows", LEFT))
+    return seq(named, fewer, kept, _computed(block, keep))
+
+
+def _computed(block: Block, keep: bool) -> Strategy:
+    return seq(in_block(block, keep), check(_all_lowered, "rows", LEFT))
 
 
 named = try_(normalize(APPLIED_AS_LET))
@@ -133,7 +141,7 @@ def _computed_before(term: Expr) -> Result:
 computed_before = FunctionStrategy("computed_before", _computed_before)
 
 
-def _row(term: Expr) -> tuple[Identifier, int] | None:
+def _row(term: Expr) -> tuple[Identifier, Nat] | None:
     """The parameter of a map over rows, and their length."""
     applied = call(term)
     if applied is None or applied[0] != "map" or not isinstance(applied[2][0], Lambda):
@@ -143,11 +151,11 @@ def _row(term: Expr) -> tuple[Identifier, int] | None:
     return (row, lengths.pop()) if len(lengths) == 1 else None
 
 
-def _lengths(type_: Type) -> Iterator[int]:
+def _lengths(type_: Type) -> Iterator[Nat]:
     """Of an array, or of each of a pair of arrays."""
     match type_:
-        case Array(size, _) if size.value is not None:
-            yield size.value
+        case Array(size, _):
+            yield size
         case Pair(first, second):
             yield from _lengths(first)
             yield from _lengths(second)

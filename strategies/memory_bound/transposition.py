@@ -10,7 +10,7 @@ from math import gcd
 
 from rewrites import blocks as b
 from rewrites import lowering as low
-from rewrites.rounding import ROUND_UP, ROUND_UP_COLUMNS
+from rewrites.rounding import ROUND_UP, ROUND_UP_COLUMNS, missing
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.types import shape
@@ -61,7 +61,7 @@ def transposition(tile: int = TILE, threads: int = THREADS, vector: int = 0, pad
         known = contiguity_of(term, {})
         if not isinstance(known, Contiguity) or known.dimensions != (True, False):
             return refuse("transposition", "expected a matrix whose columns are contiguous in memory")
-        read, written = (size.value or 1 for size in shape(term.type)[0])
+        read, written = (size.factor for size in shape(term.type)[0])
         most = gcd(widest_vector(term), tile * tile // threads)
         by = [vector or gcd(most, size) for size in (read, written)]
         # neighbours read elements below each other, or vectors of them
@@ -77,14 +77,12 @@ def tiled(rows: int, columns: int, s: Rewrite) -> Strategy:
 
     def chosen(term: Expr) -> Rewrite:
         sizes, _ = shape(term.type)
-        if any(size.value is None for size in sizes):
-            return refuse("tiles", f"the sizes of `{term.type}` are not known")
-        more = [-(size.value or 0) % part for size, part in zip(sizes, (rows, columns), strict=True)]
+        more = [missing(size, part) for size, part in zip(sizes, (rows, columns), strict=True)]
         inner = seq(mapped(argument(s)), low.MAP_BLOCK.with_sizes(d=0))
         outer = seq(mapped(arguments(2, inner)), low.MAP_BLOCK.with_sizes(d=1))
         whole = seq(b.TILES.with_sizes(m=rows, n=columns), argument(outer))
-        longer = [ROUND_UP.with_sizes(p=more[0])] if more[0] else []
-        wider = [ROUND_UP_COLUMNS.with_sizes(p=more[1])] if more[1] else []
+        longer = [ROUND_UP.with_sizes(p=more[0])] if more[0] is not None else []
+        wider = [ROUND_UP_COLUMNS.with_sizes(p=more[1])] if more[1] is not None else []
         return seq(
             *longer,
             arguments(len(longer), seq(*wider)),

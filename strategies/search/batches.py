@@ -6,7 +6,7 @@ from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Success
 from rise.expr import Expr, Lambda
 from rise.instructions import Family
-from strategies.batches.sizes import THREADS, Sizes
+from strategies.batches.sizes import MANY, THREADS, Sizes
 from strategies.core import try_
 from strategies.search.choice import Choice, Search
 from strategies.search.space import Point
@@ -28,5 +28,6 @@ def batched(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     result = search.attempt(point, program)
     if not isinstance(result, Success):
         return None
-    reason = f"{plan.count} of a batch of {sizes.batch} products for each block, multiplied by {plan.by}"
+    many = "products" if sizes.batch == MANY else f"{sizes.batch} products"
+    reason = f"{plan.count} of a batch of {many} for each block, multiplied by {plan.by}"
     return Choice(point, reason), result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rewrites.result import Failure, Success
 from rise.errors import RiseError, StrategyError
@@ -13,6 +13,7 @@ from strategies.registry import find
 from strategies.search.cost import BOUNDARY
 from strategies.search.hardware import Gpu
 from strategies.search.identity import identity
+from strategies.search.open_sizes import Expected
 from strategies.search.problem import Problem
 from strategies.search.space import Point, Ranked, candidates, ranked
 from strategies.search.store import Record, lookup, point_of
@@ -21,7 +22,7 @@ from strategies.search.trials import SHARED, Trials, summary
 FIRST = 16  # of what the model ranks first, tiles that differ
 TRIED = 24  # until one is a kernel
 NOTHING = "nothing is remembered"
-NO_PRODUCT = "it is not a product of matrices of known sizes, which the cost model could rank"
+NO_PRODUCT = "it is not a product of matrices, which the cost model could rank"
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Search:
 
     store:    a file of remembered parameters, besides those that are found always
     strategy: whose parameters the model chooses, where nothing is remembered
+    expected: about how large sizes are that are open until launch
     """
 
     gpu: Gpu
@@ -48,6 +50,16 @@ class Search:
     store: str = ""
     strategy: str = "tensor_core"
     builds: Builds | None = None
+    expected: Expected = Expected()
+
+    def problem_of(self, term: Expr) -> Problem | None:
+        """What the model ranks: the problem at the sizes that are expected."""
+        try:
+            at = self.expected.at(term)
+            found = Problem.of(at)
+            return replace(found, open=at is not term) if found is not None else None
+        except RiseError:  # of a rule that does not take the program: then there is no product to rank
+            return None
 
     def attempt(self, point: Point, term: Expr) -> Success | RiseError:
         """What a point makes of a term; why it makes no kernel of it."""
@@ -74,7 +86,7 @@ def chosen(search: Search, term: Expr) -> tuple[Choice, Success] | str:
     if not isinstance(before, str):
         return before
     said = [before]
-    problem = problem_of(term)
+    problem = search.problem_of(term)
     if problem is None:
         return "; ".join([*said, NO_PRODUCT])
     found, trials = _modelled(search, problem, term)
@@ -95,7 +107,7 @@ def separate_operands(search: Search, term: Expr) -> bool:
     Bulk copies bring numbers as they are, and warpgroups read only those of 16 bits across k. Otherwise warps
     copy and compute the operands of each tile.
     """
-    problem = problem_of(term)
+    problem = search.problem_of(term)
     if problem is None or problem.ready or lookup(identity(term), search.target, search.store):
         return False
     stored = problem.stored
@@ -110,20 +122,13 @@ def separate_operands(search: Search, term: Expr) -> bool:
 
 def pays(search: Search, whole: Expr, last: Expr, copied: int) -> bool:
     """Whether two kernels are faster than one: one that reads and writes so many bytes, and the last."""
-    problems = problem_of(whole), problem_of(last)
+    problems = search.problem_of(whole), search.problem_of(last)
     if lookup(identity(whole), search.target, search.store) or None in problems:
         return False
     one, two = (next(iter(ranked(search.strategy, p, search.gpu)), None) for p in problems if p is not None)
     if one is None or two is None:
         return False
-    return two.cost.cycles + SECOND_KERNEL + 2 * copied / search.gpu.dram_rate < one.cost.cycles
-
-
-def problem_of(term: Expr) -> Problem | None:
-    try:
-        return Problem.of(term)
-    except RiseError:  # of a rule that does not take the program: then there is no product to rank
-        return None
+    return two.cost.cycles + BOUNDARY + 2 * copied / search.gpu.dram_rate < one.cost.cycles
 
 
 def remembered(search: Search, term: Expr) -> tuple[Choice, Success] | str:
@@ -157,6 +162,7 @@ def _modelled(search: Search, problem: Problem, term: Expr) -> tuple[Found | Non
         if isinstance(result, Success):
             place = "first" if number == 1 else f"number {number}"
             expected = f"{search.gpu.microseconds(one.cost.cycles):.1f} µs expected on {search.gpu.name}"
+            expected += search.expected.said(term)
             return (one.point, f"{place} by the cost model, {expected}", result), trials
         trials.refuse(one, reason(result))
     return None, trials

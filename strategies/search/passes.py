@@ -210,7 +210,7 @@ def _known(size: object) -> int | None:
 
 def in_one_pass(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     """The first candidate that is a kernel, for a program that is one pass."""
-    found = Pass.of(program)
+    found = Pass.of(search.expected.at(program))
     if found is None:
         return None
     tried = found.candidates(search.gpu)[:TRIED]
@@ -220,5 +220,7 @@ def in_one_pass(search: Search, program: Expr) -> tuple[Choice, Success] | None:
         point = Point.of("one_pass", parameters)
         result = search.attempt(point, program)
         if isinstance(result, Success):
-            return Choice(point, f"{WHY}; candidate {number} of {len(tried)}"), result
+            return Choice(
+                point, f"{WHY}; candidate {number} of {len(tried)}{search.expected.said(program)}"
+            ), result
     return None

@@ -66,6 +66,7 @@ class Problem(Remembers):
     scattered: whether data say at which place each row of the result is, and so how many matrices have any:
               `batch` is then in the middle between as few as rows need and all
     input_bytes: of all inputs, fewer than of operands where some are multiplied several times; 0: not known
+    open:     whether sizes are known at launch only, and these are what is expected
     """
 
     m: int
@@ -88,6 +89,7 @@ class Problem(Remembers):
     in_boxes: bool = True
     scattered: bool = False
     input_bytes: int = 0
+    open: bool = False
 
     @property
     def result_row(self) -> int:
@@ -153,7 +155,7 @@ class Problem(Remembers):
         """Of a program in normal form; None where it has no product, or its sizes are not all numbers."""
         reduced = beside(_body(program))
         if reduced is not None:
-            pairs = reduced.longer(0)
+            pairs = reduced.longer(None)
             matrix = cls.of(_after(in_inputs(lambda _: Success(pairs)), program))
             stored = 0 if reduced.stored is None else _bytes(reduced.stored.type)
             return matrix and replace(matrix, result_bytes=stored, reduced=True, turned=reduced.turned)

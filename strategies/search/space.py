@@ -101,6 +101,7 @@ WIDTHS = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
 
 
 GROUPS = (8, 16)  # rows of tiles in a group, besides those that divide them
+SHORT = 4  # the same where rows are known at launch only, and may be few
 CLUSTERS = (2, 3, 4)
 SHARING = (2, 4, 8)  # blocks that share the sums of a tile
 LEAST = 4  # steps of each
@@ -191,10 +192,10 @@ def orders(p: Problem, s: Schedule, clusters: bool) -> Iterator[tuple[int, int]]
     A group of several rows need not divide the rows of tiles: then tiles behind their end complete it.
     """
     rows = ceil(p.m / s.block[0])
-    groups = {largest_group(rows), *(g for g in GROUPS if rows > g)}
+    groups = {1, SHORT} if p.open else {largest_group(rows), *(g for g in GROUPS if rows > g)}
     yield from ((group, 1) for group in sorted(groups))
     for size in CLUSTERS if clusters else ():
-        whole = [g for g in range(size, GROUPS[-1] + 1, size) if rows % g == 0]
+        whole = [g for g in range(size, GROUPS[-1] + 1, size) if rows % g == 0 and not p.open]
         for group in (1, *({max(whole), size} if whole else {size})):
             if sharing(p, changed(s, raster_group=group, cluster=size)) != (1, 1):
                 yield group, size
@@ -234,17 +235,16 @@ def sensible(s: Schedule, p: Problem) -> bool:
 
 def deepest(s: Schedule, p: Problem, gpu: Gpu) -> int:
     """The most stages that fit into shared memory, up to eight; two where not even these do."""
-    of_products = p.operand_bytes, p.along_k, p.result_bytes, p.operands
+    of_products = s, p.operand_bytes, p.along_k, p.result_bytes, p.operands
     for stages in range(DEEPEST, 2, -1):
-        if shared_bytes(s, *of_products, stages) <= gpu.limits.shared_bytes:
+        if shared_bytes(*of_products, stages, p.products) <= gpu.limits.shared_bytes:
             return stages
     return 2
 
 
 def needed(s: Schedule, p: Problem) -> Resources:
     """What a block needs for all products of a program."""
-    one = resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands)
-    return Resources(one.threads, p.products * one.accumulators, one.shared_bytes)
+    return resources(s, p.operand_bytes, p.along_k, p.result_bytes, p.operands, p.products)
 
 
 def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:

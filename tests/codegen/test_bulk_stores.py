@@ -60,7 +60,7 @@ def emulated(text: str, made: Kernel, seed: int = 0) -> Emulation:
     arrays["output"] = np.zeros_like(expected)
     order = [v.name for v in (*made.function.outputs, *made.function.inputs)]
     arguments = [Buffer(name, arrays[name], initialised=name != "output") for name in order]
-    maps = [TensorBuffer(m.name, arrays[m.buffer], m.map) for m in made.function.maps]
+    maps = [TensorBuffer(m.name, arrays[m.buffer], m.map.at({})) for m in made.function.maps]
     x, y, z = (int(str(extent)) for extent in made.launch.grid)
     found = emulate(
         made.source, made.name, (x, y, z), made.launch.block, [*arguments, *maps], made.launch.shared_bytes,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,18 +13,18 @@ from codegen.execute import checked_inputs, execute
 from codegen.host.program import HostProgram
 from codegen.pipeline import assemble, generate
 from codegen.runtime import can_compile, compile_cubin
+from rewrites.algorithmic import SPLIT_JOIN
 from rise.check.program import check_text
-from rise.check.specialise import size_names, specialise, undepended
+from rise.check.specialise import size_names, undepended
 from rise.check.symbolic import opened
 from rise.errors import LaunchError, RiseError, TranslationError, TypeMismatch, UsageError
 from rise.expr import Definition, inline
-from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.source import place
-from strategies.core import Strategy
+from strategies.core import Strategy, seq, top_down
 from strategies.default import default
 from strategies.matmul.tensor_core import tensor_core
-from tests.support.kernels import parts
+from tests.support.open_sizes import assert_exact
 from tests.support.programs import succeeded
 
 GEMM = (Path(__file__).parents[2] / "examples" / "gemm.rise").read_text(encoding="utf-8")
@@ -60,28 +59,14 @@ def definition(name: str) -> Definition:
 
 
 @cache
-def compiled(name: str, strategy: Strategy) -> HostProgram:
-    return low(definition(name), strategy)
+def compiled(name: str, strategy: Strategy, unit: int = 1) -> HostProgram:
+    return low(definition(name), strategy, unit)
 
 
-def low(subject: Definition, strategy: Strategy) -> HostProgram:
-    """With all sizes open."""
-    program = opened(subject, {}, dict.fromkeys(size_names(subject), 1))
+def low(subject: Definition, strategy: Strategy, unit: int = 1) -> HostProgram:
+    """With all sizes open, multiples of a number."""
+    program = opened(subject, {}, dict.fromkeys(size_names(subject), unit))
     return assemble(replace(program, program=succeeded(strategy(data_flow(program.program))).term), "f")
-
-
-def assert_exact(made: HostProgram, subject: Definition, sizes: Mapping[str, int], seed: int = 0) -> None:
-    """Bit for bit what the definition means at these sizes, which the shapes of the inputs tell."""
-    meaning = specialise(subject, sizes)
-    inputs = random_inputs(made.at(pick(made, sizes)).inputs, seed, exact=True)
-    found, wanted = execute(made, inputs, "emulate", seed=seed), call(meaning, *inputs)
-    for one, other in zip(parts(found), parts(wanted), strict=True):
-        assert one.dtype == other.dtype and one.shape == other.shape
-        assert np.array_equal(one, other) or np.allclose(one, other, rtol=1e-14), sizes
-
-
-def pick(made: HostProgram, sizes: Mapping[str, int]) -> dict[str, int]:
-    return {size.name: sizes[size.name] for size in made.sizes}
 
 
 ONE: list[tuple[int, ...]] = [(n,) for n in (0, 1, 2, 3, 7, 31, 32, 33, 127, 128, 129, 1009)]
@@ -114,7 +99,7 @@ def test_product_of_matrices_of_any_size(m: int, n: int, k: int) -> None:
 
 @pytest.mark.parametrize("m, n, k", [(TILE, 32, 64), (3 * TILE, 64, 32), (7 * TILE, 32, 96)])
 def test_tensor_cores(m: int, n: int, k: int) -> None:
-    made = compiled("matmul", TENSOR)
+    made = compiled("matmul", TENSOR, TILE)
     assert_exact(made, definition("matmul"), {"m": m, "n": n, "k": k})
     (kernel,) = made.kernels
     assert "mma_sync" in kernel.source and "int m_32" in kernel.source
@@ -122,12 +107,19 @@ def test_tensor_cores(m: int, n: int, k: int) -> None:
 
 
 def test_what_a_strategy_asks_of_an_open_size_is_a_constraint_of_the_kernel() -> None:
-    """Nobody said that blocks divide m: tiling it does, and the launch checks that."""
-    made = compiled("matmul", TENSOR)
-    assert sorted(map(str, made.constraints)) == ["32 | k", "32 | m", "32 | n"]
+    """Nobody said that 32 divides n: the rule `splitJoin` does, and the launch checks that."""
+    made = compiled("saxpy", seq(top_down(SPLIT_JOIN.with_sizes(n=TILE)), DEFAULT))
+    assert sorted(map(str, made.constraints)) == ["32 | n"]
     with pytest.raises(TypeMismatch) as refused:
-        made.at({"m": 33, "n": 32, "k": 64})
-    assert refused.value.message == "`f` needs 32 | m, which does not hold for m = 33: 32 does not divide 33"
+        made.at({"n": 33})
+    assert refused.value.message == "`f` needs 32 | n, which does not hold for n = 33: 32 does not divide 33"
+
+
+def test_tiles_that_do_not_divide_a_size_stick_out() -> None:
+    made = compiled("matmul", TENSOR, 8)
+    assert sorted(map(str, made.constraints)) == ["8 | k", "8 | m", "8 | n"]
+    for m, n, k in ((8, 8, 8), (40, 24, 104), (32, 72, 64)):
+        assert_exact(made, definition("matmul"), {"m": m, "n": n, "k": k})
 
 
 # --- what sizes must be -----------------------------------------------------------------------------------
