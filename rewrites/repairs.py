@@ -6,6 +6,7 @@ whatever x and v are. So it may be begun before r is known (`rolling`), and comp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rewrites.elements import NotPointwise, names, replaced
@@ -22,8 +23,9 @@ from rewrites.folds import (
     unconverted,
     unrounded,
 )
-from rise.expr import Expr, Identifier, Literal, Primitive, call, fresh_name, substitute, subterms
-from rise.nat import Nat
+from rewrites.typed import instance
+from rise.expr import Expr, Identifier, Literal, Primitive, apply, call, fresh_name, substitute, subterms
+from rise.nat import Nat, constant
 from rise.normal import is_view
 from rise.types import Index, as_data
 
@@ -35,6 +37,14 @@ LOWEST = {"f16": -(2.0**14), "bf16": -(2.0**100), "f32": -(2.0**100), "f64": -(2
 def lowest(start: Expr) -> Expr:
     """What a maximum starts from: a number in place of -∞."""
     return Literal(LOWEST[str(start.type)], start.type) if is_lowest(start) else start
+
+
+def from_lowest(maximum: Expr, start: Expr) -> Expr:
+    """A maximum that started from a number in place of -∞: -∞ where it is still that number."""
+    if not is_lowest(start):
+        return maximum
+    same = operation("le", maximum, lowest(start))
+    return apply(instance("select", (maximum.type,), None), same, Literal(float("-inf"), start.type), maximum)
 
 
 @dataclass(frozen=True)
@@ -173,8 +183,9 @@ class Reductions:
     @classmethod
     def of(cls, found: System) -> Reductions:
         """Raises NotPointwise for other reductions, and where no repair of a sum is known."""
-        column = found.column
-        if column is None or not found.folds or any(f.size != found.folds[0].size for f in found.folds):
+        # where rows are numbers, nothing depends on the column
+        column = found.column or Identifier(fresh_name("j", names(found.element)), Index(constant(1)))
+        if not found.folds or any(f.size != found.folds[0].size for f in found.folds):
             raise NotPointwise("expected reductions of equally many elements", found.element)
         length = found.folds[0].size
         if length is None:
@@ -186,10 +197,21 @@ class Reductions:
             raise NotPointwise("there is more than one maximum", found.element)
         reference = references[0] if references else None
         sums = [_as_sum(found, column, fold, reference) for fold in folds if fold is not reference]
-        if not sums:
-            raise NotPointwise("there are no sums", found.element)
         sums.sort(key=lambda s: s.value is not None)
         return cls(found, column, index, length, reference, tuple(sums))
+
+    @property
+    def start(self) -> Expr | None:
+        """What the maximum starts from: a number in place of -∞ where sums use it."""
+        if self.reference is None:
+            return None
+        return lowest(self.reference.start) if self.sums else self.reference.start
+
+    @property
+    def maximum(self) -> Callable[[Expr], Expr]:
+        """The maximum that the program has, of what was computed."""
+        start = self.reference.start if self.reference is not None and self.sums else None
+        return lambda computed: computed if start is None else from_lowest(computed, start)
 
     @property
     def bodies(self) -> list[Expr]:
