@@ -28,7 +28,7 @@ from rewrites.elements import (
 from rewrites.folds import Fold, System, is_lowest, of_rows, operation, rounded_like, unrounded, written
 from rewrites.index_blocks import Blocks
 from rewrites.longer import by_rows
-from rewrites.repairs import Reductions, Sum, is_zero_behind, times, vanishes
+from rewrites.repairs import Reductions, Sum, is_zero_behind, vanishes
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, alpha_equal, apply, call, map_children
@@ -159,20 +159,13 @@ def _combined(given: Reductions, parts: Identifier, taken: set[str]) -> Expr:
         term = of_part[s.fold.name]
         if s.slope is not None and reference is not None:
             change = operation("sub", new[reference.name], of_part[reference.name])
-            term = operation("mul", term, _power(s, change))
+            term = operation("mul", term, s.power(change))
         folds.append(Fold(new[s.fold.name], s.fold.operator, s.fold.start, k, term))
     values: dict[Expr, Expr] = dict(new)
     if reference is not None:
         values[reference.name] = given.maximum(new[reference.name])
     element = put(found.element, values)
     return written(System(found.row, found.column, tuple(folds), element, found.type))
-
-
-def _power(s: Sum, change: Expr) -> Expr:
-    """What makes a sum with one maximum that with another: exp(y·(r' - r))."""
-    if s.slope is None:
-        raise NotPointwise("no repair is known", s.weight)
-    return operation(s.exponential, times(s.slope, change))
 
 
 @computed(

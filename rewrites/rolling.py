@@ -40,7 +40,7 @@ from rewrites.folds import (
     written,
 )
 from rewrites.index_blocks import Blocks
-from rewrites.repairs import Reductions, Sum, is_zero_behind, times, vanishes
+from rewrites.repairs import Reductions, Sum, is_zero_behind, vanishes
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
 from rise.expr import (
@@ -185,7 +185,7 @@ class _Pass:
         if s.value is not None:
             kept, terms = at(self.given.column, kept), operation("mul", terms, self.here(s.value))
         if s.slope is not None:
-            repair = operation(s.exponential, times(s.slope, change))
+            repair = s.power(change)
             if not any(alpha_equal(other, repair) for _, other in repairs):
                 repairs.append((self.col("repair", repair), repair))
             column = next(x for x, other in repairs if alpha_equal(other, repair))

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from rewrites import blocks as b
 from rewrites import lowering as low
+from rewrites.joint import AS_ONE
 from rewrites.loops import HOIST_STORED
 from rewrites.maps import MAP_LET
 from rewrites.result import Failure, Result, Success
@@ -69,6 +70,7 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
     fan:     how many results a thread combines at each level of a reduction's tree
     keep:    rows that are used more than once, and named arrays of their length, are kept in registers,
              as far as these suffice
+    Of longer rows, a maximum or a mean and the sums that use it are one reduction, which reads them once.
     """
     chosen_or("rows", threads=threads, vector=vector)
     at_least("rows", "fan", fan, 2)
@@ -83,10 +85,12 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
             return seq(computed_before, depending(chosen))
         row, size = found
         width = widest(term)
-        if not threads and size * width <= BY_THREADS:
-            return lowered
         by = vector if reduces_numbers(term) else 1
         block = block_of(size, width, "rows", threads=threads, vector=by, fan=fan)
+        if not _fits(block, size, width) and isinstance(AS_ONE(term), Success):
+            return seq(AS_ONE, depending(chosen))
+        if not threads and size * width <= BY_THREADS:
+            return lowered
         if not threads and size * width <= BY_WARPS:
             return by_warps(term, _of_row(block.of_lanes(size), row, size, keep))
         return seq(mapped(_of_row(block, row, size, keep and _fits(block, size, width))), LOWERED)
