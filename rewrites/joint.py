@@ -209,11 +209,11 @@ def _jointly(found: System) -> Expr:
     "e → rows |> map(row => let (r, t) = row |> map(c => (b(c), g(b(c), c))) |> reduce(⊙, (r0, 0)) in"
     " f(r, t)), where e[i] = f(r, t) for a maximum or a mean r = ⊗ b(c) and sums t = Σ g(r, c)",
     (
-        "fun((a: 3.5.f32) => a |> map(fun(xs => xs |> map(fun(x => max(min(x, 4), -4))) |> fun(s => s"
-        " |> reduce(max, -1000.0) |> fun(m => s |> map(fun(x => exp2(x - m))) |> reduce(+, 0) |> fun(t =>"
-        " s |> map(fun(x => exp2(x - m) + t)))))))",
-        "fun((a: 3.4.f32) => a |> map(fun(xs => (xs |> reduce(+, 0)) / 4.0 |> fun(m => xs |> map(fun(x =>"
-        " (x - m) * (x - m))) |> reduce(+, 0)))))",
+        "fun((a: 3.5.f32) => a |> map(fun(xs => xs |> map(fun(x => max(min(x, 4), -4))) |> fun(s =>"
+        " s |> reduce(max, -1000.0) |> fun(m => s |> map(fun(x => exp2(x - m))) |> reduce(+, 0) |>"
+        " fun(t => s |> map(fun(x => exp2(x - m) + t))))))))",
+        "fun((a: 3.2.f32) => a |> map(fun(xs => xs |> reduce(+, 0) |> fun(v => xs |> map(fun(x => (x"
+        " - v / 2.0) * (x - v / 2.0))) |> reduce(+, 0)))))",
     ),
     "A maximum or a mean, and sums that use it, of every row by one reduction, for which it is read once.",
     exact=False,
