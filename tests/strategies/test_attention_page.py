@@ -30,10 +30,10 @@ def test_programs_between_are_those_that_the_rules_make() -> None:
 
 
 def test_every_program_is_on_the_page_with_its_line() -> None:
-    text = re.sub(r"\s+", " ", EXAMPLES.read_text(encoding="utf-8"))
+    text = re.sub(r"\s", "", EXAMPLES.read_text(encoding="utf-8"))
     rows = dict(re.findall(r"^\| `(\w+)` \| `(.*)` \|$", PAGE.replace("\\|", "|"), re.MULTILINE))
     assert len(rows) > 10
-    assert not [name for name, line in rows.items() if line not in text]
+    assert not [name for name, line in rows.items() if re.sub(r"\s", "", line) not in text]
     assert not [name for name in load(EXAMPLES).own if f"`{name}`" not in PAGE and name != "attention"]
 
 
