@@ -35,7 +35,8 @@ def comparison(random: Random) -> str:
 
 def masked(random: Random, m: int, n: int, d: int, e: int) -> str:
     """Rows with scores under a mask, which always leaves the first column."""
-    form = random.choice(("{}", "{} && {}", "{} || {}", "{} && ({} || {})", "{} && {} || {}"))
+    forms = ("{}", "{} && {}", "{} || {}", "{} && ({} || {})", "{} && {} || {}", "({} || i * i < 5) && {}")
+    form = random.choice(forms)
     mask = form.format(*(comparison(random) for _ in range(3)))
     return (
         f"fun((w: i32, a: {m}.{d}.f16, b: {n}.{d}.f16, v: {n}.{e}.f16) =>"
