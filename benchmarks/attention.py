@@ -3,9 +3,13 @@
     python benchmarks/attention.py [--out FOLDER] [--causal] [--lengths 512 1024 …] [--dims 64 128 256]
     python benchmarks/attention.py --decode [--out FOLDER]
     python benchmarks/attention.py --modified [--out FOLDER] [--lengths 8192] [--dims 64 128]
+    python benchmarks/attention.py --grouped [--out FOLDER] [--lengths 2048 4096 …]
+    python benchmarks/attention.py --sums [--out FOLDER] [--lengths 8192] [--dims 64 128]
 
 With `--decode` there are few queries a head, mostly one. With `--modified`, scores are modified (a bound, a
-slope, a window), beside FlexAttention under torch.compile.
+slope, a window), beside FlexAttention under torch.compile. With `--grouped`, 64 query heads share 8 key heads,
+in bf16 and at d = 128, and keys have another dimension than values, beside cuDNN. With `--sums`, the
+log-sum-exp of the scores is the result, beside torch.compile.
 
 The workload is the one of the FlashAttention papers: f16, batch · length = 16384, heads · dimension = 2048.
 Every result is compared with softmax(Q·Kᵀ/√d)·V in f64 for one head, after its memory was filled with NaN. A
@@ -218,6 +222,104 @@ def modified(torch: Any, name: str, dim: int, length: int) -> str:
     return f"| {name} | {dim} | {length} | {figures} | {error:.1e} |"
 
 
+# keys and values of several query heads, and a dimension of values of its own
+GROUPED = """
+import "prelude.rise"
+
+def grouped(h: Nat, g: Nat, m: Nat, n: Nat, d: Nat, e: Nat)
+    (Q: h.g.m.d.bf16, K: h.n.d.bf16, V: h.n.e.bf16): h.g.m.e.bf16 =
+  zip(Q)(zip(K)(V)) |> map((Q, (K, V)) =>
+    Q |> map(map(q => attend((j, s) => s * rsqrt(cast(length(q))), K, V, q))))
+
+def groupedCausal(h: Nat, g: Nat, m: Nat, n: Nat, d: Nat, e: Nat)
+    (Q: h.g.m.d.bf16, K: h.n.d.bf16, V: h.n.e.bf16): h.g.m.e.bf16 =
+  zip(Q)(zip(K)(V)) |> map((Q, (K, V)) =>
+    Q |> map(Q => Q |> numbered |> map((q, i) =>
+      attend((j, s) => select(j <= i, s * rsqrt(cast(length(q))), -infinity), K, V, q))))
+
+def sums(h: Nat, m: Nat, n: Nat, d: Nat)(Q: h.m.d.bf16, K: h.n.d.bf16): h.m.f32 =
+  zip(Q)(K) |> map((Q, K) =>
+    Q |> map(q => logSumExp(modifiedScores((j, s) => s * rsqrt(cast(length(q))), K, q))))
+"""
+
+
+def grouped(torch: Any, heads: int, shared: int, length: int, dim: int, wide: int, causal: bool) -> str:
+    """A row: TFLOP/s of ours and of cuDNN where heads share keys, of `dim` numbers, and values, of `wide`."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention
+
+    group = heads // shared
+    q, k, v = (
+        torch.randn((1, h, length, d), device="cuda", dtype=torch.bfloat16)
+        for h, d in ((heads, dim), (shared, dim), (shared, wide))
+    )
+    sizes = {"h": shared, "g": group, "m": length, "n": length, "d": dim, "e": wide}
+    program = check_text(GROUPED)["groupedCausal" if causal else "grouped"]
+    ours = codegen.compile(program, sizes=sizes, backend="cuda")
+    mine = q.view(shared, group, length, dim)
+    result = torch.full((shared, group, length, wide), math.nan, device="cuda", dtype=torch.bfloat16)
+
+    def theirs() -> Any:
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=group > 1)
+
+    ours(mine, k[0], v[0], out=result)
+    rows = slice(length // 2, length // 2 + 128)
+    scores = mine[-1, -1, rows].double() @ k[0, -1].double().T / math.sqrt(dim)
+    if causal:
+        numbers = torch.arange(length, device="cuda")
+        scores = scores.masked_fill(numbers > numbers[rows, None], -math.inf)
+    error = float((result[-1, -1, rows].double() - torch.softmax(scores, -1) @ v[0, -1].double()).abs().max())
+    if result.isnan().any() or error > 1e-2:
+        raise SystemExit(f"wrong at {sizes}: {error}")
+    launches: tuple[Callable[[], Any], ...] = (lambda: ours(mine, k[0], v[0], out=result), theirs)
+    times = [min(median_ms(torch, launch) for _ in range(TURNS)) for launch in launches[: 1 + _runs(theirs)]]
+    times += [math.nan] * (2 - len(times))
+    operations = 2 * heads * length * length * (dim + wide) / (2 if causal else 1)
+    rates = [operations / ms / 1e9 for ms in times]
+    shape = f"{heads} | {shared} | {dim} | {wide} | {length} | {'causal' if causal else 'full'}"
+    return f"| {shape} | {rates[0]:.0f} | {rates[1]:.0f} | {rates[0] / rates[1]:.2f} | {error:.1e} |"
+
+
+def _runs(launch: Callable[[], Any]) -> bool:
+    """Whether a library takes a shape."""
+    try:
+        launch()
+    except RuntimeError:
+        return False
+    return True
+
+
+GROUPED_HEADER = """\
+| heads | of keys | d | e | length | mask | ours | cuDNN | ratio | error |
+| ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |"""
+
+
+def log_sum_exp(torch: Any, dim: int, length: int) -> str:
+    """A row: microseconds of the log-sum-exp of scores, ours and by torch.compile."""
+    heads = TOKENS // length * WIDTH // dim
+    q, k = (torch.randn((heads, length, dim), device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    sizes = {"h": heads, "m": length, "n": length, "d": dim}
+    ours = codegen.compile(check_text(GROUPED)["sums"], sizes=sizes, backend="cuda")
+    result = torch.full((heads, length), math.nan, device="cuda")
+    by_torch = torch.compile(lambda q, k: torch.logsumexp((q @ k.mT).float() / math.sqrt(dim), -1))
+    ours(q, k, out=result)
+    wanted = torch.logsumexp(q[-1].double() @ k[-1].double().T / math.sqrt(dim), -1)
+    error = float((result[-1].double() - wanted).abs().max())
+    if result.isnan().any() or error > 1e-4:
+        raise SystemExit(f"wrong at {sizes}: {error}")
+    launches: tuple[Callable[[], Any], ...] = (lambda: ours(q, k, out=result), lambda: by_torch(q, k))
+    times = [min(median_ms(torch, launch) for _ in range(TURNS)) * 1e3 for launch in launches]
+    rate = 2 * heads * length * length * dim / times[0] / 1e6
+    figures = f"{times[0]:.0f} | {times[1]:.0f} | {times[1] / times[0]:.2f} | {rate:.0f}"
+    return f"| {heads} | {dim} | {length} | {figures} | {error:.1e} |"
+
+
+SUMS_HEADER = """\
+| heads | d | length | ours, µs | torch.compile, µs | ratio | ours, TFLOP/s | error |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
+
+
 MODIFIED_HEADER = """\
 | scores | d | length | ours, µs | FlexAttention, µs | ratio | difference |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |"""
@@ -234,11 +336,27 @@ def main() -> None:
     parser.add_argument("--dims", type=int, nargs="+", default=[64, 128, 256])
     parser.add_argument("--modified", action="store_true", help="modified scores, beside FlexAttention")
     parser.add_argument("--decode", action="store_true", help="few queries a head, beside cuDNN")
+    parser.add_argument("--grouped", action="store_true", help="several query heads share keys, beside cuDNN")
+    parser.add_argument("--sums", action="store_true", help="the log-sum-exp of scores, beside torch.compile")
     given = parser.parse_args()
     if given.decode:
         rows = [decoded(torch, *shape) for shape in FEW_QUERIES]
         title = f"# Few queries a head, f16, {torch.cuda.get_device_name()}"
         write(given.out, "attention-decode.md", "\n".join([title, "", DECODED_HEADER, *rows, ""]))
+        return
+    if given.grouped:
+        shapes = [
+            (64, 8, n, 128, 128, causal) for n in given.lengths if n >= 2048 for causal in (False, True)
+        ]
+        shapes += [(16, 16, n, 192, 128, True) for n in given.lengths if 2048 <= n <= 8192]
+        rows = [grouped(torch, *shape) for shape in shapes]
+        title = f"# Heads that share keys, bf16, TFLOP/s, {torch.cuda.get_device_name()}"
+        write(given.out, "attention-grouped.md", "\n".join([title, "", GROUPED_HEADER, *rows, ""]))
+        return
+    if given.sums:
+        rows = [log_sum_exp(torch, d, length) for d in given.dims for length in given.lengths]
+        title = f"# Log-sum-exp of scores, bf16, {torch.cuda.get_device_name()}"
+        write(given.out, "attention-sums.md", "\n".join([title, "", SUMS_HEADER, *rows, ""]))
         return
     if given.modified:
         names = modifications(torch)

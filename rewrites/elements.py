@@ -322,6 +322,23 @@ def over(index: Identifier, element: Expr) -> Expr:
     return generated(index, element)
 
 
+def as_map(index: Identifier, body: Expr) -> Expr:
+    """The array whose elements a term gives, as a map over the arrays that it selects from, and numbers."""
+    parts = list(subterms(body))
+    arrays = list(dict.fromkeys(application(part)[2][1] for part in parts if selects(part, index.name)))
+    selected = [at(index, xs) for xs in arrays]
+    if number(index) in parts:
+        arrays, selected = [*arrays, generated(index, number(index))], [*selected, number(index)]
+    if not arrays:
+        return generated(index, body)
+    together = all_zipped(arrays)
+    x = fresh("x", array_type(together).element, names(body))
+    inner = put(body, dict(zip(selected, members(x, len(arrays)), strict=True)))
+    if index.name in inner.free:
+        raise NotPointwise(f"`{index.name}` does more than select elements", body)
+    return mapped(Lambda(x, inner), together)
+
+
 def selects(term: Expr, name: str) -> bool:
     """Whether a term is `idx(i)(xs)` for the index of that name."""
     match call(term):

@@ -185,6 +185,8 @@ def columns_in(type_: Type) -> list[Nat | None]:
 
 def of_rows(term: Expr) -> System:
     """The same, also of a column: a number for each row. Raises NotPointwise."""
+    if not isinstance(term.type, Array) or (columns_in(term.type.element) and columns_of(term) is None):
+        raise NotPointwise("expected a matrix of numbers", term)
     elements = Elements(names(term))
     rows = array_type(term)
     row = elements.index("i", rows.size)
@@ -286,7 +288,7 @@ def _row(found: System) -> Expr:
 )
 def FACTORS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     try:
-        found = system(term)
+        found = of_rows(term)
     except NotPointwise as refused:
         return refused.reason
     after = factored(found)

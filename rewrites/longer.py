@@ -25,7 +25,7 @@ from rewrites.elements import (
     selects,
     transposed,
 )
-from rewrites.folds import System, columns_in, factors, is_zero, operator_name, system, unconverted, written
+from rewrites.folds import System, columns_in, factors, is_zero, of_rows, operator_name, unconverted, written
 from rewrites.rounding import missing, zero_of
 from rewrites.rule import computed
 from rewrites.typed import array_type
@@ -154,21 +154,20 @@ def by_rows(found: System) -> Expr:
 )
 def WHOLE_FRAGMENTS(term: Expr, n: Nat, k: Nat) -> Expr | str:  # noqa: N802  # rules are constants
     try:
-        return _whole(system(term), n.value or 1, k.value or 1)
+        return _whole(of_rows(term), n.value or 1, k.value or 1)
     except NotPointwise as refused:
         return refused.reason
 
 
 def _whole(found: System, n: int, k: int) -> Expr | str:
     column, taken = found.column, names(written(found))
-    if column is None or not isinstance(column.type, Index):
-        return "expected a matrix"
     folds = tuple(replace(fold, body=_sums(fold.body, k, taken)) for fold in found.folds)
-    columns, more = column.type.size, missing(column.type.size, n)
+    columns = column.type.size if column is not None and isinstance(column.type, Index) else None
+    more = missing(columns, n)
     if folds == found.folds and more is None:
         return "fragments divide its rows and sums"
     found = replace(found, folds=folds)
-    if more is None:
+    if column is None or columns is None or more is None:
         return by_rows(found)
     made = by_rows(_wider(found, column, _index(column, more, taken), more))
     row = fresh("row", array_type(made).element, taken)

@@ -7,15 +7,17 @@ A causal mask excludes whole blocks of columns. The rules here say so in the pro
 where i0 and i' are the first and the last row of the tile, and j0 and j' the first and the last column of the
 block, so that the new conditions depend on tile and block alone. Where the outer one does not hold, a block
 of a rolling update changes nothing, and the update skips it (see `rolling`); where the inner one holds, no
-element needs a comparison. The rows of a tile are numbered from the number of the tile, so that the first and
+element needs a comparison. Of conditions one of which has to hold, as of a window beside the first columns,
+so has one of the new ones. The rows of a tile are numbered from the number of the tile, so that the first and
 the last of them are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product
 
 from rewrites.build import build
 from rewrites.elements import (
@@ -53,6 +55,7 @@ from rise.normal import is_view, simplify
 from rise.pretty import show
 from rise.types import I32, Index, Pair, as_data
 
+MOST_ALTERNATIVES = 2  # ranges of blocks that a fold visits
 NO_MASK = "no `select(c, x, -infinity)` compares numbers of rows and columns"
 
 # --- numbers of tiles -------------------------------------------------------------------------------------
@@ -268,17 +271,30 @@ class _Masks:
         column = self.number_of_column(scope)
         if column is None:
             return term
-        parts = list(_operands("and", condition))
-        some = [self.of_block(part, column, scope, True) for part in parts]
-        every = [self.of_block(part, column, scope, False) for part in parts]
-        of_blocks = [part for part in some if part is not None]
-        if not of_blocks:
+        some = self.of_blocks(condition, column, scope, True)
+        if some is None or len(_alternatives(some)) > MOST_ALTERNATIVES:
             return term
         self.changed = True
         head = application(term)[1]
-        if None not in every:
-            term = apply(head, _all(part for part in every if part is not None), inside, term)
-        return apply(head, _all(of_blocks), term, lowest, origin=term.origin)
+        if (every := self.of_blocks(condition, column, scope, False)) is not None:
+            term = apply(head, every, inside, term)
+        return apply(head, some, term, lowest, origin=term.origin)
+
+    def of_blocks(self, condition: Expr, j: Expr, scope: _Scope, some: bool) -> Expr | None:
+        """Whether a condition may hold in a block of columns for some rows of the tile, or does for all.
+
+        Of conditions that hold together, those that nothing is known of may; of two one of which holds, the
+        one that something is known of may be what holds for all.
+        """
+        match call(condition):
+            case (("and" | "or") as name, _, [left, right]):
+                known = [self.of_blocks(part, j, scope, some) for part in (left, right)]
+                if None in known and (name == "and") is not some:
+                    return None
+                found = [part for part in known if part is not None]
+                return reduce(lambda a, b: apply(instance(name, (), None), a, b), found) if found else None
+            case _:
+                return self.of_block(condition, j, scope, some)
 
     def number_of_column(self, scope: _Scope) -> Expr | None:
         """A view of the innermost map's element that is its number."""
@@ -311,8 +327,15 @@ class _Masks:
         return made if made.free <= self.whole.free | j.free else None
 
 
-def _all(conditions: Iterable[Expr]) -> Expr:
-    return reduce(lambda a, b: build("a && b", a=a, b=b), conditions)
+def _alternatives(condition: Expr) -> list[Expr]:
+    """The conditions of which one holds, so that each of them is comparisons that hold together."""
+    match call(condition):
+        case "or", _, [left, right]:
+            return [*_alternatives(left), *_alternatives(right)]
+        case "and", _, [left, right]:
+            return [build("a && b", a=a, b=b) for a, b in product(_alternatives(left), _alternatives(right))]
+        case _:
+            return [condition]
 
 
 def _views(x: Expr) -> Iterator[Expr]:

@@ -25,10 +25,10 @@ from rewrites.elements import (
     tuple_type,
     tupled,
 )
-from rewrites.folds import Fold, System, is_lowest, operation, rounded_like, system, unrounded, written
+from rewrites.folds import Fold, System, is_lowest, of_rows, operation, rounded_like, unrounded, written
 from rewrites.index_blocks import Blocks
 from rewrites.longer import by_rows
-from rewrites.repairs import Reductions, Sum, is_zero_behind, lowest, times, vanishes
+from rewrites.repairs import Reductions, Sum, is_zero_behind, vanishes
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
 from rise.expr import Apply, Expr, Identifier, Lambda, Literal, alpha_equal, apply, call, map_children
@@ -70,7 +70,7 @@ class _Part:
             present = self.present if condition is None else _both(self.present, condition)
             scores = apply(choose, present, scores, least)
         self.values = [(reference.body, scores), *self.values]
-        return replace(reference, start=lowest(reference.start), index=self.inner, body=scores)
+        return replace(reference, start=self.given.start or reference.start, index=self.inner, body=scores)
 
     def sum(self, s: Sum) -> Fold:
         weight = self.here(s.weight)
@@ -153,23 +153,19 @@ def _combined(given: Reductions, parts: Identifier, taken: set[str]) -> Expr:
     }
     folds: list[Fold] = []
     if (reference := given.reference) is not None:
-        start = lowest(reference.start)
+        start = given.start or reference.start
         folds.append(Fold(new[reference.name], reference.operator, start, k, of_part[reference.name]))
     for s in given.sums:
         term = of_part[s.fold.name]
         if s.slope is not None and reference is not None:
             change = operation("sub", new[reference.name], of_part[reference.name])
-            term = operation("mul", term, _power(s, change))
+            term = operation("mul", term, s.power(change))
         folds.append(Fold(new[s.fold.name], s.fold.operator, s.fold.start, k, term))
-    element = put(found.element, new)
+    values: dict[Expr, Expr] = dict(new)
+    if reference is not None:
+        values[reference.name] = given.maximum(new[reference.name])
+    element = put(found.element, values)
     return written(System(found.row, found.column, tuple(folds), element, found.type))
-
-
-def _power(s: Sum, change: Expr) -> Expr:
-    """What makes a sum with one maximum that with another: exp(y·(r' - r))."""
-    if s.slope is None:
-        raise NotPointwise("no repair is known", s.weight)
-    return operation(s.exponential, times(s.slope, change))
 
 
 @computed(
@@ -191,6 +187,6 @@ def _power(s: Sum, change: Expr) -> Expr:
 )
 def IN_PARTS(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # rules are constants
     try:
-        return _in_parts(system(term), n)
+        return _in_parts(of_rows(term), n)
     except NotPointwise as refused:
         return refused.reason

@@ -6,9 +6,13 @@ whatever x and v are. So it may be begun before r is known (`rolling`), and comp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from random import Random
 
-from rewrites.elements import NotPointwise, names, replaced
+from rewrites.elements import NotPointwise, names, put, replaced
+from rewrites.exact import Exact, added, draws, evaluated, rational
 from rewrites.folds import (
     Fold,
     System,
@@ -22,10 +26,11 @@ from rewrites.folds import (
     unconverted,
     unrounded,
 )
-from rise.expr import Expr, Identifier, Literal, Primitive, call, fresh_name, substitute, subterms
-from rise.nat import Nat
+from rewrites.typed import instance
+from rise.expr import Expr, Identifier, Literal, Primitive, apply, call, fresh_name, substitute, subterms
+from rise.nat import Nat, constant
 from rise.normal import is_view
-from rise.types import Index, as_data
+from rise.types import Data, Index, as_data
 
 # what a maximum starts from in place of -∞, which minus itself is not a number: far below all scores, and
 # finite also when it is scaled
@@ -35,6 +40,65 @@ LOWEST = {"f16": -(2.0**14), "bf16": -(2.0**100), "f32": -(2.0**100), "f64": -(2
 def lowest(start: Expr) -> Expr:
     """What a maximum starts from: a number in place of -∞."""
     return Literal(LOWEST[str(start.type)], start.type) if is_lowest(start) else start
+
+
+def from_lowest(maximum: Expr, start: Expr) -> Expr:
+    """A maximum that started from a number in place of -∞: -∞ where it is still that number."""
+    if not is_lowest(start):
+        return maximum
+    same = operation("le", maximum, lowest(start))
+    return apply(instance("select", (maximum.type,), None), same, Literal(float("-inf"), start.type), maximum)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """h(t, n, r, s): what a sum t of n elements for the reference r is for another, s."""
+
+    total: Identifier
+    count: Identifier
+    old: Identifier
+    new: Identifier
+    term: Expr
+
+    def of(self, total: Expr, count: Expr, old: Expr, new: Expr) -> Expr:
+        parts: dict[Expr, Expr] = {self.total: total, self.count: count, self.old: old, self.new: new}
+        return put(self.term, parts)
+
+    @classmethod
+    def by(cls, make: Callable[[Expr, Expr, Expr], Expr], type_: Data) -> Repair:
+        """make: the term, of the sum, the number of its elements, and the change of the reference"""
+        total, count, old, new = (Identifier(name, type_) for name in ("t", "n", "r", "s"))
+        return cls(total, count, old, new, make(total, count, operation("sub", new, old)))
+
+
+def check(repair: Repair, g: Expr, reference: Identifier, index: Identifier) -> None:
+    """Compares in exact numbers what a repair of Σ g(r, c) has to satisfy, or raises NotPointwise.
+
+    h(g(r, c), r, s) = g(s, c),  h(x + y, r, s) = h(x, r, s) + h(y, r, s),  h(h(x, r, s), s, u) = h(x, r, u)
+    """
+    random = Random(0)
+    drawn, one = draws(random)(index.name), rational(1)
+
+    def h(total: Exact, old: Exact, new: Exact) -> Exact:
+        parts = zip((repair.total, repair.count, repair.old, repair.new), (total, one, old, new), strict=True)
+        return evaluated(repair.term, {x.name: value for x, value in parts}, drawn, powers=False)
+
+    def of(r: Exact) -> Exact:
+        return evaluated(g, {reference.name: r}, drawn, powers=False)
+
+    for _ in range(2):
+        r, s, u, x, y = (rational(Fraction(random.randint(-9, 9), random.randint(1, 3))) for _ in range(5))
+        repaired = h(of(r), r, s) == of(s)
+        distributes = h(added(x, y), r, s) == added(h(x, r, s), h(y, r, s))
+        if not (repaired and distributes and h(h(x, r, s), s, u) == h(x, r, u)):
+            raise NotPointwise("the repair of a sum is wrong", g)
+
+
+def of_squares(type_: Data) -> Repair:
+    """h(t, n, r, s) = t + n·(s - r)², of squares of the distances from the mean r of n elements."""
+    return Repair.by(
+        lambda t, n, change: operation("add", t, operation("mul", n, operation("mul", change, change))), type_
+    )
 
 
 @dataclass(frozen=True)
@@ -51,6 +115,21 @@ class Sum:
     value: Expr | None
     slope: Expr | None = None
     exponential: str = "exp"
+
+    def power(self, change: Expr) -> Expr:
+        """What makes the sum for one reference that for another: exp(y·(s - r))."""
+        if self.slope is None:
+            raise NotPointwise("no repair is known", self.weight)
+        return operation(self.exponential, times(self.slope, change))
+
+    @property
+    def repair(self) -> Repair | None:
+        """h(t, n, r, s) = t·exp(y·(s - r)); None for a sum that does not use the reference."""
+        if self.slope is None:
+            return None
+        return Repair.by(
+            lambda t, n, change: operation("mul", t, self.power(change)), as_data(self.fold.name.type)
+        )
 
 
 def _slope(term: Expr, name: str) -> Expr | None:
@@ -130,7 +209,10 @@ def _as_sum(found: System, column: Identifier, fold: Fold, reference: Fold | Non
         case [((("exp" | "exp2") as exponential, _, [power]), False)]:
             slope = _slope(power, name)
             if slope is not None and fold.index.name not in slope.free:
-                return replace(made, slope=slope, exponential=exponential)
+                repaired = replace(made, slope=slope, exponential=exponential)
+                if repaired.repair is not None:
+                    check(repaired.repair, repaired.weight, reference.name, fold.index)
+                return repaired
     raise NotPointwise("no repair is known: expected one factor exp(x + y·r) for the maximum r", fold.body)
 
 
@@ -173,8 +255,9 @@ class Reductions:
     @classmethod
     def of(cls, found: System) -> Reductions:
         """Raises NotPointwise for other reductions, and where no repair of a sum is known."""
-        column = found.column
-        if column is None or not found.folds or any(f.size != found.folds[0].size for f in found.folds):
+        # where rows are numbers, nothing depends on the column
+        column = found.column or Identifier(fresh_name("j", names(found.element)), Index(constant(1)))
+        if not found.folds or any(f.size != found.folds[0].size for f in found.folds):
             raise NotPointwise("expected reductions of equally many elements", found.element)
         length = found.folds[0].size
         if length is None:
@@ -186,10 +269,21 @@ class Reductions:
             raise NotPointwise("there is more than one maximum", found.element)
         reference = references[0] if references else None
         sums = [_as_sum(found, column, fold, reference) for fold in folds if fold is not reference]
-        if not sums:
-            raise NotPointwise("there are no sums", found.element)
         sums.sort(key=lambda s: s.value is not None)
         return cls(found, column, index, length, reference, tuple(sums))
+
+    @property
+    def start(self) -> Expr | None:
+        """What the maximum starts from: a number in place of -∞ where sums use it."""
+        if self.reference is None:
+            return None
+        return lowest(self.reference.start) if self.sums else self.reference.start
+
+    @property
+    def maximum(self) -> Callable[[Expr], Expr]:
+        """The maximum that the program has, of what was computed."""
+        start = self.reference.start if self.reference is not None and self.sums else None
+        return lambda computed: computed if start is None else from_lowest(computed, start)
 
     @property
     def bodies(self) -> list[Expr]:

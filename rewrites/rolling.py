@@ -32,15 +32,15 @@ from rewrites.folds import (
     Fold,
     System,
     is_lowest,
+    of_rows,
     operation,
     rounded_like,
-    system,
     unconverted,
     unrounded,
     written,
 )
 from rewrites.index_blocks import Blocks
-from rewrites.repairs import Reductions, Sum, is_zero_behind, lowest, times, vanishes
+from rewrites.repairs import Reductions, Sum, is_zero_behind, vanishes
 from rewrites.rule import computed
 from rewrites.typed import array_type, instance
 from rise.expr import (
@@ -65,7 +65,6 @@ from rise.types import Array, Data, Index, Space, as_data
 class _Pass:
     """The step of the fold over blocks: a chain of named matrices and columns, and the new state.
 
-    reference: the reduction that sums use, if there is one
     values:    what stands for parts of the sums' terms
     lets:      what has been named, in order
     present:   whether an element of a block is there, if some are not
@@ -73,10 +72,7 @@ class _Pass:
     guard:     where it does not hold, a block changes nothing
     """
 
-    found: System
-    column: Identifier
-    reference: Fold | None
-    sums: Sequence[Sum]
+    given: Reductions
     blocks: Blocks
     taken: set[str]
     inner: Identifier
@@ -90,7 +86,7 @@ class _Pass:
         return fresh(name, type_, self.taken)
 
     def rows(self, element: Expr) -> Expr:
-        return generated(self.found.row, element)
+        return generated(self.given.found.row, element)
 
     def matrix(self, name: str, element: Expr) -> Expr:
         """The element of a matrix, by row and index, that gets a name; equal ones have one."""
@@ -99,17 +95,17 @@ class _Pass:
         if known is None:
             known = self.fresh(name, as_data(value.type))
             self.lets.append((known, value))
-        return at(self.inner, at(self.found.row, known))
+        return at(self.inner, at(self.given.found.row, known))
 
     def col(self, name: str, element: Expr) -> Expr:
         """The element of a column that gets a name."""
         known = self.fresh(name, Array(self._count, as_data(element.type)))
         self.lets.append((known, self.rows(element)))
-        return at(self.found.row, known)
+        return at(self.given.found.row, known)
 
     @property
     def _count(self) -> Nat:
-        type_ = self.found.row.type
+        type_ = self.given.found.row.type
         return type_.size if isinstance(type_, Index) else constant(1)
 
     def here(self, term: Expr) -> Expr:
@@ -123,12 +119,12 @@ class _Pass:
 
     def products(self, bodies: Sequence[Expr]) -> None:
         """Names the products inside of what is reduced."""
-        row, index = self.found.row.name, self.blocks.index.name
+        row, index = self.given.found.row.name, self.blocks.index.name
         found: list[Expr] = []
         for part in (part for body in bodies for part in subterms(body) if is_reduction(part)):
             if any(alpha_equal(part, known) for known in found):
                 continue
-            if not {row, index} <= part.free or self.column.name in part.free:
+            if not {row, index} <= part.free or self.given.column.name in part.free:
                 raise NotPointwise("expected products of rows", part)
             found.append(part)
         named = [(part, self.matrix("product", self.here(part))) for part in found]
@@ -148,15 +144,22 @@ class _Pass:
             instance("reduce", (self.blocks.size, scores.type), None),
             reference.operator, reference.start, generated(self.inner, scores),
         )  # fmt: skip
-        self.values.append((reference.name, self.col("top", operation("max", at(self.found.row, old), most))))
+        self.values.append(
+            (reference.name, self.col("top", operation("max", at(self.given.found.row, old), most)))
+        )
 
     def unguarded(self, reference: Fold) -> Expr:
         """The scores. Where all of a block are -∞ under a condition on the block alone, it is the guard."""
         match call(reference.body):
             case "select", _, [condition, scores, lowest] if is_lowest(lowest):
                 guard = self.here(condition)
-                inside = {self.found.row.name, self.column.name, self.inner.name, self.blocks.index.name}
-                if guard.free.isdisjoint(inside) and all(vanishes(s, reference) for s in self.sums):
+                inside = {
+                    self.given.found.row.name,
+                    self.given.column.name,
+                    self.inner.name,
+                    self.blocks.index.name,
+                }
+                if guard.free.isdisjoint(inside) and all(vanishes(s, reference) for s in self.given.sums):
                     self.guard = guard
                     return scores
         return reference.body
@@ -173,16 +176,16 @@ class _Pass:
     def sum(self, s: Sum, before: Expr, repairs: list[tuple[Expr, Expr]], change: Expr) -> Expr:
         """The new sum: the old one, repaired, and that of the block. change: of the reference"""
         weight = self.here(s.weight)
-        empty = vanishes(s, self.reference) or is_zero_behind(s.weight)
+        empty = vanishes(s, self.given.reference) or is_zero_behind(s.weight)
         if self.present is not None and not empty:
             exact, zero = unrounded(weight), Literal(0.0, weight.type)
             known = apply(instance("select", (weight.type,), None), self.present, exact, zero)
             weight = rounded_like(weight, known)
-        terms, kept = self.weighted(weight), at(self.found.row, before)
+        terms, kept = self.weighted(weight), at(self.given.found.row, before)
         if s.value is not None:
-            kept, terms = at(self.column, kept), operation("mul", terms, self.here(s.value))
+            kept, terms = at(self.given.column, kept), operation("mul", terms, self.here(s.value))
         if s.slope is not None:
-            repair = operation(s.exponential, times(s.slope, change))
+            repair = s.power(change)
             if not any(alpha_equal(other, repair) for _, other in repairs):
                 repairs.append((self.col("repair", repair), repair))
             column = next(x for x, other in repairs if alpha_equal(other, repair))
@@ -192,31 +195,31 @@ class _Pass:
             s.fold.operator, s.fold.start, generated(self.inner, terms),
         )  # fmt: skip
         element = operation("add", kept, total)
-        return self.rows(element if s.value is None else generated(self.column, element))
+        return self.rows(element if s.value is None else generated(self.given.column, element))
 
     # --- the fold
 
     def state_types(self) -> list[Data]:
-        types = [self._type(self.reference.name)] if self.reference else []
-        return types + [self._type(s.fold.name, of_matrix=s.value is not None) for s in self.sums]
+        types = [self._type(self.given.reference.name)] if self.given.reference else []
+        return types + [self._type(s.fold.name, of_matrix=s.value is not None) for s in self.given.sums]
 
     def _type(self, name: Identifier, of_matrix: bool = False) -> Data:
         element = as_data(name.type)
-        if of_matrix and isinstance(self.column.type, Index):
-            element = Array(self.column.type.size, element)
+        if of_matrix and isinstance(self.given.column.type, Index):
+            element = Array(self.given.column.type.size, element)
         return Array(self._count, element)
 
     def step(self, old: Sequence[Expr], bodies: Sequence[Expr]) -> Expr:
         """The new state."""
         self.products(bodies)
         new: list[Expr] = []
-        change = at(self.found.row, old[0])
-        if self.reference is not None:
-            self.top(old[0], self.reference)
+        change = at(self.given.found.row, old[0])
+        if self.given.reference is not None:
+            self.top(old[0], self.given.reference)
             new.append(self.lets[-1][0])
-            change = operation("sub", at(self.found.row, new[0]), change)
+            change = operation("sub", at(self.given.found.row, new[0]), change)
         repairs: list[tuple[Expr, Expr]] = []
-        for s, before in zip(self.sums, old[len(new) :], strict=True):
+        for s, before in zip(self.given.sums, old[len(new) :], strict=True):
             new.append(self.sum(s, before, repairs, change))
         result = tupled(new)
         for name, value in reversed(self.lets):
@@ -230,21 +233,24 @@ class _Pass:
         return apply(instance("select", (state.type,), None), self.guard, new, state)
 
     def start(self) -> Expr:
-        parts = [self.rows(lowest(self.reference.start))] if self.reference else []
-        for s in self.sums:
+        start = self.given.start
+        parts = [] if start is None else [self.rows(start)]
+        for s in self.given.sums:
             zero = s.fold.start
-            parts.append(self.rows(zero if s.value is None else generated(self.column, zero)))
+            parts.append(self.rows(zero if s.value is None else generated(self.given.column, zero)))
         return tupled(parts)
 
     def result(self, sums: Identifier) -> Expr:
         """The rows, by the members of the last state."""
-        folds = ([self.reference] if self.reference else []) + [s.fold for s in self.sums]
-        wide = {s.fold.name for s in self.sums if s.value is not None}
+        folds = ([self.given.reference] if self.given.reference else []) + [s.fold for s in self.given.sums]
+        wide = {s.fold.name for s in self.given.sums if s.value is not None}
         values: dict[Expr, Expr] = {}
         for fold, member in zip(folds, members(sums, len(folds)), strict=True):
-            element = at(self.found.row, member)
-            values[fold.name] = at(self.column, element) if fold.name in wide else element
-        return written(replace(self.found, folds=(), element=put(self.found.element, values)))
+            element = at(self.given.found.row, member)
+            values[fold.name] = at(self.given.column, element) if fold.name in wide else element
+        if (reference := self.given.reference) is not None:
+            values[reference.name] = self.given.maximum(values[reference.name])
+        return written(replace(self.given.found, folds=(), element=put(self.given.found.element, values)))
 
 
 def _rolled(found: System, size: Nat) -> Expr:
@@ -256,7 +262,7 @@ def _rolled(found: System, size: Nat) -> Expr:
     taken = names(written(found)) | {f.name.name for f in found.folds}
     taken |= {"l", found.row.name, given.column.name}
     inner = Identifier("l", Index(size))
-    p = _Pass(found, given.column, given.reference, given.sums, blocks, taken, inner)
+    p = _Pass(given, blocks, taken, inner)
     return _fold(p, given.bodies)
 
 
@@ -304,6 +310,6 @@ def _fold(p: _Pass, bodies: Sequence[Expr]) -> Expr:
 )
 def ROLLING(term: Expr, n: Nat) -> Expr | str:  # noqa: N802  # rules are constants
     try:
-        return _rolled(system(term), n)
+        return _rolled(of_rows(term), n)
     except NotPointwise as refused:
         return refused.reason

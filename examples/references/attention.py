@@ -56,6 +56,41 @@ def biased(scale: Array, Q: Array, K: Array, V: Array, bias: Array) -> Array:
     return attended(Q, K, V, lambda s, i, j: s * scale + bias)
 
 
+def streaming(first: Array, width: Array, scale: Array, Q: Array, K: Array, V: Array) -> Array:
+    def seen(i: Array, j: Array) -> Array:
+        return (j <= i) & ((j < first) | (i - j < width))
+
+    with np.errstate(invalid="ignore"):
+        return attended(Q, K, V, lambda s, i, j: np.where(seen(i, j), s * scale, -np.inf))
+
+
+def prefix(known: Array, scale: Array, Q: Array, K: Array, V: Array) -> Array:
+    return attended(Q, K, V, lambda s, i, j: np.where((j < known) | (j <= i), s * scale, -np.inf))
+
+
+def masked(scale: Array, Q: Array, K: Array, V: Array, mask: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return attended(Q, K, V, lambda s, i, j: np.where(mask, s * scale, -np.inf))
+
+
+def documents(scale: Array, Q: Array, K: Array, V: Array, mine: Array, its: Array) -> Array:
+    return masked(scale, Q, K, V, mine[:, None] == its)
+
+
+def sinks(sinks: Array, Q: Array, K: Array, V: Array) -> Array:
+    """A further key, of which no value is taken."""
+    i, j = np.arange(Q.shape[-2])[:, None], np.arange(K.shape[-2])
+    scores = np.where(j <= i, Q @ np.swapaxes(K, -1, -2) * root(Q), -np.inf)
+    of_sinks = np.broadcast_to(sinks[:, None, None], (*scores.shape[:-1], 1))
+    scores = np.concatenate([of_sinks, scores], axis=-1)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights / weights.sum(-1, keepdims=True))[..., 1:] @ V
+
+
+def log_sum_exps(scale: Array, Q: Array, K: Array) -> Array:
+    return np.logaddexp.reduce(Q @ K.T * scale, axis=-1)
+
+
 def attention_with_log_sum_exp(scale: Array, Q: Array, K: Array, V: Array) -> tuple[Array, Array]:
     return with_log_sum_exp(Q, K, V, lambda s, i, j: s * scale)
 
@@ -92,7 +127,13 @@ ATTENTION: References = {
     "window": rounded(window, ONE, width=(1, 8)),
     "alibi": rounded(alibi, ONE),
     "softcap": rounded(softcap, ONE, bound=(1, 8)),
+    "streaming": rounded(streaming, ONE, first=(0, 3), width=(1, 4)),
+    "prefix": rounded(prefix, ONE, known=(0, 6)),
     "biased": rounded(biased, ONE),
+    "masked": rounded(masked, ONE),
+    "documents": rounded(documents, ONE, ofQueries=(0, 2), ofKeys=(0, 2)),
+    "sinks": rounded(sinks, sizes(h=(1, 3), m=(1, 5), n=(1, 7), d=(1, 3), e=(1, 2))),
+    "logSumExps": rounded(log_sum_exps, sizes(m=(1, 5), n=(1, 7), d=(1, 3))),
     "attentionWithLogSumExp": rounded(attention_with_log_sum_exp, ONE),
     "heads": rounded(heads, MANY),
     "causalHeads": rounded(causal_heads, MANY),

@@ -45,7 +45,7 @@ from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.constraints import pattern
 from strategies.matmul.grid import computing
 from strategies.matmul.instructions import DEPTH, workers_on
-from strategies.matmul.parts import NO_ROWS, depth, in_parts, rearranges
+from strategies.matmul.parts import NO_ROWS, dimensions, in_parts, rearranges
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
@@ -164,13 +164,13 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
     def make(term: Expr) -> Strategy:
         if rearranges(term):
             return argument(each_matrix(s, shares))
-        match depth(term.type) if isinstance(term.type, Array) else 0:
+        match dimensions(term) if isinstance(term.type, Array) else 0:
             case 2:
                 return seq(s)
-            case dimensions if dimensions > MOST_DIMENSIONS:
+            case several if several > MOST_DIMENSIONS:
                 return seq(JOIN_MAPS, each_matrix(s, shares))
-            case 3 | 4 as dimensions:
-                d = dimensions - 2
+            case 3 | 4 as several:
+                d = several - 2
                 share = [low.BLOCKS_PERSIST.with_sizes(d=d, p=shares[0])] if shares else []
                 over = seq(low.MAP_BLOCK.with_sizes(d=d), *share)
                 return seq(mapped(each_matrix(s, shares[1:])), over)
@@ -183,7 +183,7 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
 def counted(term: Expr) -> tuple[list[int], Expr]:
     """The sizes of arrays of matrices, outermost first, and the matrix that they are made of."""
     counts: list[int] = []
-    while depth(term.type) > 2 or rearranges(term):
+    while dimensions(term) > 2 or rearranges(term):
         match call(term):
             case _, _, [inner] if rearranges(term):
                 term = inner
@@ -304,7 +304,7 @@ def one_pass(
 
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)
-        is_matrix = isinstance(matrix.type, Array) and depth(matrix.type) == 2
+        is_matrix = isinstance(matrix.type, Array) and dimensions(matrix) == 2
         tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if is_matrix else 0
         shares = shared_out(counts, blocks // tiles) if 0 < tiles <= blocks < tiles * prod(counts) else ()
         return each_matrix(by_rows, shares)

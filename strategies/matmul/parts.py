@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rewrites.algorithmic import GENERATE_AS_MAP, MAP_IDENTITY
+from rewrites.algorithmic import GENERATE_AS_MAP, MAP_IDENTITY, is_reduction
 from rewrites.elements import NotPointwise
-from rewrites.folds import FACTORS, system
+from rewrites.folds import FACTORS, of_rows
 from rewrites.lowering import MAP_GLOBAL
 from rewrites.maps import LET_INLINE, MAP_LAST_FISSION
 from rewrites.masks import FACTOR_OF_MASK
@@ -14,7 +14,7 @@ from rewrites.parts import IN_PARTS
 from rewrites.split_k import JOIN_MAPS
 from rewrites.storing import APPLIED_AS_LET, GLOBAL_FIRST, STORED_BEFORE_MAP
 from rewrites.zips import UNZIP_MAP
-from rise.expr import Expr, Lambda, call
+from rise.expr import Expr, Lambda, call, subterms
 from rise.normal import is_view
 from rise.types import Array, Pair, Type
 from strategies.core import (
@@ -47,6 +47,31 @@ def depth(type_: Type) -> int:
             return max(depth(first), depth(second))
         case _:
             return 0
+
+
+def dimensions(term: Expr) -> int:
+    """How many dimensions an array of matrices has; those of a column, a number for each row, are two."""
+    return depth(term.type) + _is_column(term)
+
+
+def _is_column(term: Expr) -> bool:
+    """Whether an array has a number for each row: its innermost index is one that products depend on."""
+    while depth(term.type) > 1 or rearranges(term):
+        match call(term):
+            case "map", _, [Lambda(_, body), _]:
+                term = body
+            case _, _, [inner] if rearranges(term):
+                term = inner
+            case _:
+                return False
+    if not isinstance(term.type, Array):
+        return False
+    try:
+        found = of_rows(term)
+    except NotPointwise:
+        return False
+    terms = (part for fold in found.folds for part in subterms(fold.body))
+    return any(is_reduction(part) and found.row.name in part.free for part in terms)
 
 
 def rearranges(term: Expr) -> bool:
@@ -83,7 +108,7 @@ def parts_stored(parts: int, multiple: int) -> Strategy:
 
     def of_matrix(term: Expr) -> Strategy:
         try:
-            length = system(term).folds[0].size
+            length = of_rows(term).folds[0].size
         except (NotPointwise, IndexError):
             return check(lambda _: False, "parts_stored", "expected a matrix of reductions")
         if length is not None and length.value is None:
@@ -104,7 +129,7 @@ def parts_stored(parts: int, multiple: int) -> Strategy:
     def make(term: Expr) -> Strategy:
         if rearranges(term):
             return seq(argument(depending(make)), GLOBAL_FIRST)
-        if depth(term.type) == 2:
+        if dimensions(term) == 2:
             return first
         if computes(term):
             return seq(mapped(depending(make)), STORED_BEFORE_MAP)
@@ -129,7 +154,7 @@ _tidied = normalize(
 
 
 def _over_grid(term: Expr) -> Strategy:
-    again, dimensions = depending(_over_grid), depth(term.type)
+    again, outer = depending(_over_grid), depth(term.type)
     if isinstance(term.type, Pair):
         return each_operand(again)
     if rearranges(term):
@@ -141,9 +166,9 @@ def _over_grid(term: Expr) -> Strategy:
             return argument(again)
         case "map", _, [Lambda(_, body), _] if rearranges(body):
             return seq(MAP_LAST_FISSION, again)
-    if dimensions > GRID_DIMENSIONS:
+    if outer > GRID_DIMENSIONS:
         return seq(JOIN_MAPS, again)
-    return seq(mapped(again if dimensions > 1 else written(LOOP)), MAP_GLOBAL.with_sizes(d=dimensions - 1))
+    return seq(mapped(again if outer > 1 else written(LOOP)), MAP_GLOBAL.with_sizes(d=outer - 1))
 
 
 # what is computed element by element: dimensions of arrays over those of the grid, reductions in loops

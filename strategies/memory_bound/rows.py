@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from rewrites import blocks as b
 from rewrites import lowering as low
+from rewrites.joint import AS_ONE
 from rewrites.loops import HOIST_STORED
 from rewrites.maps import MAP_LET
 from rewrites.result import Failure, Result, Success
@@ -71,6 +72,7 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
     fan:     how many results a thread combines at each level of a reduction's tree
     keep:    rows that are used more than once, and named arrays of their length, are kept in registers,
              as far as these suffice
+    Of longer rows, a maximum or a mean and the sums that use it are one reduction, which reads them once.
     Rows whose length is known at launch only are read again where they are used again.
     """
     chosen_or("rows", threads=threads, vector=vector)
@@ -86,10 +88,12 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
             return seq(computed_before, depending(chosen))
         row, length = found
         width, size = widest(term), length.value
-        if size is not None and not threads and size * width <= BY_THREADS:
-            return lowered
         by = vector if reduces_numbers(term) else 1
         block = block_of(length, width, "rows", threads=threads, vector=by, fan=fan)
+        if size and not _fits(block, size, width) and isinstance(AS_ONE(term), Success):
+            return seq(AS_ONE, depending(chosen))
+        if size is not None and not threads and size * width <= BY_THREADS:
+            return lowered
         if size is None:
             return seq(mapped(seq(named, fewer, _computed(block, keep=False))), LOWERED)
         if not threads and size * width <= BY_WARPS:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rewrites.algorithmic import is_reduction
 from rewrites.elements import NotPointwise
-from rewrites.folds import System, factored, system
+from rewrites.folds import System, factored, of_rows
 from rewrites.result import Success
 from rise.expr import Expr, Lambda, call, subterms
 from rise.instructions import Family
@@ -18,7 +18,7 @@ from rise.nat import Nat
 from rise.types import Array, Index
 from strategies.matmul.instructions import DEPTH, WARPGROUPS, WARPS, WIDEST
 from strategies.matmul.one_pass import OPERAND_BYTES, counted, one_map
-from strategies.matmul.parts import depth
+from strategies.matmul.parts import dimensions
 from strategies.search.choice import Choice, Search
 from strategies.search.hardware import Gpu
 from strategies.search.space import Point
@@ -74,10 +74,10 @@ class Pass:
             body = body.body
         together = one_map(body)
         counts, body = counted(together.term if isinstance(together, Success) else body)
-        if not isinstance(body.type, Array) or depth(body.type) != 2 or 0 in counts:
+        if not isinstance(body.type, Array) or dimensions(body) != 2 or 0 in counts:
             return None
         try:
-            return _sizes(factored(system(body)), prod(counts))
+            return _sizes(factored(of_rows(body)), prod(counts))
         except NotPointwise:
             return None
 
@@ -188,7 +188,8 @@ def _of_each_kind(found: list[dict[str, Any]], *names: str) -> list[dict[str, An
 def _sizes(found: System, batch: int) -> Pass | None:
     reductions = [part for fold in found.folds for part in subterms(fold.body) if is_reduction(part)]
     depths = {_length(part) for part in reductions}
-    rows, columns = _extent(found.row.type), _extent(found.column.type if found.column is not None else None)
+    rows = _extent(found.row.type)
+    columns = _extent(found.column.type) if found.column is not None else 0  # a number for each row
     length = found.folds[0].size if found.folds else None
     if len(depths) != 1 or None in depths or rows is None or columns is None or _known(length) is None:
         return None

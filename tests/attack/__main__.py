@@ -21,7 +21,16 @@ from typing import Any
 
 from bench.cluster import connected
 from rise.progress import said, stepwise, watching
-from tests.attack import differential, files, kernel_edits, mutants, schedules, variants, wrong_rules
+from tests.attack import (
+    attention,
+    differential,
+    files,
+    kernel_edits,
+    mutants,
+    schedules,
+    variants,
+    wrong_rules,
+)
 from tests.attack.outcome import Outcome, Verdict
 from tests.attack.runner import Attack, Tally, run, run_on
 
@@ -44,6 +53,7 @@ ATTACKS = (
     Attack("edits", _edits, kernel_edits.outcome, count=100, seconds=180),
     Attack("schedules", schedules.schedules, schedules.outcome, count=3000, seconds=120),
     Attack("differential", differential.programs, differential.outcome, count=1700, seconds=60),
+    Attack("attention", attention.attentions, attention.outcome, count=400, seconds=120),
     Attack("variants", variants.variants, variants.outcome, count=2400, seconds=120),
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -12,7 +13,7 @@ from codegen.execute import execute
 from codegen.pipeline import generate
 from rewrites.lowering import BLOCKS_PERSIST
 from rewrites.result import Success
-from rise.check.program import check_expression, load
+from rise.check.program import check_expression, check_text, load
 from rise.check.specialise import inputs_of, specialise
 from rise.errors import TranslationError
 from rise.expr import Expr
@@ -57,7 +58,40 @@ def test_a_fold_visits_what_its_condition_says() -> None:
             assert np.array_equal(execute(made, inputs, "emulate"), call(term, *inputs)), (parts, w)
 
 
-@pytest.mark.parametrize("condition", ["fst(kx) * fst(kx) < r", "fst(kx) < 3 || r < 1", "w < r"])
+def test_a_fold_visits_what_one_of_two_conditions_says() -> None:
+    """Ranges that overlap, that leave elements between them, and that are empty."""
+    random, seen = Random(20261125), Counter[str]()
+
+    def comparison() -> str:
+        left = f"{random.choice((-2, -1, 1, 2, 3))} * fst(kx) + {random.randint(-4, 4)}"
+        right = f"{random.choice((-1, 0, 1, 2))} * r + {random.choice((0, 1))} * w"
+        return f"{left} {random.choice(OPERATORS)} {right}"
+
+    for seed in range(DRAWS):
+        form = random.choice(("{} || {}", "{} && ({} || {})", "{} && {} || {}", "{} && {} || {} && {}"))
+        condition = form.format(*(comparison() for _ in range(4)))
+        term = data_flow(
+            check_expression(folded(condition, random.choice((1, 2, 5, 7)), random.choice((1, 3, 4))))
+        )
+        made = generate(term, "visit")
+        for w in (-3, 0, 2):
+            _, xs = random_inputs(inputs_of(term), seed, exact=True)
+            inputs = (np.int32(w), xs)
+            found, wanted = execute(made, inputs, "emulate"), call(term, *inputs)
+            seen["some" if np.any(wanted) else "none"] += 1
+            assert np.array_equal(found, wanted), (condition, w)
+    assert min(seen["some"], seen["none"]) > 2, seen
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "fst(kx) * fst(kx) < r",
+        "fst(kx) < 3 || r < 1",
+        "fst(kx) < 1 || fst(kx) > 3 || fst(kx) < r",
+        "w < r",
+    ],
+)
 def test_other_conditions_are_refused_by_place(condition: str) -> None:
     """They are no range of elements, and a state of arrays is not chosen element by element."""
     with pytest.raises(TranslationError) as caught:
@@ -89,6 +123,39 @@ def test_what_a_mask_excludes_is_not_read(name: str, width: int | None, read: tu
         array[: read[0]], array[read[1] :] = np.nan, np.nan
     found = np.asarray(execute(generate(low, "masked"), inputs, "emulate"))
     rows = slice(0, 64) if name == "causal" else slice(64, 128)
+    assert np.allclose(found[rows].astype(float), wanted[rows].astype(float), atol=4e-3)
+
+
+STREAMING = "j <= i && (j < {} || i - j < {})"
+PREFIX = "j < {} || j <= i"
+
+
+@pytest.mark.parametrize("fragment", [64, 16])
+@pytest.mark.parametrize(
+    ("mask", "numbers", "tile", "seen"),
+    [
+        (STREAMING, (4, 20), 2, "10011100"),  # the first keys, and a window
+        (STREAMING, (40, 40), 3, "11001111"),
+        (PREFIX, (100,), 0, "11110000"),
+        (PREFIX, (3,), 1, "11110000"),
+    ],
+)
+def test_what_both_of_two_masks_exclude_is_not_read(
+    mask: str, numbers: tuple[int, ...], tile: int, seen: str, fragment: int
+) -> None:
+    """NaN in all other blocks of 32 keys."""
+    text = f"""import "prelude.rise"
+def f(m: Nat, n: Nat, d: Nat)(Q: m.d.f16, K: n.d.f16, V: n.d.f16): m.d.f16 =
+  Q |> numbered |> map((q, i) =>
+    attend((j, s) => select({mask.format(*numbers)}, s * 0.25, -infinity), K, V, q))"""
+    term = data_flow(specialise(check_text(text)["f"], {"m": 256, "n": 250, "d": 16}))
+    low = succeeded(one_pass(rows=64, columns=32, fragment=fragment)(term)).term
+    inputs: list[Any] = [np.array(x) for x in random_inputs(inputs_of(term), 5, exact=False)]
+    wanted = np.asarray(call(term, *inputs))
+    for array in inputs[-2:]:
+        array[~np.repeat([block == "1" for block in seen], 32)[:250]] = np.nan
+    found = np.asarray(execute(generate(low, "masked"), inputs, "emulate"))
+    rows = slice(64 * tile, 64 * tile + 64)
     assert np.allclose(found[rows].astype(float), wanted[rows].astype(float), atol=4e-3)
 
 

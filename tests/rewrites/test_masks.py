@@ -35,12 +35,14 @@ def comparison(random: Random) -> str:
 
 def masked(random: Random, m: int, n: int, d: int, e: int) -> str:
     """Rows with scores under a mask, which always leaves the first column."""
-    mask = " && ".join(comparison(random) for _ in range(random.choice((1, 1, 2))))
+    forms = ("{}", "{} && {}", "{} || {}", "{} && ({} || {})", "{} && {} || {}", "({} || i * i < 5) && {}")
+    form = random.choice(forms)
+    mask = form.format(*(comparison(random) for _ in range(3)))
     return (
         f"fun((w: i32, a: {m}.{d}.f16, b: {n}.{d}.f16, v: {n}.{e}.f16) =>"
         " zip(a)(generate(fun(i => indexToInt(i)))) |> map(fun((q, i) =>"
         " zip(b)(generate(fun(j => indexToInt(j)))) |> map(fun((k, j) =>"
-        f" select({mask} || j == 0, {SCORE}, -infinity))) |> fun(scores =>"
+        f" select(({mask}) || j == 0, {SCORE}, -infinity))) |> fun(scores =>"
         " scores |> reduce(max, -infinity) |> fun(m => scores |> map(fun(s => exp2(s - m))) |> fun(w =>"
         " transpose(v) |> map(fun(c => zip(w)(c) |> map(fun((x, y) => x * f32(y))) |> reduce(+, 0))))))))"
     )
@@ -108,7 +110,8 @@ def test_a_rolling_update_skips_what_a_mask_excludes() -> None:
     ("mask", "what"),
     [
         ("s < 2.0", "a score"),
-        ("j <= i || i <= j", "a disjunction"),
+        ("j <= i || i <= 3", "one of two that is of the row alone"),
+        ("j <= i || i < j + 2 || j < 1", "one of three"),
         ("i <= 3", "the row alone"),
         ("j * j <= i", "a square"),
     ],

@@ -244,6 +244,8 @@ def test_every_computed_rule_has_instances() -> None:
     others |= {"factors of reductions", "rolling update", "rows on fragments"}
     # tests/rewrites/test_parts.py, for this one
     others |= {"reductions in parts"}
+    # tests/rewrites/test_joint.py, for this one
+    others |= {"reductions as one"}
     # tests/rewrites/test_masks.py, for these
     others |= {"numbers of tiles", "blocks of a mask", "factor of a mask"}
     # tests/strategies/test_one_pass_by_warps.py derives programs with this one at random sizes

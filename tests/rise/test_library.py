@@ -297,6 +297,20 @@ ROUNDED: dict[str, tuple[str, Callable[..., Any], int]] = {
         lambda x: x / 2 + np.arange(x.size),
         2,
     ),
+    "attendWithSink": (
+        "attendWithSink(fun((j, s) => s + f32(j)))(0.5)(xs |> map(fun(x => makeArray(1)(x))))"
+        "(xs |> map(fun(x => makeArray(1)(x))))(makeArray(1)(0.5))",
+        lambda x: np.atleast_1d(
+            np.exp(x / 2 + np.arange(x.size)) @ x / (np.exp(x / 2 + np.arange(x.size)).sum() + np.exp(0.5))
+        ),
+        64,
+    ),
+    "attendBeside": (
+        "attendBeside(fun((b, s) => s + b * 2))(xs)(xs |> map(fun(x => makeArray(1)(x))))"
+        "(xs |> map(fun(x => makeArray(1)(x))))(makeArray(1)(0.5))",
+        lambda x: np.atleast_1d(np.exp(x * 2.5) @ x / np.exp(x * 2.5).sum()),
+        64,
+    ),
     "attendWithLogSumExp": (
         "attendWithLogSumExp(fun((j, s) => s + f32(j)))(xs |> map(fun(x => makeArray(1)(x))))"
         "(xs |> map(fun(x => makeArray(1)(x))))(makeArray(1)(0.5))"

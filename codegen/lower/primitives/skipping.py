@@ -2,14 +2,17 @@
 
     for k < n. if p(k) then acc := f acc X[k]   =   for k < b - a. acc := f acc X[a + k]
 
-where p(k) holds exactly for a ≤ k < b: comparisons of numbers that are linear in k. What the step does not
-visit, a pipeline does not load either. A step with another p is translated as any select is.
+where p(k) holds exactly for a ≤ k < b: comparisons of numbers that are linear in k. Where p is that one of
+two such conditions holds, the elements of the first are visited, and then what the second has before and
+behind them. What the step does not visit, a pipeline does not load either. A step with another p is
+translated as any select is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from codegen.ir import imperative as i
 from codegen.ir.scalar_temporaries import INT
@@ -19,7 +22,7 @@ from codegen.lower.translate import Continuation, Environment, Translator
 from rise.expr import Expr, Lambda, call, substitute
 from rise.nat import Facts, Nat, NatVariable, constant, maximum, minimum, nat, quotient, variable
 from rise.normal import simplify
-from rise.types import I32, Index, Space
+from rise.types import BOOL, I32, Index, Space
 
 
 @dataclass(frozen=True)
@@ -65,16 +68,70 @@ def visited(
         return i.Skip()
 
     whole.element(variable(k), evaluate)
-    range_ = _Range(translator, k, whole.count)
-    if not found or not range_.restrict(Resolver().read(found[0], (), Facts())):
+    condition = Resolver().read(found[0], (), Facts()) if found else None
+    alternatives = [] if condition is None else list(_alternatives(condition))
+    ranges = [_Range(translator, k, whole.count) for _ in alternatives]
+    if not all(r.restrict(parts) for r, parts in zip(ranges, alternatives, strict=True)):
         return whole
+    new_step = Lambda(state, Lambda(x, new), step.origin)
+    match ranges:
+        case [one]:
+            return _of_range(new_step, whole, one)
+        case [one, other]:
+            return _of_ranges(new_step, whole, one, other)
+        case _:
+            return whole
+
+
+def _of_range(step: Expr, whole: Visited, range_: _Range) -> Visited:
     first, end = range_.first, range_.end
 
     def element(index: str | Nat, use: Continuation) -> i.Command:
         return whole.element(first + (variable(index) if isinstance(index, str) else index), use)
 
     count = end - first if first == constant(0) else maximum(end, first) - first
-    return Visited(Lambda(state, Lambda(x, new), step.origin), element, count, tuple(range_.bounds))
+    return Visited(step, element, count, tuple(range_.bounds))
+
+
+def _of_ranges(step: Expr, whole: Visited, one: _Range, other: _Range) -> Visited:
+    """The elements of one range, then those of the other before it, then those behind it."""
+    known = [*one.bounds, *other.bounds]
+
+    def named(stem: str, value: Nat) -> Nat:
+        if value.value is not None:
+            return value
+        name = i.Variable(one.translator.name(stem), Index(whole.count + 1))
+        known.append((name, _integer(value)))
+        return variable(name.name)
+
+    first, end = one.first, named("end", maximum(one.end, one.first))
+    start = named("start", maximum(other.first, end))
+    parts = [
+        (first, end - first),
+        (other.first, maximum(minimum(other.end, first), other.first) - other.first),
+        (start, maximum(other.end, start) - start),
+    ]
+    starts: list[tuple[Nat, Nat]] = []  # of the parts, and how many elements are visited before them
+    total = constant(0)
+    for begin, count in parts:
+        if count != constant(0):
+            starts.append((begin, total))
+            total = named("visited", total + count)
+
+    def element(index: str | Nat, use: Continuation) -> i.Command:
+        k = i.Variable(one.translator.name("k"), Index(whole.count))
+        number = variable(index) if isinstance(index, str) else index
+        *others, (begin, before) = starts
+        value = _integer(begin + number - before)
+        for begin, earlier in reversed(others):
+            is_earlier = i.Operator("lt", (_integer(number), _integer(before)), BOOL)
+            value = _operator("select", is_earlier, _integer(begin + number - earlier), value)
+            before = earlier
+        assigned = i.Assign(i.AcceptVariable(k.name, k.type), value)
+        inner = whole.element(variable(k.name), use)
+        return i.New(Space.LOCAL, k.name, k.type, i.sequence(assigned, inner))
+
+    return Visited(step, element, total, tuple(known))
 
 
 @dataclass
@@ -90,9 +147,9 @@ class _Range:
     def __post_init__(self) -> None:
         self.end = self.count
 
-    def restrict(self, condition: i.Expression) -> bool:
-        """Whether the condition holds for a range of elements; if so, the range is restricted to it."""
-        return all(self._restrict_by(part) for part in _conjuncts(condition))
+    def restrict(self, conditions: Sequence[i.Expression]) -> bool:
+        """Whether all conditions hold for a range of elements; if so, the range is restricted to it."""
+        return all(self._restrict_by(part) for part in conditions)
 
     def _restrict_by(self, comparison: i.Expression) -> bool:
         value = _not_negative(comparison)
@@ -168,13 +225,17 @@ def _operator(name: str, *operands: i.Expression) -> i.Expression:
     return i.Operator(name, operands, INT)
 
 
-def _conjuncts(condition: i.Expression) -> Iterator[i.Expression]:
+def _alternatives(condition: i.Expression) -> Iterator[list[i.Expression]]:
+    """The conditions of which one holds, each as several that hold together."""
     match condition:
         case i.Operator("and", (left, right)):
-            yield from _conjuncts(left)
-            yield from _conjuncts(right)
+            for a, b in product(_alternatives(left), list(_alternatives(right))):
+                yield [*a, *b]
+        case i.Operator("or", (left, right)):
+            yield from _alternatives(left)
+            yield from _alternatives(right)
         case _:
-            yield condition
+            yield [condition]
 
 
 def _not_negative(comparison: i.Expression) -> _Linear | None:
