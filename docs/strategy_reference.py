@@ -109,9 +109,7 @@ TILES = "products >> tile_output(32, 32, in_list=True)"
 WARPS = "tile_reduction(32) >> warp_tiles(16, 16) >> tensorise((16, 8, 16)) >> accumulate_fragments"
 GROUPS = "tile_reduction(64) >> warp_tiles(64, 64) >> tensorise((64, 64, 16)) >> accumulate_fragments"
 COPIES = "TileCopy(threads=128, vector=8, padding=8)"
-ON_FRAGMENTS = (
-    f"products >> tile_output(32, 64) >> in_tile(direct_epilogue({WARPS}, (16, 16), (16, 8, 16), to_warps)) >> blocks"
-)
+ON_FRAGMENTS = f"products >> tile_output(32, 64) >> in_tile(direct_epilogue({WARPS}, (16, 16), (16, 8, 16), to_warps)) >> blocks"
 BULK = "TileCopy(threads=128, vector=8, padding=0, bulk=True)"
 # name of a strategy: an expression with it, and the program that it is applied to
 EXAMPLES = {
@@ -253,9 +251,15 @@ EXAMPLES = {
     "tupled": ("in_inputs(products >> tile_reduction(32) >> tupled)", DUAL),
     "raster": (f"in_inputs({TILES} >> raster(2))", PRODUCT),
     "blocks": ("in_inputs(products >> tile_output(32, 32) >> blocks)", PRODUCT),
-    "cluster_for_each": ("in_inputs(products >> tile_output(32, 32, in_list=True) >> cluster_for_each)", PRODUCT),
+    "cluster_for_each": (
+        "in_inputs(products >> tile_output(32, 32, in_list=True) >> cluster_for_each)",
+        PRODUCT,
+    ),
     "clusters": (f"in_inputs({TILES} >> blocks >> clusters(2))", PRODUCT),
-    "of_several_arrays": (f"in_inputs(mapped({TILES} >> blocks >> persistent(1)) >> of_several_arrays)", BATCH),
+    "of_several_arrays": (
+        f"in_inputs(mapped({TILES} >> blocks >> persistent(1)) >> of_several_arrays)",
+        BATCH,
+    ),
     "persistent": (f"in_inputs({TILES} >> blocks >> clusters(2) >> persistent(1))", PRODUCT),
     "in_turn": (f"in_inputs({TILES} >> blocks >> in_turn(2))", PRODUCT),
     "to_level": (f"in_inputs(products >> {WARPS} >> to_level('to_warps', MAP_WARP))", PRODUCT),
@@ -291,7 +295,10 @@ EXAMPLES = {
     ),
     "operands_swapped": ("in_inputs(operands_swapped(products))", PRODUCT),
     "rows_by_threads": (f"in_inputs(products >> rows_by_threads({COPIES}, Stored(64, True)))", BIAS),
-    "over_blocks": ("in_inputs(products >> over_blocks(2, 32, id_, of_matrices(products >> blocks), in_tiles))", PRODUCT),
+    "over_blocks": (
+        "in_inputs(products >> over_blocks(2, 32, id_, of_matrices(products >> blocks), in_tiles))",
+        PRODUCT,
+    ),
     "rows_reduced": (f"in_inputs(rows_reduced(8, 64, {ON_FRAGMENTS}))", WITH_SUMS),
     "stored_together": ("in_inputs(separate_kernels >> try_(GLOBAL_FIRST) >> stored_together)", NEXT),
     "at_reductions": (
@@ -300,7 +307,10 @@ EXAMPLES = {
     ),
     "over_cluster": (f"in_inputs(products >> over_cluster(2, {WARPS} >> to_warps, id_))", PRODUCT),
     "stage": (f"in_inputs(products >> {WARPS} >> stage({COPIES}, slots=2))", PRODUCT),
-    "copied": (f"in_inputs(s.IN_SHARED['copyAsync'][0].with_sizes(p=8) >> copied({COPIES}))", "fun(xss: 32.64.f16 => xss)"),
+    "copied": (
+        f"in_inputs(s.IN_SHARED['copyAsync'][0].with_sizes(p=8) >> copied({COPIES}))",
+        "fun(xss: 32.64.f16 => xss)",
+    ),
     "specialise": (
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
         PRODUCT,
