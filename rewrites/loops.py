@@ -265,7 +265,7 @@ def REDUCE_ONE(term: Expr) -> Expr | str:  # noqa: N802
 # --- values that are stored -------------------------------------------------------------------------------
 
 
-STORING = frozenset({"toMem", "copyThreads", "copyAsync", "bulkCopy"})
+STORING = frozenset({"toMem", "copyThreads", "copyAsync", "bulkCopy", "bulkCopyRoleSplit"})
 
 
 def is_stored(term: Expr) -> bool:

@@ -128,6 +128,20 @@ WARP_SPECIALISE = rule(
     sizes=("s", "p", "c"),
     meaning="p warpgroups only load, c only compute.",
 )
+SKEW = (
+    rule(
+        "skewed step, where there is one",
+        "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => select(q(y), g(acc, y), acc)), z)",
+        "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => select(q(y), skewed(g(acc, y)), acc)), z)",
+        meaning="Of steps that compute anything, the last products are put off behind the next one's first.",
+    ),
+    rule(
+        "skewed step",
+        "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => g(acc, y)), z)",
+        "xs |> reduceRoleSplit(s, p, c)(f)(fun(acc, y => skewed(g(acc, y))), z)",
+        meaning="The last products of a step are put off behind the first products of the next one.",
+    ),
+)
 SCAN_SEQ = rule(
     "scan → scanSeq",
     "xs |> scan(op, z)",

@@ -81,6 +81,13 @@ def _in_order(name: str, order: str, inverse: str, sizes: tuple[str, ...], meani
 
 
 RASTERISE_BACKWARDS = _in_order("backwards", "n - 1 - i", "n - 1 - i", ("n",), "The last element first.")
+IN_PAIRS = _in_order(
+    "in pairs",
+    "(1 - i % 2) * (n - 1 - i / 2) + i % 2 * (i / 2)",
+    "min(2 * i + 1, 2 * (n - 1 - i))",
+    ("n",),
+    "The last element, the first one, the last but one, the second one, and so on.",
+)
 RASTERISE_STRIDED = _in_order(
     "strided",
     "i % q * s + i / q",

@@ -60,6 +60,14 @@ JOIN_MAPS = rule(
     meaning="Two nested maps as one over all elements.",
 )
 
+JOIN_MAPS_OF_BOTH = rule(
+    "**f → J >> *f >> S, of pairs",
+    "xs |> map(fun(x => h(x) |> map(fun(y => f(x)(y)))))",
+    "xs |> map(fun(x => h(x) |> map(fun(y => (x, y))))) |> join"
+    " |> map(fun(p => f(fst(p))(snd(p)))) |> split(n)",
+    meaning="Two nested maps as one over all pairs of an outer and an inner element.",
+)
+
 
 @computed(
     "unrollSum",

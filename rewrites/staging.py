@@ -126,6 +126,14 @@ FIRST_IN_BULK = rule(
     sizes=("b",),
     meaning="Of pairs, the first members.",
 )
+COPY_AHEAD = rule(
+    "bulkCopy → bulkCopyRoleSplit",
+    "x |> bulkCopy(l)",
+    "x |> bulkCopyRoleSplit(s, p, c, l)",
+    sizes=("s", "p", "c"),
+    layouts=("l",),
+    meaning="p warpgroups only load, into one of s slots, ahead of the c that compute.",
+)
 # by primitive, then of a matrix, and of pairs with one
 IN_SHARED = {
     copy: (

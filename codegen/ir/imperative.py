@@ -414,8 +414,9 @@ class Elected:
 class WarpSpecialise:
     """The last warpgroups of a block only load; the first `consumers` warpgroups do everything else.
 
-    setup: executed once per block, before everything else
-    turn:  in `produce` and `consume`, the number of earlier executions (see `passes.roles`)
+    setup:     executed once per block, before everything else
+    execution: in `produce` and `consume`, the number of earlier executions (see `passes.roles`)
+    position:  the number of elements that these loaded
     """
 
     setup: Command
@@ -424,6 +425,7 @@ class WarpSpecialise:
     producers: int
     consumers: int
     execution: str = ""
+    position: str = ""
     origin: Origin = field(default=None, compare=False, repr=False)
 
 

@@ -12,6 +12,14 @@ t mod w computes tile t:
 
     parFor(warpgroup) g < w, ping-pong. roles(p, c)   =   roles(p, parFor(warpgroup) g. when(g = t mod w) c)
 
+A pipeline may have another number of elements in each execution: its slots are then numbered on by a
+counter of each role, which the pipeline advances by its elements.
+
+What a copy by roles loads is in use in the pipelines inside it. The program of the producer has its
+loads, then those of these pipelines:
+
+    roles(p, (wait ; roles(p', c') ; release))   =   roles((p ; p'), (wait ; c' ; release))
+
 Shared barriers are initialised once, before the split. That may overlap with the previous kernel of the
 stream, since it does not access global memory.
 """
@@ -19,18 +27,18 @@ stream, since it does not access global memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, MBARRIER
 from codegen.ir.launch import WARP, WARPGROUP, Launch, derive
-from codegen.passes.analysis.executions import check_equally_many, with_executions
+from codegen.passes.analysis.executions import equally_many, with_executions
 from codegen.passes.analysis.fresh import names_of
 from codegen.passes.analysis.in_flight import guarded_copies
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, constant, quotient, remainder, variable
-from rise.types import Array, Space
+from rise.types import Array, Index, Space
 
 
 def split_roles(function: i.Function) -> i.Function:
@@ -45,7 +53,8 @@ def split_roles(function: i.Function) -> i.Function:
         _check(roles, first, launch, alternating)
     consumers = launch.warps // (WARPGROUP // WARP)
     body = _order_ping_pong(function, alternating)
-    body = _pass_executions(body, launch)
+    counters: list[_Counter] = []
+    body = _pass_executions(function, body, launch, counters)
     shared = list(_shared(body))
     names = {new.name for new in shared}
     read = frozenset(_read_by_conditions(body))
@@ -53,6 +62,8 @@ def split_roles(function: i.Function) -> i.Function:
     consume = _project(body, lambda roles: roles.consume, True, names, read)
     # the blocks of the next kernel that wait take issue slots from this one, so they come when all is loaded
     produce = i.sequence(produce, i.Elected(i.StartNextGrid(), thread=WARPGROUP * consumers))
+    for counter in counters:
+        produce, consume = counter.around(counter.loaded, produce), counter.around(counter.used, consume)
     maps = i.Elected(
         i.sequence(*(i.PrefetchMap(m.name) for m in function.maps)), thread=WARPGROUP * consumers
     )
@@ -70,6 +81,7 @@ def split_roles(function: i.Function) -> i.Function:
             lambda a: replace(a, blocks=launch.cluster if _buffer(a.barrier) in common else 1),
         ),
         execution="",
+        position="",
     )
     if common:
         # a block must not exit while another block may still write to its shared memory
@@ -128,7 +140,7 @@ def _order_ping_pong(function: i.Function, groups: int) -> i.Command:
     names = names_of(function)
 
     def go(command: i.Command) -> i.Command:
-        if not isinstance(command, i.WarpSpecialise):
+        if not isinstance(command, i.WarpSpecialise) or _has_roles(command.consume):
             return i.with_inner(command, tuple(go(part) for part in i.inner(command)))
         name, p = names.fresh("baton"), variable(command.execution)
         mine, next_ = (i.Access(name, (remainder(p + ahead, groups),), MBARRIER) for ahead in (0, 1))
@@ -172,15 +184,89 @@ def _after_last_wait(command: i.Command, then: i.Command) -> i.Command:
     return i.with_inner(command, tuple(parts))
 
 
-def _pass_executions(body: i.Command, launch: Launch) -> i.Command:
-    """Passes its execution count to each pipeline; ping-pong warpgroups execute only every w-th tile."""
+@dataclass(frozen=True)
+class _Counter:
+    """The elements of all executions of a pipeline so far, modulo two phases of its ring, for each role."""
+
+    loaded: str
+    used: str
+    modulus: Nat
+
+    def around(self, name: str, body: i.Command) -> i.Command:
+        """Declares the counter of a role, 0 at first."""
+        start = i.Assign(self._access(name), i.Natural(constant(0), Index(self.modulus)))
+        type_ = Array(constant(1), Index(self.modulus))
+        return i.New(Space.LOCAL, name, type_, i.sequence(start, body))
+
+    def numbering(self, name: str, position: str, part: i.Command, count: Nat) -> i.Command:
+        """The part of a role in a pipeline of so many elements: where it starts in the ring is `position`."""
+        type_, total = Index(self.modulus), self._access(name)
+
+        after = i.Natural(remainder(variable(position) + count, self.modulus), type_)
+        before = i.Assign(i.Access(position, (), type_), total)
+        body = _behind_bounds(part, lambda loop: i.sequence(loop, i.Assign(total, after)))
+        return i.New(Space.LOCAL, position, type_, i.sequence(before, body))
+
+    def _access(self, name: str) -> i.Access:
+        return i.Access(name, (constant(0),), Index(self.modulus))
+
+
+def _behind_bounds(command: i.Command, change: Callable[[i.Command], i.Command]) -> i.Command:
+    """Changes what is behind the computation of a loop's bounds."""
+    match command:
+        case i.New(_, name, _, i.Sequence((i.Assign(i.Access(first)) as bound, *rest))) if name == first:
+            return replace(command, body=i.sequence(bound, _behind_bounds(i.sequence(*rest), change)))
+        case _:
+            return change(command)
+
+
+def _count(produce: i.Command) -> Nat:
+    """How many elements a pipeline has."""
+    found: list[i.Command] = []
+
+    def see(loop: i.Command) -> i.Command:
+        found.append(loop)
+        return loop
+
+    _behind_bounds(produce, see)
+    (loop,) = found
+    if not isinstance(loop, i.For):
+        raise TranslationError("R0799", "internal: a warp-specialised pipeline is not a loop")
+    return loop.count
+
+
+def _pass_executions(
+    function: i.Function, body: i.Command, launch: Launch, counters: list[_Counter]
+) -> i.Command:
+    """Passes its execution count to each pipeline; ping-pong warpgroups execute only every w-th tile.
+
+    counters: those that are found to be needed
+    """
+    names = names_of(function)
+
+    def numbered(roles: i.WarpSpecialise) -> i.Command:
+        count = _count(roles.produce)
+        slots = next(c.count for c in i.commands(roles.setup) if isinstance(c, i.InitBarriers))
+        counter = _Counter(names.fresh("loaded"), names.fresh("used"), 2 * slots)
+        counters.append(counter)
+        second = names.fresh(roles.position)
+        renamed: dict[Atom, Nat] = {NatVariable(roles.position): variable(second)}
+        consume = i.rebuild(roles.consume, Nat, lambda n: n.substitute(renamed))
+        return replace(
+            roles,
+            produce=counter.numbering(counter.loaded, roles.position, roles.produce, count),
+            consume=counter.numbering(counter.used, second, consume, count),
+        )
 
     def use(command: i.Command, before: Nat) -> i.Command:
         match command:
-            case i.WarpSpecialise(execution=name):
-                check_equally_many(command, before, command.origin)
+            case i.WarpSpecialise(execution=name, position=position):
                 number: dict[Atom, Nat] = {NatVariable(name): before}
-                return i.rebuild(command, Nat, lambda n: n.substitute(number))
+                vary = position and not equally_many(command.produce, before)
+                if position and not vary:
+                    number[NatVariable(position)] = _count(command.produce) * before
+                known = i.rebuild(command, Nat, lambda n: n.substitute(number))
+                return numbered(known) if vary else known
             case i.ParallelFor(_, _, index, count) if _is_ping_pong(command):
                 # 0 for the warpgroup that computes this tile
                 late = remainder(variable(index) + before * (count - 1), count)
@@ -193,7 +279,9 @@ def _pass_executions(body: i.Command, launch: Launch) -> i.Command:
 
 def _shared(command: i.Command) -> Iterator[i.New]:
     """The shared buffers declared around pipelines, outermost first."""
-    if isinstance(command, i.WarpSpecialise) or not _has_roles(command):
+    if isinstance(command, i.WarpSpecialise):
+        command = command.consume
+    if not _has_roles(command):
         return
     if isinstance(command, i.New) and command.space is Space.SHARED:
         yield command
@@ -207,7 +295,9 @@ def _has_roles(command: i.Command) -> bool:
 
 def _read_by_conditions(command: i.Command) -> Iterator[str]:
     """The names in the conditions under which pipelines are executed: numbers of loops, and scalars."""
-    if isinstance(command, i.WarpSpecialise) or not _has_roles(command):
+    if isinstance(command, i.WarpSpecialise):
+        command = command.consume
+    if not _has_roles(command):
         return
     if isinstance(command, i.When):
         yield from command.value.variables | command.bound.variables
@@ -233,7 +323,10 @@ def _project(
         return _project(part, role, everything, shared, read)
 
     if isinstance(command, i.WarpSpecialise):
-        return role(command)
+        mine, inside = role(command), command.consume
+        if everything:
+            return project(mine) if _has_roles(inside) else mine
+        return i.sequence(mine, project(inside)) if _has_roles(inside) else mine
     if not _has_roles(command):
         target = i.target_of(command)
         return command if everything or (isinstance(target, i.Access) and target.buffer in read) else i.Skip()

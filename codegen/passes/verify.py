@@ -100,8 +100,10 @@ def _around(command: i.Command, scope: Scope) -> Scope:
             return _fresh(command, scope, index).with_index(command.execution)
         case i.ForFragment(_, index) | i.Define(index):
             return _fresh(command, scope, index)
-        case i.Ring() | i.WarpSpecialise():
+        case i.Ring():
             return scope.with_index(command.execution)
+        case i.WarpSpecialise():
+            return scope.with_index(command.execution, command.position)
         case i.New(space, name, type_):
             new = Buffer(type_, space, command.layout == BARRIERS)
             return replace(_fresh(command, scope, name), buffers={**scope.buffers, name: new})

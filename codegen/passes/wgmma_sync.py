@@ -32,6 +32,7 @@ from codegen.passes.analysis.in_flight import (
     is_warpgroup_loop,
     multiplies,
     only_multiplies,
+    release_of,
 )
 from rise.errors import TranslationError
 from rise.nat import Atom, Nat, NatVariable, at_least, constant, variable
@@ -124,7 +125,8 @@ def _prepared(command: i.Command, guarded: Mapping[str, frozenset[str]], consume
             rings = guarded.get(part.barrier.buffer, frozenset())
             readers = [n for n, other in enumerate(parts) if _reads(other, rings)]
             if readers:
-                parts[readers[-1]] = _behind(parts[readers[-1]], part, rings, consumers)
+                alone = len(readers) == 1
+                parts[readers[-1]] = _behind(parts[readers[-1]], part, rings, consumers, alone)
                 continue
         if parts and (merged := _together(parts[-1], part)) is not None:
             parts[-1] = merged
@@ -137,17 +139,30 @@ def _reads(command: i.Command, buffers: frozenset[str]) -> bool:
     return any(access.buffer in buffers for access in i.accesses_in(command))
 
 
-def _behind(command: i.Command, release: i.Arrive, rings: frozenset[str], consumers: int) -> i.Command:
-    """The command, with a release of a slot behind the last part of it that reads one."""
+def _behind(
+    command: i.Command, release: i.Command, rings: frozenset[str], consumers: int, alone: bool
+) -> i.Command:
+    """The command, with a release of a slot behind the last part of it that reads one.
+
+    alone: nothing before the command reads it. In a loop the release is then a part of the last iteration;
+           where there is none, nothing has to be waited for.
+    """
     match command:
+        case i.For(index, count, unroll=False) if alone and not only_multiplies(command.body):
+            last = i.When(count, variable(index) + 2, release)
+            loop = replace(command, body=_behind(command.body, last, rings, consumers, True))
+            if at_least(count, 1):
+                return loop
+            unused = i.rebuild(release, i.Arrive, lambda arrive: replace(arrive, release=False))
+            return i.sequence(loop, i.When(count, constant(1), unused))
         case i.Sequence(parts):
-            last = max(n for n, part in enumerate(parts) if _reads(part, rings))
-            inside = _behind(parts[last], release, rings, consumers)
-            return i.sequence(*parts[:last], inside, *parts[last + 1 :])
+            *before, number = (n for n, part in enumerate(parts) if _reads(part, rings))
+            inside = _behind(parts[number], release, rings, consumers, alone and not before)
+            return i.sequence(*parts[:number], inside, *parts[number + 1 :])
         case i.New() | i.Define():
-            return replace(command, body=_behind(command.body, release, rings, consumers))
+            return replace(command, body=_behind(command.body, release, rings, consumers, alone))
         case i.ParallelFor(count=count) if is_warpgroup_loop(command) and count == constant(consumers):
-            return replace(command, body=_behind(command.body, release, rings, consumers))
+            return replace(command, body=_behind(command.body, release, rings, consumers, alone))
         case _:
             return i.sequence(command, release)
 
@@ -217,9 +232,9 @@ class _Inserter:
                 if need.pending == 0:
                     self.in_vain.update(each.number for each in owed if not each.age and each.late)
                 owed = _paid(out, owed, need.pending)
-            if isinstance(part, i.Arrive) and part.release:
-                owed = self._release(part, out, owed)
-            elif not multiplies(part):
+            if (release := release_of(part)) is not None:
+                owed = self._release(release, part, out, owed)
+            elif not multiplies(part) and id(part) not in self.known.entered:
                 out.append(part)
             elif only_multiplies(part):
                 before = parts[number - 1] if number else i.Skip()
@@ -256,7 +271,9 @@ class _Inserter:
             return i.WgmmaWait(ages.get(access.buffer, need.pending), (access,), operands)
 
         named = self._for_each_used(command, need.buffers, wait)
-        return named or [i.WgmmaWait(need.pending, (), operands)]
+        free = (use for use in sorted(need.registers, key=str) if use.buffer not in need.buffers)
+        named += [self._for_use(use, need.pending, operands) for use in free]
+        return _different(named) or [i.WgmmaWait(need.pending, (), operands)]
 
     def _for_each_used(
         self, command: i.Command, buffers: Mapping[str, int], make: Callable[[i.Access], i.Command]
@@ -271,21 +288,38 @@ class _Inserter:
         match command:
             case i.For(index) | i.ParallelFor(_, _, index):
                 found = [_around(command, made) if index in _mentioned(made) else made for made in found]
+            case i.ForFragment(_, index):
+                found = [self._for_all(made, index) if index in _mentioned(made) else made for made in found]
         return list({_canonical(made): made for made in found}.values())
+
+    def _for_all(self, made: i.Command, index: str) -> i.Command:
+        """What is made of a fragment that the number of an element selects, for all fragments."""
+        (access,) = i.accesses_in(made)
+        sizes = dimensions(self.types[access.buffer])
+        numbers = [n for n, value in enumerate(access.indices) if index in value.variables]
+        if not isinstance(access, i.Access) or len(numbers) != 1:
+            raise TranslationError("R0799", "internal: an element selects fragments in several dimensions")
+        (number,) = numbers
+        indices = (*access.indices[:number], variable(index), *access.indices[number + 1 :])
+        one = i.rebuild(made, i.Access, lambda a: replace(a, indices=indices) if a == access else a)
+        return i.For(index, sizes[number], one, True, label="accumulators")
 
     def _fragment(self, access: i.Access) -> i.Access:
         """The fragment to which a register belongs."""
         type_ = self.types[access.buffer]
         return i.Access(access.buffer, access.indices[: len(dimensions(type_))], inner_element(type_))
 
-    def _release(self, release: i.Arrive, out: list[i.Command], owed: list[_Owed]) -> list[_Owed]:
+    def _release(
+        self, release: i.Arrive, whole: i.Command, out: list[i.Command], owed: list[_Owed]
+    ) -> list[_Owed]:
+        """whole: the release with its condition"""
         age = self.known.released.get(id(release))
         if age == 0 and id(release) not in self.known.at_once:
-            return [*owed, _Owed(release, 0, id(release))]
+            return [*owed, _Owed(whole, 0, id(release))]
         if age is not None:
             out.append(i.WgmmaWait(age))
             owed = _paid(out, owed, age)
-        out.append(release)
+        out.append(whole)
         return owed
 
     def _after_run(self, following: i.Command, out: list[i.Command], owed: list[_Owed]) -> list[_Owed]:
@@ -337,7 +371,9 @@ class _Inserter:
             case i.New() | i.Define():
                 body, owed = self.go(command.body, owed, fenced)
                 body, owed = self._ended(command, body, owed)
-                return replace(command, body=body), owed
+                ended = [each for each in owed if command.name in _numbers(each.release)]
+                body = i.sequence(body, *self.flushed(ended))
+                return replace(command, body=body), [each for each in owed if each not in ended]
             case i.ParallelFor(count=count) if is_warpgroup_loop(command) and (
                 not self.consumers or count == constant(self.consumers)
             ):
@@ -429,6 +465,13 @@ def _declared(command: i.Command) -> set[str]:
 
 def _mentioned(command: i.Command) -> set[str]:
     return {name for a in i.accesses_in(command) for n in a.indices for name in n.variables}
+
+
+def _numbers(command: i.Command) -> set[str]:
+    """The numbers that a command uses."""
+    return {name for n in i.own(command, Nat) for name in n.variables} | {
+        name for part in i.inner(command) for name in _numbers(part)
+    }
 
 
 def _around(loop: i.For | i.ParallelFor, body: i.Command) -> i.Command:

@@ -225,7 +225,7 @@ EXPLANATIONS: Mapping[str, str] = {
     "mapSeqUnroll or reduceSeqUnroll for loops over fragments.",
     "R0739": "The slots of a ring are numbered on from one execution of its pipeline to the next, so all "
     "executions by one block have equally many elements. A fold that skips elements by the number of the "
-    "tile belongs into a block of its own for each tile.",
+    "tile belongs into a block of its own for each tile, or into a pipeline by roles.",
     "R0740": "Sizes are so large that an index, or an intermediate result in its computation, exceeds 64 "
     "bits: no memory holds such arrays.",
     "R0741": "Elements of `Idx[n]` are stored in 32 bits, which hold indices below 2^31. Store larger ones "
@@ -234,6 +234,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "in 32 bits. For longer rows, use a schedule without them.",
     "R0743": "Distributed memory is the shared memory of all blocks of a cluster: an array in it has one "
     "element for each block, which this block writes and all blocks read, in maps over these blocks.",
+    "R0744": "`skewed` puts the last products of a step behind the first products of the next one. It is "
+    "for a step of reduceRoleSplit that starts products, computes with their results and multiplies these, "
+    "whose first and last products have nothing in common, and each its own operand in the ring.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and neither was found.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed the kernel, please report that.",

@@ -70,10 +70,10 @@ def remainder(value: NatLike, divisor: NatLike, facts: Facts = NOTHING) -> Nat:
     if (grouped := _group(rest, size, facts)) is not None:
         multiple, inner_rest, group = grouped
         return group * remainder(multiple, size.exact_quotient(group) or size, facts) + inner_rest
-    if (congruent := _congruent(rest, size)) != rest:
-        return remainder(congruent, size, facts)
     if not at_least(rest, 0, facts):
         rest = dividend
+    if (congruent := _congruent(rest, size)) != rest:
+        return remainder(congruent, size, facts)
     return atom(Operation("remainder", rest, size))
 
 
@@ -161,14 +161,14 @@ def _leading_digits(value: Nat, divisor: Nat) -> tuple[Operation, int] | None:
 
 
 def _congruent(value: Nat, modulus: Nat) -> Nat:
-    """The same modulo a number: c * (x % n) is c * x where the modulus divides c * n."""
+    """The same modulo a number, and not below it: c * (x % n) is c * x where the modulus divides c * n."""
     total = constant(0)
     for monomial, coefficient in value.terms:
         match monomial, coefficient:
             case ((Operation("remainder", inner, size), 1),), int() if (
                 modulus.value and size.value and coefficient * size.value % modulus.value == 0
             ):
-                total = total + coefficient * inner
+                total = total + coefficient % modulus.value * inner
             case _:
                 total = total + Nat.build({monomial: coefficient})
     return total

@@ -65,6 +65,15 @@ declare(
 _map("mapWarp", "Over the warps of a block.")
 _map("mapLane", "Over the lanes of a warp.")
 
+declare(
+    "skewed",
+    "{t: DataType} -> t -> t",
+    "The step of reduceRoleSplit, whose last products are started behind the first ones of the next step.",
+    patterns.identity,
+    example=("skewed(makeArray(2)(1, 2))", "[1, 2]"),
+    lowers="id",
+)
+
 # --- folds ----------------------------------------------------------------------------------------
 
 declare(

@@ -49,6 +49,14 @@ declare(
     l=ROW_MAJOR,
 )
 declare(
+    "bulkCopyRoleSplit",
+    "(slots: Nat, producers: Nat, consumers: Nat, l: Layout) -> {t: DataType} -> t -> t",
+    "bulkCopy into one of so many slots, by warpgroups that only load, ahead of those that only compute.",
+    patterns.identity,
+    example=(f"bulkCopyRoleSplit(2, 1, 2, swizzled(128))({TWO})", "[1, 2]"),
+    l=ROW_MAJOR,
+)
+declare(
     "bulkStore",
     "{t: DataType} -> t -> t",
     "Copies a tile from Shared to Global memory by one thread, as a bulk tensor copy.",

@@ -195,7 +195,9 @@ PATTERNS: Mapping[str, Callable[..., Value]] = {
     "tensorMatMulAdd": _product,
     # where a value lives is no part of it
     **dict.fromkeys(
-        "id toMem copyThreads copyAsync bulkCopy bulkStore asFragment asMatrix asColumn".split(), _identity
+        "id toMem copyThreads copyAsync bulkCopy bulkCopyRoleSplit bulkStore skewed"
+        " asFragment asMatrix asColumn".split(),
+        _identity,
     ),
 }
 

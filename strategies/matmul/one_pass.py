@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from rewrites import algorithmic as a
@@ -11,13 +10,14 @@ from rewrites import staging as s
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
 from rewrites.folds import FACTORS, columns_of
 from rewrites.longer import WHOLE_FRAGMENTS
+from rewrites.maps import MAP_LAST_FISSION
 from rewrites.masks import BLOCKS_OF_A_MASK, FACTOR_OF_MASK, NUMBERS_OF_TILES
 from rewrites.movement import ZIP_MAP_FIRST, ZIP_MAP_SECOND
-from rewrites.orders import RASTERISE_BACKWARDS
+from rewrites.orders import IN_PAIRS, RASTERISE_BACKWARDS
 from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
-from rewrites.split_k import JOIN_MAPS
+from rewrites.split_k import JOIN_MAPS, JOIN_MAPS_OF_BOTH
 from rewrites.zips import MAP_OUTSIDE_PAIR, ZIP_SAME
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call, subterms
@@ -36,6 +36,7 @@ from strategies.core import (
     id_,
     normalize,
     prints_as_call,
+    recursive,
     repeat,
     seq,
     top_down,
@@ -43,7 +44,7 @@ from strategies.core import (
 )
 from strategies.matmul.bulk import stored_in_bulk
 from strategies.matmul.constraints import pattern
-from strategies.matmul.grid import computing
+from strategies.matmul.grid import computing, outermost_map
 from strategies.matmul.instructions import DEPTH, workers_on
 from strategies.matmul.parts import NO_ROWS, dimensions, in_parts, rearranges
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
@@ -73,11 +74,13 @@ def in_one_pass(columns: int) -> Strategy:
 
 
 @prints_as_call
-def resident(copies: TileCopy) -> Strategy:
+def resident(copies: TileCopy, ahead: Strategy = id_) -> Strategy:
     """Copies the rows of a block to shared memory: of pairs, the first members. Only matrices are copied.
 
     before: xs
     after:  xs |> copyAsync(l), or in panels as wide as a swizzling pattern xs |> … |> bulkCopy(l) |> …
+
+    ahead: for the bulk copy
     """
 
     def make(term: Expr) -> Strategy:
@@ -94,7 +97,7 @@ def resident(copies: TileCopy) -> Strategy:
         if not width:
             return id_
         panels = id_ if length == width else top_down(s.PANELS[0].with_sizes(w=width // element.bytes))
-        return seq((s.IN_BULK, s.FIRST_IN_BULK)[which].with_sizes(b=width), panels)
+        return seq((s.IN_BULK, s.FIRST_IN_BULK)[which].with_sizes(b=width), panels, ahead)
 
     return depending(make)
 
@@ -152,10 +155,8 @@ one_map = try_(depending(_one_map))
 
 
 @prints_as_call
-def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
+def each_matrix(s: Rewrite) -> Strategy:
     """s for a matrix, or for each of an array of matrices, or of an array of such arrays.
-
-    shares: by how many blocks each of these arrays is shared out, outermost first; without, by one for each
 
     before: zip(A)(B) |> map((a, b) => e) |> join
     after:  zip(A)(B) |> mapBlock(1)((a, b) => s(e)) |> join
@@ -163,17 +164,14 @@ def each_matrix(s: Rewrite, shares: tuple[int, ...] = ()) -> Strategy:
 
     def make(term: Expr) -> Strategy:
         if rearranges(term):
-            return argument(each_matrix(s, shares))
+            return argument(each_matrix(s))
         match dimensions(term) if isinstance(term.type, Array) else 0:
             case 2:
                 return seq(s)
             case several if several > MOST_DIMENSIONS:
-                return seq(JOIN_MAPS, each_matrix(s, shares))
+                return seq(JOIN_MAPS, each_matrix(s))
             case 3 | 4 as several:
-                d = several - 2
-                share = [low.BLOCKS_PERSIST.with_sizes(d=d, p=shares[0])] if shares else []
-                over = seq(low.MAP_BLOCK.with_sizes(d=d), *share)
-                return seq(mapped(each_matrix(s, shares[1:])), over)
+                return seq(mapped(each_matrix(s)), low.MAP_BLOCK.with_sizes(d=several - 2))
             case _:
                 return check(lambda _: False, "each_matrix", NO_ROWS)
 
@@ -195,13 +193,44 @@ def counted(term: Expr) -> tuple[list[int], Expr]:
     return counts, term
 
 
-def shared_out(counts: Sequence[int], blocks: int) -> tuple[int, ...]:
-    """By how many blocks arrays in arrays are shared out, of so many in all, in the fewest rounds."""
-    if not counts:
-        return ()
-    outermost, *others = counts
-    found = [(share, *shared_out(others, blocks // share)) for share in range(1, min(outermost, blocks) + 1)]
-    return min(found, key=lambda shares: prod(-(-n // p) for n, p in zip(counts, shares, strict=True)))
+def _maps_compute(term: Expr) -> bool:
+    match call(term):
+        case "map", _, [Lambda(_, body), _]:
+            return computes(body)
+        case _:
+            return False
+
+
+# of an array of maps, the pairs of elements in one list, behind the views of what is computed
+_in_one_list: Strategy = recursive(
+    "in_one_list",
+    lambda itself: choice(
+        seq(check(_maps_compute, "in_one_list", "expected maps"), JOIN_MAPS_OF_BOTH),
+        seq(MAP_LAST_FISSION, argument(itself)),
+    ),
+)
+
+
+@prints_as_call
+def tiles_of_all(s: Rewrite) -> Strategy:
+    """s for each matrix, and what it computes of all of them as one list.
+
+    before: xs |> map(x => e)
+    after:  xs |> map(x => tiles |> map(t => (x, t))) |> join |> map((x, t) => …) |> …
+    """
+
+    def make(term: Expr) -> Strategy:
+        if rearranges(term):
+            return argument(tiles_of_all(s))
+        match depth(term.type) if isinstance(term.type, Array) else 0:
+            case 2:
+                return seq(s)
+            case dimensions if dimensions > 2:
+                return seq(mapped(tiles_of_all(s)), _in_one_list)
+            case _:
+                return check(lambda _: False, "tiles_of_all", NO_ROWS)
+
+    return depending(make)
 
 
 @prints_as_call
@@ -219,6 +248,26 @@ def last_first(s: Rewrite) -> Strategy:
         if count is None or count == 1 or not any(map(_skips, subterms(term))):
             return seq(s)
         return seq(RASTERISE_BACKWARDS.with_sizes(n=count), argument(s))
+
+    return depending(make)
+
+
+@prints_as_call
+def long_with_short(s: Rewrite) -> Strategy:
+    """s for a map; where its folds skip elements, for the map over pairs of its first and last elements.
+
+    A causal mask leaves most to the last rows: every pair has as much to do.
+
+    before: xs |> map(x => … select(p, e, state) …)
+    after:  s(xs |> reorder(n, …) |> split(2) |> map(pair => pair |> mapSeq(…))) |> join |> reorder(n, …)
+    """
+
+    def make(term: Expr) -> Strategy:
+        count = shape(term.type)[0][0].value if isinstance(term.type, Array) else None
+        if count is None or count % 2 or not any(map(_skips, subterms(term))):
+            return last_first(s)
+        pairs = seq(a.SPLIT_JOIN.with_sizes(n=2), argument(seq(mapped(low.MAP_SEQ), s)))
+        return seq(IN_PAIRS.with_sizes(n=count), argument(pairs))
 
     return depending(make)
 
@@ -252,6 +301,8 @@ def one_pass(
     fragment: int = 64,
     vector: int = 8,
     parts: int = 1,
+    ahead: int = 0,
+    skewed: bool = False,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -259,11 +310,13 @@ def one_pass(
     columns: of a block of what is reduced
     stages:  how many blocks of the operands are in shared memory
     warp_specialised: of warpgroups, one only loads
-    blocks:  at most so many, each of which computes tiles of several matrices; 0: a block for each tile
+    blocks:  at most so many, each of which computes several tiles; 0: a block for each tile
     bulk_stores: results of warpgroups leave through shared memory
     fragment: rows of a fragment, and of a worker: 64 of a warpgroup (sm_90a), 16 or 32 of a warp (sm_80)
     vector:  elements that a thread of a warp copies at once: they have to divide the rows of operands
     parts:   of what is reduced, each by blocks of its own; a second kernel computes what they are together
+    ahead:   slots for the rows of tiles, which the warpgroup that loads fills ahead; 0: one, by who computes
+    skewed:  where a warpgroup loads, a step ends behind the first products of the next one
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
@@ -276,6 +329,8 @@ def one_pass(
         workers.threads * count, vector, padding=8, asynchronous=vector * OPERAND_BYTES >= LEAST_ASYNCHRONOUS,
         swizzled=True, bulk=in_bulk,
     )  # fmt: skip
+    specialised = in_bulk and warp_specialised
+    early = top_down(s.COPY_AHEAD.with_sizes(s=ahead, p=1, c=count)) if ahead and specialised else id_
     of_tile = seq(
         everywhere(FACTOR_OF_MASK),
         try_(BLOCKS_OF_A_MASK.with_sizes(n=columns)),
@@ -283,31 +338,34 @@ def one_pass(
         argument(
             seq(
                 mapped(in_one_pass(columns)),
-                arguments(2, resident(copies)),
+                arguments(2, resident(copies, early)),
                 FOLD_OF_MAPS,
                 everywhere(computing(workers.level)),
             )
         ),
     )
-    of_matrix = whole_rows(
-        rows,
-        seq(
-            a.SPLIT_JOIN.with_sizes(n=rows),
-            argument(seq(try_(NUMBERS_OF_TILES), mapped(of_tile), last_first(low.MAP_BLOCK.with_sizes(d=0)))),
-        ),
-    )
-    roles = specialise(stages, count) if in_bulk and warp_specialised else id_
+
+    def of_matrix(order: Strategy) -> Strategy:
+        tiles = argument(seq(try_(NUMBERS_OF_TILES), mapped(of_tile), order))
+        return whole_fragments(fragment, whole_rows(rows, seq(a.SPLIT_JOIN.with_sizes(n=rows), tiles)))
+
+    block = low.MAP_BLOCK.with_sizes(d=0)
+    overlapped = top_down(choice(*low.SKEW)) if skewed else id_
+    roles = seq(specialise(stages, count), overlapped) if specialised else id_
     stored = stored_in_bulk if in_bulk and bulk_stores else id_
     staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
     fused = repeat(choice(a.MAP_FUSION, ZIP_MAP_FIRST, ZIP_MAP_SECOND))
-    by_rows = seq(fused, whole_fragments(fragment, of_matrix))
 
     def over_matrices(term: Expr) -> Strategy:
         counts, matrix = counted(term)
         is_matrix = isinstance(matrix.type, Array) and dimensions(matrix) == 2
         tiles = -(-(shape(matrix.type)[0][0].value or 0) // rows) if is_matrix else 0
-        shares = shared_out(counts, blocks // tiles) if 0 < tiles <= blocks < tiles * prod(counts) else ()
-        return each_matrix(by_rows, shares)
+        if not 0 < blocks < tiles * prod(counts):
+            return each_matrix(seq(fused, of_matrix(last_first(block))))
+        persistent = seq(block, low.BLOCKS_PERSIST.with_sizes(d=0, p=blocks))
+        # of tiles in pairs, the copying unit can bring only those that are inside
+        order = long_with_short if missing(shape(matrix.type)[0][0], rows) is None else last_first
+        return seq(tiles_of_all(seq(fused, of_matrix(order(id_)))), outermost_map(persistent))
 
     kernel = seq(depending(over_matrices), staged)
     return complete(in_inputs(seq(one_map, kernel if parts == 1 else in_parts(parts, columns, kernel))))

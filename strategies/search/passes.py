@@ -12,7 +12,7 @@ from rewrites.algorithmic import is_reduction
 from rewrites.elements import NotPointwise
 from rewrites.folds import System, factored, of_rows
 from rewrites.result import Success
-from rise.expr import Expr, Lambda, call, subterms
+from rise.expr import Expr, Lambda, Primitive, call, subterms
 from rise.instructions import Family
 from rise.nat import Nat
 from rise.types import Array, Index
@@ -33,6 +33,11 @@ DEEP = 128  # columns of a block from which on products keep tensor cores as bus
 SHALLOW = 0.3  # the power of columns / DEEP by which shorter ones keep them less busy: measured
 # what starts and ends a tile takes, in columns: longer where lanes store its rows than through shared memory
 START_AND_END = {True: 240, False: 360}
+# the same where blocks persist, and load the rows of the next tile ahead: measured
+START_AND_END_AHEAD = {True: 110, False: 300}
+# how much busier a skewed step keeps tensor cores; from so many terms of the first product's sums, and
+# columns of a block, on: measured
+SKEWED, SKEWED_DEPTH, SKEWED_COLUMNS = {192: 1.0, 128: 1.08, 64: 1.08}, 128, 64
 RESERVED = 1024 + 512  # bytes of shared memory: alignment, and mbarriers
 OTHER_REGISTERS = 40  # of a thread: addresses, and what is kept for each row
 # elements, 16 bytes: a thread copies as many at once, and the copying unit takes rows of multiples
@@ -58,13 +63,17 @@ Cost = Callable[[dict[str, Any], Gpu], float]
 
 @dataclass(frozen=True)
 class Pass:
-    """The sizes of such a program: batch × (rows × depth) · (depth × length) · (length × columns)."""
+    """The sizes of such a program: batch × (rows × depth) · (depth × length) · (length × columns).
+
+    masked: whether rows may have different parts of the length
+    """
 
     batch: int
     rows: int
     length: int
     depth: int
     columns: int
+    masked: bool = False
 
     @classmethod
     def of(cls, program: Expr) -> Pass | None:
@@ -148,10 +157,15 @@ class Pass:
         return {"parts": parts} if parts > 1 else {}
 
     def _by_warpgroups(self, gpu: Gpu) -> list[dict[str, Any]]:
-        found = [
+        found: list[dict[str, Any]] = [
             {"rows": rows, "columns": columns, "stages": stages, "bulk_stores": bulk}
             for rows, columns, stages, bulk in product(ROWS, COLUMNS, STAGES, (True, False))
             if self._fits(rows, columns, stages, bulk, gpu)
+        ]
+        found += [
+            point | {"blocks": gpu.multiprocessors, "ahead": ahead, "skewed": skewed}
+            for point, ahead, skewed in product(found, (2, 1), (True, False))
+            if self._persists(point, ahead, skewed, gpu)
         ]
         # in parts, numbers of 32 bits are stored, which shared memory may have no room for
         found += [
@@ -159,14 +173,28 @@ class Pass:
             for point in found
             if not point["bulk_stores"] and (parts := self._parts(point, gpu, self._cost))
         ]
-        found.sort(key=lambda point: (self._cost(point, gpu), point["stages"]))
-        # results that are transposed cannot be stored in bulk
-        return _of_each_kind(found, "bulk_stores", "parts")
+        found.sort(key=lambda point: (self._cost(point, gpu), point["stages"], -point.get("ahead", 0)))
+        # results that are transposed cannot be stored in bulk; with a mask, tiles may not be boxes in pairs
+        return _of_each_kind(found, "bulk_stores", "parts", "blocks")
 
-    def _fits(self, rows: int, columns: int, stages: int, bulk: bool, gpu: Gpu) -> bool:
+    def _persists(self, point: dict[str, Any], ahead: int, skewed: bool, gpu: Gpu) -> bool:
+        """Whether there are several tiles for each block, and the operands fit.
+
+        With a mask, tiles have to be in pairs, so that blocks have equally much to do.
+        """
+        rows, columns, stages, bulk = (point[name] for name in ("rows", "columns", "stages", "bulk_stores"))
+        several = self.batch > 1 and self.batch * -(-self.rows // rows) > gpu.multiprocessors
+        alike = not self.masked or self.rows % (2 * rows) == 0
+        useful = not skewed or (self.depth >= SKEWED_DEPTH and columns >= SKEWED_COLUMNS)
+        return several and alike and useful and self._fits(rows, columns, stages, bulk, gpu, ahead, skewed)
+
+    def _fits(
+        self, rows: int, columns: int, stages: int, bulk: bool, gpu: Gpu, ahead: int = 1, skewed: bool = False
+    ) -> bool:
         wide = WARPGROUPS.width(WARPGROUP_ROWS, self.columns)
-        shared = rows * self.deep + stages * columns * (self.deep + wide) + rows * wide * bulk
-        own = columns // 2 + wide // 2 + columns // 8 + OTHER_REGISTERS
+        shared = ahead * rows * self.deep + stages * columns * (self.deep + wide) + rows * wide * bulk
+        # the weights of a step stay until the next scores are there
+        own = columns // 2 + wide // 2 + columns // 8 + OTHER_REGISTERS + columns // 4 * skewed
         limit = {1: 240, 2: 232, 3: 152}[rows // WARPGROUP_ROWS]
         return OPERAND_BYTES * shared + RESERVED <= gpu.limits.shared_bytes and own <= limit
 
@@ -174,7 +202,10 @@ class Pass:
         """Rounds of blocks, each as long as it has rows and columns and as tensor cores are not busy."""
         rows, columns = int(point["rows"]), int(point["columns"])
         busy = float(min(1.0, columns / DEEP) ** SHALLOW) * BUSY[rows]
-        return self._rounds(point, gpu, columns, START_AND_END[point["bulk_stores"]]) * rows / busy
+        if point.get("skewed"):
+            busy *= SKEWED[rows]
+        start = (START_AND_END_AHEAD if point.get("ahead") else START_AND_END)[point["bulk_stores"]]
+        return self._rounds(point, gpu, columns, start) * rows / busy
 
 
 def _of_each_kind(found: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
@@ -193,7 +224,12 @@ def _sizes(found: System, batch: int) -> Pass | None:
     length = found.folds[0].size if found.folds else None
     if len(depths) != 1 or None in depths or rows is None or columns is None or _known(length) is None:
         return None
-    return Pass(batch, rows, _known(length) or 0, depths.pop() or 0, columns)
+    masked = any(_chooses(part) for fold in found.folds for part in subterms(fold.body))
+    return Pass(batch, rows, _known(length) or 0, depths.pop() or 0, columns, masked)
+
+
+def _chooses(term: Expr) -> bool:
+    return isinstance(term, Primitive) and term.name == "select"
 
 
 def _length(reduction: Expr) -> int | None:

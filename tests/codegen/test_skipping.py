@@ -170,8 +170,9 @@ def test_persistent_blocks_go_on_where_shares_differ(b: int, h: int, blocks: int
     assert np.allclose(np.asarray(found, float), np.asarray(wanted, float), atol=4e-3)
 
 
-def test_a_ring_goes_on_only_if_executions_have_equally_many_elements() -> None:
-    _, low = attention("causal", m=256, n=256, d=16, e=16)
+def test_a_ring_of_all_threads_goes_on_only_if_executions_have_equally_many_elements() -> None:
+    term = data_flow(specialise(PROGRAMS["causal"], {"m": 256, "n": 256, "d": 16, "e": 16}))
+    low = succeeded(one_pass(rows=64, columns=32, warp_specialised=False)(term)).term
     persistent = top_down(BLOCKS_PERSIST.with_sizes(d=0, p=2))(low)
     assert isinstance(persistent, Success)
     with pytest.raises(TranslationError, match="another number of elements") as caught:

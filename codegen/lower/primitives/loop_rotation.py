@@ -73,7 +73,7 @@ def _for_all(
     def part(body: i.Command) -> i.Command:
         fresh = translator.name(index)
         moved = _substituted(body, {NatVariable(index): variable(fresh)})
-        return replace(loop, index=fresh, body=_of_worker(moved, types, variable(fresh), workers))
+        return replace(loop, index=fresh, body=of_worker(moved, types, variable(fresh), workers))
 
     return RotatedStep(registers, part(inner.first), part(inner.middle), part(inner.last))
 
@@ -87,7 +87,7 @@ def _substituted(command: i.Command, sizes: Mapping[Atom, Nat]) -> i.Command:
     return i.rebuild(command, Nat, lambda n: n.substitute(sizes))
 
 
-def _of_worker(command: i.Command, types: Mapping[str, Data], worker: Nat, workers: Nat) -> i.Command:
+def of_worker(command: i.Command, types: Mapping[str, Data], worker: Nat, workers: Nat) -> i.Command:
     def read(variable_: i.Variable) -> i.Expression:
         if variable_.name not in types:
             return variable_

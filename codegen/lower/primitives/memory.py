@@ -5,9 +5,10 @@ from __future__ import annotations
 from codegen.ir import imperative as i
 from codegen.ir.buffers import BARRIERS, MBARRIER, bytes_of
 from codegen.ir.data import data
-from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, continuing
+from codegen.ir.launch import number
+from codegen.lower.translate import Call, Continuation, Translator, accept_at, accepting, at, continuing
 from rise.errors import TranslationError
-from rise.nat import constant, remainder, variable
+from rise.nat import constant, quotient, remainder, variable
 from rise.types import Array, Data, Fragment, FragmentKind, Layout, Space
 
 
@@ -72,6 +73,48 @@ def copied_in_bulk(translator: Translator, call: Call, then: Continuation) -> i.
     body = i.sequence(ring, then(i.Variable(name, type_)))
     body = i.New(Space.SHARED, name, type_, body, call.origin, layout_of(call))
     return i.New(Space.SHARED, full.name, barriers, body, call.origin, BARRIERS)
+
+
+@continuing("bulkCopyRoleSplit")
+def copied_ahead(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """new(Shared) slots, full, empty. who loads: slot t := e once it is empty ; who computes: C(slot t)
+
+    t is the number of earlier executions. A slot is handed back behind the last use of it.
+    """
+    (value,) = call.arguments
+    type_, slots = data(value), call.nat("slots")
+    producers, consumers = (
+        number(call.nat(name), f"the number of {name}", call.origin) for name in ("producers", "consumers")
+    )
+    barriers, turn = Array(slots, MBARRIER), translator.name("turn")
+    name = translator.name(stem(call.type, Space.SHARED), type_)
+    full, empty = (i.AcceptVariable(translator.name(each), barriers) for each in ("full", "empty"))
+    slot, phase = remainder(variable(turn), slots), quotient(variable(turn), slots)
+    filled, emptied = accept_at(full, slot), accept_at(empty, slot)
+    tile = accept_at(i.AcceptVariable(name, Array(slots, type_)), slot)
+    start = translator.continue_with(
+        value, lambda v: i.BulkCopy(tile, v, filled, origin=call.origin), call.environment
+    )
+    roles = i.WarpSpecialise(
+        i.Elected(i.sequence(i.InitBarriers(full, slots), i.InitBarriers(empty, slots, consumers))),
+        i.sequence(
+            i.WaitBarrier(emptied, remainder(phase + 1, constant(2))),
+            i.sequence(i.Expect(filled, bytes_of(type_)), start),
+        ),
+        i.sequence(
+            i.WaitBarrier(filled, remainder(phase, constant(2))),
+            then(at(i.Variable(name, Array(slots, type_)), slot)),
+            i.Arrive(emptied, release=True),
+        ),
+        producers,
+        consumers,
+        turn,
+        origin=call.origin,
+    )
+    body: i.Command = i.New(Space.SHARED, name, Array(slots, type_), roles, call.origin, layout_of(call))
+    for each in (empty, full):
+        body = i.New(Space.SHARED, each.name, barriers, body, call.origin, BARRIERS)
+    return body
 
 
 @accepting("bulkStore")

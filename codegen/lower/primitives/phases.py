@@ -19,9 +19,9 @@ from codegen.lower.resolve import resolved
 def by_phase(step: i.Command, rings: Sequence[str]) -> list[frozenset[str]]:
     """The buffers of a pipeline in groups: those whose first and last use are in the same phases."""
     groups: dict[tuple[int, int], set[str]] = {}
-    numbered = [(phase, _buffers(part)) for phase, part in _phases(_parts(step))]
+    numbered = [(phase, buffers(part)) for phase, part in _phases(_parts(step))]
     for ring in rings:
-        phases = [phase for phase, buffers in numbered if ring in buffers] or [0]
+        phases = [phase for phase, used in numbered if ring in used] or [0]
         groups.setdefault((phases[0], phases[-1]), set()).add(ring)
     return [frozenset(groups[key]) for key in sorted(groups)]
 
@@ -29,13 +29,14 @@ def by_phase(step: i.Command, rings: Sequence[str]) -> list[frozenset[str]]:
 def before_phase(step: i.Command, rings: frozenset[str], wait: i.Command) -> i.Command:
     """The step, with a wait before the first phase that uses one of the buffers."""
     phases = list(_phases(_parts(step)))
-    first = next(((phase, part) for phase, part in phases if not rings.isdisjoint(_buffers(part))), None)
+    first = next(((phase, part) for phase, part in phases if not rings.isdisjoint(buffers(part))), None)
     if first is None or first[0] == 0:
         return i.sequence(wait, step)
     return _inserted(step, first[1], wait)
 
 
-def _buffers(part: i.Command) -> set[str]:
+def buffers(part: i.Command) -> set[str]:
+    """The buffers that a command uses."""
     return {access.buffer for access in i.accesses_in(resolved(part))}
 
 

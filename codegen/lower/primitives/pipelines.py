@@ -20,8 +20,9 @@ from codegen.lower.accumulators import check_update
 from codegen.lower.primitives.levels import Element, elements, in_place, start_of, step_of
 from codegen.lower.primitives.loop_rotation import at_index, rotated
 from codegen.lower.primitives.memory import asynchronously, layout_of, stem
-from codegen.lower.primitives.phases import before_phase, by_phase
+from codegen.lower.primitives.phases import before_phase, buffers, by_phase
 from codegen.lower.primitives.prefetch import Halves, halves
+from codegen.lower.primitives.skew import Guard, check_slots, in_two_parts, not_by_roles, skewed_step
 from codegen.lower.primitives.skipping import Visited, visited
 from codegen.lower.resolve import resolved
 from codegen.lower.translate import (
@@ -100,13 +101,14 @@ def _update(translator: Translator, call: Call, value: i.Expression, target: i.A
     def loops(element: Element) -> i.Command:
         whole = Visited(step, element, call.nat("n"))
         found = visited(translator, step, load, whole, call.environment)
+        plain, skewed = skewed_step(found.step)
 
         def updated(loaded: i.Expression) -> i.Command:
-            command = step_of(translator, call, found.step, (value, loaded), target)
+            command = step_of(translator, call, plain, (value, loaded), target)
             check_update(resolved(command))
             return command
 
-        return _Pipeline(translator, call, load, found, call.nat("stages")).run(updated)
+        return _Pipeline(translator, call, load, found, call.nat("stages"), skewed).run(updated)
 
     return elements(translator, xs, call.environment, loops)
 
@@ -126,6 +128,7 @@ class _Pipeline:
     load: Lambda
     visited: Visited
     stages: Nat
+    skewed: bool = False
 
     @property
     def count(self) -> Nat:
@@ -142,6 +145,8 @@ class _Pipeline:
             raise TranslationError("R0725", message, self.call.origin, hint)
         if self.call.name == "reduceRoleSplit":
             return self._warp_specialised(loaded, step)
+        if self.skewed:
+            raise not_by_roles(self.call.origin)
         return self.visited.around(self._by_all(loaded, step))
 
     def _by_all(self, loaded: Loaded, step: Step) -> i.Command:
@@ -346,12 +351,16 @@ class _Pipeline:
             for name in ("producers", "consumers")
         )
         type_ = Array(stages, MBARRIER)
-        execution, k, filled = (self.translator.name(name) for name in ("turn", "k", "k"))
-        place = _RingPosition(count * variable(execution), stages)
+        execution, position, k, filled = (self.translator.name(n) for n in ("turn", "before", "k", "k"))
+        place = _RingPosition(variable(position), stages)
         next_, this = place.slot(variable(filled)), place.slot(variable(k))
-        use = self._at_element(variable(k), lambda e: step(self._value(loaded, this, e)))
+
+        def again() -> i.Command:
+            return self._at_element(variable(k), lambda e: step(self._value(loaded, this, e)))
+
+        use = again()
         loads: list[i.Command] = []
-        releases: list[i.Command] = []
+        guards: list[Guard] = []
         setup: list[i.Command] = []
         declared: list[i.AcceptVariable] = []
         for together in by_phase(use, [ring.name for ring in rings]):
@@ -361,28 +370,20 @@ class _Pipeline:
             loads.append(i.WaitBarrier(accept_at(empty, next_), emptied))
             loads.append(self._start(filling, full, variable(filled), next_))
             wait = i.WaitBarrier(accept_at(full, this), remainder(place.phase(variable(k)), constant(2)))
-            use = before_phase(use, together, wait)
-            releases.append(i.Arrive(accept_at(empty, this), release=True))
+            guards.append(Guard(together, wait, i.Arrive(accept_at(empty, this), release=True)))
             setup += [i.InitBarriers(full, stages), i.InitBarriers(empty, stages, consumers)]
             declared += [full, empty]
+        looping = self._skewed_loop(k, use, again, guards) if self.skewed else self._loop(k, use, guards)
         whole: i.Command = i.WarpSpecialise(
             i.Elected(i.sequence(*setup)),
             self.visited.around(
                 i.For(filled, count, i.sequence(*loads), label="load", origin=self.call.origin)
             ),
-            self.visited.around(
-                i.For(
-                    k,
-                    count,
-                    i.sequence(use, *releases),
-                    role=i.Role.PIPELINE,
-                    label=self.call.name,
-                    origin=self.call.origin,
-                )
-            ),
+            self.visited.around(looping),
             producers,
             consumers,
             execution,
+            position,
             self.call.origin,
         )
         for barriers in reversed(declared):
@@ -390,6 +391,45 @@ class _Pipeline:
         for ring in reversed(rings):
             whole = i.New(ring.space, ring.name, ring.type, whole, ring.origin, ring.layout)
         return whole
+
+    def _loop(self, k: str, step: i.Command, guards: Sequence[Guard]) -> i.Command:
+        """for k < n. step, which waits for the slots that it uses, and hands them back"""
+        for guard in guards:
+            step = before_phase(step, guard.rings, guard.wait)
+        return self._for(k, self.count, i.sequence(step, *(guard.release for guard in guards)))
+
+    def _skewed_loop(
+        self, k: str, step: i.Command, again: Callable[[], i.Command], guards: Sequence[Guard]
+    ) -> i.Command:
+        """The loop in which a step ends behind the first products of the next one (see `skew`).
+
+        again: translates the step once more, with other names
+        """
+        parts = in_two_parts(step, self.call.origin)
+        first = [guard for guard in guards if not guard.rings.isdisjoint(buffers(parts.early))]
+        last = [guard for guard in guards if not guard.rings.isdisjoint(buffers(parts.late))]
+        check_slots(first, last, self.call.origin)
+        late = i.sequence(*(guard.wait for guard in last), parts.late)
+        waits, releases, ends = (
+            i.sequence(*commands)
+            for commands in (
+                (guard.wait for guard in first),
+                (guard.release for guard in first),
+                (guard.release for guard in last),
+            )
+        )
+        zero, following, end = constant(0), variable(k) + 1, self.count - 1
+        first_step = in_two_parts(again(), self.call.origin).early_with(parts.registers)
+        start = at_index(i.sequence(waits, first_step, releases), k, zero)
+        both = parts.both(at_index(parts.early, k, following), late)
+        body = i.sequence(at_index(waits, k, following), both, at_index(releases, k, following), ends)
+        finish = at_index(i.sequence(parts.only(late), ends), k, end)
+        loop = i.Skip() if end == zero else self._for(k, end, body)
+        whole = i.sequence(start, loop, finish)
+        return parts.around(whole if at_least(self.count, 1) else i.When(zero, self.count, whole))
+
+    def _for(self, index: str, count: Nat, body: i.Command) -> i.Command:
+        return i.For(index, count, body, role=i.Role.PIPELINE, label=self.call.name, origin=self.call.origin)
 
     def _start(self, rings: Sequence[Ring], full: i.AcceptVariable, index: Nat, slot: Nat) -> i.Command:
         barrier = accept_at(full, slot)

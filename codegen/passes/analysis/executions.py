@@ -37,6 +37,14 @@ def check_equally_many(command: i.Command, before: Nat, origin: Origin) -> None:
 
     The slots of its ring are numbered on from one execution to the next.
     """
+    if not equally_many(command, before):
+        message = "this pipeline has another number of elements each time that a persistent block executes it"
+        hint = "use a block for each tile, `mapBlock`, or `reduceRoleSplit`, where folds skip elements"
+        raise TranslationError("R0739", message, origin, hint)
+
+
+def equally_many(command: i.Command, before: Nat) -> bool:
+    """Whether a pipeline has as many elements in each of its executions by a block."""
     used: set[str] = set()
     for part in i.commands(command):
         if isinstance(part, i.For):
@@ -44,10 +52,7 @@ def check_equally_many(command: i.Command, before: Nat, origin: Origin) -> None:
     for part in i.commands(command):
         if isinstance(part, i.Assign) and isinstance(part.target, i.Access) and part.target.buffer in used:
             used |= _indices(part.value)
-    if not used.isdisjoint(before.variables):
-        message = "this pipeline has another number of elements each time that a persistent block executes it"
-        hint = "use a block for each tile, `mapBlock`, where folds skip elements"
-        raise TranslationError("R0739", message, origin, hint)
+    return used.isdisjoint(before.variables)
 
 
 def _indices(value: i.Expression) -> frozenset[str]:

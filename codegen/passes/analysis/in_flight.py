@@ -61,7 +61,8 @@ class Need:
     """The wait before a command: for at most `pending` groups.
 
     buffers:   those whose registers the command uses, each with the age of the youngest group that does
-    registers: at the end of a scope, what the groups that are complete then have used, and their ages
+    registers: what the groups that are complete then have used, and their ages: at the end of a scope all,
+               elsewhere the operands, whose registers are free from then on
     operands:  the buffers in shared memory that were read until then
     """
 
@@ -81,6 +82,8 @@ class InFlight:
     ends:     the waits at the end of the scope of a buffer, or of a program
     released: for each release of a slot, the age of the youngest group that still reads it, if there is one
     busy:     the registers that may be under way before a command
+    entered:  the declarations without products in which waits stand
+    scope:    what is declared where the analysis is
     """
 
     guarded: Mapping[str, frozenset[str]]
@@ -90,6 +93,8 @@ class InFlight:
     ends: dict[int, Need] = field(default_factory=dict)
     released: dict[int, int] = field(default_factory=dict)
     busy: dict[int, set[str]] = field(default_factory=dict)
+    entered: set[int] = field(default_factory=set)
+    scope: list[str] = field(default_factory=list)
     buffers: dict[int, frozenset[str]] = field(default_factory=dict)
     found: dict[tuple[int, object], Uses] = field(default_factory=dict)
 
@@ -138,6 +143,17 @@ def guarded_rings(body: i.Command) -> Mapping[str, frozenset[str]]:
     return found
 
 
+def release_of(command: i.Command) -> i.Arrive | None:
+    """The release of a slot, which may depend on a condition."""
+    match command:
+        case i.Arrive(release=True):
+            return command
+        case i.When(body=body):
+            return release_of(body)
+        case _:
+            return None
+
+
 def multiplies(command: i.Command) -> bool:
     return any(isinstance(c, i.Wgmma) for c in i.commands(command))
 
@@ -182,7 +198,9 @@ class _Analysis:
             case i.When(_, _, body):
                 return _joined(state, self.go(body, state, here))
             case i.New(space, name, _, body):
+                self.known.scope.append(name)
                 after = self.go(body, state, here)
+                self.known.scope.pop()
                 return self._end(command, after, {name}) if space is Space.SHARED else after
             case i.WarpSpecialise():
                 after = self.go(command.consume, state, here)
@@ -213,22 +231,48 @@ class _Analysis:
             for part in command.commands:
                 state = self._other(part, state, here)
             return state
-        if isinstance(command, i.Arrive) and command.release:
-            return self._release(command, state, here)
+        if (release := release_of(command)) is not None:
+            return self._release(release, state, here)
         if not any(self._buffers(command) & {u.buffer for p in g.parts for u in p} for g in state):
             return state
         mine = self._uses(command, here)
         found = {group: age for group, age in state.items() if _conflict(group, mine)}
         if not found:
             return state
+        if isinstance(command, i.New | i.Define) and not self._waits_at_once(command, state, here):
+            self.known.entered.add(id(command))
+            return self._other(command.body, state, here)
         need = self.known.needs.setdefault(id(command), Need(OLDEST))
         need.pending = min(need.pending, *found.values())
         for group, age in found.items():
             for name in {u.buffer for u in group.registers if _touched(u, mine, False)}:
                 need.buffers[name] = min(age, need.buffers.get(name, age))
-        over = (group for group, age in state.items() if age >= need.pending)
+        over = {group: age for group, age in state.items() if age >= need.pending}
         need.operands |= {u.buffer for group in over for u in group.operands}
-        return _complete(state, need.pending, lambda use: any(self._covers(u, use) for u in mine))
+        for group, age in over.items():
+            for use in filter(self._is_operand, group.registers):
+                closed = tuple(loop for loop in use.around if loop not in here.around)
+                need.registers[replace(use, around=closed)] = age
+
+        def named(use: Use) -> bool:
+            return self._is_operand(use) or any(self._covers(u, use) for u in mine)
+
+        return _complete(state, need.pending, named)
+
+    def _is_operand(self, use: Use) -> bool:
+        """Whether registers, which are declared here, are an operand: no further product adds to them."""
+        return not use.written and use.buffer in self.known.scope
+
+    def _waits_at_once(self, command: i.Command, state: State, here: _Here) -> bool:
+        """Whether the first thing that a declaration does has to wait."""
+        match command:
+            case i.New() | i.Define():
+                return self._waits_at_once(command.body, state, here)
+            case i.Sequence((first, *_)):
+                return self._waits_at_once(first, state, here)
+            case _:
+                mine = self._uses(command, here)
+                return any(_conflict(group, mine) for group in state)
 
     def _release(self, arrive: i.Arrive, state: State, here: _Here) -> State:
         slot = arrive.barrier

@@ -52,6 +52,7 @@ product_kernel(Global<float> output, Global<const half> A, Global<const half> B,
     registers_increase<232>();
     Local<group::fragment<64, float>, 1> xy_1_;
     wgmma_fence(xy_1_[0].x);
+    int slot = 2;
     for (int k = 0; k < 3; k += 1) {  // reduceRoleSplit
       barrier_wait(full + k, 0);
       wgmma_fence();
@@ -62,8 +63,9 @@ product_kernel(Global<float> output, Global<const half> A, Global<const half> B,
       wgmma_commit();
       wgmma_wait<1>();
       if (0 < k) {
-        if (threadIdx.x % 128 == 0) barrier_arrive(empty + k - 1);
+        if (threadIdx.x % 128 == 0) barrier_arrive(empty + slot);
       }
+      slot = slot == 2 ? 0 : slot + 1;
     }
     wgmma_wait<0>(xy_1_[0].x);
     if (threadIdx.x % 128 == 0) barrier_arrive(empty + 2);

@@ -1,0 +1,185 @@
+"""Attention by `one_pass` with several parameters beside cuDNN: which of its switches brings what, and where.
+
+    python benchmarks/attention_variants.py [--lengths 512 …] [--dims 64 128 256] [--masks heads causalHeads]
+
+The workload and the checks are those of benchmarks/attention.py. Kernels are derived and compiled by all
+cores first. Then the variants of a size take turns in one process; the best of three medians counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+from attention import PROGRAMS, TOKENS, TURNS, WIDTH, reference
+from timing import median_ms
+
+import codegen
+from codegen.host.program import HostProgram
+from rise.check.program import load
+from rise.errors import RiseError
+from strategies.matmul.one_pass import one_pass
+
+TARGET = "sm_90a"
+PERSISTENT: Mapping[str, Any] = {"blocks": 132}
+AHEAD: Mapping[str, Any] = {**PERSISTENT, "ahead": 1}
+TWO: Mapping[str, Any] = {**PERSISTENT, "ahead": 2}
+SKEWED: Mapping[str, Any] = {"skewed": True}
+
+
+def shape(rows: int, columns: int, **more: Any) -> Mapping[str, Any]:
+    return {"rows": rows, "columns": columns, "stages": 2, **more}
+
+
+# by dimension, the parameters that are compared
+VARIANTS: Mapping[int, tuple[Mapping[str, Any], ...]] = {
+    64: (
+        shape(192, 128),
+        shape(192, 128, **AHEAD),
+        shape(192, 128, **TWO),
+        shape(192, 80, **AHEAD, **SKEWED),
+        shape(192, 64, **AHEAD, **SKEWED),
+        shape(128, 128, **AHEAD),
+        shape(128, 128, **AHEAD, **SKEWED),
+    ),
+    128: (
+        shape(128, 128),
+        shape(128, 128, **PERSISTENT),
+        shape(128, 128, **AHEAD),
+        shape(128, 128, **SKEWED),
+        shape(128, 128, **AHEAD, **SKEWED),
+        shape(128, 128, **TWO, **SKEWED),
+    ),
+    256: (
+        shape(128, 80, bulk_stores=False),
+        shape(128, 48),
+        shape(128, 80, bulk_stores=False, **AHEAD),
+        shape(128, 48, **AHEAD),
+        shape(128, 48, **AHEAD, **SKEWED),
+        shape(128, 64, bulk_stores=False, **AHEAD),
+        shape(128, 64, bulk_stores=False, **AHEAD, **SKEWED),
+    ),
+}
+
+
+def sizes_of(dim: int, length: int) -> dict[str, int]:
+    return {"b": max(TOKENS // length, 1), "h": WIDTH // dim, "m": length, "n": length, "d": dim, "e": dim}
+
+
+def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> HostProgram | str:
+    """The compiled program, or why there is none."""
+    try:
+        program = load(PROGRAMS)[name]
+        compiled = codegen.compile(
+            program,
+            one_pass(**parameters),
+            sizes=sizes_of(dim, length),
+            backend="emulate",
+            target=TARGET,
+            spills="allow",
+        )
+    except RiseError as error:
+        return f"{error.code} {error.message}".splitlines()[0]
+    return compiled.program
+
+
+def label(parameters: Mapping[str, Any]) -> str:
+    rows, columns = parameters["rows"], parameters["columns"]
+    switches = [k for k in ("blocks", "ahead", "skewed") if parameters.get(k)]
+    words = [
+        f"ahead {parameters['ahead']}" if k == "ahead" else "persistent" if k == "blocks" else k
+        for k in switches
+    ]
+    lanes = [] if parameters.get("bulk_stores", True) else ["by lanes"]
+    return ", ".join([f"{rows} × {columns}", *words, *lanes])
+
+
+def measured(
+    torch: Any, name: str, dim: int, length: int, programs: Mapping[str, HostProgram]
+) -> dict[str, float]:
+    """TFLOP/s by variant."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention
+
+    sizes, causal = sizes_of(dim, length), name != "heads"
+    q, k, v = (
+        torch.randn((sizes["b"], sizes["h"], length, dim), device="cuda", dtype=torch.float16)
+        for _ in range(3)
+    )
+    wanted = reference(torch, q[-1, -1], k[-1, -1], v[-1, -1], causal)
+
+    def cudnn() -> Any:
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    launches: dict[str, Callable[[], Any]] = {"cuDNN": cudnn}
+    theirs = cudnn()
+    allowed = 2 * float((theirs[-1, -1].double() - wanted).abs().max()) + 1e-5
+    for which, program in programs.items():
+        compiled = codegen.compile(program, backend="cuda", spills="allow")
+        result = torch.full_like(q, math.nan)
+        compiled(q, k, v, out=result)
+        error = float((result[-1, -1].double() - wanted).abs().max())
+        differs = float((result - theirs).abs().max())
+        if result.isnan().any() or error > allowed or differs > 8e-3:
+            print(f"WRONG: {name} {sizes} {which}: {error:.1e}, from cuDNN {differs:.1e}", flush=True)
+            continue
+        launches[which] = lambda compiled=compiled, result=result: compiled(q, k, v, out=result)  # type: ignore[misc]  # bound at once
+    times = dict.fromkeys(launches, math.inf)
+    for _ in range(TURNS):
+        for which, launch in launches.items():
+            times[which] = min(times[which], median_ms(torch, launch))
+    operations = 4 * sizes["b"] * sizes["h"] * length * length * dim / (2 if causal else 1)
+    return {which: operations / ms / 1e9 for which, ms in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[512, 2048, 8192])
+    parser.add_argument("--dims", type=int, nargs="+", default=[64, 128, 256])
+    parser.add_argument("--masks", nargs="+", default=["heads", "causalHeads"])
+    parser.add_argument("--build", action="store_true", help="derive and compile only")
+    given = parser.parse_args()
+    points = [(name, dim, length) for name in given.masks for dim in given.dims for length in given.lengths]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        orders = {
+            (point, label(parameters)): pool.submit(made, *point, parameters)
+            for point in points
+            for parameters in VARIANTS[point[1]]
+        }
+        programs = {key: order.result() for key, order in orders.items()}
+    for (point, which), program in programs.items():
+        if isinstance(program, str):
+            print(f"refused: {point} {which}: {program}")
+    if given.build:
+        return
+    import torch
+
+    torch.manual_seed(1)
+    rates: dict[tuple[str, int], dict[str, dict[int, float]]] = {}
+    for name, dim, length in points:
+        mine = {
+            which: program
+            for (point, which), program in programs.items()
+            if point == (name, dim, length) and isinstance(program, HostProgram)
+        }
+        for which, rate in measured(torch, name, dim, length, mine).items():
+            rates.setdefault((name, dim), {}).setdefault(which, {})[length] = rate
+    print(f"# Attention, TFLOP/s, and of cuDNN, {torch.cuda.get_device_name()}")
+    for (name, dim), by_variant in rates.items():
+        print(f"\n| {name}, d = {dim} |", " | ".join(map(str, given.lengths)), "|")
+        print("| --- |", " ---: |" * len(given.lengths))
+        for which, found in by_variant.items():
+            cells = (
+                f"{found[n]:.0f} ({found[n] / by_variant['cuDNN'][n]:.2f})" if n in found else "-"
+                for n in given.lengths
+            )
+            print(f"| {which} |", " | ".join(cells), "|")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""Skewed steps: the last products of a step are put off behind the first ones of the next step.
+
+A step of a pipeline by roles starts products P, computes with their results, Q, and ends with products R of
+what it has computed, as attention does. While R is under way there is nothing to compute. With
+
+    for k < n. (P k ; Q k ; R k)   =   P 0 ; Q 0 ; for k < n-1. (P (k+1) ; R k ; Q (k+1)) ; R (n-1)     n ≥ 1
+
+Q computes while tensor cores are busy with R. The equation holds if P and R do not touch what the other one
+writes. Registers that Q fills for R, and that are declared in a step, are declared around the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from codegen.ir import imperative as i
+from codegen.lower.primitives.loop_rotation import of_worker
+from codegen.lower.primitives.phases import buffers
+from codegen.lower.resolve import resolved
+from codegen.lower.translate import Call, Continuation, Translator, continuing
+from rise.errors import TranslationError
+from rise.expr import Expr, Lambda, call
+from rise.nat import variable
+from rise.source import Origin
+from rise.types import Array, Data, Space
+
+T = TypeVar("T", i.Variable, i.AcceptVariable)
+HINT = "without `skewed`, each step is complete before the next one starts"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Of rings that are in use together: the wait for a slot, and its release."""
+
+    rings: frozenset[str]
+    wait: i.Command
+    release: i.Command
+
+
+@dataclass(frozen=True)
+class SkewedStep:
+    """A step in two parts, and the registers that the first one fills for the second.
+
+    workers: the loop over warpgroups that both parts belong to
+    early:   P ; Q
+    late:    R
+    """
+
+    registers: tuple[i.New, ...]
+    workers: i.ParallelFor | None
+    early: i.Command
+    late: i.Command
+
+    def around(self, body: i.Command) -> i.Command:
+        for new in reversed(self.registers):
+            body = replace(new, body=body)
+        return body
+
+    def early_with(self, registers: Sequence[i.New]) -> i.Command:
+        """The first part, which fills other registers."""
+        names = {mine.name: other.name for mine, other in zip(self.registers, registers, strict=True)}
+
+        def renamed(variable_: T) -> T:
+            return replace(variable_, name=names.get(variable_.name, variable_.name))
+
+        part = i.rebuild(self.only(self.early), i.Variable, renamed)
+        return i.rebuild(part, i.AcceptVariable, renamed)
+
+    def only(self, part: i.Command) -> i.Command:
+        """One of the parts."""
+        return part if self.workers is None else replace(self.workers, body=part)
+
+    def both(self, early: i.Command, late: i.Command) -> i.Command:
+        """The first part of a step, and the second part of the step before: behind the first products."""
+        return self.only(_behind_products(early, late))
+
+
+def skewed_step(step: Expr) -> tuple[Expr, bool]:
+    """The step without `skewed`, and whether it had it."""
+    match step:
+        case Lambda(state, Lambda(x, body)):
+            match call(body):
+                case "skewed", _, [inner]:
+                    return Lambda(state, Lambda(x, inner), step.origin), True
+    return step, False
+
+
+@continuing("skewed")
+def refused(translator: Translator, call: Call, then: Continuation) -> i.Command:
+    """A step of `reduceRoleSplit` is translated without it."""
+    raise not_by_roles(call.origin)
+
+
+def not_by_roles(origin: Origin) -> TranslationError:
+    message = "`skewed` is for the whole step of a pipeline by roles, or for what a mask leaves of it"
+    return TranslationError("R0744", message, origin, "use `reduceRoleSplit`")
+
+
+def in_two_parts(step: i.Command, origin: Origin) -> SkewedStep:
+    """The parts of a step. Raises TranslationError R0744 where its products cannot change places."""
+    workers = step if isinstance(step, i.ParallelFor) and step.level is i.Level.WARPGROUP else None
+    split = _split(step if workers is None else workers.body)
+    if split is None or not _multiplies(split.early):
+        message = "this step does not start products, compute with them and end with further products"
+        raise TranslationError("R0744", message, origin, HINT)
+    _check_independent(split, origin)
+    return split if workers is None else _for_all(split, workers)
+
+
+def check_slots(first: Sequence[Guard], last: Sequence[Guard], origin: Origin) -> None:
+    """Refuses a step both of whose parts use an operand: its slot would be in use in two steps."""
+    if any(guard in last for guard in first):
+        message = "the first and the last products of this step use the same operand"
+        raise TranslationError("R0744", message, origin, HINT)
+
+
+def _split(command: i.Command) -> SkewedStep | None:
+    """P and Q, and the last products with what follows them."""
+    match command:
+        case i.New(Space.LOCAL, name, _, body):
+            inner = _split(body)
+            if inner is None:
+                return None
+            if name in buffers(inner.late):
+                return replace(inner, registers=(command, *inner.registers))
+            return replace(inner, early=replace(command, body=inner.early))
+        case i.Sequence(parts):
+            last = max((n for n, part in enumerate(parts) if _multiplies(part)), default=None)
+            inner = None if last is None else _split(parts[last])
+            if inner is None or last is None:
+                return None
+            early, late = (*parts[:last], inner.early), (inner.late, *parts[last + 1 :])
+            return replace(inner, early=i.sequence(*early), late=i.sequence(*late))
+        case i.For() | i.MmaFragment() if _multiplies(command):
+            return SkewedStep((), None, i.Skip(), command)
+        case _:
+            return None
+
+
+def _multiplies(command: i.Command) -> bool:
+    return any(isinstance(c, i.MmaFragment) for c in i.commands(command))
+
+
+def _check_independent(split: SkewedStep, origin: Origin) -> None:
+    first: list[i.Command] = []
+    _behind_products(split.early, i.Skip(), first)
+    for products, others in ((first, [split.late]), ([split.late], first)):
+        common = _written(products) & set().union(*map(buffers, others))
+        if common:
+            message = f"the first and the last products of this step both use `{min(common)}`"
+            raise TranslationError("R0744", message, origin, HINT)
+
+
+def _written(parts: list[i.Command]) -> set[str]:
+    commands = (c for part in parts for c in i.commands(resolved(part)))
+    return {t.buffer for c in commands if isinstance(t := i.target_of(c), i.Access | i.Tile)}
+
+
+def _behind_products(command: i.Command, what: i.Command, first: list[i.Command] | None = None) -> i.Command:
+    """Inserts a command behind the first products. first: collects what is before the place"""
+    found = first if first is not None else []
+
+    def go(part: i.Command) -> i.Command:
+        match part:
+            case i.New():
+                return replace(part, body=go(part.body))
+            case i.Sequence(parts):
+                number = next(n for n, inner in enumerate(parts) if _multiplies(inner))
+                found.extend(parts[:number])
+                return i.sequence(*parts[:number], go(parts[number]), *parts[number + 1 :])
+            case _:
+                found.append(part)
+                return i.sequence(part, what)
+
+    return go(command)
+
+
+def _for_all(split: SkewedStep, workers: i.ParallelFor) -> SkewedStep:
+    """The parts for all warpgroups, each with its own share of the registers."""
+    types: Mapping[str, Data] = {new.name: new.type for new in split.registers}
+    registers = tuple(replace(new, type=Array(workers.count, new.type)) for new in split.registers)
+
+    def part(body: i.Command) -> i.Command:
+        return of_worker(body, types, variable(workers.index), workers.count)
+
+    return SkewedStep(registers, workers, part(split.early), part(split.late))
