@@ -1,10 +1,10 @@
-"""How much faster several GPUs of this host are than one: a table of `rise bench`, and a search of `rise tune`.
+"""How much faster several GPUs are than one: a table of `rise bench`, and a search by `rise tune`.
 
     python benchmarks/several_gpus.py 0,1
 
-Each run is the command as a user gives it, in seconds from its start to its end; the first and the last result
-of a table are also in seconds from the start. `fresh`: everything is derived and compiled by the run itself;
-`cached`: it was before. Results are checked by the commands themselves, which fail where one is wrong.
+Each run is the command as a user gives it, in seconds from its start to its end; the first and the last
+result are in seconds from the start, too. `fresh`: everything is derived and compiled by the run itself, as
+it is for the tables; `cached`: it was before. The commands check their results, and fail where one is wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from pathlib import Path
 from bench.results import OURS, latest, read_rows
 
 ROOT = Path(__file__).parents[1]
-TABLE = ("bench", "fresh8")
+TABLES = (
+    ("auto", ("bench", "fresh8")),
+    ("by the model", ("bench", "fresh8", "--candidates", "model", "--top", "3", "--limit", "20")),
+)
 SEARCH = (
     "tune", str(ROOT / "examples/gemm.rise"), "matmul", "--size", "m=2304", "n=2560", "k=1792",
     "--operation", "matmul", "--top", "16",
@@ -33,7 +36,7 @@ SAID = 4  # lines of what a command that fails has said
 
 @dataclass(frozen=True)
 class Run:
-    """seconds: of the whole command, until the first result, until the last. winners: by case, with their µs"""
+    """seconds: of the command, until the first result, until the last. winners: by case, with their µs"""
 
     seconds: tuple[float, float, float]
     winners: dict[str, tuple[str, float]]
@@ -76,13 +79,13 @@ def compared(name: str, alone: Run, together: Run) -> str:
 
 def main(gpus: str) -> None:
     first = gpus.partition(",")[0]
-    print("seconds until the end (first result, last result); winners that are the same, or also as fast")
+    print("seconds until the end (first result, last result); winners that are the same, or as fast")
     print(f"{'':12} {'one GPU':>20} {'GPUs ' + gpus:>20} faster")
     with tempfile.TemporaryDirectory() as folder:
-        one, several, search = (Path(folder) / name for name in ("one", "several", "search"))
-        for name, caches in (("bench fresh", (one, several)), ("bench cached", (one, several))):
-            alone, together = (run(TABLE, *each) for each in zip((first, gpus), caches, strict=True))
+        for name, command in TABLES:
+            alone, together = (run(command, which, Path(folder) / name / which) for which in (first, gpus))
             print(compared(name, alone, together), flush=True)
+        search = Path(folder) / "search"
         fresh = run(SEARCH, gpus, search)
         alone, together = (run(SEARCH, which, search) for which in (first, gpus))
         print(compared("tune cached", alone, together))
