@@ -64,7 +64,7 @@ def server(folder: Path, scheme: str) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     entry, extensions = (f"{INSTALLED}/{part}" for part in (ENTRY, "extensions"))
-    command = [
+    command: list[str | Path] = [
         NODE or "", entry, "--auth", "none", "--bind-addr", address, "--user-data-dir", folder / "user",
         "--extensions-dir", extensions, "--disable-telemetry", "--disable-update-check",
         "--disable-workspace-trust", "--config", folder / "config.yaml",
@@ -88,7 +88,7 @@ def driven(folder: Path, scheme: str) -> tuple[dict[str, Any], Image.Image]:
     program.parent.mkdir()
     program.write_text(PROGRAM, encoding="utf-8")
     with server(folder, scheme) as address:
-        command = [
+        command: list[str | Path] = [
             NODE or "",
             DRIVE,
             CHROMIUM or "",
