@@ -1,4 +1,4 @@
-"""Exported programs as custom calls of XLA: JAX calls them on the CPU, where the emulator runs the kernels."""
+"""Exported programs as custom calls of XLA: JAX calls them on the CPU, in the emulator."""
 
 from __future__ import annotations
 
