@@ -10,10 +10,11 @@ import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from pebble import ProcessExpired
@@ -28,6 +29,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("rise", "rewrites", "strategies", "codegen")
 SOURCES = (".py", ".lark", ".rise", ".cuh", ".hpp")
 NOT_COMPILING = "rise/cli/"
+LOOK = 0.2  # seconds after which it is asked whether somebody waits
 TOO_LONG = "compiling it takes longer than the timeout"
 
 
@@ -131,6 +133,28 @@ class Builds:
             self._running[_key(case)] = [
                 (order.candidate, self._executor.submit(build, order, self._derive)) for order in orders
             ]
+
+    def as_built(
+        self, cases: Sequence[Case], gone: Callable[[], bool]
+    ) -> Iterator[tuple[int, list[Built | Refused]]]:
+        """Builds cases; yields the position of each with its candidates, as soon as all of these are built.
+
+        gone: whether nobody waits any longer
+        """
+        self.start(cases)
+        built: SimpleQueue[int] = SimpleQueue()
+        missing = [len(case.subject.candidates) or 1 for case in cases]
+        for position, case in enumerate(cases):
+            for _, future in self._running[_key(case)]:
+                future.add_done_callback(lambda _, at=position: built.put(at))  # type: ignore[misc]
+            if not case.subject.candidates:
+                built.put(position)
+        while any(missing) and not gone():
+            with suppress(Empty):
+                at = built.get(timeout=LOOK)
+                missing[at] -= 1
+                if not missing[at]:
+                    yield at, self.of(cases[at])
 
     def of(self, case: Case, seconds: float | None = None) -> list[Built | Refused]:
         """Those of a case. One that is not built within so many seconds is refused."""

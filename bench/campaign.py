@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
 from math import inf
 from pathlib import Path
+from time import sleep
 from typing import Protocol
 
-from bench.build import Builds
+from bench.board import Board, Task
+from bench.build import Builds, Built, Refused
 from bench.contest import FINALISTS, ROTATION, Contest, Finalist, Runner, Tried
 from bench.interpreted import operation_of
 from bench.journal import Journal
-from bench.measure import Clock
+from bench.measure import SEMIFINALISTS, Clock
+from bench.progress import Progress, skipped, summary
 from bench.results import OURS, Attempt, Row, append, crashed, done, measured, read_attempts, read_rows
 from bench.statistics import Summary
 from bench.table import Case, Table
 from rise.progress import progress
+
+LOOK = 0.02  # seconds after which a board is looked at again
 
 
 @dataclass(frozen=True)
@@ -52,23 +56,11 @@ class Device(Protocol):
         """Of all inputs and the result."""
 
 
-class Progress(Protocol):
-    """Is called as the measurement proceeds."""
-
-    def case(self, case: Case, position: int, count: int) -> None: ...
-
-    def step(self, kind: str, name: str) -> None: ...
-
-    def finished(self, case: Case, finalists: Sequence[Finalist], tried: Sequence[Tried]) -> None: ...
-
-    def skipped(self, case: Case, reason: str) -> None: ...
-
-
 @dataclass
 class Campaign:
     """folder: where the results are. deadline: on the clock; code: a digest of the compiler.
 
-    claim: whether a case is to be measured here, asked when its turn comes; by default all are
+    beside: in whose folders other processes write attempts, too, at cases that this one decides
 
     The outcome of each candidate is recorded as soon as it is known, so an interrupted case resumes with the
     times that it has.
@@ -84,8 +76,9 @@ class Campaign:
     deadline: float = inf
     date: Callable[[], str] = lambda: datetime.now(UTC).isoformat(timespec="milliseconds")
     finalists: int = FINALISTS
-    claim: Callable[[Case], bool] | None = None
+    beside: Path | None = None
     left: list[Case] = field(default_factory=list)
+    opened: tuple[str, Runner] | None = None
 
     @property
     def rows_path(self) -> Path:
@@ -101,62 +94,89 @@ class Campaign:
 
     def run(self) -> None:
         """Measures every case that is not done, while there is time. The others are in `left`."""
-        finished = done(read_rows(self.rows_path), self.code, self.device.name)
-        attempts = read_attempts(self.attempts_path)
+        finished = self._finished()
         waiting = [case for case in self.table.cases if case.key not in finished]
-        barred = crashed(attempts, self.code, self.device.name)
-        timed = measured(attempts, self.code, self.device.name)
+        self.builds.start(waiting)
         longest = 0.0
-        for position, case in enumerate(self._compiling(waiting)):
+        for position, case in enumerate(waiting):
             if self._time_left() <= longest:
                 self.left = waiting[position:]
                 break
-            if any(key == case.key and name == ROTATION for key, _, name in barred):
-                self.progress.skipped(case, "its finalists crashed the process before")
-                continue
             start = self.clock.now()
             self.progress.case(case, position, len(waiting))
-            here = frozenset((kind, name) for key, kind, name in barred if key == case.key)
-            self._case(case, here, timed.get(case.key, {}))
+            self._case(Task(case, tuple(self._built(case))))
+            self._close()
             longest = max(longest, self.clock.now() - start)
 
-    def _compiling(self, waiting: Sequence[Case]) -> Iterator[Case]:
-        """The cases in order. All are compiled from now on; of cases that are claimed, the next one is."""
-        if self.claim is None:
-            self.builds.start(waiting)
-            yield from waiting
-            return
-        mine = filter(self.claim, waiting)
-        ahead = [*islice(mine, 1)]
-        self.builds.start(ahead)
-        while ahead:
-            (case,), ahead = ahead, [*islice(mine, 1)]
-            self.builds.start(ahead)
-            yield case
+    def serve(self, board: Board, wait: Callable[[], None] = partial(sleep, LOOK)) -> None:
+        """Measures what it gets from a board, until all of that is done, while there is time.
+
+        Operands stay for as long as parts of the same case follow each other.
+        """
+        finished, longest = self._finished(), 0.0
+        while not board.finished and self._time_left() > longest:
+            if (task := board.take()) is None:
+                wait()
+                continue
+            start = self.clock.now()
+            if self.opened is not None and self.opened[0] != task.case.key:
+                self._close()
+            board.finish(task, "" if task.case.key in finished else self._case(task))
+            longest = max(longest, self.clock.now() - start)
+        self._close()
+
+    def _finished(self) -> set[str]:
+        return done(read_rows(self.rows_path), self.code, self.device.name)
 
     def _time_left(self) -> float:
         return self.deadline - self.clock.now()
 
-    def _case(
-        self, case: Case, barred: frozenset[tuple[str, str]], before: Mapping[tuple[str, str], Summary]
-    ) -> None:
-        waited = None if self.deadline == inf else max(0.0, self._time_left())
+    def _built(self, case: Case) -> Sequence[Built | Refused]:
         with progress("compiling"):
-            builds = self.builds.of(case, waited)
+            return self.builds.of(case, None if self.deadline == inf else max(0.0, self._time_left()))
+
+    def _case(self, task: Task) -> str:
+        """What became of it, in a line, which is empty for parts."""
+        case = task.case
+        tried = self._attempts()
+        barred = {(k, n) for key, k, n in crashed(tried, self.code, self.device.name) if key == case.key}
+        if any(name == ROTATION for _, name in barred):
+            return self._skipped(case, "its finalists crashed the process before")
+        before = measured(tried, self.code, self.device.name).get(case.key, {})
+        builds = promising(task.builds, before) if task.apart else task.builds
         try:
-            runner = self.device.runner(case)
+            runner = self._runner(case)
         except Exception as error:  # noqa: BLE001  # it may be too large for the device
-            self.progress.skipped(case, str(error))
-            return
-        note = partial(self._write_down, case)
-        contest = Contest(runner, self.clock, self._report(case), barred, note, before, self.finalists)
+            return self._skipped(case, str(error))
+        contest = Contest(
+            runner, self.clock, self._report(case), frozenset(barred), partial(self._write_down, case),
+            before, self.finalists if task.last else 0,
+        )  # fmt: skip
         finalists: list[Finalist] = []
         try:
             finalists = contest.run(builds, case.subject.baselines)
         finally:
             append(self.rows_path, self._rows(case, finalists))
             self.progress.finished(case, finalists, contest.tried)
-        runner.close()
+        return summary(case, finalists, contest.tried) if task.last else ""
+
+    def _attempts(self) -> list[Attempt]:
+        others = sorted(self.beside.glob(f"*/{self.attempts_path.name}")) if self.beside else []
+        return [a for path in (self.attempts_path, *others) for a in read_attempts(path)]
+
+    def _skipped(self, case: Case, reason: str) -> str:
+        self.progress.skipped(case, reason)
+        return skipped(case, reason)
+
+    def _runner(self, case: Case) -> Runner:
+        if self.opened is None:
+            self.opened = case.key, self.device.runner(case)
+        return self.opened[1]
+
+    def _close(self) -> None:
+        if self.opened is not None:
+            self.opened[1].close()
+            self.opened = None
 
     def _report(self, case: Case) -> Callable[[tuple[str, str] | None], None]:
         def report(running: tuple[str, str] | None) -> None:
@@ -199,3 +219,18 @@ class Campaign:
             microseconds / ours if ours else 0.0, verdict.error, verdict.bound, verdict.how,
             state.sm_mhz, state.watts,
         )  # fmt: skip
+
+
+def promising(
+    builds: Sequence[Built | Refused], before: Mapping[tuple[str, str], Summary]
+) -> list[Built | Refused]:
+    """Those that may reach the last round: of each series, those that the coarse one found fastest."""
+    kept: list[Built | Refused] = []
+    for series in dict.fromkeys(made.candidate.series for made in builds):
+        timed = [made for made in builds if made.candidate.series == series and _name(made) in before]
+        kept += sorted(timed, key=lambda made: before[_name(made)].median)[:SEMIFINALISTS]
+    return kept
+
+
+def _name(made: Built | Refused) -> tuple[str, str]:
+    return made.candidate.series, str(made.candidate)

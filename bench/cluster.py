@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -21,16 +21,18 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from bench.build import code
-from bench.fleet import Fleet, Gpus, merge
+from bench.fleet import Fleet, Gpus, length, merge
 from bench.results import Attempt, Row, append
 from bench.supervise import LOOK
-from bench.table import Case
+from bench.table import Case, Table
 from rise import files
 from rise.errors import UsageError
+from rise.progress import progress, said
 
 if TYPE_CHECKING:
     from bench.session import Session
 
+PARTS = 2  # of the candidates of a case, for each GPU
 TRIES = 2  # of a task, by different workers
 PATIENCE = 60.0  # seconds without a worker, for those that are started again
 ANSWER = 10  # seconds in which a scheduler has to answer
@@ -243,23 +245,30 @@ class Cluster:
     address: str
     patience: float = PATIENCE
 
-    def count(self) -> int:
+    def measured(self, session: Session, deadline: float) -> int:
+        """A task for each case, the longest first, so that all rounds of a case are on one GPU.
+
+        Of fewer cases than GPUs, each GPU times candidates coarsely; then one of them has the last rounds.
+        """
         with connected(self.address) as client:
-            return max(1, len(client.nthreads()))
+            count = max(1, len(client.nthreads()))
+        if len(session.table.cases) >= count:
+            return self.each(session, deadline)
+        shared = replace(session, table=in_parts(session.table, PARTS * count), finalists=0)
+        return self.each(shared, deadline) or self.together(session, deadline)
 
     def each(self, session: Session, deadline: float) -> int:
-        """A task for each case, so that all rounds of a case are on one GPU."""
-        tables = (_of(session, case) for case in session.table.cases)
-        return self._measured(session, tables, deadline)
+        cases = sorted(session.table.cases, key=length, reverse=True)
+        return self._measured(session, [_of(session, case) for case in cases], deadline)
 
     def together(self, session: Session, deadline: float) -> int:
-        return self._measured(session, iter([session]), deadline)
+        return self._measured(session, [session], deadline)
 
-    def _measured(self, session: Session, parts: Iterator[Session], deadline: float) -> int:
+    def _measured(self, session: Session, parts: Sequence[Session], deadline: float) -> int:
         """Merges what each worker sends, also where it failed; 1 where a part has no result in the end."""
-        status = 0
+        status = done = 0
         tasks = (_part(one, deadline) for one in parts if monotonic() < deadline)
-        with connected(self.address) as client:
+        with connected(self.address) as client, progress("measuring") as advance:
             desk = Desk(client, measured, tasks, self.patience)
             for end in desk.ended():
                 if end.value is not None:
@@ -267,6 +276,8 @@ class Cluster:
                     if end.value.machine is not None:
                         files.write(session.path("machine.json"), end.value.machine)
                 _tell(end)
+                done += end.last
+                advance(done, len(parts))
                 status = status or int(end.last and bool(end.failure))
         return status
 
@@ -274,6 +285,17 @@ class Cluster:
 def fleet(gpus: tuple[str, ...], address: str | None) -> Fleet | None:
     """Which GPUs share the work; None: this host's first one does it."""
     return Cluster(address) if address else Gpus(gpus) if gpus else None
+
+
+def in_parts(table: Table, count: int) -> Table:
+    """The same cases, each several times, with a part of the candidates and without baselines."""
+    subjects = []
+    for subject in table.subjects:
+        size = max(1, -(-len(subject.candidates) // count))
+        for start in range(0, len(subject.candidates), size):
+            part = subject.candidates[start : start + size]
+            subjects.append(replace(subject, candidates=part, baselines=()))
+    return replace(table, subjects=tuple(subjects))
 
 
 def _of(session: Session, case: Case) -> Session:
@@ -297,9 +319,9 @@ def _tell(end: Ended[Part, Part]) -> None:
     cases = ", ".join(case.key for case in end.task.session.table.cases)
     if end.failure:
         then = "nobody takes it" if end.last else "another worker takes it"
-        print(f"{cases}: {end.worker or 'no worker'}: {end.failure}; {then}", flush=True)
+        said(f"{cases}: {end.worker or 'no worker'}: {end.failure}; {then}")
     elif end.value is not None:
         rows = [row for row in end.value.rows if row not in end.task.rows]
         times = ", ".join(f"{row.kind} {row.median_us:.2f} µs" for row in rows)
         tried = len(end.value.attempts) - len(end.task.attempts)
-        print(f"{cases}: {times or f'{tried} tried'}; on {end.worker}", flush=True)
+        said(f"{cases}: {times or f'{tried} tried'}; on {end.worker}")

@@ -1,12 +1,13 @@
-"""A table on several GPUs: a supervised process for each, cases handed out one by one, results merged.
+"""A table on several GPUs: a supervised process for each, which takes what is built; results are merged.
 
 A fleet has GPUs: those of this host, which follow, or the workers of a cluster (`bench.cluster`).
 
 On this host each process has its own GPU, by CUDA_VISIBLE_DEVICES, and its own folder, `gpu-0`, `gpu-1`,
-and so on, so that no two write the same files. A case belongs to the process that claims it first. Its last
-round is on one GPU, since clocks and temperatures of GPUs differ. A table with fewer cases than GPUs is
-timed coarsely in parts of the candidates; the last rounds are then on one GPU, which resumes with the times
-that are there.
+and so on, so that no two write the same files. They start at once, and import what they need while one pool
+of processes compiles for all of them, the longest cases first. Each case is posted on a board (`bench.board`)
+when it is built. It belongs to the process that takes it first, and all of its rounds are on that GPU, since
+clocks and temperatures of GPUs differ. Of fewer cases than GPUs, the candidates are posted one by one, and
+all GPUs time them coarsely; the last round of a case is then on one of them.
 """
 
 from __future__ import annotations
@@ -14,54 +15,28 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from functools import partial
+from math import prod
 from pathlib import Path
 from threading import Event
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Protocol
 
-from bench.build import code
+from bench.board import Board
+from bench.build import Builds, Built, Refused, code, processes
 from bench.results import Attempt, Row, append
-from bench.table import Case, Table
+from bench.table import Case
 from rise import files
+from rise.progress import progress, said
 
 if TYPE_CHECKING:
     from bench.session import Session
 
-PARTS = 2  # of the candidates of a case, for each GPU
+TELL = 0.1  # seconds after which it is looked at what is done
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
-
-
-@dataclass(frozen=True)
-class Claims:
-    """Which cases belong to which process: a symbolic link for each case, which names its owner.
-
-    Making one is atomic, and fails where there is one.
-    """
-
-    folder: Path
-    owner: str
-
-    def take(self, case: Case) -> bool:
-        """Whether the case is the owner's, now or already."""
-        path = self.folder / sha256(repr((case.key, case.subject.candidates)).encode()).hexdigest()[:16]
-        try:
-            path.symlink_to(self.owner)
-        except FileExistsError:
-            return self._has(path)
-        return True
-
-    def release(self) -> None:
-        """Others may take what the owner had."""
-        for path in self.folder.iterdir():
-            if self._has(path):
-                path.unlink()
-
-    def _has(self, path: Path) -> bool:
-        return str(path.readlink()) == self.owner
 
 
 def see_only(gpu: str) -> None:
@@ -71,31 +46,27 @@ def see_only(gpu: str) -> None:
 
 
 class Fleet(Protocol):
-    """Several GPUs. Results are merged into the folder of the session; 0 is returned, or a failure's status.
+    """Several GPUs."""
 
-    A GPU whose process fails, after the restarts that `supervise` allows, is left out, and the others take
-    its cases.
-    """
+    def measured(self, session: Session, deadline: float) -> int:
+        """Measures every case, and merges results into the folder of the session; 0, or a failure's status.
 
-    def count(self) -> int: ...
-
-    def each(self, session: Session, deadline: float) -> int:
-        """Measures every case on one of the GPUs."""
-
-    def together(self, session: Session, deadline: float) -> int:
-        """Measures all cases on the same GPU."""
+        A GPU whose process fails, after the restarts that `supervise` allows, is left out, and the others
+        take its cases.
+        """
 
 
 def share(session: Session, fleet: Fleet, seconds: float) -> int:
     """Measures a table on a fleet; returns 0, or the status of a process that failed."""
-    deadline, count = monotonic() + seconds, fleet.count()
-    session = replace(session, fleet=None)
-    if len(session.table.cases) >= count:
-        status = fleet.each(session, deadline)
-        _tell_what_is_left(session, deadline)
-        return status
-    shared = replace(session, table=in_parts(session.table, PARTS * count), finalists=0)
-    return fleet.each(shared, deadline) or fleet.together(session, deadline)
+    deadline = monotonic() + seconds
+    status = fleet.measured(replace(session, fleet=None), deadline)
+    _tell_what_is_left(session, deadline)
+    return status
+
+
+def length(case: Case) -> int:
+    """In no unit: for cases of one table, the longer one takes longer."""
+    return prod(case.sizes.values()) * (len(case.subject.candidates) + len(case.subject.baselines))
 
 
 def _tell_what_is_left(session: Session, deadline: float) -> None:
@@ -106,73 +77,104 @@ def _tell_what_is_left(session: Session, deadline: float) -> None:
         print(f"no time was left for {len(left)} cases; run the command again to resume:", *left, sep="\n  ")
 
 
-def in_parts(table: Table, count: int) -> Table:
-    """The same cases, each several times, with a part of the candidates and without baselines."""
-    subjects = []
-    for subject in table.subjects:
-        size = max(1, -(-len(subject.candidates) // count))
-        for start in range(0, len(subject.candidates), size):
-            part = subject.candidates[start : start + size]
-            subjects.append(replace(subject, candidates=part, baselines=()))
-    return replace(table, subjects=tuple(subjects))
-
-
 @dataclass(frozen=True)
 class Gpus:
     """GPUs of this host, by their names for CUDA_VISIBLE_DEVICES."""
 
     names: tuple[str, ...]
 
-    def count(self) -> int:
-        return len(self.names)
-
-    def together(self, session: Session, deadline: float) -> int:
-        return replace(session, gpu=self.names[0]).run(deadline - monotonic())
-
-    def each(self, session: Session, deadline: float) -> int:
-        """All GPUs at once; again, without those that failed, while there are any to take over."""
-        claims = session.path("claims")
-        shutil.rmtree(claims, ignore_errors=True)
-        claims.mkdir(parents=True)
-        working = [self._on(session, gpu, claims) for gpu in self.names]
+    def measured(self, session: Session, deadline: float) -> int:
+        """Posts what is built while the processes run. Ctrl-C ends all of them."""
+        folder = session.path("board")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        board, working = Board(folder), [self._on(session, gpu, folder) for gpu in self.names]
         merge_folders(session, working)
-        status = 0
-        try:
-            while working:
-                statuses = _at_once(session, working, deadline)
+        stop = Event()
+        with ThreadPoolExecutor(len(working) + 1) as threads:
+            try:
+                for one in working:
+                    _copy(session, one)
+                running = [threads.submit(_run, one, deadline, stop) for one in working]
+
+                def gone() -> bool:
+                    return all(each.done() for each in running)
+
+                told = threads.submit(_tell, board, len(session.table.cases), gone)
+                (session.feed or partial(feed, session, len(working), gone))(board)
+                board.close()
+                statuses = [each.result() for each in running]
+                told.result()
+            finally:
+                stop.set()
                 merge_folders(session, working)
-                failed = [one for one, found in zip(working, statuses, strict=True) if found]
-                status = next((found for found in statuses if found), 0)
-                if not failed or monotonic() >= deadline:
-                    break
-                for one in failed:
-                    said = f"GPU {one.gpu}: its process failed; others take its cases"
-                    print(said, file=sys.stderr, flush=True)
-                    one.claims.release()  # type: ignore[union-attr]  # `_on` has set it
-                working = [one for one in working if one not in failed]
-        finally:
-            merge_folders(session, working)
-            shutil.rmtree(claims, ignore_errors=True)
-        return status
+        left = not board.finished and monotonic() < deadline  # nobody was there to take it
+        shutil.rmtree(folder, ignore_errors=True)
+        return next((found for found in statuses if found), 0) if left else 0
 
-    def _on(self, session: Session, gpu: str, claims: Path) -> Session:
-        """The part of a session that one GPU has; compilation is shared among them."""
-        share = max(1, (session.processes or max(1, (os.cpu_count() or 2) - 1)) // self.count())
-        folder = session.folder / f"gpu-{gpu}"
-        return replace(session, folder=folder, gpu=gpu, processes=share, claims=Claims(claims, gpu))
+    def _on(self, session: Session, gpu: str, folder: Path) -> Session:
+        """The part of a session that one GPU has."""
+        board = Board(folder, gpu, len(self.names))
+        return replace(session, folder=session.folder / f"gpu-{gpu}", gpu=gpu, feed=None, board=board)
 
 
-def _at_once(session: Session, working: Sequence[Session], deadline: float) -> list[int]:
-    """Starts each where all of them have got to. Ctrl-C ends all processes."""
-    for one in working:
-        _copy(session, one)
-    stop = Event()
-    with ThreadPoolExecutor(len(working)) as threads:
-        running = [threads.submit(one.run, deadline - monotonic(), stop) for one in working]
-        try:
-            return [each.result() for each in running]
-        finally:
-            stop.set()
+def _run(one: Session, deadline: float, stop: Event) -> int:
+    status = one.run(deadline - monotonic(), stop)
+    if status and one.board is not None:
+        said(f"GPU {one.gpu}: its process failed; others take its cases", sys.stderr)
+        one.board.release()
+    return status
+
+
+def feed(session: Session, gpus: int, gone: Callable[[], bool], board: Board) -> None:
+    """Compiles a table, the longest cases first, and posts each when it is built; of few, each candidate.
+
+    gone: whether nobody measures any longer
+    """
+    from bench.derive import derive
+    from codegen.runtime import device_target
+
+    cases = sorted(session.table.cases, key=length, reverse=True)
+    apart = len(cases) < gpus
+    pieces = [
+        (at, each) for at, case in enumerate(cases) for each in (by_candidate(case) if apart else [case])
+    ]
+    made: dict[int, list[Built | Refused]] = {at: [] for at in range(len(cases))}
+    count = session.processes or max(1, (os.cpu_count() or 2) - gpus)
+    with processes(count, session.timeout) as pool:
+        builds = Builds(pool, derive, session.target or device_target())
+        for position, built in builds.as_built([piece for _, piece in pieces], gone):
+            at, piece = pieces[position]
+            made[at] += built
+            if piece is not cases[at]:
+                board.part(at, position, piece, *built)
+            candidates = cases[at].subject.candidates
+            if len(made[at]) == len(candidates):
+                made[at].sort(key=lambda each: candidates.index(each.candidate))
+                board.last(at, cases[at], made[at], apart)
+
+
+def by_candidate(case: Case) -> list[Case]:
+    """The same case for each candidate, without baselines; itself where there is none."""
+    subject = case.subject
+    alone = [replace(subject, candidates=(each,), baselines=()) for each in subject.candidates]
+    return [Case(each, case.sizes) for each in alone] or [case]
+
+
+def _tell(board: Board, expected: int, gone: Callable[[], bool]) -> None:
+    """Prints a line for each case that is done, and shows how many are, until nobody measures."""
+    told: set[str] = set()
+    with progress("measuring") as advance:
+        over = False
+        while not over:
+            over = gone()  # looked at first: nothing is done afterwards
+            for name, gpu, line in board.lines():
+                if name not in told and line:
+                    said(f"GPU {gpu}: {line}")
+                told.add(name)
+            done, posted = board.count()
+            advance(done, max(posted, expected))
+            sleep(TELL)
 
 
 def _copy(session: Session, part: Session) -> None:

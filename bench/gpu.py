@@ -112,7 +112,7 @@ class GpuRunner:
         self.patterns: list[Any] = []
         self.whole_numbers = False
         self._reference: tuple[str, DeviceArray] | None = None
-        self._expectation: Expected | None = None
+        self._expectation: dict[bool, Expected] = {}
         self._hangs = False
         self.graphs: list[Graph] = []
 
@@ -144,7 +144,7 @@ class GpuRunner:
     # --- data and checks
 
     def fill(self, whole_numbers: bool) -> None:
-        self.whole_numbers, self._reference, self._expectation = whole_numbers, None, None
+        self.whole_numbers = whole_numbers
         terms = self.operation.terms(self.case.sizes)
         self.patterns = [
             part.value if not part.shape
@@ -169,10 +169,10 @@ class GpuRunner:
         return self._exact(variant, found) if self.whole_numbers else self._close(found)
 
     def _expected(self) -> Expected:
-        """The sampled elements, computed once for the data that is there."""
-        if self._expectation is None:
-            self._expectation = self.operation.expected(self.patterns, self.mesh)
-        return self._expectation
+        """The sampled elements, computed once for each kind of data, which is always the same."""
+        if self.whole_numbers not in self._expectation:
+            self._expectation[self.whole_numbers] = self.operation.expected(self.patterns, self.mesh)
+        return self._expectation[self.whole_numbers]
 
     def _exact(self, variant: Variant, found: Any) -> Verdict:
         """Sampled elements equal the exact ones; all elements equal those of the first that was right."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
+from typing import Protocol
 
 from bench.contest import ROTATION, Finalist, Tried
 from bench.results import OURS
@@ -12,11 +13,38 @@ from bench.table import Case
 from rise.progress import Advance, progress, said
 
 
-class Shown:
-    """A context in which it is shown. prefix: of each line, where several processes print some."""
+class Progress(Protocol):
+    """Is called as the measurement proceeds."""
 
-    def __init__(self, prefix: str = "") -> None:
-        self._prefix = prefix
+    def case(self, case: Case, position: int, count: int) -> None: ...
+
+    def step(self, kind: str, name: str) -> None: ...
+
+    def finished(self, case: Case, finalists: Sequence[Finalist], tried: Sequence[Tried]) -> None: ...
+
+    def skipped(self, case: Case, reason: str) -> None: ...
+
+
+class Quiet:
+    """Shows nothing: another process does, for several."""
+
+    def case(self, case: Case, position: int, count: int) -> None:
+        pass
+
+    def step(self, kind: str, name: str) -> None:
+        pass
+
+    def finished(self, case: Case, finalists: Sequence[Finalist], tried: Sequence[Tried]) -> None:
+        pass
+
+    def skipped(self, case: Case, reason: str) -> None:
+        pass
+
+
+class Shown:
+    """A context in which it is shown."""
+
+    def __init__(self) -> None:
         self._cases, self._case, self._step = ExitStack(), ExitStack(), ExitStack()
         self._advance: Advance = lambda done, of: None
         self._position = self._count = 0
@@ -44,13 +72,17 @@ class Shown:
         self._end(summary(case, finalists, tried))
 
     def skipped(self, case: Case, reason: str) -> None:
-        self._end(f"{case.key}: skipped: {reason}")
+        self._end(skipped(case, reason))
 
     def _end(self, text: str) -> None:
         self._step.close()
         self._case.close()
         self._advance(self._position + 1, self._count)
-        said(self._prefix + text)
+        said(text)
+
+
+def skipped(case: Case, reason: str) -> str:
+    return f"{case.key}: skipped: {reason}"
 
 
 def summary(case: Case, finalists: Sequence[Finalist], tried: Sequence[Tried]) -> str:

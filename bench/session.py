@@ -6,21 +6,23 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
 from bench import machine
+from bench.board import Board, Feed
 from bench.build import Builds, Built, code, processes
 from bench.campaign import Campaign
 from bench.contest import FINALISTS, ContextLost
-from bench.fleet import Claims, Fleet, see_only, share
+from bench.fleet import Fleet, see_only, share
 from bench.journal import Journal
-from bench.progress import Shown
+from bench.progress import Quiet, Shown
 from bench.report import markdown
 from bench.results import Attempt, Row, read_attempts, read_rows
 from bench.supervise import LOST, Stop, alone, supervise
-from bench.table import Case, Table
+from bench.table import Table
 from rise import files
 from rise.errors import UsageError
 from rise.progress import stepwise, watching
@@ -41,7 +43,8 @@ class Session:
     target:    what kernels are compiled for; by default this machine's GPU
     fleet:     several GPUs that share the work
     gpu:       the one that is used where there are several; by default the first
-    claims:    which cases this process measures, where GPUs share a table
+    feed:      posts what a fleet is to measure; by default all of the table
+    board:     where this process takes what it measures, as one of a fleet; by default it measures the table
     progress:  whether what is done now is shown on stderr; by default, if that is a terminal
     measure:   what the process does
     """
@@ -54,19 +57,13 @@ class Session:
     target: str | None = None
     fleet: Fleet | None = None
     gpu: str | None = None
-    claims: Claims | None = None
+    feed: Feed | None = None
+    board: Board | None = None
     progress: bool | None = None
     measure: Callable[[Session, float], int] = field(default_factory=lambda: measure)
 
     def path(self, ending: str) -> Path:
         return self.folder / f"{self.table.name}.{ending}"
-
-    @property
-    def claim(self) -> Callable[[Case], bool] | None:
-        return None if self.claims is None else self.claims.take
-
-    def shown(self) -> Shown:
-        return Shown() if self.claims is None else Shown(f"GPU {self.gpu}: ")
 
     def rows(self) -> list[Row]:
         return read_rows(self.path("csv"))
@@ -118,6 +115,7 @@ def measure(session: Session, seconds: float) -> int:
     """Runs in the process that has the GPU, and leaves at once where the GPU is lost."""
     from bench.derive import derive
     from bench.gpu import Gpu
+    from bench.torch_baselines import prepare as prepare_torch
 
     clock = SystemClock()
     deadline = clock.now() + seconds
@@ -125,24 +123,30 @@ def measure(session: Session, seconds: float) -> int:
         see_only(session.gpu)
     gpu = Gpu()
     gpu.machine().write(session.path("machine.json"))
-    # several processes would overwrite each other's lines
-    wanted = session.progress if session.claims is None else False
+    alone = session.board is None  # else one process compiles, and shows how far it is, for several GPUs
     with (
-        watching(wanted),
-        processes(session.processes, session.timeout) as pool,
-        session.shown() as progress,
+        watching(session.progress if alone else False),
+        processes(
+            session.processes, session.timeout
+        ) as pool,  # which start when there is something to compile
+        Shown() if alone else nullcontext(Quiet()) as progress,
     ):
         campaign = Campaign(
             session.table, session.folder, gpu, Builds(pool, derive, session.target or gpu.target), clock,
-            progress, code(), deadline, finalists=session.finalists, claim=session.claim,
+            progress, code(), deadline, finalists=session.finalists,
+            beside=None if alone else session.folder.parent,
         )  # fmt: skip
         try:
-            campaign.run()
+            if session.board is None:
+                campaign.run()
+            else:
+                prepare_torch(name for subject in session.table.subjects for name in subject.baselines)
+                campaign.serve(session.board)
         except ContextLost as error:
             print(f"the GPU stopped answering: {error}", file=sys.stderr, flush=True)
             sys.stdout.flush()
             os._exit(LOST)  # nothing on a lost GPU can be released
-    if campaign.left and session.claims is None:
+    if campaign.left:
         print(f"no time was left for {len(campaign.left)} cases; run the command again to resume:")
         print(*(f"  {case.key}" for case in campaign.left), sep="\n")
     return 0

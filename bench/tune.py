@@ -7,18 +7,20 @@ kernel that crashes the process is left out and named, and a search that was int
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 
+from bench.board import Board
 from bench.build import Builds, Built, Refused, code, processes
 from bench.derive import derive
-from bench.fleet import Fleet
+from bench.fleet import Fleet, by_candidate
 from bench.results import OURS, Attempt, Row, latest
 from bench.search import Search, candidate
 from bench.session import Session
-from bench.table import Candidate, Subject, Table
+from bench.table import Candidate, Case, Subject, Table
 from codegen.runtime import resources
 from rise.errors import LaunchError
 from rise.progress import stepwise
@@ -98,15 +100,18 @@ class Tuning:
         asked = (self.search.strategy, self.search.fixed, self.top, self.subject.baselines)
         return sha256(repr(asked).encode()).hexdigest()[:8]
 
-    def build(self, trials: InOrder) -> Found:
-        """As many as are asked for, in the model's order. LaunchError R0035 where none builds."""
+    def build(self, trials: InOrder, told: Callable[[Built], None] = lambda _: None) -> Found:
+        """As many as are asked for, in the model's order. LaunchError R0035 where none builds.
+
+        told: is called with each as soon as it is built
+        """
         built: list[tuple[Ranked, Built]] = []
         tried = 0
         with processes(self.jobs, self.timeout) as pool:
             builds = Builds(pool, derive, self.search.target)
             while len(built) < self.top and tried < max(TRIED * self.top, LEAST):
                 batch = [one for _ in range(self.top - len(built)) if (one := trials.take()) is not None]
-                for one, made in zip(batch, self._built(batch, builds), strict=True):
+                for one, made in zip(batch, self._built(batch, builds, told), strict=True):
                     if isinstance(made, Built):
                         built.append((one, made))
                     else:
@@ -119,10 +124,22 @@ class Tuning:
             raise LaunchError("R0035", message, hint="`--strategy default` of `rise run` lowers any program")
         return Found(tuple(built), tuple(trials.refused))
 
-    def _built(self, batch: Sequence[Ranked], builds: Builds) -> list[Built | Refused]:
-        (case,) = self.table(candidate(one.point) for one in batch).cases
-        builds.start([case])
-        return list(stepwise("compiling", builds.each(case), len(batch)))
+    def _built(
+        self, batch: Sequence[Ranked], builds: Builds, told: Callable[[Built], None]
+    ) -> list[Built | Refused]:
+        if not batch:
+            return []
+        pieces = by_candidate(self.case(candidate(one.point) for one in batch))
+        made: dict[int, Built | Refused] = {}
+        for position, (one,) in stepwise("compiling", builds.as_built(pieces, lambda: False), len(batch)):
+            made[position] = one
+            if isinstance(one, Built):
+                told(one)
+        return [made[position] for position in range(len(batch))]
+
+    def case(self, candidates: Iterable[Candidate]) -> Case:
+        (case,) = self.table(candidates).cases
+        return case
 
     def session(
         self, found: Found, folder: Path, fleet: Fleet | None = None, progress: bool | None = None
@@ -132,6 +149,18 @@ class Tuning:
         return Session(
             table, folder, self.jobs, self.timeout, FINALISTS, self.search.target, fleet, progress=progress
         )
+
+    def post(self, trials: InOrder, board: Board) -> Found:
+        """Builds candidates, and posts each as soon as it is built; then the last round of all."""
+        number = count()
+
+        def posted(made: Built) -> None:
+            board.part(0, next(number), self.case([made.candidate]), made)
+
+        found = self.build(trials, posted)
+        built = [made for _, made in found.built]
+        board.last(0, self.case(made.candidate for made in built), built, apart=True)
+        return found
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@
     python benchmarks/attention.py --sums [--out FOLDER] [--lengths 8192] [--dims 64 128]
 
 With `--decode` there are few queries a head, mostly one. With `--modified`, scores are modified (a bound, a
-slope, a window), beside FlexAttention under torch.compile. With `--grouped`, 64 query heads share 8 key heads,
-in bf16 and at d = 128, and keys have another dimension than values, beside cuDNN. With `--sums`, the
+slope, a window), beside FlexAttention under torch.compile. With `--grouped`, 64 query heads share 8 key
+heads, in bf16 and at d = 128, and keys have another dimension than values, beside cuDNN. With `--sums`, the
 log-sum-exp of the scores is the result, beside torch.compile.
 
 The workload is the one of the FlashAttention papers: f16, batch · length = 16384, heads · dimension = 2048.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from codegen.emulation.compiling import HEADERS as EMULATION
 from codegen.export.example import Example, data, test_program
+from codegen.export.jax import handler
 from codegen.export.launcher import Exported, c_name, emulated, header, launcher
 from codegen.host.program import HostProgram
 from codegen.host.text import cuda_text
@@ -52,6 +53,7 @@ def _contents(of: Exported, example: Example | None, cubin: bool) -> Iterator[tu
     yield f"{of.name}.cu", cuda_text(of.program)
     yield f"{of.name}.h", header(of)
     yield f"{of.name}.c", launcher(of)
+    yield f"{of.name}_jax.cpp", handler(of)
     yield "emulation/kernels.cpp", emulated(of)
     yield "emulation/places.hpp", places()
     yield from _copied(DEVICE, "include", "*.cuh")

@@ -73,7 +73,9 @@ def split_roles(function: i.Function) -> i.Function:
     whole: i.Command = replace(
         first,
         consumers=consumers,
-        setup=i.sequence(_count_blocks(setup, common, launch.cluster), i.Barrier(meet), i.AwaitPreviousGrid()),
+        setup=i.sequence(
+            _count_blocks(setup, common, launch.cluster), i.Barrier(meet), i.AwaitPreviousGrid()
+        ),
         produce=produce,
         consume=i.rebuild(
             consume,

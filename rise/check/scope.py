@@ -71,7 +71,7 @@ def unknown_value(node: s.Name, scope: Scope) -> ScopeError:
         noun = NOUNS[scope.kinds[node.name]]
         hint = f"it is used in types and in places such as `split({node.name})`" if noun == "size" else None
         if hint:
-            hint += "; the prelude's `length(xs)` is the size of an array as a value"
+            hint += '; `length(xs)` of `import "prelude.rise"` is the size of an array as a value'
         return ScopeError("R0203", f"`{node.name}` is a {noun}, not a value", node.span, hint)
     if node.name in CONSTANTS or node.name in LAYOUTS:
         return ScopeError(

@@ -89,8 +89,9 @@ def _session(table: Table, arguments: argparse.Namespace) -> Session:
     from bench.session import Session
 
     shared = fleet(arguments.gpus, arguments.cluster)
+    target = arguments.target if arguments.cluster else target_of(arguments)
     return Session(
-        table, Path(arguments.out or FOLDER), arguments.jobs, target=arguments.target, fleet=shared,
+        table, Path(arguments.out or FOLDER), arguments.jobs, target=target, fleet=shared,
         progress=arguments.progress,
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +21,10 @@ from rise.types import Array
 if TYPE_CHECKING:
     from bench.results import Attempt
     from bench.search import Search
+    from bench.session import Session
     from bench.table import Source, Subject
     from bench.tune import Compiled, Found, Measured, Tuning
+    from strategies.search.trials import InOrder
 
 RIGHT = 0
 SCALAR = 1.5  # of an input that is a number
@@ -56,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _dry_run(found, target, arguments.json)
     if execute.present_target() is None and not arguments.cluster:
         raise LaunchError("R0822", NO_GPU, hint="`--dry-run` ranks and compiles them")
-    return _measured(tuning.build(trials), tuning, arguments)
+    return _measured(trials, tuning, arguments)
 
 
 def _source(arguments: argparse.Namespace) -> Source:
@@ -106,13 +108,11 @@ def _show(lines: list[Compiled]) -> None:
         print(f"{line.cycles or '-':>10} {line.bound:>8} {taken}  {line.candidate}")
 
 
-def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> int:
-    from bench.cluster import fleet
-    from bench.tune import Measured, default_folder, remember
+def _measured(trials: InOrder, tuning: Tuning, arguments: argparse.Namespace) -> int:
+    from bench.tune import Measured, remember
 
-    folder = Path(arguments.out) if arguments.out else default_folder()
-    session = tuning.session(found, folder, fleet(arguments.gpus, arguments.cluster), arguments.progress)
-    if status := session.run(arguments.budget or inf):
+    found, session, status = _run(trials, tuning, arguments)
+    if status:
         return status
     measured = Measured.of(session)
     _plot(tuning, found, measured.attempts, arguments.plot)
@@ -130,6 +130,24 @@ def _measured(found: Found, tuning: Tuning, arguments: argparse.Namespace) -> in
             print(f"{row.kind} {row.name}: {row.median_us:.2f} µs, {row.ratio:.3f} of the winner's time")
     print(f"remembered in {path}: {record}")
     return RIGHT
+
+
+def _run(trials: InOrder, tuning: Tuning, arguments: argparse.Namespace) -> tuple[Found, Session, int]:
+    """Builds candidates, then measures them; GPUs of this host measure while others are built."""
+    from bench.cluster import fleet
+    from bench.tune import Found, default_folder
+
+    folder = Path(arguments.out) if arguments.out else default_folder()
+    shared, budget = fleet(arguments.gpus, arguments.cluster), arguments.budget or inf
+    if not arguments.gpus:
+        found = tuning.build(trials)
+        session = tuning.session(found, folder, shared, arguments.progress)
+        return found, session, session.run(budget)
+    posted: list[Found] = []
+    session = tuning.session(Found((), ()), folder, shared, arguments.progress)
+    status = replace(session, feed=lambda board: posted.append(tuning.post(trials, board))).run(budget)
+    (found,) = posted
+    return found, tuning.session(found, folder, shared, arguments.progress), status
 
 
 def _plot(tuning: Tuning, found: Found, attempts: Sequence[Attempt], file: str | None) -> None:

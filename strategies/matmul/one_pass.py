@@ -222,10 +222,10 @@ def tiles_of_all(s: Rewrite) -> Strategy:
     def make(term: Expr) -> Strategy:
         if rearranges(term):
             return argument(tiles_of_all(s))
-        match depth(term.type) if isinstance(term.type, Array) else 0:
+        match dimensions(term) if isinstance(term.type, Array) else 0:
             case 2:
                 return seq(s)
-            case dimensions if dimensions > 2:
+            case several if several > 2:
                 return seq(mapped(tiles_of_all(s)), _in_one_list)
             case _:
                 return check(lambda _: False, "tiles_of_all", NO_ROWS)

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -13,15 +14,28 @@ from typing import Any
 
 import pytest
 
+import bench.fleet
 import bench.session
+from bench.board import Board
 from bench.build import Builds, code
 from bench.campaign import Campaign
-from bench.fleet import VISIBLE, Claims, Gpus, in_parts, merge_folders, see_only
+from bench.cluster import in_parts
+from bench.fleet import VISIBLE, Gpus, by_candidate, feed, merge_folders, see_only
 from bench.journal import Journal
 from bench.results import read_attempts, read_rows
 from bench.session import Session
 from rise.cli.main import main
-from tests.bench.fakes import MACHINE, FakeClock, FakeDevice, Immediately, Killed, Recorder, derive, table
+from tests.bench.fakes import (
+    MACHINE,
+    FakeClock,
+    FakeDevice,
+    Immediately,
+    Killed,
+    Never,
+    Recorder,
+    derive,
+    table,
+)
 
 GPUS = ("0", "1")
 TIMES: dict[str, Any] = {"good": 10.0, "better": 9.0, "slow": 20.0, "best": 8.0, "cublas": 8.5}
@@ -32,37 +46,52 @@ def fake_measure(session: Session, seconds: float) -> int:
 
     The candidate `kills` ends its process, the first time that it runs.
     """
-    assert session.gpu is not None
-    root = session.folder.parent if session.claims else session.folder
+    assert session.gpu is not None and session.board is not None
+    root = session.folder.parent
     broken, killed = root / "broken", root / "killed"
     with (root / "started").open("a") as file:
         file.write(f"{session.gpu} {os.environ.get(VISIBLE)}\n")
-    while session.claims and len((root / "started").read_text().splitlines()) < 2:
+    while len((root / "started").read_text().splitlines()) < 2:
         time.sleep(0.01)  # both take cases
     if broken.exists() and session.gpu in broken.read_text().split():
-        assert session.claims is not None
-        session.claims.take(session.table.cases[-1])
+        while session.board.take() is None:
+            time.sleep(0.01)
         raise SystemExit(9)
     session.path("machine.json").write_text(json.dumps(MACHINE))
     clock = FakeClock()
     device = FakeDevice(TIMES | {"kills": 30.0 if killed.exists() else "kills"}, clock)
     campaign = Campaign(
         session.table, session.folder, device,
-        Builds(Immediately(), derive, "sm_90a"), clock, Recorder(), code(),
-        finalists=session.finalists, claim=session.claim,
+        Builds(Never(), derive, "sm_90a"), clock, Recorder(), code(),
+        finalists=session.finalists, beside=root,
     )  # fmt: skip
     try:
-        campaign.run()
+        campaign.serve(session.board)
     except Killed:
         killed.touch()
         raise SystemExit(7) from None
+    OPENED.append(len(device.runners))
     return 0
+
+
+OPENED: list[int] = []  # how often each process of a session that ended prepared operands
 
 
 def in_a_process(session: Session, seconds: float) -> int:
     assert session.gpu is not None
     see_only(session.gpu)
     return fake_measure(session, seconds)
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Immediately:
+    """Everything is built at once, by the process that posts it."""
+    executor = Immediately()
+    monkeypatch.setenv("RISE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(bench.fleet, "processes", lambda count, seconds: nullcontext(executor))
+    monkeypatch.setattr("bench.derive.derive", derive)
+    OPENED.clear()
+    return executor
 
 
 @pytest.fixture
@@ -80,7 +109,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def session(folder: Path, *strategies: str, sizes: tuple[int, ...], **options: Any) -> Session:
     of = table(folder, *strategies, sizes=sizes, **options)
-    return Session(of, folder / "out", fleet=Gpus(GPUS), measure=fake_measure)
+    return Session(of, folder / "out", target="sm_90a", fleet=Gpus(GPUS), measure=fake_measure)
 
 
 def test_every_case_is_measured_once_and_results_are_in_one_folder(tmp_path: Path) -> None:
@@ -97,7 +126,7 @@ def test_every_case_is_measured_once_and_results_are_in_one_folder(tmp_path: Pat
     assert len(started) == 2 + len(crashed), "it is started again, without that kernel"
     parts = [read_rows(made.folder / f"gpu-{gpu}" / "some.csv") for gpu in GPUS]
     assert {row for part in parts for row in part} == set(made.rows())
-    assert not made.path("claims").exists()
+    assert not made.path("board").exists()
 
 
 @pytest.mark.usefixtures("here")
@@ -116,17 +145,18 @@ def test_others_take_the_cases_of_a_gpu_that_is_lost(
 
 
 @pytest.mark.usefixtures("here")
-def test_a_single_case_is_shared_by_candidates_and_decided_on_the_first_gpu(tmp_path: Path) -> None:
+def test_a_single_case_is_shared_by_candidates_and_decided_on_one_gpu(tmp_path: Path) -> None:
     made = session(tmp_path, "good", "better", "slow", "best", sizes=(128,), baselines=["cublas"])
     assert made.run(60) == 0
     started = [line.split()[0] for line in (made.folder / "started").read_text().splitlines()]
-    assert sorted(started[:2]) == ["0", "1"] and started[2:] == ["0"]
+    assert sorted(started) == ["0", "1"], "the last round is in a process that is there already"
+    assert all(opened <= 1 for opened in OPENED), "operands stay from one part to the next"
     (ours,) = (row for row in made.rows() if row.kind == "rise")
     assert ours.name == "best"
     coarse = Counter(a.name for a in made.attempts() if a.status in ("timed", "slow") and a.kind == "rise")
     assert coarse.keys() == {"good", "better", "slow", "best"}
     parts = [read_attempts(made.folder / f"gpu-{gpu}" / "some.attempts.csv") for gpu in GPUS]
-    assert not any(a.status == "finalist" for part in parts for a in part)
+    assert sum(any(a.status == "finalist" for a in part) for part in parts) == 1, "it is on one GPU"
 
 
 def test_what_is_stopped_has_not_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,17 +179,8 @@ def test_parts_have_all_candidates_once(tmp_path: Path) -> None:
         subjects = in_parts(of, count).subjects
         assert [str(c) for s in subjects for c in s.candidates] == [*"abcdefg"]
         assert len(subjects) <= count and not any(s.baselines for s in subjects)
-
-
-def test_a_case_has_one_owner_until_it_is_released(tmp_path: Path) -> None:
-    of = table(tmp_path, "good")
-    first, second = (Claims(tmp_path / "claims", owner) for owner in "01")
-    first.folder.mkdir()
-    one, other = of.cases
-    assert first.take(one) and not second.take(one) and first.take(one)
-    assert second.take(other)
-    first.release()
-    assert second.take(one) and not first.take(other)
+    (case,) = of.cases
+    assert [str(*part.subject.candidates) for part in by_candidate(case)] == [*"abcdefg"]
 
 
 @pytest.mark.usefixtures("here")
@@ -175,3 +196,18 @@ def test_results_are_merged_once(tmp_path: Path) -> None:
 def test_gpus_that_are_none_are_refused(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "square", "--gpus", wrong]) == 2
     assert "no list of different GPUs" in capsys.readouterr().err
+
+
+def test_the_longest_cases_are_posted_first_and_few_by_candidate(tmp_path: Path) -> None:
+    for sizes, gpus, posted in [
+        ((16, 96, 32), 2, ["f m=96 n=96 k=96 a b", "f m=32 n=32 k=32 a b", "f m=16 n=16 k=16 a b"]),
+        ((32,), 2, ["f m=32 n=32 k=32 a", "f m=32 n=32 k=32 b", "f m=32 n=32 k=32 a b"]),
+    ]:
+        made, board = session(tmp_path, "a", "b", sizes=sizes), Board(tmp_path / str(len(sizes)), "0", 9)
+        board.folder.mkdir()
+        feed(made, gpus, lambda: False, board)
+        taken = []
+        while (task := board.take()) is not None:
+            taken.append(" ".join([task.case.key, *(str(each.candidate) for each in task.builds)]))
+            board.finish(task)
+        assert taken == posted

@@ -142,6 +142,29 @@ def test_the_fastest_is_remembered_and_then_taken(
     assert f"note: tuned: {fastest}: remembered" in capsys.readouterr().err
 
 
+def test_several_gpus_find_the_same_winner_while_candidates_are_compiled(
+    made: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both GPUs time some, one of them compares the best; nothing is derived twice."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # each process sets it: here, they are threads
+    made.wrong = {0: "refused", 1: "wrong"}
+    assert main([*COMMAND, "--gpus", "0,1"]) == 0
+    (record,) = read(user_file())
+    assert (
+        " ".join([record.strategy, *(f"{n}={v}" for n, v in record.parameters.items())]) == [*made.times][3]
+    )
+    assert len(made.orders) == 7
+    timed = [read_attempts(path) for path in (tmp_path / "XDG_STATE_HOME").rglob("gpu-*/*.attempts.csv")]
+    finals = [sum(a.status == "finalist" for a in each) for each in timed]
+    assert sorted(finals)[-1] == 4 and sum(finals) == 4
+    coarse = [a.name for each in timed for a in each if a.status in ("timed", "slow")]
+    assert len(set(coarse)) == 5, "six build, of which one is wrong"
+    out = capsys.readouterr().out
+    assert "R0830 5 in place of 4" in out and "R0606 it does not apply" in out and "GPU " in out
+    assert main([*COMMAND, "--gpus", "1"]) == 0
+    assert len(made.orders) == 7 and len(read(user_file())) == 1, "it is done already"
+
+
 def test_those_that_fail_are_named_with_parameters_and_reason(
     made: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

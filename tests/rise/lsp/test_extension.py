@@ -44,6 +44,14 @@ def test_the_files_that_the_extension_names_are_there() -> None:
     assert MANIFEST["version"] == __version__
 
 
+def test_continuous_integration_builds_what_can_be_installed() -> None:
+    jobs = (ROOT / ".github" / "workflows" / "ci.yml").read_text().split("\n  editor:\n")
+    run = re.findall(r"- run: npm (?:run )?(\w+)", jobs[1])
+    assert run == ["install", "test", "package"] and set(run[1:]) <= MANIFEST["scripts"].keys()
+    (made,) = re.findall(r"--out (\S+\.vsix)", MANIFEST["scripts"]["package"])
+    assert f"path: editors/vscode/{made}\n" in jobs[1] and "- run: make docs\n" in jobs[0]
+
+
 def test_the_panel_asks_for_the_sections_of_the_server() -> None:
     assert f'sendRequest("{PANEL}", ' in SOURCES["extension.js"]
     listed = re.findall(r'^  \["(\w+)", "', SOURCES["page.js"], re.MULTILINE)

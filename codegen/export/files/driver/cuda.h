@@ -68,6 +68,7 @@ CUresult cuDeviceGet(CUdevice *device, int number);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
 CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxGetCurrent(CUcontext *context);
 CUresult cuCtxSynchronize(void);
 CUresult cuGetErrorName(CUresult status, const char **name);
 CUresult cuStreamCreate(CUstream *stream, unsigned flags);
