@@ -12,6 +12,7 @@ from codegen.host.program import HostProgram
 from codegen.pipeline import assemble
 from rise.errors import EmulationError
 from rise.interpret import call, random_inputs
+from strategies.core import Strategy
 from strategies.derive import derived
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.programs import program
@@ -25,9 +26,9 @@ TEXT = (
 )
 
 
-def made(warp_specialised: bool) -> HostProgram:
+def strategy(warp_specialised: bool) -> Strategy:
     block, fragment = (64, 64, 64), (64, 64, 16)
-    strategy = tensor_core(
+    return tensor_core(
         block,
         (64, 64),
         fragment,
@@ -36,7 +37,10 @@ def made(warp_specialised: bool) -> HostProgram:
         epilogue="shared",
         warp_specialised=warp_specialised,
     )
-    return assemble(derived(program(TEXT), strategy).term, "chain")
+
+
+def made(warp_specialised: bool) -> HostProgram:
+    return assemble(derived(program(TEXT), strategy(warp_specialised)).term, "chain")
 
 
 def waits(text: str) -> bool:
@@ -71,3 +75,10 @@ def test_a_kernel_that_waits_too_late_is_found(number: int) -> None:
 def test_a_single_kernel_without_roles_does_not_wait() -> None:
     alone = assemble(program("fun(xs: 7.f32 => xs |> mapGlobal(fun(x => x + 1)))"), "alone")
     assert not waits(alone.kernels[0].source)
+
+
+def test_large_kernels_start_after_the_one_in_front() -> None:
+    large = TEXT.replace("65.72", "131136.72")
+    text = assemble(derived(program(large), strategy(warp_specialised=True)).term, "chain").kernels[0].source
+    small = made(warp_specialised=True).kernels[0].source
+    assert waits(small) and not waits(text)
