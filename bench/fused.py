@@ -235,7 +235,7 @@ def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
         return mm(((wide - mean) * torch.rsqrt(square - mean.square() + 1e-5)).to(f16), w)
 
     def convolution(image: Any, weights: Any, bias: Any) -> Any:
-        filters = weights.view(len(weights), 3, 3, -1).permute(0, 3, 1, 2)
+        filters = weights.reshape(len(weights), 3, 3, -1).permute(0, 3, 1, 2)
         made = torch.relu(of.conv2d(image.permute(2, 0, 1)[None], filters, bias))
         return made[0].permute(1, 2, 0).reshape(-1, len(weights))
 

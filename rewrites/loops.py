@@ -168,18 +168,18 @@ def VIEW_OUT_OF_FOLD(term: Expr) -> Expr | str:  # noqa: N802  # rules are const
     _, head, (step, initial, xs) = fold
     space, size, element, _ = head.arguments
     match step:
-        case Lambda(acc, Lambda(x, Apply(view, inner))) if space is Space.LOCAL and is_form(view):
-            undo = inverse(view)
+        case Lambda(acc, Lambda(x, Apply(view, inner) as end)) if space is Space.LOCAL and is_form(view):
+            undo, origin = inverse(view), end.origin
         case _:
             return "the step does not end with a view"
     if undo is None or not is_data(inner.type):
         return "expected a view that can be undone"
     viewed = Identifier(acc.name, inner.type, acc.origin)
-    before = substitute(Lambda(x, inner, step.origin), {acc.name: Apply(view, viewed, term.origin)})
+    before = substitute(Lambda(x, inner, step.origin), {acc.name: Apply(view, viewed, origin)})
     new_step = Lambda(viewed, before, step.origin)
     new_head = instance(head.declaration, (space, size, element, inner.type), head.origin)
-    start = Apply(undo, initial, term.origin)
-    return simplify(Apply(view, apply(new_head, new_step, start, xs, origin=term.origin), term.origin))
+    start = Apply(undo, initial, origin)
+    return simplify(Apply(view, apply(new_head, new_step, start, xs, origin=term.origin), origin))
 
 
 # --- folds and maps past each other -----------------------------------------------------------------------

@@ -207,7 +207,7 @@ def plantable() -> tuple[Rule, ...]:
     return tuple(rule for rule in proved() if not low_level(rule.lhs) and not names(rule.lhs) & _NEVER)
 
 
-_NEVER = INEXACT | UNDEFINED | {"exp2", "scatter"}
+_NEVER = INEXACT | UNDEFINED | {"exp2", "scatter", "scatterBy"}
 
 
 def planted(rule: Rule, choose: Drawn) -> Original:

@@ -231,6 +231,12 @@ class Tensor(np.ndarray):
     def square(self) -> Any:
         return self * self
 
+    def amax(self, axis: int) -> Any:
+        return self.max(axis)
+
+    def permute(self, *axes: int) -> Any:
+        return self.transpose(*axes)
+
     def sum(self, axis: int | None = None, keepdim: bool = False, **given: Any) -> Any:  # type: ignore[override]  # as torch
         """By torch's name of the last parameter, or NumPy's."""
         return np.add.reduce(self, axis=axis, keepdims=keepdim or given.get("keepdims", False))
@@ -262,6 +268,13 @@ def fake_torch() -> Any:
         with np.errstate(over="ignore"):
             return x / (1 + np.exp(-x))
 
+    def conv2d(x: Any, filters: Any, bias: Any) -> Any:
+        windows = np.lib.stride_tricks.sliding_window_view(
+            x.astype(np.float64), filters.shape[2:], axis=(2, 3)
+        )
+        sums = np.einsum("nchwij,ocij->nohw", windows, filters.astype(np.float64))
+        return tensor((sums + bias[None, :, None, None]).astype(x.dtype))
+
     def pad(x: Any, widths: Any, mode: str) -> Any:
         assert (widths, mode, x.ndim) == ((1, 1, 1, 1), "replicate", 4)
         return tensor(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="edge"))
@@ -289,7 +302,8 @@ def fake_torch() -> Any:
     torch.__dict__.update(
         float32=np.dtype(np.float32), float16=np.dtype(np.float16), mm=mm, bmm=mm, addmm=addmm,
         softmax=softmax, sum=np.sum, add=lambda y, x, alpha: y + alpha * x, relu=lambda x: np.maximum(x, 0),
-        nn=SimpleNamespace(functional=SimpleNamespace(pad=pad, gelu=gelu, silu=silu)),
+        clamp=np.clip,
+        nn=SimpleNamespace(functional=SimpleNamespace(pad=pad, gelu=gelu, silu=silu, conv2d=conv2d)),
         rsqrt=lambda x: 1 / np.sqrt(x), where=np.where,
         zeros=lambda shape, dtype, device: np.zeros(shape, dtype),
         as_tensor=lambda x, device: tensor(x.allocation), graphs=graphs,

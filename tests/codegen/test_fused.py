@@ -36,7 +36,8 @@ SCHEDULES: dict[str, dict[str, Any]] = {
     "wgmma bulk, roles": {**GROUPS, "epilogue": "bulk", **ROLES},
 }
 HELPERS = ("mixedDot", "AB", "toByte", "addRow", "addMatrix")
-OF_WHOLE_ROWS = ("rowSums", "columnMaxima", "withRowSums", "rowsQuantised")
+# how many kernels: sums alone are one pass over the columns where there are few tiles
+OF_WHOLE_ROWS = {"rowSums": 1, "columnMaxima": 2, "withRowSums": 2, "rowsQuantised": 2}
 
 
 @cache
@@ -99,10 +100,10 @@ def test_a_matrix_that_is_used_twice_is_computed_once() -> None:
 
 
 @pytest.mark.parametrize("name", OF_WHOLE_ROWS)
-def test_what_needs_whole_rows_is_a_kernel_after_the_product(name: str) -> None:
-    sizes = (64, 96, 32)
+def test_what_needs_whole_rows_is_one_pass_or_a_kernel_after_the_product(name: str) -> None:
+    sizes = (64, 520, 32)  # more columns than a tile has
     made = assemble(succeeded(auto("sm_90a")(program(name, *sizes))).term, name)
-    assert len(made.kernels) == 2 and "mma" in made.kernels[0].source
+    assert len(made.kernels) == OF_WHOLE_ROWS[name] and "mma" in made.kernels[0].source
     assert_exact(name, sizes, made)
 
 

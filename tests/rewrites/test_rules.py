@@ -250,8 +250,8 @@ def test_every_computed_rule_has_instances() -> None:
     others |= {"numbers of tiles", "blocks of a mask", "factor of a mask"}
     # tests/strategies/test_one_pass_by_warps.py derives programs with this one at random sizes
     others |= {"whole fragments"}
-    # tests/strategies/test_in_one_sum.py, for this one
-    others |= {"product beside product"}
+    # tests/strategies/test_in_one_sum.py, for these
+    others |= {"product beside product", "difference of products"}
     # tests/rewrites/test_beside.py draws programs, and tests/strategies/test_beside.py derives others
     others |= {"reductions of rows by parts", "reductions of rows, inward"}
     assert set(COMPUTED) - {name for name, _ in SHAPES} <= others

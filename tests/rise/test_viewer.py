@@ -541,7 +541,7 @@ def test_the_pictures_of_the_documentation_are_small_and_show_the_page() -> None
         assert f"(pictures/{name})" in text
         assert (PICTURES / name).stat().st_size < LARGEST
         check_picture(Image.open(PICTURES / name), "dark" if "dark" in name else "light")
-    others = [*PICTURES.glob("panel-*.png")]
+    others = [*PICTURES.glob("panel-*.png"), *PICTURES.glob("vscode-*.png")]
     assert len([*PICTURES.iterdir()]) == len(VIEWS) * len(SCHEMES) + len(others)
 
 

@@ -35,7 +35,6 @@ product_kernel(Global<float> output, Global<const half> A, Global<const half> B,
     prefetch_map(B_map);
   }
   __syncthreads();
-  start_next_grid();
   await_previous_grid();
   if (threadIdx.x >= 256) {  // 1 load
     registers_decrease<40>();
@@ -47,6 +46,9 @@ product_kernel(Global<float> output, Global<const half> A, Global<const half> B,
         bulk_load(ring + (k_1 * 8192), A_map, full + k_1, k_1 * 64, 0);
         bulk_load(ring_1 + (k_1 * 4096), B_map, full + k_1, k_1 * 64, block_x * 64);
       }
+    }
+    if (threadIdx.x == 256) {
+      start_next_grid();
     }
   } else {  // 2 compute
     registers_increase<232>();
