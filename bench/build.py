@@ -64,6 +64,8 @@ class Refused:
     reason: str
 
 
+# what orders are of, and what derives and compiles them
+IMPORTS = ("bench.derive", "strategies.auto", "strategies.matmul.tensor_core", "codegen.runtime")
 # derives and compiles, or raises a RiseError. It is a function of a module, since other processes call it
 Derive = Callable[[Order], Any]
 
@@ -191,7 +193,7 @@ def processes(count: int | None = None, seconds: float | None = None) -> Iterato
 
     seconds: how long building one kernel may take
     """
-    pool = Workers(count or max(1, (os.cpu_count() or 2) - 1), seconds)
+    pool = Workers(count or max(1, (os.cpu_count() or 2) - 1), seconds, IMPORTS)
     try:
         yield pool
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -102,3 +103,13 @@ def test_a_candidate_that_hangs_or_crashes_is_named(tmp_path: Path, monkeypatch:
     assert endless == Refused(candidates[1], TOO_LONG)
     assert refused == Refused(candidates[2], "R0606 it does not apply")
     assert crashing == Refused(candidates[3], "the compiling process ended with status 7")
+
+
+def is_imported(module: str) -> bool:
+    return module in sys.modules
+
+
+@pytest.mark.parametrize("imports", [(), ("colorsys",)], ids=["none", "one"])
+def test_a_process_imports_what_tasks_need_before_its_first_one(imports: tuple[str, ...]) -> None:
+    with Workers(1, imports=imports) as workers:
+        assert workers.submit(is_imported, "colorsys").result(GUARD) == bool(imports)
