@@ -45,7 +45,7 @@ def times(a: Exact, b: Exact) -> Exact:
 
 
 def evaluated(term: Expr, values: Mapping[str, Exact], drawn: Drawn, powers: bool = True) -> Exact:
-    """The value of a scalar term. Raises NotPointwise where it is no such number.
+    """The value of a scalar term. Raises NotPointwise where it has no such value.
 
     values: of variables
     powers: whether exponentials that use none of these are computed, and not drawn

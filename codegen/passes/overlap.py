@@ -2,7 +2,7 @@
 
 A warp-specialised kernel is launched before the preceding one ends, sets up its barriers meanwhile, and then
 waits (`roles`). Any other kernel would be launched only when everything in front of it has ended, which takes
-longer than many small kernels compute. So the other kernels of its program wait for themselves, too.
+longer than many small kernels compute. So the small kernels of its program wait by themselves, too.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ def overlapping(functions: Sequence[i.Function]) -> tuple[i.Function, ...]:
 
     So do large ones, and those whose number of blocks is known at launch only.
     """
-    specialised = [_is_specialised(function) for function in functions]
-    if len(functions) == 1 or not any(specialised):
+    if len(functions) == 1 or not any(map(_is_specialised, functions)):
         return tuple(functions)
-    apart = [waits or not _is_small(function) for function, waits in zip(functions, specialised, strict=True)]
-    return tuple(
-        function if stays else replace(function, body=i.sequence(*FIRST, function.body))
-        for function, stays in zip(functions, apart, strict=True)
-    )
+    return tuple(map(_waiting, functions))
+
+
+def _waiting(function: i.Function) -> i.Function:
+    """The kernel, which waits by itself if it gains by that and does not wait yet."""
+    if _is_specialised(function) or not _is_small(function):
+        return function
+    return replace(function, body=i.sequence(*FIRST, function.body))
 
 
 def _is_small(function: i.Function) -> bool:
     launch = derive(function.body)
-    blocks = [extent if isinstance(extent, int) else extent.value for extent in launch.grid]
-    return None not in blocks and prod(count or 1 for count in blocks) * launch.threads <= MOST_THREADS
+    blocks = [extent for extent in launch.grid if isinstance(extent, int)]
+    return len(blocks) == len(launch.grid) and prod(blocks) * launch.threads <= MOST_THREADS
 
 
 def _is_specialised(function: i.Function) -> bool:

@@ -60,7 +60,7 @@ def split_roles(function: i.Function) -> i.Function:
     read = frozenset(_read_by_conditions(body))
     produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names, read)
     consume = _project(body, lambda roles: roles.consume, True, names, read)
-    # the blocks of the next kernel that wait take issue slots from this one, so they come when all is loaded
+    # blocks of the next kernel would only wait until all is loaded
     produce = i.sequence(produce, i.Elected(i.StartNextGrid(), thread=WARPGROUP * consumers))
     for counter in counters:
         produce, consume = counter.around(counter.loaded, produce), counter.around(counter.used, consume)

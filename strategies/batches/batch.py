@@ -53,7 +53,7 @@ def batch(count: int = 0, threads: int = 0, by: str = "", rows: int = 0, epilogu
     """
     chosen_or("batch", count=count, threads=threads, rows=rows)
     if rows % ROWS:
-        raise StrategyError("R0604", f"batch: rows: {rows} is no multiple of the {ROWS} of a fragment")
+        raise StrategyError("R0604", f"batch: rows: {rows} is not a multiple of the {ROWS} of a fragment")
     chosen_from("by", by, (THREADS, WARPS, BLOCKS))
     chosen_from("epilogue", epilogue, (SHARED, DIRECT))
 

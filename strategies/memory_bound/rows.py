@@ -90,12 +90,12 @@ def rows(threads: int = 0, vector: int = 0, fan: int = FAN, keep: bool = True) -
         width, size = widest(term), length.value
         by = vector if reduces_numbers(term) else 1
         block = block_of(length, width, "rows", threads=threads, vector=by, fan=fan)
-        if size and not _fits(block, size, width) and isinstance(AS_ONE(term), Success):
-            return seq(AS_ONE, depending(chosen))
-        if size is not None and not threads and size * width <= BY_THREADS:
-            return lowered
         if size is None:
             return seq(mapped(seq(named, fewer, _computed(block, keep=False))), LOWERED)
+        if not _fits(block, size, width) and isinstance(AS_ONE(term), Success):
+            return seq(AS_ONE, depending(chosen))
+        if not threads and size * width <= BY_THREADS:
+            return lowered
         if not threads and size * width <= BY_WARPS:
             return by_warps(term, _of_row(block.of_lanes(size), row, size, keep))
         return seq(mapped(_of_row(block, row, size, keep and _fits(block, size, width))), LOWERED)

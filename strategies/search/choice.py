@@ -111,13 +111,11 @@ def separate_operands(search: Search, term: Expr) -> bool:
     if problem is None or problem.ready or lookup(identity(term), search.target, search.store):
         return False
     stored = problem.stored
-    best = {p: next(iter(ranked(search.strategy, p, search.gpu)), None) for p in (problem, stored)}
-    with_warps, with_warpgroups = best[problem], best[stored]
+    with_warps, with_warpgroups = _best(search, problem), _best(search, stored)
     if with_warps is None or with_warpgroups is None:
         return with_warpgroups is not None
     copied = (problem.m + problem.n) * problem.k * problem.batch * problem.operand_bytes
-    separately = with_warpgroups.cost.cycles + BOUNDARY + 2 * copied / search.gpu.dram_rate
-    return separately < with_warps.cost.cycles
+    return _behind_a_kernel(search, with_warpgroups, copied) < with_warps.cost.cycles
 
 
 def pays(search: Search, whole: Expr, last: Expr, copied: int) -> bool:
@@ -125,10 +123,20 @@ def pays(search: Search, whole: Expr, last: Expr, copied: int) -> bool:
     problems = search.problem_of(whole), search.problem_of(last)
     if lookup(identity(whole), search.target, search.store) or None in problems:
         return False
-    one, two = (next(iter(ranked(search.strategy, p, search.gpu)), None) for p in problems if p is not None)
+    one, two = (_best(search, problem) for problem in problems if problem is not None)
     if one is None or two is None:
         return False
-    return two.cost.cycles + BOUNDARY + 2 * copied / search.gpu.dram_rate < one.cost.cycles
+    return _behind_a_kernel(search, two, copied) < one.cost.cycles
+
+
+def _best(search: Search, problem: Problem) -> Ranked | None:
+    """What the cost model expects to be fastest, if there is any schedule."""
+    return next(iter(ranked(search.strategy, problem, search.gpu)), None)
+
+
+def _behind_a_kernel(search: Search, last: Ranked, copied: int) -> float:
+    """The cycles of a kernel, and of one before it that reads and writes so many bytes."""
+    return last.cost.cycles + BOUNDARY + 2 * copied / search.gpu.dram_rate
 
 
 def remembered(search: Search, term: Expr) -> tuple[Choice, Success] | str:

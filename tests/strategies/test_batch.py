@@ -150,7 +150,7 @@ def test_a_warp_may_have_several_fragments_of_rows(rows: int, epilogue: str) -> 
 
 def test_parameters_that_cannot_be_are_refused() -> None:
     for given, said in (
-        ({"rows": 8}, "rows: 8 is no multiple of the 16 of a fragment"),
+        ({"rows": 8}, "rows: 8 is not a multiple of the 16 of a fragment"),
         ({"rows": -16}, "rows"),
         ({"epilogue": "bulk"}, "epilogue: `bulk` is not one of shared, direct"),
         ({"by": "lanes"}, "by: `lanes` is not one of threads, warps, blocks"),
