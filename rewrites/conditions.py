@@ -49,7 +49,7 @@ def result(function: Expr) -> Expr:
 
 # --- what a function does -----------------------------------------------------------------------------
 
-RESHAPING = frozenset({"asMatrix", "asFragment"})
+RESHAPING = frozenset({"asMatrix", "asColumn", "asFragment"})
 
 
 def reshapes(term: Expr) -> bool:

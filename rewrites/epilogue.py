@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import reduce
 
-from rewrites.elements import NotPointwise, matrix, members, names, put, zipped
+from rewrites.elements import NotPointwise, fresh, matrix, members, names, put, zipped
 from rewrites.match import project
 from rewrites.pointwise import Pointwise, pointwise
 from rewrites.rule import computed
 from rewrites.tensor import accumulator_family
 from rewrites.typed import array_type, instance, named
-from rise.expr import Expr, Identifier, Lambda, Primitive, apply, call, fresh_name, map_children, subterms
+from rise.expr import (
+    Expr,
+    Identifier,
+    Lambda,
+    Literal,
+    Primitive,
+    apply,
+    call,
+    children,
+    fresh_name,
+    map_children,
+    subterms,
+)
 from rise.instructions import Family
 from rise.nat import Nat
 from rise.normal import is_view, simplify
-from rise.types import ROW_MAJOR, Array, Data, Fragment, Pair, Scalar, Space, as_data
+from rise.types import ROW_MAJOR, Array, Data, Fragment, FragmentKind, Pair, Scalar, Space, as_data
 
 # the fragments of these have elements at known places, which do not depend on what the elements are
 ANY_ELEMENT = (Family.MMA, Family.WGMMA)
 
 
 def _hidden(term: Expr, fragments: dict[str, Expr], taken: set[str]) -> Expr:
-    """A term with names in place of the matrices of fragments."""
+    """A term with names in place of the matrices of fragments, and of the numbers of columns."""
+    fragment = _shown(term)
+    if fragment is None:
+        return map_children(term, lambda child: _hidden(child, fragments, taken))
+    name = fresh_name("tile", taken)
+    taken.add(name)
+    fragments[name] = fragment
+    return Identifier(name, term.type, term.origin)
+
+
+def _shown(term: Expr) -> Expr | None:
+    """f of asMatrix(f), and of asColumn(f) |> join; None for other terms."""
     match call(term):
         case "asMatrix", _, [fragment]:
-            name = fresh_name("tile", taken)
-            taken.add(name)
-            fragments[name] = fragment
-            return Identifier(name, term.type, term.origin)
+            return fragment
+        case "join", _, [inner] if (column := call(inner)) is not None and column[0] == "asColumn":
+            return column[2][0]
         case _:
-            return map_children(term, lambda child: _hidden(child, fragments, taken))
+            return None
 
 
 def _epilogue(term: Expr) -> tuple[Pointwise, dict[str, Expr]]:
@@ -145,24 +167,27 @@ def same_places(like: Fragment, types: list[Data], computed_tiles: bool) -> str 
 def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     try:
         p, fragments = _epilogue(term)
-        like = fragment_type(next(iter(fragments.values())))
-        operands = {
+        shown = {
             leaf: fragments[made.name]  # type: ignore[union-attr]  # it is the name of a fragment
             for leaf, made in p.leaves.items()
             if _of_fragment(p, leaf, fragments)
         }
+        like = next((t for t in map(fragment_type, shown.values()) if not _is_column(t)), None)
+        if like is None:
+            return "no accumulator is used"
+        element, operands = _columns_repeated(p, shown, like)
         computed_tiles = False
         for leaf, made in p.leaves.items():
-            if leaf not in operands:
+            if leaf not in shown:
                 computed_tiles |= p.depends(leaf) != (True, True) or not _in_memory(made)
                 operands[leaf] = loaded(matrix(p.row, p.column, leaf), like)
-        types = [*(fragment_type(f).element for f in operands.values()), *_numbers(as_data(p.element.type))]
+        types = [*(fragment_type(f).element for f in operands.values()), *_numbers(as_data(element.type))]
         if (refused := same_places(like, types, computed_tiles)) is not None:
             return refused
     except NotPointwise as refusal:
         return refusal.reason
     together = reduce(lambda ys, x: zip_fragments(x, ys), reversed(operands.values()))
-    x = Identifier(fresh_name("x", names(p.element)), fragment_type(together).element)
+    x = Identifier(fresh_name("x", names(element)), fragment_type(together).element)
     values = dict(zip(operands, members(x, len(operands)), strict=True))
 
     def make(element: Expr) -> Expr:
@@ -171,7 +196,46 @@ def ON_FRAGMENTS(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
             return as_matrix(together)
         return as_matrix(stored(map_fragment(Lambda(x, body), together), Space.LOCAL))
 
-    return simplify(_each_result(p.element, make))
+    return simplify(_each_result(element, make))
+
+
+def _is_column(fragment: Fragment) -> bool:
+    return fragment.kind is FragmentKind.COLUMN
+
+
+def _columns_repeated(
+    p: Pointwise, shown: Mapping[Expr, Expr], like: Fragment
+) -> tuple[Expr, dict[Expr, Expr]]:
+    """The element, and fragments in the place of its parts: columns beside each element of their rows.
+
+    What is computed of columns alone is computed once for each row.
+    """
+    operands = {leaf: f for leaf, f in shown.items() if not _is_column(fragment_type(f))}
+    columns = {leaf: f for leaf, f in shown.items() if leaf not in operands}
+    element, taken = p.element, names(p.element)
+    for part in dict.fromkeys(_of_rows(element, columns, {p.row.name, p.column.name})):
+        used = {leaf: f for leaf, f in columns.items() if any(leaf == inner for inner in subterms(part))}
+        column, place = used.get(part), part
+        if column is None:
+            together = reduce(lambda ys, x: zip_fragments(x, ys), reversed(used.values()))
+            x = Identifier(fresh_name("x", names(part)), fragment_type(together).element)
+            values = dict(zip(used, members(x, len(used)), strict=True))
+            column = stored(map_fragment(Lambda(x, put(part, values)), together), Space.LOCAL)
+            place = fresh("number", as_data(part.type), taken)
+            element = put(element, {part: place})
+        given = (like.rows, like.columns, like.other, fragment_type(column).element)
+        operands[place] = apply(instance("repeatColumn", given, part.origin), column)
+    return element, operands
+
+
+def _of_rows(term: Expr, columns: Mapping[Expr, Expr], indices: Set[str]) -> Iterator[Expr]:
+    """The largest numbers that are functions of columns, and of nothing else that differs by element."""
+    rest = put(term, {leaf: Literal(0.0, leaf.type) for leaf in columns})
+    if rest != term and isinstance(term.type, Scalar) and rest.free.isdisjoint(indices):
+        yield term
+        return
+    for child in children(term):
+        yield from _of_rows(child, columns, indices)
 
 
 def _in_memory(made: Expr) -> bool:
@@ -210,6 +274,8 @@ def THROUGH_SHARED(term: Expr) -> Expr | str:  # noqa: N802
     flat: dict[Expr, Expr] = {}
     for leaf, made in p.leaves.items():
         if _of_fragment(p, leaf, fragments):
+            if _is_column(fragment_type(fragments[made.name])):  # type: ignore[union-attr]
+                return "a column stays with the lanes that hold its rows"
             whole = stored(as_matrix(fragments[made.name]), Space.SHARED)  # type: ignore[union-attr]
         else:
             whole = matrix(p.row, p.column, leaf)

@@ -48,7 +48,7 @@ def inverse(view: Expr) -> Expr | None:
 
 
 def _inverse_primitive(name: str, given: tuple[Argument, ...], view: Expr) -> Expr | None:
-    """Of transpose, split and join, asVector and asScalar, asMatrix; sizes in the order of the schemes."""
+    """Of views of arrays, vectors and fragments; sizes in the order of the schemes."""
     match name, given:
         case "transpose", (rows, columns, element):
             return Primitive(primitive("transpose"), (columns, rows, element), view.origin)
@@ -62,6 +62,9 @@ def _inverse_primitive(name: str, given: tuple[Argument, ...], view: Expr) -> Ex
             return Primitive(primitive("asVector"), (width, count, element), view.origin)
         case "asMatrix", _:
             return Primitive(primitive("asFragment"), (*given, FragmentKind.ACCUMULATOR), view.origin)
+        case "asColumn", (rows, depth, element):
+            loaded = (rows, constant(1), depth, element, FragmentKind.COLUMN)
+            return Primitive(primitive("asFragment"), loaded, view.origin)
         case _:
             return None
 
@@ -121,7 +124,7 @@ def VIEW_INTO_FOLD(term: Expr) -> Expr | str:  # noqa: N802  # rules are constan
 
 # --- views out of folds -----------------------------------------------------------------------------------
 
-FORMS = frozenset({"asMatrix", "join", "split", "transpose"})
+FORMS = frozenset({"asMatrix", "asColumn", "join", "split", "transpose"})
 
 
 def is_form(view: Expr) -> bool:
@@ -139,7 +142,7 @@ def is_form(view: Expr) -> bool:
     "view out of reduceSeq",
     "xs |> reduceSeq(Local)(acc => x => f(acc, x) |> v, z)"
     " → xs |> reduceSeq(Local)(acc => x => f(acc |> v, x), z |> v⁻¹) |> v,"
-    " v of join, split, transpose, asMatrix, or a map of such a v",
+    " v of join, split, transpose, asMatrix, asColumn, or a map of such a v",
     (
         "fun((xs: 3.2.5.i32, z: 2.5.i32) => xs |> reduceSeq(Local)(fun(acc, x =>"
         " zip(acc)(x) |> map(fun((r, s) => zip(r)(s) |> map(fun((a, b) => a - b)))) |> join"
@@ -157,6 +160,9 @@ def is_form(view: Expr) -> bool:
         "fun((xs: 3.16.8.f32, z: 16.8.f32) => xs |> reduceSeq(Local)(fun(acc, x =>"
         " (acc |> asFragment |> fun((f: Fragment[16, 8, 16, f32, Accum]) => zipFragment(f)(x |> asFragment))"
         " |> mapFragment(fun((a, b) => a - b)) |> asMatrix)), z))",
+        "fun((xs: 3.16.8.f32, z: 16.1.f32) => xs |> reduceSeq(Local)(fun(acc, x =>"
+        " zipFragment(acc |> asFragment)(x |> asFragment |> fun((f: Fragment[16, 8, 16, f32, Accum]) => f)"
+        " |> reduceRows(+, 0)) |> mapFragment(fun((a, b) => a - b)) |> asColumn), z))",
     ),
     "A fold keeps its accumulator in the form in which its step computes it.",
     head=("reduceSeq", 3),

@@ -135,8 +135,11 @@ def _has(term: Expr, part: Expr) -> bool:
 # --- the form ---------------------------------------------------------------------------------------------
 
 
-def pointwise(term: Expr) -> Pointwise:
-    """An element of a matrix, and what it is a function of. Raises NotPointwise."""
+def pointwise(term: Expr, apart: bool = False) -> Pointwise:
+    """An element of a matrix, and what it is a function of. Raises NotPointwise.
+
+    apart: reductions of rows are leaves by themselves, not what is computed of them for a row
+    """
     found = sizes_of(term)
     if found is None:
         raise NotPointwise("expected a matrix of numbers", term)
@@ -158,7 +161,10 @@ def pointwise(term: Expr) -> Pointwise:
     # a number for each row is computed once, in an array of these
     others = {column.name, *(name.name for name in products)}
     numbers: dict[Expr, Expr] = {}
-    for part in dict.fromkeys(_numbers_of_rows(element, of_rows.keys(), others)):
+    found_numbers = (
+        _reductions(element, of_rows.keys()) if apart else _numbers_of_rows(element, of_rows.keys(), others)
+    )
+    for part in dict.fromkeys(found_numbers):
         made = over(row, substitute(part, of_rows))
         array = elements.fresh("numbers", as_data(made.type))
         element, numbers[at(row, array)] = put(element, {part: at(row, array)}), made
@@ -186,6 +192,11 @@ def _numbers_of_rows(term: Expr, reduced: Set[str], others: Set[str]) -> Iterato
         return
     for child in children(term):
         yield from _numbers_of_rows(child, reduced, others)
+
+
+def _reductions(term: Expr, reduced: Set[str]) -> Iterator[Expr]:
+    """The names of reductions of rows in a term."""
+    return (part for part in subterms(term) if isinstance(part, Identifier) and part.name in reduced)
 
 
 def in_form(p: Pointwise) -> Expr:
@@ -241,6 +252,26 @@ def mapped_over(function: Lambda, arrays: list[Expr]) -> Expr:
 def POINTWISE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     try:
         made = in_form(pointwise(term))
+    except NotPointwise as refused:
+        return refused.reason
+    return "it has this form" if alpha_equal(made, term) else made
+
+
+@computed(
+    "pointwise, reductions apart",
+    "e → zip(a)(A |> map(reduce(op, z))) |> map(x => a_x |> map(g)),"
+    " where e[i][j] = g(a[i][j], A[i] |> reduce(op, z))",
+    (
+        "fun((a: 3.5.i32, b: 3.4.i32) => zip(a)(b) |> map(fun((r, s) => s |> map(fun(y =>"
+        " y * ((r |> map(fun(x => x * x)) |> reduce(+, 0)) + 1) - (r |> reduce(max, -9)))))))",
+        "fun((a: 3.5.i32, b: 3.4.i32) => zip(a)(b) |> map(fun((r, s) => (r |> reduce(+, 0)) |> fun(t =>"
+        " s |> map(fun(y => y * t - t * t)))))",
+    ),
+    "The same with every reduction of rows a column by itself.",
+)
+def REDUCTIONS_APART(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
+    try:
+        made = in_form(pointwise(term, apart=True))
     except NotPointwise as refused:
         return refused.reason
     return "it has this form" if alpha_equal(made, term) else made

@@ -21,6 +21,7 @@ from rewrites.elements import (
     matrix,
     members,
     names,
+    over,
     put,
     selects,
     tupled,
@@ -64,7 +65,7 @@ def _copied(fragment: Expr) -> Expr:
 
 
 @dataclass
-class _Rows:
+class Rows:
     """The translation of a tile of so many rows.
 
     depth: of the products' operands
@@ -235,12 +236,12 @@ class _Rows:
                         raise NotPointwise("a fragment is used at another place than the result's", leaf)
         if not leaf.free.isdisjoint(self.known):
             raise NotPointwise("a fragment is used at another place than the result's", leaf)
-        place, kind = found.column, FragmentKind.ACCUMULATOR
-        if columns is None or place is None:
-            columns, kind = constant(1), FragmentKind.COLUMN
-            place = Identifier(fresh_name("one", names(leaf)), Index(columns))
-        like = Fragment(self.rows, columns, self.depth, as_data(leaf.type), kind)
-        return loaded(matrix(found.row, place, leaf), like)
+        element = as_data(leaf.type)
+        if columns is None or found.column is None:
+            like = Fragment(self.rows, constant(1), self.depth, element, FragmentKind.COLUMN)
+            return loaded(build("xs |> split(1)", xs=over(found.row, leaf)), like)
+        like = Fragment(self.rows, columns, self.depth, element, FragmentKind.ACCUMULATOR)
+        return loaded(matrix(found.row, found.column, leaf), like)
 
     def repeated(self, column: Expr, columns: Nat) -> Expr:
         type_ = fragment_type(column).element
@@ -421,7 +422,7 @@ def _members_of(type_: Data) -> list[Data]:
 def ROWS_ON_FRAGMENTS(term: Expr, k: Nat) -> Expr | str:  # noqa: N802  # rules are constants
     rows = array_type(term).size if isinstance(term.type, Array) else constant(0)
     try:
-        return _Rows(rows, k, names(term)).whole(term)
+        return Rows(rows, k, names(term)).whole(term)
     except NotPointwise as refused:
         return refused.reason
 

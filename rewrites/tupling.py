@@ -45,21 +45,21 @@ def is_fold(term: Expr) -> bool:
     return isinstance(term, Apply) and term.head == (FOLD, 3)
 
 
-def _zipped(fold: Expr) -> tuple[Expr, Expr] | None:
-    """The arrays whose pairs a fold is over."""
-    applied = call(_fold(fold)[1][2])
-    if applied is None or applied[0] != "zip" or len(applied[2]) != 2:
-        return None
-    first, second = applied[2]
-    return first, second
+def _zipped(fold: Expr) -> tuple[Expr, ...]:
+    """The arrays whose pairs a fold is over; of other folds, the one array."""
+    xs = _fold(fold)[1][2]
+    applied = call(xs)
+    return tuple(applied[2]) if applied is not None and applied[0] == "zip" else (xs,)
 
 
 def shared(one: Expr, other: Expr) -> bool:
-    """Whether two folds are over pairs with the same first or second component, and have as many steps."""
-    first, second = _zipped(one), _zipped(other)
-    if first is None or second is None or _size(one) != _size(other):
+    """Whether two folds read an array at the same place, and have as many steps.
+
+    Both are over pairs with the same first or second component, or one is over the first component alone.
+    """
+    if _size(one) != _size(other):
         return False
-    return any(alpha_equal(a, b) for a, b in zip(first, second, strict=True))
+    return any(alpha_equal(a, b) for a, b in zip(_zipped(one), _zipped(other), strict=False))
 
 
 def _size(fold: Expr) -> object:
@@ -78,8 +78,10 @@ def _size(fold: Expr) -> object:
         "fun((xs: 5.i32, ys: 5.i32, zs: 3.i32) => zs |> map(fun(c =>"
         " (zip(xs)(ys) |> reduceSeq(Local)(fun(a, p => a - fst(p) * snd(p)), c))"
         " + (zip(ys)(ys) |> reduceSeq(Local)(fun(a, p => max(a)(fst(p) - snd(p))), c * 2)))))",
+        "fun((xs: 5.i32, ys: 5.i32) => (xs |> reduceSeq(Local)(fun(a, x => a + x * x), 0))"
+        " * (zip(xs)(ys) |> reduceSeq(Local)(fun(a, p => a - fst(p) * snd(p)), 1)))",
     ),
-    "Two folds over pairs that share a component are one fold, whose accumulator is a pair.",
+    "Two folds over one array, or over pairs that share a component, are one, whose accumulator is a pair.",
 )
 def TUPLING(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
     applied = call(term)
@@ -144,4 +146,16 @@ SHARE_SECOND = rule(
     "zip(zip(xs)(ys))(zip(zs)(ys))",
     "zip(zip(xs)(zs))(ys) |> map(fun(((x, z), y) => ((x, y), (z, y))))",
     meaning="The same for the other components.",
+)
+SHARE_WITH_FIRST = rule(
+    "zip of zip, with its first",
+    "zip(zip(xs)(ys))(xs)",
+    "zip(xs)(ys) |> map(fun((x, y) => ((x, y), x)))",
+    meaning="An array beside pairs with its elements is read once.",
+)
+SHARE_FIRST_WITH = rule(
+    "zip with zip, of its first",
+    "zip(xs)(zip(xs)(ys))",
+    "zip(xs)(ys) |> map(fun((x, y) => (x, (x, y))))",
+    meaning="The same for pairs in the second component.",
 )

@@ -146,8 +146,13 @@ def _behind(
 
     alone: nothing before the command reads it. In a loop the release is then a part of the last iteration;
            where there is none, nothing has to be waited for.
+
+    Where products before the command read the slot, too, the release stands behind all of a command that
+    starts none: it has to wait for these products, which are not under way inside of that command.
     """
     match command:
+        case _ if not alone and not multiplies(command):
+            return i.sequence(command, release)
         case i.For(index, count, unroll=False) if alone and not only_multiplies(command.body):
             last = i.When(count, variable(index) + 2, release)
             loop = replace(command, body=_behind(command.body, last, rings, consumers, True))

@@ -35,6 +35,7 @@ from strategies.core import (
     seq,
     try_,
 )
+from strategies.matmul.columns import forms_in_place, is_product_or_column, rows_apart
 from strategies.matmul.products import at_products, is_product
 from strategies.matmul.staging import TileCopy
 from strategies.matmul.tiling import flatten, fragment_tiles, parts
@@ -46,13 +47,15 @@ on_fragments: Strategy = seq(
     try_(normalize(STORED_FRAGMENT)),
     alltd(choice(ON_FRAGMENTS, THROUGH_SHARED)),
 )
+# views next to what they rearrange, where names stand for columns, too
+in_place: Strategy = seq(view_inward, try_(seq(forms_in_place, view_inward)))
 # of the tiles of a warp, all that is done with one fragment's
 finish_epilogue: Strategy = arguments(
     4,
     seq(
-        argument(seq(view_inward, flatten)),
+        argument(seq(in_place, flatten)),
         repeat(a.MAP_FUSION),
-        mapped(arguments(3, seq(view_inward, on_fragments))),
+        mapped(arguments(3, seq(in_place, on_fragments))),
     ),
 )
 # sums in shared memory, in rows that are padded so that the lanes of a warp store to different banks
@@ -66,6 +69,7 @@ def direct_epilogue(
     fragment: tuple[int, int, int],
     workers: Rewrite,
     store: Rewrite = id_,
+    rows: Rewrite = id_,
 ) -> Strategy:
     """A block's tile: what is done with the product is done on its fragments, and stored from there.
 
@@ -77,10 +81,13 @@ def direct_epilogue(
     fragment: the shape of its instructions
     workers:  the levels of the maps over parts
     store:    how fragments are stored: by each lane, unless this brings them through shared memory
+    rows:     reductions of the tile's rows as columns of fragments
     """
     with_epilogue = seq(
         check(lambda e: not is_product(e), "epilogue"),
+        rows_apart,
         epilogue_tiles(warp, fragment),
+        rows,
         at_products(product),
         finish_epilogue,
     )
@@ -96,7 +103,7 @@ def epilogue_tiles(warp: tuple[int, int], fragment: tuple[int, int, int]) -> Str
     after:  … P … |> map((p, c) => zip(p |> …)(c |> …) |> map(…)) |> …
     """
     tiled = seq(parts(*warp), arguments(4, mapped(fragment_tiles(*fragment[:2]))))
-    return with_parts_abstracted(is_product, lambda _: tiled)
+    return with_parts_abstracted(is_product_or_column, lambda _: tiled)
 
 
 @dataclass(frozen=True)

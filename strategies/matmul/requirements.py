@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rewrites.result import Failure, Result, Success
 from rewrites.typed import array_type
-from rise.expr import Apply, Expr, Lambda, application, call, substitute, subterms
+from rise.expr import Apply, Expr, Lambda, alpha_equal, application, call, substitute, subterms
 from rise.instructions import Family, family
 from rise.nat import Nat, divides
 from rise.types import Array, Scalar, shape
@@ -20,6 +20,7 @@ from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, Known, contiguity_of
 from strategies.core import FunctionStrategy, Strategy, prints_as_call
 from strategies.matmul import constraints
+from strategies.matmul.columns import columns_of, reduced_matrix
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.products import Product, is_product, operands
 from strategies.matmul.rounding import row_of
@@ -130,15 +131,42 @@ def single_products(s: Subject) -> Iterator[Refusal]:
 
 
 def only_products(s: Subject) -> Iterator[Refusal]:
-    """Every sum is a product's."""
-    products = {id(part) for product in s.products for part in subterms(product)}
+    """Every sum is a product's, or reduces the rows that all products have as their first operands."""
+    firsts = [Product.of(product).rows for product in s.products]
+    columns = columns_of(s.term)
+    beside = {id(part) for part in (*s.products, *columns) for part in subterms(part)}
     for part in outermost_parts(s.term, _is_reduction):
-        if id(part) not in products:
+        if id(part) not in beside:
             yield Refusal(
                 "a reduction that is not a product of matrices is not lowered: no level computes it",
                 "reduce the stored result of the product by another program",
                 part,
             )
+    for column in columns:
+        if not all(alpha_equal(first, reduced_matrix(column)) for first in firsts):
+            yield Refusal(
+                "rows are reduced that are not those of the products' first operand, as it is in memory",
+                "store what they are reduced to with `toMem(Global)`: another kernel computes it",
+                column,
+            )
+        for holds, why, hint in _rows_in_registers(s.schedule):
+            if not holds:
+                yield Refusal(
+                    f"the rows of an operand are reduced beside its product, and {why}", hint, column
+                )
+
+
+def _rows_in_registers(s: Schedule) -> Iterator[tuple[bool, str, str]]:
+    """What has to hold where rows are reduced by the workers that hold them: why else not, and what helps."""
+    n = s.block[1]
+    of_quads = family(s.fragment) in (Family.MMA, Family.WGMMA)
+    yield of_quads, "nobody knows which threads hold a row of these fragments", "use `fragment=16,8,16`"
+    yield s.warp[1] == n, f"several workers have parts of the {n} columns", f"use warps of {n} columns"
+    yield not s.swap_operands, "the transposed result has them as columns", "use `swap_operands=false`"
+    whole = s.split_k == s.split_cluster == s.slice_k == 1
+    yield whole, "a worker has only a part of k", "use `split_k=1 split_cluster=1 slice_k=1`"
+    shared = s.epilogue != "shared"
+    yield shared, "the results are in its registers", "use `epilogue=direct`"
 
 
 def _is_reduction(term: Expr) -> bool:

@@ -30,6 +30,7 @@ from strategies.core import (
 from strategies.default import lowered
 from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed, stored_in_rows
+from strategies.matmul.columns import reduced_rows, rows_inside
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import (
     Stored,
@@ -249,11 +250,12 @@ def by_warps(
     sums = seq(tile_reduction(k), warp_tiles(*warp), tensorise(fragment), accumulate_fragments, loads)
     whole = seq(sums, to_warps, kept_shared)
     kept = sliced(k, slice_k, warp, fragment, loads, to_warps) if slice_k > 1 else whole
-    direct = direct_epilogue(sums, warp, fragment, to_warps)
+    direct = direct_epilogue(sums, warp, fragment, to_warps, rows=reduced_rows(k, warp[0], fragment[0]))
     return in_whole_tiles(
         needs, copies if stages else None, separate_prologue,
         lambda result: seq(
             operands_named(seq(
+                rows_inside,
                 tile_output(m, n, in_list=raster_group > 0),
                 in_tile(shared_epilogue(kept, copies, result) if epilogue == "shared" else direct),
                 raster(raster_group),
@@ -336,12 +338,13 @@ def hopper(
         if epilogue == "shared":
             return shared_epilogue(kept, copies, result)
         store = {"bulk": in_bulk, "rows": stored_in_rows(result.row)}.get(epilogue, id_)
-        return direct_epilogue(sums, warp, fragment, workers, store)
+        return direct_epilogue(sums, warp, fragment, workers, store, reduced_rows(k, warp[0], fragment[0]))
 
     return in_whole_tiles(
         needs, copies, seq(in_one_sum(k), operands_in_bulk),
         lambda result: seq(
             operands_named(seq(
+                rows_inside,
                 tile_output(m, n, in_list=raster_group > 0),
                 in_tile(tile(result)),
                 raster(raster_group),

@@ -7,7 +7,14 @@ from rewrites import movement as m
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
 from rewrites.result import Failure, Result
-from rewrites.tupling import SHARE_FIRST, SHARE_SECOND, TUPLING, is_fold
+from rewrites.tupling import (
+    SHARE_FIRST,
+    SHARE_FIRST_WITH,
+    SHARE_SECOND,
+    SHARE_WITH_FIRST,
+    TUPLING,
+    is_fold,
+)
 from rewrites.zips import ZIP_REPEATED, ZIP_SAME
 from rise.expr import Expr, Lambda, Primitive, application, call, subterms
 from rise.nat import Nat, divides, nat
@@ -203,7 +210,9 @@ def tile_reduction(size: int) -> Strategy:
     return at_products(in_blocks(size))
 
 
-_shared: Strategy = seq(top_down(choice(SHARE_FIRST, SHARE_SECOND)), view_inward)
+_shared: Strategy = seq(
+    top_down(choice(SHARE_FIRST, SHARE_SECOND, SHARE_WITH_FIRST, SHARE_FIRST_WITH, ZIP_SAME)), view_inward
+)
 # products of a tile that share an operand as one fold, which loads it once
 tupled: Strategy = try_(repeat(top_down(seq(TUPLING, argument(_shared)))))
 
