@@ -5,8 +5,8 @@
 
 Each run is the command as a user gives it, in seconds from its start to its end; the first and the last
 result are in seconds from the start, too. `fresh`: everything is derived and compiled by the run itself, as
-it is for the tables; `cached`: it was before. The commands check their results, and fail where one is wrong. The folder RESULTS, if one is
-given, keeps what all GPUs measured of the tables.
+it is for the tables; `cached`: it was before. The commands check their results, and fail where one is wrong.
+The folder RESULTS, if one is given, keeps what all GPUs measured of the tables.
 """
 
 from __future__ import annotations
