@@ -22,6 +22,8 @@ SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter th
 BOUNDARY = 4000
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
+# cycles: the blocks of a cluster start together, and none ends before the others; measured
+TOGETHER = 1500
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 AT_ONCE = 1.4  # the same, where all warpgroups do so at once and results leave a cache so FILLED: measured
@@ -317,6 +319,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
     stops = 0 if hidden else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
+    busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
     memory = memory_cycles(p, s, gpu) + gpu.fill
     total = max(busy, memory) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
