@@ -13,7 +13,8 @@ from math import ceil
 
 from rise.frozen import filled_at_once
 from rise.instructions import Family, family
-from strategies.matmul.constraints import PARTIAL, PATTERNS, Schedule, panel, resources
+from strategies.matmul.constraints import PARTIAL, PATTERNS, panel, resources
+from strategies.matmul.schedule import Schedule
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 

@@ -16,7 +16,7 @@ import pytest
 from rewrites.result import Failure
 from rise.expr import Identifier
 from rise.types import F32
-from strategies.matmul.constraints import Schedule
+from strategies.matmul.schedule import Schedule
 from strategies.registry import find
 from strategies.search import cost as c
 from strategies.search.hardware import A100, H200, T4, Gpu
