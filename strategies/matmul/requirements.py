@@ -21,9 +21,9 @@ from strategies.contiguity import Contiguity, Known, contiguity_of
 from strategies.core import FunctionStrategy, Strategy, prints_as_call
 from strategies.matmul import constraints
 from strategies.matmul.columns import columns_of, reduced_matrix
-from strategies.matmul.constraints import Schedule
 from strategies.matmul.products import Product, is_product, operands
 from strategies.matmul.rounding import row_of
+from strategies.matmul.schedule import Schedule
 from strategies.matmul.staging import WIDEST, TileCopy
 from strategies.places import outermost_part
 
