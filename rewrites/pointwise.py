@@ -265,7 +265,7 @@ def POINTWISE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         "fun((a: 3.5.i32, b: 3.4.i32) => zip(a)(b) |> map(fun((r, s) => s |> map(fun(y =>"
         " y * ((r |> map(fun(x => x * x)) |> reduce(+, 0)) + 1) - (r |> reduce(max, -9)))))))",
         "fun((a: 3.5.i32, b: 3.4.i32) => zip(a)(b) |> map(fun((r, s) => (r |> reduce(+, 0)) |> fun(t =>"
-        " s |> map(fun(y => y * t - t * t)))))",
+        " s |> map(fun(y => y * t - t * t))))))",
     ),
     "The same with every reduction of rows a column by itself.",
 )
