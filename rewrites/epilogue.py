@@ -234,8 +234,9 @@ def _of_rows(term: Expr, columns: Mapping[Expr, Expr], indices: Set[str]) -> Ite
     if rest != term and isinstance(term.type, Scalar) and rest.free.isdisjoint(indices):
         yield term
         return
+    bound = {term.parameter.name} if isinstance(term, Lambda) else set()
     for child in children(term):
-        yield from _of_rows(child, columns, indices)
+        yield from _of_rows(child, columns, indices | bound)
 
 
 def _in_memory(made: Expr) -> bool:

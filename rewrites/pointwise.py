@@ -160,14 +160,14 @@ def pointwise(term: Expr, apart: bool = False) -> Pointwise:
     element = elements.closed(result)
     # a number for each row is computed once, in an array of these
     others = {column.name, *(name.name for name in products)}
+    of_row = _reductions(element, of_rows) if apart else _numbers_of_rows(element, of_rows.keys(), others)
     numbers: dict[Expr, Expr] = {}
-    found_numbers = (
-        _reductions(element, of_rows.keys()) if apart else _numbers_of_rows(element, of_rows.keys(), others)
-    )
-    for part in dict.fromkeys(found_numbers):
+    selected: dict[Expr, Expr] = {}
+    for part in dict.fromkeys(of_row):
         made = over(row, substitute(part, of_rows))
-        array = elements.fresh("numbers", as_data(made.type))
-        element, numbers[at(row, array)] = put(element, {part: at(row, array)}), made
+        selected[part] = at(row, elements.fresh("numbers", as_data(made.type)))
+        numbers[selected[part]] = made
+    element = put(element, selected)  # of parts inside of each other, the largest
     known: dict[Expr, Expr] = {name: made for name, made in products.items() if name.name in element.free}
     for leaf in leaves(element, (row, column)):
         match row.name in leaf.free, column.name in leaf.free:
@@ -194,7 +194,7 @@ def _numbers_of_rows(term: Expr, reduced: Set[str], others: Set[str]) -> Iterato
         yield from _numbers_of_rows(child, reduced, others)
 
 
-def _reductions(term: Expr, reduced: Set[str]) -> Iterator[Expr]:
+def _reductions(term: Expr, reduced: Mapping[str, Expr]) -> Iterator[Expr]:
     """The names of reductions of rows in a term."""
     return (part for part in subterms(term) if isinstance(part, Identifier) and part.name in reduced)
 
@@ -246,6 +246,8 @@ def mapped_over(function: Lambda, arrays: list[Expr]) -> Expr:
         "fun((a: 3.5.i32, b: 5.4.i32) => a |> map(fun(r => transpose(b) |> map(fun(c =>"
         " zip(r)(c) |> map(fun((p, q) => p * q)) |> reduce(+, 0))))) |> fun(m => transpose(m)"
         " |> map(map(fun(x => (x, 2 * x))))))",
+        "fun((a: 3.5.i32, b: 3.4.i32) => zip(a)(b) |> map(fun((r, s) => (r |> reduce(+, 0)) |> fun(t =>"
+        " s |> map(fun(y => (y - t) * ((r |> reduce(max, -9)) - t * t)))))))",
     ),
     "A matrix by what an element of it is a function of.",
 )
@@ -266,6 +268,8 @@ def POINTWISE(term: Expr) -> Expr | str:  # noqa: N802  # rules are constants
         " y * ((r |> map(fun(x => x * x)) |> reduce(+, 0)) + 1) - (r |> reduce(max, -9)))))))",
         "fun((a: 3.5.i32, b: 3.4.i32) => zip(a)(b) |> map(fun((r, s) => (r |> reduce(+, 0)) |> fun(t =>"
         " s |> map(fun(y => y * t - t * t))))))",
+        "fun((a: 3.5.i32, b: 3.4.i32) => zip(a)(b) |> map(fun((r, s) => (r |> reduce(+, 0)) |> fun(t =>"
+        " s |> map(fun(y => (y - t) * ((r |> reduce(max, -9)) - t * t)))))))",
     ),
     "The same with every reduction of rows a column by itself.",
 )

@@ -24,6 +24,7 @@ from strategies.evaluation import bound as named_value
 from strategies.evaluation import bytes_of, has_array, has_levels, is_expression
 from strategies.kernels import each_kernel
 from strategies.matmul.beside import stored_together
+from strategies.matmul.columns import scales_outside
 from strategies.matmul.kernels import has_product
 from strategies.matmul.separate import (
     differences_stored,
@@ -36,7 +37,16 @@ from strategies.memory_bound.family import fitting
 from strategies.operands import each_operand, nth_operand
 from strategies.places import in_inputs
 from strategies.search.batches import batched
-from strategies.search.choice import NOTHING, Choice, Search, chosen, pays, remembered, separate_operands
+from strategies.search.choice import (
+    NOTHING,
+    Choice,
+    Search,
+    chosen,
+    pays,
+    reduced_beside,
+    remembered,
+    separate_operands,
+)
 from strategies.search.choice import reason as why
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
@@ -152,7 +162,7 @@ class _Kernels:
 
     def _kernel(self, term: Expr) -> Result:
         """One kernel; several where no schedule takes all of it."""
-        parts = choice(self._parts(separate_kernels), self._parts(value_stored), self._one)
+        parts = choice(self._rows_beside, self._parts(separate_kernels), self._parts(value_stored), self._one)
         return choice(self._one_pass, seq(normalize(INLINE), parts))(term)
 
     def _one_pass(self, term: Expr) -> Result:
@@ -162,6 +172,19 @@ class _Kernels:
             return Failure("one_pass", term, "it is not one pass over products and rows")
         self.made.append(found[0])
         return self._of_closed(found[1], bound)
+
+    def _rows_beside(self, term: Expr) -> Result:
+        """A product and reductions of its first operand's rows in one kernel, where that is faster."""
+        outside = scales_outside(term)
+        if isinstance(outside, Failure):
+            return outside
+        closed, bound = closed_over(outside.term, self.inputs)
+        found = chosen(self.search, closed) if reduced_beside(self.search, closed) else ""
+        if isinstance(found, str):
+            return Failure("rows_beside", term, "a kernel before reduces the rows faster")
+        self.made.append(found[0])
+        made = self._of_closed(found[1], bound)
+        return Success(made.term, (*outside.steps, *made.steps))
 
     def _parts(self, cut: Rewrite) -> Strategy:
         """The kernels of what a cut gives."""

@@ -13,10 +13,13 @@ from rewrites import algorithmic as a
 from rewrites.algorithmic import is_map_of_reductions
 from rewrites.columns import COLUMN_ON_FRAGMENTS, ELEMENTS_AS_MAP, STORED_COLUMN
 from rewrites.conditions import reshapes
+from rewrites.folds import FACTORS
 from rewrites.maps import BETA
 from rewrites.pointwise import REDUCTIONS_APART
+from rewrites.result import Success
 from rewrites.tupling import is_fold
-from rise.expr import Apply, Expr, Lambda, application
+from rise.expr import Apply, Expr, Lambda, alpha_equal, application, subterms
+from rise.types import Array
 from strategies.abstraction import outermost_parts, with_parts_abstracted
 from strategies.core import (
     Rewrite,
@@ -31,7 +34,7 @@ from strategies.core import (
     top_down,
     try_,
 )
-from strategies.matmul.products import at_parts, is_product
+from strategies.matmul.products import Product, at_parts, contains, is_product, outline
 from strategies.matmul.tiling import at_step, fuse_tiles
 from strategies.normal_forms import form_outward, view_inward
 from strategies.places import mapped
@@ -61,6 +64,19 @@ def has_columns(term: Expr) -> bool:
         id(part) not in hidden and a.is_reduction(part)
         for part in outermost_parts(term, lambda part: id(part) in hidden or a.is_reduction(part))
     )
+
+
+def is_of_rows(term: Expr) -> bool:
+    """Whether a term is numbers of rows, by reductions of these."""
+    return isinstance(term.type, Array) and has_columns(term) and not contains(is_product)(term)
+
+
+def reduces_first_operand(term: Expr) -> bool:
+    """Whether beside the products of an outlined program the rows of their first operand are reduced."""
+    columns, products = columns_of(term), outermost_parts(term, is_product)
+    firsts = [Product.of(part).rows for part in products]
+    beside = (alpha_equal(first, reduced_matrix(c)) for first in firsts for c in columns)
+    return bool(columns) and bool(firsts) and all(beside)
 
 
 @prints_as_call
@@ -117,4 +133,22 @@ def _is_applied_to_form(term: Expr) -> bool:
 # names for columns, and for matrices of fragments, are replaced by these: none is stored
 forms_in_place: Strategy = normalize(
     seq(check(_is_applied_to_form, "forms_in_place", "something is computed"), BETA)
+)
+
+
+def _several_reductions(term: Expr) -> bool:
+    """A cheap check: whether a term is numbers by more than one reduction."""
+    return isinstance(term.type, Array) and sum(map(a.is_reduction, subterms(term))) > 1
+
+
+def _is_beside(term: Expr) -> bool:
+    outlined = seq(view_inward, outline)(term)
+    return isinstance(outlined, Success) and reduces_first_operand(outlined.term)
+
+
+# factors of rows stand outside of sums of products, also where that moves them out of roundings
+scales_outside: Strategy = seq(
+    check(_several_reductions, "scales_outside", "rows are not reduced beside a product"),
+    try_(FACTORS),
+    check(_is_beside, "scales_outside", "no rows of a product's first operand are reduced"),
 )

@@ -149,14 +149,14 @@ def only_products(s: Subject) -> Iterator[Refusal]:
                 "store what they are reduced to with `toMem(Global)`: another kernel computes it",
                 column,
             )
-        for holds, why, hint in _rows_in_registers(s.schedule):
+        for holds, why, hint in _rows_in_registers(s.schedule, shape(reduced_matrix(column).type)[0][1]):
             if not holds:
                 yield Refusal(
                     f"the rows of an operand are reduced beside its product, and {why}", hint, column
                 )
 
 
-def _rows_in_registers(s: Schedule) -> Iterator[tuple[bool, str, str]]:
+def _rows_in_registers(s: Schedule, k: Nat) -> Iterator[tuple[bool, str, str]]:
     """What has to hold where rows are reduced by the workers that hold them: why else not, and what helps."""
     n = s.block[1]
     of_quads = family(s.fragment) in (Family.MMA, Family.WGMMA)
@@ -167,6 +167,8 @@ def _rows_in_registers(s: Schedule) -> Iterator[tuple[bool, str, str]]:
     yield whole, "a worker has only a part of k", "use `split_k=1 split_cluster=1 slice_k=1`"
     shared = s.epilogue != "shared"
     yield shared, "the results are in its registers", "use `epilogue=direct`"
+    steps = divides(s.block[2], k)
+    yield steps, f"{s.block[2]} does not divide {k}, how long they are", "use a `block` whose depth does"
 
 
 def _is_reduction(term: Expr) -> bool:

@@ -13,7 +13,9 @@ from rewrites.tupling import (
     SHARE_SECOND,
     SHARE_WITH_FIRST,
     TUPLING,
+    folds_of,
     is_fold,
+    shared,
 )
 from rewrites.zips import ZIP_REPEATED, ZIP_SAME
 from rise.expr import Expr, Lambda, Primitive, application, call, subterms
@@ -210,11 +212,26 @@ def tile_reduction(size: int) -> Strategy:
     return at_products(in_blocks(size))
 
 
+def _all_in_reach(term: Expr) -> bool:
+    """Whether no fold that uses variables bound in a term shares what the folds of the term itself share."""
+    here = list(folds_of(term))
+    if len(here) < 2:
+        return True
+    further = [fold for fold in subterms(term) if is_fold(fold) and not any(fold is known for known in here)]
+    return not any(shared(fold, known) for fold in further for known in here)
+
+
 _shared: Strategy = seq(
     top_down(choice(SHARE_FIRST, SHARE_SECOND, SHARE_WITH_FIRST, SHARE_FIRST_WITH, ZIP_SAME)), view_inward
 )
 # products of a tile that share an operand as one fold, which loads it once
-tupled: Strategy = try_(repeat(top_down(seq(TUPLING, argument(_shared)))))
+tupled: Strategy = try_(
+    repeat(
+        top_down(
+            seq(check(_all_in_reach, "tupled", "more folds share it further in"), TUPLING, argument(_shared))
+        )
+    )
+)
 
 
 # --- their order ------------------------------------------------------------------------------------------

@@ -118,6 +118,20 @@ def separate_operands(search: Search, term: Expr) -> bool:
     return _behind_a_kernel(search, with_warpgroups, copied) < with_warps.cost.cycles
 
 
+def reduced_beside(search: Search, term: Expr) -> bool:
+    """Whether rows of an operand are better reduced in the loop of its product than by a kernel before."""
+    if lookup(identity(term), search.target, search.store):
+        return True
+    problem = search.problem_of(term)
+    if problem is None or not problem.row_work:
+        return False
+    one, two = (_best(search, each) for each in (problem, replace(problem, row_work=0)))
+    if one is None or two is None:
+        return False
+    read = problem.m * problem.k * problem.batch * problem.operand_bytes
+    return one.cost.cycles < _behind_a_kernel(search, two, read / 2)
+
+
 def pays(search: Search, whole: Expr, last: Expr, copied: int) -> bool:
     """Whether two kernels are faster than one: one that reads and writes so many bytes, and the last."""
     problems = search.problem_of(whole), search.problem_of(last)
@@ -134,7 +148,7 @@ def _best(search: Search, problem: Problem) -> Ranked | None:
     return next(iter(ranked(search.strategy, problem, search.gpu)), None)
 
 
-def _behind_a_kernel(search: Search, last: Ranked, copied: int) -> float:
+def _behind_a_kernel(search: Search, last: Ranked, copied: float) -> float:
     """The cycles of a kernel, and of one before it that reads and writes so many bytes."""
     return last.cost.cycles + BOUNDARY + 2 * copied / search.gpu.dram_rate
 

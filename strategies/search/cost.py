@@ -39,6 +39,9 @@ REQUEST = 2  # cycles of a multiprocessor for each line of which it asks for byt
 # cycles of a step whose operands are computed on their way through registers, and for each byte of a thread's
 # part; measured at 32×32 and 64×64, where such kernels took 2 to 3.5 times what was expected
 COMPUTED_STEP, COMPUTED_BYTE = 300, 15
+# cycles of a step for each element of the first operand's tile whose rows are reduced beside the product, and
+# for each operation on it; where one worker multiplies alone, nothing hides what it waits for: measured
+BESIDE, BESIDE_ALONE = 0.005, 2.2
 WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and 64×64, on H200
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
@@ -217,6 +220,14 @@ def computed_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     return steps * (COMPUTED_STEP + COMPUTED_BYTE * part) / resident(p, s, gpu)
 
 
+def beside_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """Of workers that reduce the rows of the first operand's tiles, each time that these are loaded."""
+    if not p.row_work:
+        return 0.0
+    alone = s.workers * resident(p, s, gpu) == s.ping_pong
+    return BESIDE * (1 + p.row_work) * s.block[0] * depth(p, s) * (BESIDE_ALONE if alone else 1)
+
+
 @of_one_schedule
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
@@ -311,7 +322,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
     tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
     tile *= 1 if s.uses_wgmma else WARPS
-    tile += computed_cycles(p, s, gpu)
+    tile += computed_cycles(p, s, gpu) + beside_cycles(p, s, gpu)
     tile += MEETING if s.split_cluster > 1 else 0
     tile *= LOW if s.ping_pong > 1 and s.block[0] == s.fragment[0] else 1
     fills = 1 if s.persistent_blocks and s.warp_specialised else count / together

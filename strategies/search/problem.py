@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil, prod
 
@@ -18,6 +18,7 @@ from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import WHOLE, Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq, try_
+from strategies.matmul.columns import columns_of, is_of_rows
 from strategies.matmul.products import (
     Product,
     computed_operands,
@@ -57,6 +58,7 @@ class Problem(Remembers):
     added_bytes: of the elements of matrices like the result that are read for one of it
     products: how many there are for a matrix of the result, each of which has sums of its own
     work:     operations on each element of the result after its products, as many as special functions take
+    row_work: the same on each element of the first operand, where its rows are reduced beside the product
     operands: how many first and second operands these have, of which products that share one load it once
     swapped:  whether this is the transposed result, of transposed operands in the other order
     in_one_sum: products and operands where tiles come in bulk, if sums of products are one product there
@@ -82,6 +84,7 @@ class Problem(Remembers):
     products: int = 1
     operands: tuple[int, int] = (1, 1)
     work: int = 0
+    row_work: int = 0
     swapped: bool = False
     in_one_sum: Products | None = None
     reduced: bool = False
@@ -186,8 +189,9 @@ class Problem(Remembers):
             rows, columns, sum(known[len(result) :]), batch,
             _bytes(operand), _bytes(element), along_k, str(operand),
             bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
-            *_counted(products), _work(found), in_one_sum=_in_one_sum(found, len(products)),
-            scattered=scattered, input_bytes=_input_bytes(program),
+            *_counted(products), _work(found), sum(map(_operations, columns_of(found))),
+            in_one_sum=_in_one_sum(found, len(products)), scattered=scattered,
+            input_bytes=_input_bytes(program),
             in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),
         )  # fmt: skip
 
@@ -207,11 +211,15 @@ def _input_bytes(program: Expr) -> int:
 
 def _work(term: Expr) -> int:
     """Operations on each element of the result, as what is done with products says."""
-    if is_product(term):
+    if is_product(term) or is_of_rows(term):
         return 0
+    return _operations(term, _work)
+
+
+def _operations(term: Expr, inside: Callable[[Expr], int] | None = None) -> int:
     if isinstance(term, Primitive) and term.declaration.elementwise:
         return SPECIAL if term.name in SPECIAL_FUNCTIONS else 1
-    return sum(map(_work, children(term)))
+    return sum(map(inside or _operations, children(term)))
 
 
 def _counted(products: list[Expr]) -> Products:

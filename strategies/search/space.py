@@ -119,7 +119,7 @@ def warpgroups(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
         return
     yield from warpgroups_of(p, gpu)
-    if p.added_bytes == 0 and p.batch * p.products == 1 and p.result_bytes == 2:
+    if p.added_bytes == 0 and p.batch * p.products == 1 and p.result_bytes == 2 and not p.row_work:
         yield from warpgroups_of(p.seen_by(Schedule(swap_operands=True)), gpu)
 
 
@@ -257,8 +257,11 @@ def slices(p: Problem, bn: int, gpu: Gpu) -> list[int]:
     ]
 
 
-def warps(fragment: tuple[int, int, int]) -> Iterator[Choices]:
-    """By warps, with fragments fetched ahead: small blocks, and those of GPUs before Hopper."""
+def warps(fragment: tuple[int, int, int], whole: bool = False) -> Iterator[Choices]:
+    """By warps, with fragments fetched ahead: small blocks, and those of GPUs before Hopper.
+
+    whole: each warp has all columns of its block
+    """
     depth = 64 if fragment[2] == 16 else 32
     tiles = ((32, 32), (32, 64), (64, 64), (64, 128), (128, 64), (128, 128), (128, 256))
     for (bm, bn), k in itertools.product(tiles, (depth, depth // 2)):
@@ -266,7 +269,7 @@ def warps(fragment: tuple[int, int, int]) -> Iterator[Choices]:
         large = [(64, 64)] if k < depth else []
         yield {
             "block": [(bm, bn, k)],
-            "warp": [(16, 16)] if bm == 32 else [(32, 32), *large],
+            "warp": [(16, bn), (32, bn)] if whole else [(16, 16)] if bm == 32 else [(32, 32), *large],
             "fragment": [fragment],
             "stages": [3, 4, 6],
             "swizzled": [True],
@@ -285,7 +288,7 @@ def tensor_core(p: Problem, gpu: Gpu) -> Iterator[Choices]:
         yield from sharing_sums(p, gpu)
     match p.operand:
         case "f16" | "bf16" if number >= 80:
-            yield from warps((16, 32 if p.reduced else 8, 16))
+            yield from warps((16, 32 if p.reduced else 8, 16), whole=p.row_work > 0)
         case "f16":
             yield from (
                 {**c, "swizzled": [False], "prefetch_fragments": [False]} for c in warps((16, 16, 16))
@@ -402,6 +405,7 @@ def refusal(point: Point, p: Problem, gpu: Gpu) -> StrategyError | None:
         check_several(schedule, p, gpu)
         check_rows(schedule, dict(point.parameters), p)
         check_reduced(schedule, p)
+        check_beside(schedule, p)
     except StrategyError as error:
         return error
     return _contradiction(point)
@@ -423,6 +427,15 @@ def check_reduced(s: Schedule, p: Problem) -> None:
     if p.reduced and not (along and s.slices == 1 and s.epilogue != "shared"):
         message = "tensor_core: rows are reduced from the fragments of the result: no others share its sums"
         raise StrategyError("R0609", message, hint="use `epilogue=direct`, `split_k=1`, `split_cluster=1`")
+
+
+def check_beside(s: Schedule, p: Problem) -> None:
+    """StrategyError R0609 where rows are reduced beside a product, and no worker has them whole."""
+    whole = s.warp[1] == s.block[1] and s.slices == s.slice_k == 1 and not s.swap_operands
+    if p.row_work and not (whole and s.epilogue != "shared" and p.k % s.block[2] == 0):
+        message = "tensor_core: rows of an operand are reduced by those who have these rows of the result"
+        hint = "use warps of all columns of a block, steps that divide k, and `epilogue=direct`"
+        raise StrategyError("R0609", message, hint=hint)
 
 
 def check_rows(s: Schedule, parameters: Parameters, p: Problem) -> None:
