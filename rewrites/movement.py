@@ -90,6 +90,12 @@ JOIN_OF_SPLIT = rule(
 TRANSPOSE_TWICE = rule(
     "T >> T", "xs |> transpose |> transpose", "xs", meaning="A transposition undoes a transposition."
 )
+INNERMOST_OUT = rule(
+    "*T >> T >> T >> *T",
+    "e",
+    "e |> map(fun(x => x |> transpose)) |> transpose |> transpose |> map(fun(x => x |> transpose))",
+    meaning="The innermost of three dimensions outermost, and back.",
+)
 JOIN_CONSTANT = rule(
     "constant >> J",
     "generate(fun(i => generate(fun(j => z)))) |> join",

@@ -70,6 +70,14 @@ REDUCE_REORDER = rule(
     exact=False,
     meaning="In another order, which a permutation of the k dimension is.",
 )
+FOLD_OF_SUMS = rule(
+    "reduceSeq of sums",
+    "xs |> reduceSeq(Local)(fun(acc, x => acc + (h(x) |> reduce(+, 0))), 0)",
+    "xs |> reduceSeq(Local)(fun(accs, x => zip(accs)(h(x)) |> map(fun((a, y) => a + y))),"
+    " generate(fun(i => 0))) |> reduce(+, 0)",
+    exact=False,
+    meaning="A fold of sums is the sum of folds, one for each summand.",
+)
 REDUCE_FACTOR = rule(
     "*(c *) >> reduce",
     "xs |> map(fun(x => x * c)) |> reduce(+, 0)",

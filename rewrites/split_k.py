@@ -10,23 +10,6 @@ from rise.expr import Apply, Expr, Literal, Primitive, apply, call
 from rise.primitives.declare import primitive
 from rise.types import Array, Index
 
-STEP = (
-    "zip({acc})({a}) |> map(fun((cr, r) => zip(cr)({b}) |> map(fun((x, col) =>"
-    " x + (zip(r)(col) |> map(f) |> reduce(+, 0))))))"
-)
-ZEROS = "generate(fun(i => generate(fun(j => 0))))"
-
-SLICE_REDUCTION = rule(
-    "sliceReduction",
-    f"xs |> reduceSeq(Local)(fun(acc, t => {STEP.format(acc='acc', a='fst(t)', b='snd(t)')}), {ZEROS})",
-    "xs |> reduceSeq(Local)(fun(accs, t => zip(accs)(zip(fst(t) |> map(split(w)) |> transpose)"
-    "(snd(t) |> map(split(w)) |> transpose)) |> map(fun((acc, (a, b)) => "
-    + STEP.format(acc="acc", a="a", b="b")
-    + f"))), generate(fun(s => {ZEROS}))) |> transpose |> map(transpose) |> map(map(reduce(+, 0)))",
-    sizes=("w",),
-    exact=False,
-    meaning="A sum of products of tiles in slices of w columns, whose sums are added at the end.",
-)
 # an operand by rows, and by columns: how it is read, its slices, how rows of a slice are read
 BY_ROWS = ("", "map(split(w)) |> transpose", "")
 BY_COLUMNS = (" |> transpose", "split(w)", " |> transpose")

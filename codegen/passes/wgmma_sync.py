@@ -225,12 +225,9 @@ class _Inserter:
     in_vain: set[int] = field(default_factory=set)
 
     def go(
-        self, command: i.Command, owed: list[_Owed], fenced: frozenset[str], busy: bool = False
+        self, command: i.Command, owed: list[_Owed], fenced: frozenset[str]
     ) -> tuple[i.Command, list[_Owed]]:
-        """The command, given the releases that are owed before it and the registers that are fenced.
-
-        busy: what follows needs no products: it is executed while these are under way, before any wait
-        """
+        """The command, given the releases that are owed before it and the registers that are fenced."""
         parts = command.commands if isinstance(command, i.Sequence) else (command,)
         out: list[i.Command] = []
         for number, part in enumerate(parts):
@@ -251,26 +248,15 @@ class _Inserter:
                 out += [part, i.WgmmaCommit()]
                 owed = [replace(each, age=each.age + 1) for each in owed]
                 following = parts[number + 1] if number + 1 < len(parts) else i.Skip()
-                if not (busy and all(map(release_of, parts[number + 1 :]))):
-                    owed = self._after_run(following, out, owed)
+                owed = self._after_run(following, out, owed)
             elif isinstance(part, i.For):
                 names, fences = self._fences(part, fenced)
                 inside, owed = self._loop(part, owed, fenced | names)
                 out += [*fences, inside]
             else:
-                work = parts[number + 1] if number + 1 < len(parts) else i.Skip()
-                inside, owed = self._inside(part, owed, fenced, self._needs_none(work))
+                inside, owed = self._inside(part, owed, fenced)
                 out.append(inside)
-                continue
-            if self._needs_none(part):
-                owed = self._after_run(i.Skip(), out, owed)
         return i.sequence(*out), owed
-
-    def _needs_none(self, command: i.Command) -> bool:
-        """Whether a command computes something that needs no products, and starts none."""
-        waits = id(command) in self.known.needs or id(command) in self.known.entered
-        computes = is_warpgroup_loop(command) and not multiplies(command)
-        return computes and not waits
 
     def flushed(self, owed: list[_Owed]) -> list[i.Command]:
         """All that is owed, after a wait for it."""
@@ -384,7 +370,7 @@ class _Inserter:
     # --- nested commands --------------------------------------------------------------------------
 
     def _inside(
-        self, command: i.Command, owed: list[_Owed], fenced: frozenset[str], busy: bool = False
+        self, command: i.Command, owed: list[_Owed], fenced: frozenset[str]
     ) -> tuple[i.Command, list[_Owed]]:
         match command:
             case i.New() | i.Define():
@@ -396,7 +382,7 @@ class _Inserter:
             case i.ParallelFor(count=count) if is_warpgroup_loop(command) and (
                 not self.consumers or count == constant(self.consumers)
             ):
-                body, owed = self.go(command.body, owed, fenced, busy)
+                body, owed = self.go(command.body, owed, fenced)
                 return replace(command, body=body), owed
             case i.WarpSpecialise():
                 body, after = self._ended(command, *self.go(command.consume, [], fenced))

@@ -11,7 +11,7 @@ from rewrites.loops import HOIST_STORED, VIEW_OUT_OF_FOLD
 from rewrites.memory import IN_LOCAL
 from rewrites.result import Failure, Result, Success
 from rewrites.rule import Rule
-from rewrites.split_k import JOIN_MAPS, SLICE_REDUCTION, UNROLL_SUM
+from rewrites.split_k import JOIN_MAPS, UNROLL_SUM
 from rewrites.staging import PIPELINE
 from rewrites.storing import EACH_IN_LOCAL, STORED_BEFORE_STEPS
 from rewrites.tupling import is_fold
@@ -38,7 +38,16 @@ from strategies.core import (
 from strategies.matmul.constraints import WARP, WARPGROUP
 from strategies.matmul.epilogue import kept_shared
 from strategies.matmul.products import at_products
-from strategies.matmul.tiling import at_folds, at_step, flatten, fragment_tiles, in_blocks, in_tile, parts
+from strategies.matmul.tiling import (
+    at_folds,
+    at_step,
+    flatten,
+    fragment_tiles,
+    in_blocks,
+    in_slices,
+    in_tile,
+    parts,
+)
 from strategies.normal_forms import form_outward, view_inward
 from strategies.places import arguments, mapped
 
@@ -187,8 +196,7 @@ def sliced(
     # the maps over slices and over warps as one, and the accumulator with it
     joined = seq(check(is_fold, "a reduction"), at_step(JOIN_MAPS), VIEW_OUT_OF_FOLD, argument(view_inward))
     product = seq(
-        in_blocks(depth),
-        top_down(SLICE_REDUCTION.with_sizes(w=depth // slices)),
+        in_slices(depth, depth // slices),
         arguments(
             3,
             seq(

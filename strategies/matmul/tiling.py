@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from rewrites import algorithmic as a
 from rewrites import movement as m
+from rewrites.loops import VIEW_INTO_FOLD
+from rewrites.maps import MAP_LAST_FISSION
 from rewrites.prologue import ZIP_MAP_OUT_FIRST, ZIP_MAP_OUT_SECOND
 from rewrites.rasterise import RASTERISE
+from rewrites.reductions import FOLD_OF_SUMS, REDUCE_TREE
 from rewrites.result import Failure, Result
 from rewrites.tupling import (
     SHARE_FIRST,
@@ -200,6 +203,31 @@ def in_blocks(size: int) -> Strategy:
         bottom_up(a.LIFT_REDUCE),
         view_inward,
     )
+
+
+# a fold keeps the innermost of its sums' three dimensions outermost
+_innermost_out: Strategy = seq(
+    m.INNERMOST_OUT, arguments(3, VIEW_INTO_FOLD), arguments(2, seq(VIEW_INTO_FOLD, view_inward))
+)
+
+
+@prints_as_call
+def in_slices(size: int, width: int) -> Strategy:
+    """The sums of a matrix in blocks of `size`, in which each slice has sums of its own until the end.
+
+    before: A |> map(row => B |> map(column => zip(row)(column) |> map(×) |> reduce(+, 0)))
+    after:  zip(A |> map(split(size)) |> transpose)(B |> …) |> reduceSeq((accs, (a, b)) =>
+              zip(accs)(zip(a |> map(split(width)) |> transpose)(b |> …)) |> map((acc, (a, b)) => …), 0)
+              |> transpose |> map(transpose) |> map(map(reduce(+, 0)))
+    """
+    sums = seq(
+        top_down(a.BLOCK_REDUCE.with_sizes(n=size)),
+        top_down(seq(at_step(top_down(REDUCE_TREE.with_sizes(n=width))), FOLD_OF_SUMS)),
+        view_inward,
+        normalize(choice(m.ZIP_MAP_SECOND, a.MAP_FUSION)),
+    )
+    lifted = seq(bottom_up(a.LIFT_REDUCE), view_inward, bottom_up(a.LIFT_REDUCE))
+    return seq(sums, mapped(MAP_LAST_FISSION), MAP_LAST_FISSION, argument(seq(lifted, _innermost_out)))
 
 
 @prints_as_call

@@ -39,9 +39,10 @@ REQUEST = 2  # cycles of a multiprocessor for each line of which it asks for byt
 # cycles of a step whose operands are computed on their way through registers, and for each byte of a thread's
 # part; measured at 32×32 and 64×64, where such kernels took 2 to 3.5 times what was expected
 COMPUTED_STEP, COMPUTED_BYTE = 300, 15
-# cycles of a step for each element of the first operand's tile whose rows are reduced beside the product, and
-# for each operation on it; where one worker multiplies alone, nothing hides what it waits for: measured
-BESIDE, BESIDE_ALONE = 0.005, 2.2
+# cycles for each element of the first operand's tile whose rows are reduced beside the product, and for each
+# operation on it; so many times as many where one worker multiplies alone; what part of tensor cores' time
+# hides some of them: measured
+BESIDE, BESIDE_ALONE, BESIDE_HIDDEN = 0.0088, 1.4, 0.1
 WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and 64×64, on H200
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
@@ -225,7 +226,9 @@ def beside_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     if not p.row_work:
         return 0.0
     alone = s.workers * resident(p, s, gpu) == s.ping_pong
-    return BESIDE * (1 + p.row_work) * s.block[0] * depth(p, s) * (BESIDE_ALONE if alone else 1)
+    each = BESIDE * (1 + p.row_work) * (BESIDE_ALONE * s.ping_pong if alone else 1)
+    computed = each * s.block[0] * depth(p, s)
+    return max(0.0, computed - BESIDE_HIDDEN * tensor_cycles(p, s, gpu))
 
 
 @of_one_schedule
