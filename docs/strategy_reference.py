@@ -20,13 +20,24 @@ from strategies import core, normal_forms, operands, places, registry, rounded
 from strategies.batches import fragments, runs, threads
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
-from strategies.matmul import beside, epilogue, grid, instructions, parts, schedules, split_k, staging, sums
+from strategies.matmul import (
+    beside,
+    columns,
+    epilogue,
+    grid,
+    instructions,
+    parts,
+    schedules,
+    split_k,
+    staging,
+    sums,
+)
 from strategies.matmul import tiling as tiles
 from strategies.matmul.schedule import MMA_SYNC
 from strategies.matmul.separate import separate_kernels
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search, rounded)
-MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, staging)
+MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, columns, staging)
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
@@ -92,6 +103,20 @@ CHAIN = (
     "fun((A: 64.32.f16, B: 32.64.f16, C: 64.32.f16) => A |> map(fun(row => B |> transpose |> map(fun(col =>"
     " f16(zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))))) |> map(fun(row => C"
     " |> transpose |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0))))))"
+)
+# a product with what its rows are divided by beside it, and inside of it
+SQUARES = "(row |> map(fun(x => f32(x) * f32(x))) |> reduce(+, 0))"
+TIMES_B = (
+    "map(fun(row => B |> transpose |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b)))"
+    " |> reduce(+, 0)))))"
+)
+NORMS = (
+    f"fun((A: 64.32.f16, B: 32.64.f16) => zip(A)(A |> {TIMES_B}) |> map(fun((row, sums) =>"
+    f" sums |> map(fun(x => x * rsqrt({SQUARES} + 1))))))"
+)
+NORMALISED = (
+    f"fun((A: 64.32.f16, B: 32.64.f16) => A |> map(fun(row => {SQUARES} |> fun(s => row |> map(fun(x =>"
+    f" f16(f32(x) * rsqrt(s + 1))))))) |> {TIMES_B})"
 )
 SMALL = (
     "fun((As: 50.4.6.f16, Bs: 50.6.2.f16) => zip(As)(Bs) |> map(fun((A, B) => A |> map(fun(row => transpose(B)"
@@ -303,6 +328,10 @@ EXAMPLES = {
         PRODUCT,
     ),
     "rows_reduced": (f"in_inputs(rows_reduced(8, 64, {ON_FRAGMENTS}))", WITH_SUMS),
+    "scales_outside": ("in_inputs(scales_outside)", NORMALISED),
+    "rows_inside": ("in_inputs(products >> rows_inside)", NORMS),
+    "rows_apart": ("in_inputs(products >> rows_inside >> rows_apart)", NORMS),
+    "reduced_rows": ("in_inputs(products >> rows_inside >> rows_apart >> reduced_rows(32, 16, 16))", NORMS),
     "stored_together": ("in_inputs(separate_kernels >> try_(GLOBAL_FIRST) >> stored_together)", NEXT),
     "at_reductions": (
         f"in_inputs(ROWS_BY_PARTS.with_sizes(w=8, n=64) >> nth_operand(0, operand(at_reductions({ON_FRAGMENTS}))))",
@@ -389,7 +418,7 @@ SECTIONS |= {
     "Phases of products: sums": (
         "tile_reduction at_folds at_step tupled warp_tiles tensorise accumulate_fragments load_once load_first"
         " load_each prefetch_fragments sliced over_blocks over_cluster in_parts parts_stored over_grid"
-        " rows_reduced at_reductions stored_together"
+        " rows_reduced at_reductions stored_together scales_outside rows_inside rows_apart reduced_rows"
     ),
     "Phases of products: workers": (
         "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays in_turn to_level"
@@ -406,7 +435,7 @@ SECTIONS |= {
 # what phases are made of
 HELPERS = frozenset(
     "flatten in_zips in_components fuse_tiles in_tiles in_blocks if_in_list outermost_map computing in_warp"
-    " by_instructions on_fragments finish_epilogue".split()
+    " by_instructions on_fragments finish_epilogue in_slices in_place forms_in_place beside_products".split()
 )
 
 

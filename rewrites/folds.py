@@ -70,12 +70,13 @@ def unrounded(term: Expr) -> Expr:
 
 
 def rounded_like(term: Expr, by: Expr) -> Expr:
-    """wide(narrow(by)) for a term wide(narrow(x)); by for other terms."""
+    """wide(narrow(by)) for a term wide(narrow(x)); by for other terms, and if rounding does not change it."""
     if unrounded(term) is term:
         return by
     _, wide, (inner,) = application(term)
     _, narrow, _ = application(inner)
-    return apply(wide, apply(narrow, by))
+    rounded = apply(narrow, by)
+    return by if unconverted(by).type == rounded.type else apply(wide, rounded)
 
 
 def product_of(factors: Sequence[tuple[Expr, bool]], type_: Data) -> Expr:
@@ -282,6 +283,9 @@ def _row(found: System) -> Expr:
     (
         "fun((a: 3.4.f32, b: 5.4.f32) => a |> map(fun(r => r |> reduce(+, 1) |> fun(s => b |> map(fun(c =>"
         " zip(r)(c) |> map(fun((x, y) => x * (s * s + 1) * y)) |> reduce(+, 0)))))))",
+        "fun((a: 3.4.f16, b: 5.4.f16) => a |> map(fun(r => r |> map(fun(x => f32(x))) |> reduce(+, 1)"
+        " |> fun(s => b |> map(fun(c => zip(r)(c) |> map(fun((x, y) => f32(f16(f32(x) * s)) * f32(y)))"
+        " |> reduce(+, 0)))))))",
     ),
     "A factor that all terms of a sum have stands before the sum, a positive one also before a maximum.",
     exact=False,

@@ -250,6 +250,7 @@ VIEWS: dict[str, Meaning] = {
     "makeArray": lambda e, g, r, *xs: _array(e, xs),
     "asFragment": lambda e, g, r, x: x,
     "asMatrix": lambda e, g, r, x: x,
+    "asColumn": lambda e, g, r, x: x,
     "indexToInt": _index_to_int,
     "indexAsNat": _index_to_int,
     "natAsIndex": _nat_as_index,

@@ -19,7 +19,9 @@ from rise.expr import Expr
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from strategies.auto import auto
+from strategies.matmul.columns import scales_outside
 from strategies.matmul.tensor_core import tensor_core
+from strategies.places import in_inputs
 from strategies.search.choice import Search, reduced_beside
 from strategies.search.hardware import for_target
 from strategies.search.problem import Problem
@@ -137,6 +139,8 @@ def test_auto_takes_norms_into_the_product_of_few_columns() -> None:
     term = data_flow(specialise(FUSED["rmsProduct"], {"m": 70, "n": 40, "k": 128}))
     found = auto()
     assert len(found.choice(term).kernels) == 1
+    problem = Problem.of(succeeded(in_inputs(scales_outside)(term)).term)
+    assert problem is not None and not problem.computed  # products read the rows as they lie
     inputs = random_inputs(inputs_of(term), 5, exact=False)
     result = execute(assemble(succeeded(found(term)).term, "f"), inputs, "emulate")
     assert compare(result, call(term, *inputs), tolerance(term)).agrees

@@ -36,6 +36,7 @@ VARIANTS: dict[str, tuple[str, dict[str, int], int, tuple[str, ...]]] = {
     "normalised_rows": ("normalised", MATRICES, 2, ("mma_sync(",)),
     "row_sums": ("rowSums", {"m": 128, "n": 128, "k": 64}, 2, ("wgmma<", "shuffle_xor")),
     "scaled_rows": ("scaledRows", MATRICES, 2, ("mma_sync(",)),
+    "squares_beside": ("scaledRows", MATRICES, 1, ("mma_sync(", "shuffle_xor")),
     "chain": ("chain", {**MATRICES, "l": 32}, 2, ("mma_sync(",)),
     "raster_order": ("plain", MATRICES, 1, ("mma_sync(",)),
     "through_shared": ("residual", MATRICES, 1, ("mma_sync(",)),
