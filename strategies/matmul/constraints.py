@@ -24,6 +24,7 @@ BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles 
 # registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
 # ptxas counts for a product that is stored as it is
 OTHERS = 26
+WITHOUT_REST = (0, 0, 0)
 
 
 @filled_at_once
@@ -79,6 +80,7 @@ class Schedule(Remembers):
     ping_pong: int = 1
     swap_operands: bool = False
     split_cluster: int = 1
+    rest: tuple[int, int, int] = WITHOUT_REST
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:

@@ -16,9 +16,10 @@ from rise.instructions import Family, family, shapes
 from strategies.core import FunctionStrategy, Rewrite, Strategy, id_
 from strategies.matmul import constraints
 from strategies.matmul.beside import rows_reduced
-from strategies.matmul.constraints import Schedule
+from strategies.matmul.constraints import WITHOUT_REST, Schedule
 from strategies.matmul.instructions import load_each, load_first, load_once, prefetch_fragments
 from strategies.matmul.requirements import PROGRAMS, fulfils
+from strategies.matmul.rest import finer, first_and_rest
 from strategies.matmul.schedules import by_warps, hopper, to_kernels
 from strategies.matmul.split_k import over_blocks
 from strategies.matmul.staging import TileCopy
@@ -90,6 +91,8 @@ def tensor_core(p: Parameters) -> Strategy:
                         multiple of 8 columns: so either dimension of the result may have the finer tiles
     split_cluster:      how many blocks, a cluster, share the sums of a tile; they add its parts in each
                         other's shared memory (warpgroups)
+    rest:               of an array of matrices all but the first so many have tiles of m × n, of 64 rows for
+                        each warpgroup, in a kernel of their own (warpgroups); 0,0,0: all have the same tiles
     """
     validate(p)
     composed = cache(lambda: _composed(p))  # a search makes a thousand strategies, and applies a few
@@ -98,6 +101,8 @@ def tensor_core(p: Parameters) -> Strategy:
 
 def _composed(p: Parameters) -> Rewrite:
     whole = _by_warpgroups(p) if p.uses_wgmma else _by_warps(p)
+    if p.rest != WITHOUT_REST:
+        whole = first_and_rest(p.rest[0], whole, _by_warpgroups(finer(p)))
     if p.split_k > 1:
         legal = fulfils(p, p.copies if p.stages else None, PROGRAMS)
         whole = over_blocks(p.split_k, p.block[2], legal, whole, in_tiles)
@@ -166,6 +171,8 @@ def validate(p: Parameters) -> None:
         raise StrategyError("R0609", message, hint="use `cluster=1`, or `split_k=1`")
     if p.split_cluster > 1:
         validate_split_cluster(p)
+    if p.rest != WITHOUT_REST:
+        validate_rest(p)
     if p.persistent_blocks % p.cluster:
         message = (
             f"tensor_core: persistent_blocks is {p.persistent_blocks}, not a multiple of cluster, {p.cluster}"
@@ -224,6 +231,19 @@ def validate_split_cluster(p: Parameters) -> None:
                 f"tensor_core: split_cluster is {p.split_cluster}: the sums that a cluster shares {reason}"
             )
             raise StrategyError("R0609", message, hint=f"use `{hint}`")
+
+
+def validate_rest(p: Parameters) -> None:
+    """Refuses a schedule of the last matrices that does not exist, or does not go with that of the others."""
+    count, m, n = p.rest
+    if count < 1 or m < 64 or m % 64 or p.block[0] % m or n < 8 or n % 8 or n > 256:
+        message = f"tensor_core: rest is {count},{m},{n}: behind one matrix or more are tiles of 64 rows, or"
+        message += " of a multiple that divides those of `block`, and of 8, 16 … 256 columns"
+        raise StrategyError("R0609", message, hint=f"use `rest={max(count, 1)},64,128`")
+    if not p.uses_wgmma or p.slices > 1 or p.slice_k > 1 or p.swap_operands:
+        message = "tensor_core: rest is for warpgroups that compute a matrix with whole sums, as it is stored"
+        raise StrategyError("R0609", message, hint="leave `rest` out")
+    constraints.check(finer(p), operand_bytes=1 if p.fragment[2] == 32 else 2)
 
 
 def refuse_without_effect(p: Parameters) -> None:
