@@ -181,9 +181,9 @@ def test_a_rest_needs_an_array_of_matrices_that_is_longer() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"rest": "0,64,32"}, "one matrix or more"), ({"rest": "2,32,32"}, "tiles of 64 rows"),
-        ({"rest": "2,64,12"}, "columns"), ({"rest": "2,128,32"}, "divides those of `block`"),
-        ({"rest": "2,64,32", "swap_operands": "true", "epilogue": "bulk"}, "as it is stored"),
+        ({"rest": "0,64,32"}, "one matrix or more"), ({"rest": "2,32,32"}, "64 rows for each"),
+        ({"rest": "2,64,12"}, "columns"), ({"rest": "2,64,264"}, "columns"),
+        ({"rest": "2,64,32", "swap_operands": "true", "epilogue": "bulk"}, "as they are stored"),
     ],
 )  # fmt: skip
 def test_a_rest_that_makes_no_sense_is_refused(settings: dict[str, str], said: str) -> None:
