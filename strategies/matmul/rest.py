@@ -48,7 +48,9 @@ def finer(s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (Tru
     """The schedule of the rest, of warpgroups with 64 rows each and as many stages as fit."""
     _, m, n = s.rest
     block, fragment = (m, n, s.block[2]), (64, n, s.fragment[2])
-    made = replace(s, rest=WITHOUT_REST, block=block, warp=(64, n), fragment=fragment, ping_pong=1)
+    made = replace(
+        s, rest=WITHOUT_REST, block=block, warp=(64, n), fragment=fragment, ping_pong=1, raster_matrices=1
+    )
     fit = (
         stages
         for stages in range(DEEPEST, 2, -1)

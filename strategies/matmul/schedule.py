@@ -119,6 +119,13 @@ class Schedule(Parameters):
         " The last group is completed by tiles behind the end of the result",
         least=0,
     )
+    raster_matrices: int = parameter(
+        1,
+        "of an array of matrices, persistent blocks take so many at a time, a tile, or a cluster of tiles, of"
+        " each in turn; it divides their number",
+        least=1,
+        idle=[(lambda s: not s.persistent_blocks, "all matrices of an array are computed at once")],
+    )
     epilogue: str = parameter(
         "shared",
         "`direct`: finished on fragments; `shared`: through shared memory, in whole rows;"
