@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from rise.errors import StrategyError
 from rise.frozen import filled_at_once
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 
 WARP, WARPGROUP = 32, 128
 ROWS_PADDING = 16  # bytes, so that the rows of a fragment start in different banks
@@ -22,6 +22,7 @@ BARRIERS = 1024  # bytes for the barriers of a ring, up to where swizzled tiles 
 # registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
 # ptxas counts for a product that is stored as it is
 OTHERS = 26
+DEEPEST = 8  # stages of the tiles that the last matrices of an array have
 
 
 @filled_at_once
@@ -181,6 +182,21 @@ def check(
             "warp_specialised", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16"
         )
     return needed
+
+
+def finer(s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True)) -> Schedule:
+    """The schedule of the rest, of warpgroups with 64 rows each and as many stages as fit."""
+    _, m, n = s.rest
+    block, fragment = (m, n, s.block[2]), (64, n, s.fragment[2])
+    made = replace(
+        s, rest=WITHOUT_REST, block=block, warp=(64, n), fragment=fragment, ping_pong=1, raster_matrices=1
+    )
+    fit = (
+        stages
+        for stages in range(DEEPEST, 2, -1)
+        if shared_bytes(made, operand_bytes, along_k, stages=stages) <= LARGEST.shared_bytes
+    )
+    return replace(made, stages=next(fit, 2))
 
 
 def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool] = (True, True)) -> None:

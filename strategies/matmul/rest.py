@@ -6,19 +6,13 @@ So the first matrices, as many as fill whole waves, have large tiles, and the re
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rewrites.slicing import MAP_CONCAT, SPLIT_AT
 from rise.expr import Expr
 from rise.nat import at_least
 from rise.types import shape
 from strategies.core import Rewrite, Strategy, argument, check, function, prints_as_call, seq
-from strategies.matmul.constraints import LARGEST, shared_bytes
 from strategies.matmul.products import under_views
-from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.normal_forms import view_inward
-
-DEEPEST = 8  # stages
 
 
 @prints_as_call
@@ -42,18 +36,3 @@ def first_and_rest(count: int, first: Rewrite, rest: Rewrite) -> Strategy:
             argument(seq(argument(view_inward), rest)),
         )
     )
-
-
-def finer(s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True)) -> Schedule:
-    """The schedule of the rest, of warpgroups with 64 rows each and as many stages as fit."""
-    _, m, n = s.rest
-    block, fragment = (m, n, s.block[2]), (64, n, s.fragment[2])
-    made = replace(
-        s, rest=WITHOUT_REST, block=block, warp=(64, n), fragment=fragment, ping_pong=1, raster_matrices=1
-    )
-    fit = (
-        stages
-        for stages in range(DEEPEST, 2, -1)
-        if shared_bytes(made, operand_bytes, along_k, stages=stages) <= LARGEST.shared_bytes
-    )
-    return replace(made, stages=next(fit, 2))

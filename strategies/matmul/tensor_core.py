@@ -13,7 +13,7 @@ from strategies.core import FunctionStrategy, Rewrite, Strategy
 from strategies.matmul import constraints
 from strategies.matmul.beside import rows_reduced
 from strategies.matmul.requirements import PROGRAMS, fulfils
-from strategies.matmul.rest import finer, first_and_rest
+from strategies.matmul.rest import first_and_rest
 from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.matmul.schedules import by_warps, hopper, to_kernels
 from strategies.matmul.split_k import over_blocks
@@ -33,7 +33,7 @@ def tensor_core(s: Schedule) -> Strategy:
     operand_bytes = 1 if s.fragment[2] == 32 else 2
     constraints.check(s, operand_bytes=operand_bytes)
     if s.rest != WITHOUT_REST:
-        constraints.check(finer(s), operand_bytes=operand_bytes)
+        constraints.check(constraints.finer(s), operand_bytes=operand_bytes)
     composed = cache(lambda: _composed(s))  # a search makes a thousand strategies, and applies a few
     return FunctionStrategy("tensor_core", lambda term: composed()(term))
 
@@ -41,7 +41,7 @@ def tensor_core(s: Schedule) -> Strategy:
 def _composed(s: Schedule) -> Rewrite:
     whole = hopper(s) if s.uses_wgmma else by_warps(s)
     if s.rest != WITHOUT_REST:
-        whole = first_and_rest(s.rest[0], whole, hopper(finer(s)))
+        whole = first_and_rest(s.rest[0], whole, hopper(constraints.finer(s)))
     if s.split_k > 1:
         legal = fulfils(s, copies_of(s) if s.stages else None, PROGRAMS)
         whole = over_blocks(s.split_k, s.block[2], legal, whole, in_tiles)

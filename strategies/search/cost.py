@@ -7,14 +7,14 @@ for sm_90), with the time that copies take added and the rates of `hardware`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import ceil
 
 from rise.frozen import filled_at_once
 from rise.instructions import Family, family
-from strategies.matmul.constraints import PARTIAL, PATTERNS, panel, resources
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.constraints import PARTIAL, PATTERNS, finer, panel, resources
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -88,7 +88,8 @@ def waves(p: Problem, s: Schedule, gpu: Gpu) -> int:
 
 def rounds(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """The same, or what it is in the mean where data say how many tiles there are, about so many."""
-    return tiles(p, s) / workers(s, gpu) + 1 / 2 if p.scattered else waves(p, s, gpu)
+    known = not p.scattered or s.rest != WITHOUT_REST
+    return waves(p, s, gpu) if known else tiles(p, s) / workers(s, gpu) + 1 / 2
 
 
 def workers(s: Schedule, gpu: Gpu) -> int:
@@ -294,6 +295,17 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
+    """That of the kernel, or of both where the last matrices of an array have finer tiles."""
+    if s.rest == WITHOUT_REST:
+        return of_kernel(p, s, gpu)
+    first = of_kernel(replace(p, batch=min(p.batch, s.rest[0])), s, gpu)
+    # where fewer are expected, there may be some
+    left = replace(p, batch=max(p.batch - s.rest[0], 1), input_bytes=0)
+    rest = of_kernel(left, finer(s, p.operand_bytes, p.along_k), gpu)
+    return replace(first, cycles=first.cycles + rest.cycles + BOUNDARY, tiles=first.tiles + rest.tiles)
+
+
+def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     """waves · max(tensor, shared, L2, latency) + what is not overlapped, and not less than memory takes.
 
     The maximum is a soft one, (Σ x⁴)^¼: of limits that are close to each other each is felt.
@@ -322,6 +334,8 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
     busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
     memory = memory_cycles(p, s, gpu) + gpu.fill
+    # what data choose is not reused much, and comes while all stop
+    busy -= stops * min(memory / busy, 1) if p.scattered else 0
     total = max(busy, memory) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less
     total += memory / 100

@@ -30,7 +30,7 @@ from strategies.matmul.constraints import (
     resources,
     shared_bytes,
 )
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.registry import catalogue, find, show_value
 from strategies.search.cost import Cost, cost, sharing
 from strategies.search.hardware import Gpu
@@ -107,6 +107,7 @@ SHARING = (2, 4, 8)  # blocks that share the sums of a tile
 LEAST = 4  # steps of each
 DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
+FINER = (64, 128)  # columns of the tiles behind whole waves
 SLOW = 1.3  # times the cost of the best
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
@@ -146,7 +147,17 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Choices]:
                 "cluster": [cluster],
                 "ping_pong": [s.ping_pong],
                 "swap_operands": [p.swapped],
+                **(whole_waves(p, s, cluster, there) if many and p.scattered else {}),
             }
+
+
+def whole_waves(p: Problem, s: Schedule, cluster: int, there: int) -> Choices:
+    """Where data say how many matrices there are: those behind as many as fill waves, by finer tiles."""
+    of_one = changed(s, cluster=cluster).tiles(p.m, p.n)
+    about = p.batch * of_one // there
+    counts = [waves * there // of_one for waves in (about, about + 1)] if p.m % s.fragment[0] == 0 else []
+    finer = [(count, p.m, n) for count in counts if count for n in FINER if n < s.block[1]]
+    return {"rest": [WITHOUT_REST, *finer]}
 
 
 def stores(p: Problem) -> Sequence[str]:
