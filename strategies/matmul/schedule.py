@@ -69,7 +69,10 @@ class Schedule(Parameters):
         always=True,
     )
     stages: int = parameter(
-        3, "how many tiles of operands are in shared memory, or being loaded; 0: operands bypass it", least=0
+        3,
+        "how many tiles of operands are in shared memory, or being loaded; 0: operands bypass it",
+        least=0,
+        always=True,
     )
     padding: int = parameter(
         8,
