@@ -83,15 +83,14 @@ def at_parts(predicate: Predicate, name: str, nothing: str, s: Rewrite) -> Strat
     def run(term: Expr) -> Result:
         if predicate(term):
             return s(term)
+        there = [i for i, child in enumerate(children(term)) if outermost_part(child, predicate) is not None]
         result = Success(term)
-        for index, child in enumerate(children(term)):
-            if outermost_part(child, predicate) is None:
-                continue
+        for index in there:
             following = at_child(index, run, result.term)
             if isinstance(following, Failure):
                 return following
             result = Success(following.term, result.steps + following.steps)
-        return result if result.steps else Failure(name, term, nothing)
+        return result if there else Failure(name, term, nothing)
 
     return FunctionStrategy(name, run)
 
