@@ -87,7 +87,8 @@ def tensor_core(p: Parameters) -> Strategy:
                         its epilogue
     swap_operands:      the transposed result is computed, from the transposed operands in the other order;
                         `block` (m, n) is a part of that. Warpgroups have multiples of 64 rows, and any
-                        multiple of 8 columns: so either dimension of the result may have the finer tiles
+                        multiple of 8 columns: so either dimension of the result may have the finer tiles.
+                        Bulk stores turn it in shared memory; with `epilogue=direct`, lanes store it turned
     split_cluster:      how many blocks, a cluster, share the sums of a tile; they add its parts in each
                         other's shared memory (warpgroups)
     """
@@ -195,9 +196,9 @@ def validate(p: Parameters) -> None:
         stored = "only fragments of warpgroups, 64×n×16, are stored so"
         message = f"tensor_core: epilogue is `{p.epilogue}`: {stored}"
         raise StrategyError("R0609", message, hint="use `epilogue=direct`")
-    if p.swap_operands and p.epilogue != "bulk":
-        message = "tensor_core: swap_operands is for results that bulk stores write, turned in shared memory"
-        raise StrategyError("R0609", message, hint="use `epilogue=bulk`")
+    if p.swap_operands and p.epilogue not in ("bulk", "direct"):
+        message = "tensor_core: swap_operands is for results that fragments finish, and not whole rows of tiles"
+        raise StrategyError("R0609", message, hint="use `epilogue=bulk`, or `epilogue=direct`")
     if p.swap_operands and p.split_k > 1:
         message = f"tensor_core: swap_operands: with split_k={p.split_k}, another kernel stores the result"
         raise StrategyError("R0609", message, hint="use `split_k=1`")
