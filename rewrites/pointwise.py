@@ -133,7 +133,10 @@ def _operands(row: Identifier, column: Identifier, body: Expr) -> list[Expr]:
     go(body)
     if [len(side) for side in sides] != [1, 1]:
         raise NotPointwise("what is added is not a function of one row and one column", body)
-    return [next(iter(side)) for side in sides]
+    first, second = (next(iter(side)) for side in sides)
+    if any(map(is_reduction, (*subterms(first), *subterms(second)))):
+        raise NotPointwise("an operand is computed with other sums", body)
+    return [first, second]
 
 
 def _narrow(term: Expr) -> Expr:
