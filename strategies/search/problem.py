@@ -180,12 +180,14 @@ class Problem(Remembers):
         if scattered:
             there = _number(shape(_body(program).type)[0][0]) or 0
             batch = (batch + ceil(there / max(rows, 1)) + 1) // 2
-        operand = shape(parts[0][0].type)[1]
+        separated = _after(separate_prologue, found)
+        multiplied = next((a for a, _ in operands(separated)), parts[0][0])
+        operand = shape(multiplied.type)[1]
         along_k = all(_along(a) for a, _, _ in parts), all(_along(b) for _, b, _ in parts)
         return cls(
             rows, columns, sum(known[len(result) :]), batch,
             _bytes(operand), _bytes(element), along_k, str(operand),
-            bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
+            bool(computed_operands(separated)), _added(found, result),
             *_counted(products), _work(found), in_one_sum=_in_one_sum(found, len(products)),
             scattered=scattered, input_bytes=_input_bytes(program),
             in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),

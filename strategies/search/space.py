@@ -205,7 +205,7 @@ def sensible(s: Schedule, p: Problem) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
     bn, width = s.block[1], s.fragment[1]
     bulk = p.result_row * p.result_bytes % WIDEST == 0  # whether bulk stores take the rows of the result
-    direct = (p.result_bytes != 2 or not bulk) and not p.swapped
+    direct = (p.result_bytes != 2 or not bulk) and (not p.swapped or p.turned)
     if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}.get(s.epilogue, True):
         return False
     return p.along_k[1] or width % panel(bn) == 0
