@@ -7,6 +7,7 @@ from math import prod
 from rewrites import algorithmic as a
 from rewrites import lowering as low
 from rewrites import staging as s
+from rewrites.apart import NUMBERS_APART
 from rewrites.exponentials import EXP2_OF_DIFFERENCE, EXP2_OF_PRODUCT, EXP_AS_EXP2, RECIPROCAL
 from rewrites.folds import FACTORS, columns_of
 from rewrites.longer import WHOLE_FRAGMENTS
@@ -18,6 +19,7 @@ from rewrites.rolling import ROLLING
 from rewrites.rounding import EMPTY_AS_ZEROS, ROUND_UP, missing
 from rewrites.rows import FOLD_OF_MAPS, ROWS_ON_FRAGMENTS, guarded
 from rewrites.split_k import JOIN_MAPS, JOIN_MAPS_OF_BOTH
+from rewrites.summands import SUMMANDS
 from rewrites.zips import MAP_OUTSIDE_PAIR, ZIP_SAME
 from rise.errors import StrategyError
 from rise.expr import Expr, Lambda, call, subterms
@@ -50,6 +52,7 @@ from strategies.matmul.parts import NO_ROWS, dimensions, in_parts, rearranges
 from strategies.matmul.rounding import LEAST_ASYNCHRONOUS, longer_inward
 from strategies.matmul.staging import TileCopy, copied, specialise, stage
 from strategies.places import arguments, computes, in_inputs, mapped
+from strategies.rounded import tanh_of_scores
 from strategies.settings import searched
 
 OPERAND_BYTES = 2
@@ -65,6 +68,8 @@ def in_one_pass(columns: int) -> Strategy:
     """
     powers = seq(everywhere(EXP_AS_EXP2), everywhere(EXP2_OF_DIFFERENCE), everywhere(EXP2_OF_PRODUCT))
     return seq(
+        tanh_of_scores,
+        try_(SUMMANDS),
         try_(FACTORS),
         ROLLING.with_sizes(n=columns),
         powers,
@@ -334,6 +339,7 @@ def one_pass(
     of_tile = seq(
         everywhere(FACTOR_OF_MASK),
         try_(BLOCKS_OF_A_MASK.with_sizes(n=columns)),
+        try_(NUMBERS_APART),
         a.SPLIT_JOIN.with_sizes(n=fragment),
         argument(
             seq(
