@@ -308,6 +308,7 @@ def one_pass(
     parts: int = 1,
     ahead: int = 0,
     skewed: bool = False,
+    turns: bool = False,
 ) -> Strategy:
     """Products and reductions of their rows in one kernel: attention, chains, norms.
 
@@ -322,6 +323,7 @@ def one_pass(
     parts:   of what is reduced, each by blocks of its own; a second kernel computes what they are together
     ahead:   slots for the rows of tiles, which the warpgroup that loads fills ahead; 0: one, by who computes
     skewed:  where a warpgroup loads, a step ends behind the first products of the next one
+    turns:   warpgroups start the products of skewed steps one after the other
     """
     workers = workers_on(fragment)
     if rows < fragment or rows % fragment:
@@ -356,7 +358,8 @@ def one_pass(
         return whole_fragments(fragment, whole_rows(rows, seq(a.SPLIT_JOIN.with_sizes(n=rows), tiles)))
 
     block = low.MAP_BLOCK.with_sizes(d=0)
-    overlapped = top_down(choice(*low.SKEW)) if skewed else id_
+    in_turn = top_down(low.IN_TURN) if turns else id_
+    overlapped = seq(top_down(choice(*low.SKEW)), in_turn) if skewed else id_
     roles = seq(specialise(stages, count), overlapped) if specialised else id_
     stored = stored_in_bulk if in_bulk and bulk_stores else id_
     staged = seq(stage(copies, stages), id_ if in_bulk else copied(copies), roles, stored)
