@@ -28,6 +28,7 @@ from strategies.matmul.one_pass import one_pass
 
 TARGET = "sm_90a"
 LIBRARY = "library"
+WORDS = {"blocks": "persistent", "turns": "in turn"}
 PERSISTENT: Mapping[str, Any] = {"blocks": 132}
 AHEAD: Mapping[str, Any] = {**PERSISTENT, "ahead": 1}
 TWO: Mapping[str, Any] = {**PERSISTENT, "ahead": 2}
@@ -38,77 +39,55 @@ def shape(rows: int, columns: int, **more: Any) -> Mapping[str, Any]:
     return {"rows": rows, "columns": columns, "stages": 2, **more}
 
 
-# by dimension, the parameters that are compared
+IN_TURN: Mapping[str, Any] = {"skewed": True, "turns": True}
+
+# by dimension, the parameters that are compared; the empty ones are `auto`
 VARIANTS: Mapping[int, tuple[Mapping[str, Any], ...]] = {
     64: (
-        shape(192, 128),
+        {},
         shape(192, 128, **AHEAD),
-        shape(192, 128, **TWO),
-        shape(192, 80, **AHEAD, **SKEWED),
-        shape(192, 64, **AHEAD, **SKEWED),
-        shape(128, 128, **AHEAD),
+        shape(192, 80, **AHEAD, **IN_TURN),
         shape(128, 128, **AHEAD, **SKEWED),
+        shape(128, 128, **AHEAD, **IN_TURN),
+        shape(128, 128, **TWO, **IN_TURN),
+        shape(128, 112, **AHEAD, **IN_TURN),
     ),
     128: (
-        shape(128, 128),
-        shape(128, 128, **PERSISTENT),
-        shape(128, 128, **AHEAD),
-        shape(128, 128, **SKEWED),
+        {},
         shape(128, 128, **AHEAD, **SKEWED),
-        shape(128, 128, **TWO, **SKEWED),
+        shape(128, 128, **AHEAD, **IN_TURN),
+        shape(128, 128, **TWO, **IN_TURN),
+        shape(128, 112, **TWO, **IN_TURN),
     ),
     256: (
-        shape(128, 80, bulk_stores=False),
-        shape(128, 48),
-        shape(128, 80, bulk_stores=False, **AHEAD),
-        shape(128, 48, **AHEAD),
-        shape(128, 48, **AHEAD, **SKEWED),
-        shape(128, 64, bulk_stores=False, **AHEAD),
+        {},
+        shape(128, 48, **AHEAD, **IN_TURN),
         shape(128, 64, bulk_stores=False, **AHEAD, **SKEWED),
+        shape(128, 64, bulk_stores=False, **AHEAD, **IN_TURN),
     ),
 }
-
-
-# the same for scores that are modified; the empty ones are `auto`
+# the same for scores that are modified
 OF_MODIFIED: Mapping[int, tuple[Mapping[str, Any], ...]] = {
     64: (
         {},
         shape(192, 128),
         shape(192, 128, **AHEAD),
-        shape(192, 64, **AHEAD),
-        shape(192, 80, **AHEAD, **SKEWED),
-        shape(192, 64, **AHEAD, **SKEWED),
+        shape(192, 80, **AHEAD, **IN_TURN),
         shape(128, 128, **AHEAD),
         shape(128, 128, **AHEAD, **SKEWED),
-        shape(128, 64, **AHEAD),
-        shape(128, 64, **AHEAD, **SKEWED),
+        shape(128, 128, **AHEAD, **IN_TURN),
+        shape(128, 128, **TWO, **IN_TURN),
     ),
     128: (
         {},
         shape(128, 128),
         shape(128, 128, **AHEAD),
-        shape(128, 64, **AHEAD),
         shape(128, 128, **AHEAD, **SKEWED),
-        shape(128, 128, **TWO, **SKEWED),
-        shape(128, 80, **AHEAD, **SKEWED),
-        shape(128, 64, **AHEAD, **SKEWED),
+        shape(128, 128, **AHEAD, **IN_TURN),
+        shape(128, 128, **TWO, **IN_TURN),
     ),
 }
-# what is like a modification, written in other words
-OTHERWISE = """
-def softcapByPower(b: Nat, h: Nat, m: Nat, n: Nat, d: Nat, e: Nat)
-    (Q: b.h.m.d.f16, K: b.h.n.d.f16, V: b.h.n.e.f16): b.h.m.e.f16 =
-  ofHeads(K => V => (q, i) =>
-    attend((j, s) =>
-      30.0 - 60.0 * reciprocal(1.0 + exp(s * (rsqrt(cast(length(q))) * 0.06666667))), K, V, q), Q, K, V)
-
-def alibiByTwo(b: Nat, h: Nat, m: Nat, n: Nat, d: Nat, e: Nat)
-    (Q: b.h.m.d.f16, K: b.h.n.d.f16, V: b.h.n.e.f16): b.h.m.e.f16 =
-  ofHeads(K => V => (q, i) =>
-    attend((j, s) => s * rsqrt(cast(length(q))) + (0.0625 * f32(j) - 0.0625 * f32(i)), K, V, q), Q, K, V)
-"""
-LIKE = {"softcapByPower": "softcap", "alibiByTwo": "alibi"}
-MODIFICATIONS = ("softcap", "alibi", "window", *LIKE)
+MODIFICATIONS = ("softcap", "alibi", "window")
 
 
 def variants(name: str, dim: int) -> tuple[Mapping[str, Any], ...]:
@@ -122,7 +101,7 @@ def sizes_of(dim: int, length: int) -> dict[str, int]:
 def made(name: str, dim: int, length: int, parameters: Mapping[str, Any]) -> HostProgram | str:
     """The compiled program, or why there is none."""
     try:
-        program = check_text(MODIFIED + OTHERWISE)[name] if name in MODIFICATIONS else load(PROGRAMS)[name]
+        program = check_text(MODIFIED)[name] if name in MODIFICATIONS else load(PROGRAMS)[name]
         compiled = codegen.compile(
             program,
             one_pass(**parameters) if parameters else None,
@@ -140,11 +119,8 @@ def label(parameters: Mapping[str, Any]) -> str:
     if not parameters:
         return "auto"
     rows, columns = parameters["rows"], parameters["columns"]
-    switches = [k for k in ("blocks", "ahead", "skewed") if parameters.get(k)]
-    words = [
-        f"ahead {parameters['ahead']}" if k == "ahead" else "persistent" if k == "blocks" else k
-        for k in switches
-    ]
+    switches = [k for k in ("blocks", "ahead", "skewed", "turns") if parameters.get(k)]
+    words = [f"ahead {parameters['ahead']}" if k == "ahead" else WORDS.get(k, k) for k in switches]
     lanes = [] if parameters.get("bulk_stores", True) else ["by lanes"]
     return ", ".join([f"{rows} × {columns}", *words, *lanes])
 
@@ -156,7 +132,7 @@ def modified_reference(torch: Any, name: str, q: Any, k: Any, v: Any) -> Any:
     if name == "causalHeads":
         scores = scores.masked_fill(j > i, -math.inf)
     elif name != "heads":
-        score, near = modifications(torch)[LIKE.get(name, name)]
+        score, near = modifications(torch)[name]
         scores = score(scores, 0, 0, i, j)
         scores = scores if near is None else scores.masked_fill(~near(0, 0, i, j), -math.inf)
     return torch.softmax(scores, -1) @ v.double()
@@ -170,7 +146,7 @@ def library(torch: Any, name: str, q: Any, k: Any, v: Any) -> Callable[[], Any]:
 
     if name in MODIFICATIONS:
         length = q.shape[-2]
-        score, near = modifications(torch)[LIKE.get(name, name)]
+        score, near = modifications(torch)[name]
         mask = None if near is None else create_block_mask(near, None, None, length, length, device="cuda")
         flex = torch.compile(flex_attention)
         return lambda: flex(q, k, v, score_mod=score, block_mask=mask)

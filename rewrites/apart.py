@@ -1,8 +1,9 @@
-"""Numbers of rows and of columns apart: the float of their difference is the difference of their floats.
+"""Numbers of rows and of columns apart, in floats of their differences and in comparisons.
 
-    f32(j - i) → f32(j) - f32(i)      for whole numbers that floats hold
+    f32(j - i) → f32(j) - f32(i)      i - j < w → i - w < j      for whole numbers that floats hold
 
-Each of the two is then converted once for its column, or its row, and moves on its own (see `summands`).
+What is computed of the number of a row alone, or of a column, is computed once for it, and moves on its own
+(see `summands`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rise.expr import Expr, Lambda, Literal, apply, call
 from rise.types import I32, Index, Scalar
 
 EXACT = 2**24  # whole numbers up to it are floats of 32 bits
-NONE = "no float of a difference of a row's number and a column's"
+NONE = "no difference of a row's number and a column's is compared with a number of rows, or becomes a float"
 
 
 def between(term: Expr) -> tuple[int, int] | None:
@@ -46,6 +47,26 @@ def between(term: Expr) -> tuple[int, int] | None:
     return found if found[0] >= -EXACT and found[1] <= EXACT else None
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """x + y or x - y, of which one is computed from the number of a column; column_first: x is"""
+
+    name: str
+    x: Expr
+    y: Expr
+    column_first: bool
+
+    def isolated(self, z: Expr, on_left: bool) -> tuple[Expr, Expr]:
+        """The sides of `x ± y < z`, or of `z < x ± y`, with the column's number alone on one of them."""
+        column, row = (self.x, self.y) if self.column_first else (self.y, self.x)
+        if self.name == "sub" and not self.column_first:
+            return self._sides(operation("sub", row, z), column, on_left)
+        return self._sides(column, operation("sub" if self.name == "add" else "add", z, row), on_left)
+
+    def _sides(self, left: Expr, right: Expr, on_left: bool) -> tuple[Expr, Expr]:
+        return (left, right) if on_left else (right, left)
+
+
 @dataclass
 class _Apart(Scoped):
     """Converts the operands of a difference, or a sum, of numbers."""
@@ -53,21 +74,34 @@ class _Apart(Scoped):
     changed: bool = False
 
     def here(self, term: Expr, scope: Scope) -> Expr | None:
+        made = None
         match call(term):
-            case "cast", convert, [inner] if is_float(term) and _is_wide(term) and inner.type == I32:
-                pass
+            case "cast", convert, [inner] if is_float(term) and _is_wide(term):
+                if (parts := self.parts(inner, scope)) is not None:
+                    made = operation(parts.name, *(apply(convert, part) for part in (parts.x, parts.y)))
+            case (("lt" | "le" | "gt" | "ge"), compare, [left, right]):
+                for sum_, other, on_left in ((left, right, True), (right, left, False)):
+                    parts = self.parts(sum_, scope)
+                    if made is None and parts is not None and self.of_column(other, scope) is False:
+                        made = apply(compare, *parts.isolated(other, on_left))
+        self.changed |= made is not None
+        return made
+
+    def parts(self, term: Expr, scope: Scope) -> _Parts | None:
+        """The operands of a sum or a difference of a row's and a column's number."""
+        match call(term):
+            case ("add" | "sub") as name, _, [x, y] if self.of_column(term, scope) is not None:
+                first, second = (self.of_column(part, scope) for part in (x, y))
+                return None if first is second else _Parts(name, x, y, bool(first))
             case _:
                 return None
-        match call(inner):
-            case ("add" | "sub") as name, _, [a, b] if scope.column is not None:
-                column = scope.column[0].name
-                values = [self.value(part, scope) for part in (inner, a, b)]
-                exact = all(value is not None and between(value) is not None for value in values)
-                of_column = [value is not None and column in value.free for value in values[1:]]
-                if exact and of_column[0] is not of_column[1]:
-                    self.changed = True
-                    return operation(name, apply(convert, a), apply(convert, b))
-        return None
+
+    def of_column(self, term: Expr, scope: Scope) -> bool | None:
+        """Whether a whole number is computed from that of a column; None where floats may not hold it."""
+        value = self.value(term, scope) if term.type == I32 else None
+        if value is None or between(value) is None or scope.column is None:
+            return None
+        return scope.column[0].name in value.free
 
 
 def _is_wide(term: Expr) -> bool:
@@ -76,12 +110,15 @@ def _is_wide(term: Expr) -> bool:
 
 @computed(
     "numbers apart",
-    "f32(j - i) → f32(j) - f32(i), for the numbers i of a row and j of a column",
+    "f32(j - i) → f32(j) - f32(i), and i - j < w → i - w < j, for the numbers i of a row and j of a column",
     (
         "fun((a: 3.f32, b: 6.f32) => zip(a)(generate(fun(i => indexToInt(i)))) |> map(fun((x, i) =>"
         " zip(b)(generate(fun(j => indexToInt(j)))) |> map(fun((y, j) => x * y + 0.3 * f32(i - j))))))",
         "fun((a: 3.f32, b: 6.f32) => zip(a)(generate(fun(i => indexToInt(i)))) |> map(fun((x, i) =>"
         " zip(b)(generate(fun(j => indexToInt(j)))) |> map(fun((y, j) => x * y - f32(2 * j + (i + 7)))))))",
+        "fun((a: 3.f32, b: 6.f32) => zip(a)(generate(fun(i => indexToInt(i)))) |> map(fun((x, i) =>"
+        " zip(b)(generate(fun(j => indexToInt(j)))) |> map(fun((y, j) =>"
+        " select(i - j < 2 && 1 <= j + i, x, y))))))",
     ),
     "Whole numbers that floats hold are converted before they are added: once for a row, and for a column.",
     head=("map", 2),

@@ -39,7 +39,12 @@ CHANGES = (
     "-(2 * s) + (3 - f32(i))",
     "s",
 )
-MASKS = ("{}", "select(j <= i, {}, -infinity)", "select(j < 2 || i - j < 3 && j <= i, {}, -infinity)")
+MASKS = (
+    "{}",
+    "select(0 <= i - j, {}, -infinity)",
+    "select(2 > j - i && (j + i) * 2 < 9 || j < 1, {}, -infinity)",
+    "select(j < 2 || i - j < 3 && j <= i, {}, -infinity)",
+)
 WEIGHTS = ("exp2(s - m)", "2 * exp2(s - m)", "exp2(s) * 0 + exp2(s - m)", "exp2(2 * (s - m))")
 RESULTS = ("o", "o / l * l", "o + max(m, -64)")
 
