@@ -9,6 +9,7 @@ from rewrites.result import Failure, Success
 from rise.errors import RiseError, StrategyError
 from rise.expr import Expr
 from rise.generator import Builds
+from rise.progress import stepwise
 from strategies.registry import find
 from strategies.search.cost import BOUNDARY
 from strategies.search.hardware import Gpu
@@ -165,7 +166,7 @@ Found = tuple[Point, str, Success]
 def _modelled(search: Search, problem: Problem, term: Expr) -> tuple[Found | None, Trials]:
     """The first of what the cost model ranks that is a kernel, with its place; and those before it."""
     trials = Trials(candidates(search.strategy, problem, search.gpu, FIRST), problem)
-    for number, one in _numbered(trials):
+    for number, one in stepwise("candidate", _numbered(trials), TRIED):
         result = search.attempt(one.point, term)
         if isinstance(result, Success):
             place = "first" if number == 1 else f"number {number}"
