@@ -285,7 +285,7 @@ class Elements:
             case "select", head, [condition, first, second]:
                 chosen = Primitive(head.declaration, (array_type(xs).element,), head.origin)
                 return self.head(apply(chosen, condition, at(index, first), at(index, second)))
-            case "take", head, [ys] if (earlier := self.taken_earlier(head.arguments[0], ys)) is not None:
+            case "take", head, [ys] if (earlier := self.taken_earlier(array_type(xs).size, ys)) is not None:
                 return self.element(index, earlier)
             case _ if is_view(xs):
                 return at(index, xs)

@@ -162,9 +162,9 @@ class Drawing:
                 shared = {"left": self.operand("m", "k", element)} if kind == "gated" else {
                     "right": self.operand("n", "k", element)
                 }
-                both = (self.product("m", "n", "k", element, **shared) for _ in range(2))
+                two = (self.product("m", "n", "k", element, **shared) for _ in range(2))
                 function = self.random.choice(FUNCTIONS).format(x="x")
-                return f"(zip2D({', '.join(both)}) |> map2D((x, y) => {function} * y))"
+                return f"(zip2D({', '.join(two)}) |> map2D((x, y) => {function} * y))"
             case "chain" | "layers":
                 inner = self.product("m", "l", "k", element)
                 if kind == "layers":
