@@ -45,7 +45,8 @@ LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
 ROUNDED = 1e-9  # more than roundings change of a cost
-CHOSEN = 1.6  # times as long, where data choose the matrices of tiles: measured
+# times as long, where data choose the matrices of tiles: one by one, and several in raster order; measured
+CHOSEN, IN_ORDER = 1.6, 1.15
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
 # each other in a row, or by the lanes that have it in a fragment; measured
@@ -196,7 +197,7 @@ def l2_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     asked = sum(part * requests(p, s, index) for index, part in enumerate(parts))
     line = max(REQUEST, busy(p, s, gpu) * LINE / gpu.l2_rate)
     cycles = depth(p, s) * max(moved / port(p, s, gpu), line * asked)
-    return cycles * (CHOSEN if p.scattered else 1)
+    return cycles * (1 if not p.scattered else IN_ORDER if s.raster_matrices > 1 else CHOSEN)
 
 
 def port(p: Problem, s: Schedule, gpu: Gpu) -> float:

@@ -103,8 +103,10 @@ SHARING = (2, 4, 8)  # blocks that share the sums of a tile
 LEAST = 4  # steps of each
 DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
-FINER = (64, 128)  # columns of the tiles behind whole waves
-LARGE = 2  # times as many elements have the others
+FINER = 64  # columns of the tiles behind whole waves
+TOGETHER = range(12, 7, -1)  # matrices whose tiles are in raster order
+FEW = 3  # products with the same matrix: of more, other products are between those of a column; measured
+LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
 NARROWEST = 48  # columns of one of several: narrower ones wait for shared memory
@@ -148,12 +150,15 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
 
 def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
     """Where data say how many matrices there are: those behind as many as fill waves, by finer tiles."""
-    of_one, there = s.tiles(p.m, p.n), s.persistent_blocks
+    of_one, there, times = s.tiles(p.m, p.n), s.persistent_blocks, s.block[0] * s.block[1] / (p.m * FINER)
     about = p.batch * of_one // there
-    for waves, columns in itertools.product((about, about + 1), FINER):
+    for waves in (about, about + 1):
         count = waves * there // of_one
-        if s.block[0] * s.block[1] >= LARGE * p.m * columns and p.m % s.fragment[0] == 0 and count:
-            yield changed(s, rest=(count, p.m, columns))
+        if times >= LARGE and p.m % s.fragment[0] == 0 and count:
+            yield changed(s, rest=(count, p.m, FINER))
+            together = next((number for number in TOGETHER if count % number == 0), 0)
+            if together and times >= LARGEST and s.cluster == 1 and count >= p.batch and p.of_each < FEW:
+                yield changed(s, rest=(count, p.m, FINER), raster_matrices=together)
 
 
 def stores(p: Problem) -> Sequence[str]:
