@@ -20,13 +20,13 @@ from strategies import core, normal_forms, operands, places, registry, rounded
 from strategies.batches import fragments, runs, threads
 from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
-from strategies.matmul import beside, epilogue, grid, instructions, parts, schedules, split_k, staging, sums
+from strategies.matmul import beside, epilogue, grid, instructions, parts, rest, schedules, split_k, staging, sums
 from strategies.matmul import tiling as tiles
 from strategies.matmul.schedule import MMA_SYNC
 from strategies.matmul.separate import separate_kernels
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search, rounded)
-MATMUL = (schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, staging)
+MATMUL = (rest, schedules, sums, tiles, grid, instructions, epilogue, split_k, parts, beside, staging)
 BATCHES = (runs, threads, fragments)
 MODULES = (*LOOPS, *MATMUL, *BATCHES)
 
@@ -259,6 +259,11 @@ EXAMPLES = {
         f"in_inputs(mapped({TILES} >> blocks >> persistent(1)) >> of_several_arrays)",
         BATCH,
     ),
+    "arrays_in_groups": (
+        f"in_inputs(mapped({TILES} >> blocks >> persistent(1)) >> of_several_arrays >> arrays_in_groups(2))",
+        BATCH,
+    ),
+    "first_and_rest": (f"in_inputs(first_and_rest(1, mapped({TILES}), mapped({TILES})))", BATCH),
     "persistent": (f"in_inputs({TILES} >> blocks >> clusters(2) >> persistent(1))", PRODUCT),
     "in_turn": (f"in_inputs({TILES} >> blocks >> in_turn(2))", PRODUCT),
     "to_level": (f"in_inputs(products >> {WARPS} >> to_level('to_warps', MAP_WARP))", PRODUCT),
@@ -392,7 +397,7 @@ SECTIONS |= {
         " rows_reduced at_reductions stored_together"
     ),
     "Phases of products: workers": (
-        "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays in_turn to_level"
+        "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays arrays_in_groups first_and_rest in_turn to_level"
         " to_warps to_warpgroups by_itself"
     ),
     "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads",

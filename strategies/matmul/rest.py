@@ -10,9 +10,10 @@ from rewrites.slicing import MAP_CONCAT, SPLIT_AT
 from rise.expr import Expr
 from rise.nat import at_least
 from rise.types import shape
-from strategies.core import Rewrite, Strategy, argument, check, function, prints_as_call, seq
-from strategies.matmul.products import under_views
+from strategies.core import Rewrite, Strategy, argument, check, choice, function, prints_as_call, seq
+from strategies.matmul.products import rank, under_views
 from strategies.normal_forms import view_inward
+from strategies.places import computes
 
 
 @prints_as_call
@@ -24,15 +25,14 @@ def first_and_rest(count: int, first: Rewrite, rest: Rewrite) -> Strategy:
     """
 
     def is_longer(term: Expr) -> bool:
-        length = shape(term.type)[0][0]
-        return at_least(length, count + 1)
+        return at_least(shape(term.type)[0][0], count + 1)
 
-    return under_views(
-        seq(
-            check(is_longer, "first_and_rest", f"no matrices are behind the first {count}"),
-            argument(SPLIT_AT.with_sizes(n=count)),
-            MAP_CONCAT,
-            function(argument(seq(argument(view_inward), first))),
-            argument(seq(argument(view_inward), rest)),
-        )
+    both = seq(
+        check(is_longer, "first_and_rest", f"no matrices are behind the first {count}"),
+        argument(SPLIT_AT.with_sizes(n=count)),
+        MAP_CONCAT,
+        function(argument(seq(argument(view_inward), first))),
+        argument(seq(argument(view_inward), rest)),
     )
+    is_array = check(lambda term: rank(term) == 3 and computes(term), "first_and_rest", "expected an array")
+    return choice(seq(is_array, both), under_views(both))
