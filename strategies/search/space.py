@@ -289,8 +289,8 @@ def tensor_core_else(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
     """
     whole = max(1, 16 // p.operand_bytes)
     width = gcd(whole, *p.rows)
-    asynchronous = width, width * p.operand_bytes >= SMALLEST_ASYNCHRONOUS
-    copies = [asynchronous] if asynchronous == (1, False) else [asynchronous, (1, False)]
+    widest = width, width * p.operand_bytes >= SMALLEST_ASYNCHRONOUS
+    copies = [widest] if widest == (1, False) else [widest, (1, False)]
     for s in in_bulk(p, gpu):
         if s.ping_pong == s.slices == 1:
             stages = sorted({2, 3, s.stages}, reverse=True)
