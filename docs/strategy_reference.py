@@ -231,7 +231,7 @@ EXAMPLES = {
         PRODUCT,
     ),
     "in_whole_tiles": (
-        "in_inputs(in_whole_tiles(Schedule((32, 32, 32), (16, 16), (16, 8, 16)), None, id_,"
+        "in_inputs(in_whole_tiles(Schedule((32, 32, 32), (16, 16), (16, 8, 16)), id_,"
         " lambda result: tile_output(32, 32)))",
         PRODUCT.replace("A: 64", "A: 60"),
     ),

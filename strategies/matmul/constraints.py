@@ -50,6 +50,10 @@ class Limits:
         pool = min(self.registers_of(threads), 248) * threads
         return min(248, (pool - WARPGROUP * PRODUCER) // max(threads - WARPGROUP, 1) // 8 * 8)
 
+    def room(self, s: Schedule, threads: int) -> int:
+        """How many a thread of a schedule that computes can have."""
+        return (self.registers_warp_specialised if s.warp_specialised else self.registers_of)(threads)
+
 
 # the most that any GPU has, which is what `tensor_core` refuses to exceed when it does not know the GPU
 LARGEST = Limits()
@@ -147,11 +151,7 @@ def check(
             "warp", f"{_shape(s.warp)} makes {needed.threads} threads of a block of {_shape(s.block[:2])}",
             f"{limits.threads} threads", "fewer and larger parts: a larger `warp`",
         )  # fmt: skip
-    room = (
-        limits.registers_warp_specialised(needed.threads)
-        if s.warp_specialised
-        else limits.registers_of(needed.threads)
-    )
+    room = limits.room(s, needed.threads)
     if s.uses_wgmma and needed.registers > room:
         _refuse(
             "warp",
@@ -176,10 +176,6 @@ def check(
     for name, blocks in (("cluster", s.cluster), ("split_cluster", s.split_cluster)):
         if blocks > limits.cluster:
             _refuse(name, f"{blocks} blocks", f"at most {limits.cluster} in a cluster", "smaller clusters")
-    if not s.uses_wgmma and s.warp_specialised:
-        _refuse(
-            "warp_specialised", "true needs warpgroups", f"warps for fragment={_shape(s.fragment)}", "64×n×16"
-        )
     return needed
 
 

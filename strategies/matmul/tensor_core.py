@@ -16,7 +16,6 @@ from strategies.matmul.requirements import PROGRAMS, fulfils
 from strategies.matmul.schedule import Schedule
 from strategies.matmul.schedules import by_warps, hopper, to_kernels
 from strategies.matmul.split_k import over_blocks
-from strategies.matmul.staging import copies_of
 from strategies.matmul.tiling import in_tiles
 from strategies.settings import parameters_from
 
@@ -37,8 +36,7 @@ def tensor_core(s: Schedule) -> Strategy:
 def _composed(s: Schedule) -> Rewrite:
     whole = hopper(s) if s.uses_wgmma else by_warps(s)
     if s.split_k > 1:
-        legal = fulfils(s, copies_of(s) if s.stages else None, PROGRAMS)
-        whole = over_blocks(s.split_k, s.block[2], legal, whole, in_tiles)
+        whole = over_blocks(s.split_k, s.block[2], fulfils(s, PROGRAMS), whole, in_tiles)
     m, n, k = s.block
     rows = partial(rows_reduced, s.fragment[1], s.whole[1], swapped=s.swap_operands)
     m, n = (n, m) if s.swap_operands else (m, n)

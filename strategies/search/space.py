@@ -410,12 +410,7 @@ def check_several(s: Schedule, p: Problem, gpu: Gpu) -> None:
     if p.products == 1:
         return
     all_, limits = needed(s, p), gpu.limits
-    room = (
-        limits.registers_warp_specialised(all_.threads)
-        if s.warp_specialised
-        else limits.registers_of(all_.threads)
-    )
-    if all_.shared_bytes > limits.shared_bytes or all_.registers > room:
+    if all_.shared_bytes > limits.shared_bytes or all_.registers > limits.room(s, all_.threads):
         raise StrategyError("R0621", f"tensor_core: {p.products} products do not fit into a block together")
 
 

@@ -215,7 +215,7 @@ def test_what_is_remembered_is_legal_and_reads_back() -> None:
         point.schedule.refuse("tensor_core")
         again = Point.of("tensor_core", point.schedule.changes)
         assert again.schedule == point.schedule
-        assert dict(again.parameters).items() <= {**vars_of(Schedule()), **dict(point.parameters)}.items()
+        assert dict(again.parameters).items() <= {**Schedule().values, **dict(point.parameters)}.items()
 
 
 # --- laws -------------------------------------------------------------------------------------------------
@@ -239,10 +239,6 @@ def drawn(choose: random.Random) -> Schedule:
         for kind in [type(declarations(Schedule)[name].default)]
     }
     return changed(choose.choice([WMMA, MMA_SYNC, VOLTA, HOPPER]), **given)
-
-
-def vars_of(s: Schedule) -> dict[str, Any]:
-    return {name: getattr(s, name) for name in FIELDS}
 
 
 def said(law: Law) -> dict[str, Any]:
@@ -289,7 +285,7 @@ def test_a_refusal_is_of_the_first_law_that_does_not_hold() -> None:
             s.refuse("tensor_core")
         except StrategyError as error:
             assert broken is not None and (error.code, error.hint) == (broken.code, broken.hint), (seed, s)
-            assert error.message == f"tensor_core: {broken.reason.format_map(vars_of(s))}"
+            assert error.message == f"tensor_core: {broken.reason.format_map(s.values)}"
             assert "{" not in error.message
         else:
             assert broken is None, (seed, s)
