@@ -118,7 +118,8 @@ class Schedule(Parameters):
     swap_operands: bool = parameter(
         False, "the transposed result is computed, from the transposed operands in the other order;"
         " `block` (m, n) is a part of that. Warpgroups have multiples of 64 rows, and any multiple of 8"
-        " columns: so either dimension of the result may have the finer tiles",
+        " columns: so either dimension of the result may have the finer tiles. Bulk stores turn it in shared"
+        " memory; with `epilogue=direct`, lanes store it turned",
         idle=[(lambda s: not s.uses_wgmma, "any rows and columns are as good for instructions of warps")],
     )  # fmt: skip
     split_cluster: int = parameter(
@@ -177,9 +178,9 @@ class Schedule(Parameters):
         Law(lambda s: s.uses_wgmma or s.epilogue not in ("bulk", "rows"),
             "epilogue is `{epilogue}`: only fragments of warpgroups, 64×n×16, are stored so",
             "use `epilogue=direct`"),
-        Law(lambda s: s.epilogue == "bulk" or not s.swap_operands,
-            "swap_operands is for results that bulk stores write, turned in shared memory",
-            "use `epilogue=bulk`"),
+        Law(lambda s: s.epilogue in ("bulk", "direct") or not s.swap_operands,
+            "swap_operands is for results that fragments finish, and not whole rows of tiles",
+            "use `epilogue=bulk`, or `epilogue=direct`"),
         Law(lambda s: s.split_k == 1 or not s.swap_operands,
             "swap_operands: with split_k={split_k}, another kernel stores the result", "use `split_k=1`"),
     )  # fmt: skip

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from math import ceil, gcd
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +32,7 @@ from strategies.matmul.constraints import (
 )
 from strategies.matmul.schedule import Schedule
 from strategies.registry import catalogue, find, show_value
-from strategies.search.cost import Cost, cost, sharing
+from strategies.search.cost import Cost, cost, least, sharing
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -205,7 +206,7 @@ def sensible(s: Schedule, p: Problem) -> bool:
     """Whether a tile is not known to be bad: the cost does not show all that the compiler makes of it."""
     bn, width = s.block[1], s.fragment[1]
     bulk = p.result_row * p.result_bytes % WIDEST == 0  # whether bulk stores take the rows of the result
-    direct = (p.result_bytes != 2 or not bulk) and not p.swapped
+    direct = (p.result_bytes != 2 or not bulk) and (not p.swapped or p.turned)
     if width < min(bn, NARROWEST) or not {"bulk": bulk, "direct": direct}.get(s.epilogue, True):
         return False
     return p.along_k[1] or width % panel(bn) == 0
@@ -423,7 +424,7 @@ def candidates(strategy: str, p: Problem, gpu: Gpu, count: int, fixed: Parameter
 
     Then the others that it ranks, and last what fits where none of these does.
     """
-    found = ranked(strategy, p, gpu, fixed=fixed)
+    found = best_first(strategy, p, gpu) if not fixed else ranked(strategy, p, gpu, fixed=fixed)
     first = varied(found, count)
     return itertools.chain(first, (one for one in found if one not in first), _else(strategy, p, gpu, fixed))
 
@@ -438,27 +439,70 @@ def ranked(
 ) -> Sequence[Ranked]:
     """All legal points, the best first; of equals, the one that is written first."""
     if spaces is SPACES and not fixed:
-        return list(_ranked(strategy, p, gpu))
-    return _sorted(strategy, p, gpu, spaces, fixed)
+        return list(best_first(strategy, p, gpu))
+    # what differed in what is fixed, or is not tried here, is the same now
+    several = dict.fromkeys(points(strategy, p, gpu, spaces, fixed))
+    return sorted(_priced(several, p, gpu), key=lambda r: r.cost.cycles)
+
+
+def _priced(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
+    """Those that are legal, with what they cost."""
+    legal = (point for point in several if refusal(point, p, gpu) is None)
+    return (Ranked(point, cost_of(point, p, gpu)) for point in legal)
+
+
+def has_faster(strategy: str, p: Problem, gpu: Gpu, cycles: float) -> bool:
+    """Whether the model expects some schedule to take less: mostly one of the first that are looked at."""
+    return any(one.cost.cycles < cycles for one in _priced(points(strategy, p, gpu), p, gpu))
+
+
+class Remembered:
+    """What an iterator gives, which is asked for only once, and only as far as somebody wants to know."""
+
+    def __init__(self, rest: Iterator[Ranked]) -> None:
+        self._known: list[Ranked] = []
+        self._rest = rest
+
+    def __iter__(self) -> Iterator[Ranked]:
+        for number in itertools.count():
+            if number == len(self._known):
+                one = next(self._rest, None)
+                if one is None:
+                    return
+                self._known.append(one)
+            yield self._known[number]
 
 
 @lru_cache(maxsize=4)
-def _ranked(strategy: str, p: Problem, gpu: Gpu) -> tuple[Ranked, ...]:
-    """Of one program several strategies ask for the same."""
-    return tuple(_sorted(strategy, p, gpu, SPACES, NONE))
+def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
+    """What `ranked` gives, of which several strategies ask for the first, for one program."""
+    return Remembered(_in_order(points(strategy, p, gpu), p, gpu))
 
 
-def _sorted(
-    strategy: str, p: Problem, gpu: Gpu, spaces: Mapping[str, Space], fixed: Parameters
-) -> list[Ranked]:
-    # what differed in what is fixed is the same now
-    every = dict.fromkeys(points(strategy, p, gpu, spaces, fixed))
-    legal = [point for point in every if refusal(point, p, gpu) is None]
-    found = [Ranked(point, cost_of(point, p, gpu)) for point in legal]
-    return sorted(found, key=lambda r: r.cost.cycles)
+def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
+    """The legal ones, the best first, each of which is priced only when its bound is the least there is.
+
+    Most have a bound above the cost of those that anybody asks for.
+    """
+    heap: list[tuple[float, int, Point, Ranked | None]] = [
+        (bound_of(point, p, gpu), number, point, None) for number, point in enumerate(several)
+    ]
+    heapify(heap)
+    while heap:
+        _, number, point, priced = heappop(heap)
+        if priced is not None:
+            yield priced
+        elif refusal(point, p, gpu) is None:
+            price = cost_of(point, p, gpu)
+            heappush(heap, (price.cycles, number, point, Ranked(point, price)))
 
 
-def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
+def bound_of(point: Point, p: Problem, gpu: Gpu) -> float:
+    """Cycles, which are not more than the cost of a point has."""
+    return least(p.seen_by(point.schedule), point.schedule, gpu)
+
+
+def varied(found: Iterable[Ranked], count: int, each: int = 2) -> list[Ranked]:
     """The best `count`, with at most `each` of one tile while there are others: the model is approximate.
 
     One of several points with the same tile and the same cost is enough. At least one candidate whose
@@ -475,10 +519,13 @@ def varied(found: Sequence[Ranked], count: int, each: int = 2) -> list[Ranked]:
         (later if seen[same] or seen[tile] >= each else first).append(one)
         seen[tile] += 1
         seen[same] += 1
+        if len(first) == count:
+            break
     chosen = [*first, *later][:count]
     for turns in (False, True):
-        best = next((one for one in found if (one.point.schedule.ping_pong > 1) == turns), None)
         missing = all((one.point.schedule.ping_pong > 1) != turns for one in chosen)
-        if best is not None and missing and count > 1 and best.cost.cycles < SLOW * found[0].cost.cycles:
-            chosen[-1] = best
+        if missing and len(chosen) > 1:
+            quick = itertools.takewhile(lambda one: one.cost.cycles < SLOW * chosen[0].cost.cycles, found)
+            best = (one for one in quick if (one.point.schedule.ping_pong > 1) == turns)
+            chosen[-1] = next(best, chosen[-1])
     return chosen
