@@ -164,8 +164,11 @@ def _when_last(consume: i.Command, then: i.Command) -> i.Command:
     By then, all threads of the warpgroup have waited for their tile: the wgmmas of earlier iterations imply
     it, and where there may be none, a barrier of the warpgroup does.
     """
-    if not isinstance(consume, i.For) or not _waits(consume):
-        raise TranslationError("R0799", "internal: a warp-specialised pipeline is not a loop that waits")
+    if not _waits(consume):
+        raise TranslationError("R0799", "internal: a warp-specialised pipeline does not wait")
+    if not isinstance(consume, i.For):
+        # a slot is filled again only after all threads have handed it back, so one may speak for the others
+        return _after_last_wait(consume, then)
     count = consume.count
     if count.value is None or count.value < 2:
         then = i.sequence(i.Barrier(i.Scope.WARPGROUP), then)

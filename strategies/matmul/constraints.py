@@ -79,6 +79,7 @@ class Schedule(Remembers):
     ping_pong: int = 1
     swap_operands: bool = False
     split_cluster: int = 1
+    ahead: int = 0
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:

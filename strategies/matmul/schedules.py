@@ -28,6 +28,7 @@ from strategies.core import (
     try_,
 )
 from strategies.default import lowered
+from strategies.matmul.ahead import beside_in_shared, brought_ahead
 from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed, stored_in_rows
 from strategies.matmul.constraints import Schedule
@@ -310,6 +311,7 @@ def hopper(
     split_k: int = 1,
     swap_operands: bool = False,
     split_cluster: int = 1,
+    ahead: int = 0,
 ) -> Strategy:
     """Products by warpgroups, whose tiles the copying unit brings: a ring, roles, clusters, ping-pong.
 
@@ -321,6 +323,7 @@ def hopper(
         block, warp, fragment, stages, raster_group=raster_group, epilogue=epilogue, slice_k=slice_k,
         split_k=split_k, warp_specialised=warp_specialised, persistent_blocks=persistent_blocks,
         cluster=cluster, ping_pong=ping_pong, swap_operands=swap_operands, split_cluster=split_cluster,
+        ahead=ahead,
     )  # fmt: skip
     copies = TileCopy(128 * slice_k * consumers, vector, padding=8, bulk=True)
     workers = by_itself if ping_pong > 1 else to_warpgroups
@@ -336,7 +339,8 @@ def hopper(
         if epilogue == "shared":
             return shared_epilogue(kept, copies, result)
         store = {"bulk": in_bulk, "rows": stored_in_rows(result.row)}.get(epilogue, id_)
-        return direct_epilogue(sums, warp, fragment, workers, store)
+        early = beside_in_shared if ahead else id_
+        return seq(early, direct_epilogue(sums, warp, fragment, workers, store))
 
     return in_whole_tiles(
         needs, copies, seq(in_one_sum(k), operands_in_bulk),
@@ -348,6 +352,7 @@ def hopper(
                 cluster_for_each if split_cluster > 1 else each,
                 tupled,
             )),
+            brought_ahead(copies, ahead, consumers),
             stage(copies, stages),
             specialise(stages, consumers) if warp_specialised else id_,
             bring_prologue,

@@ -183,7 +183,7 @@ def _members(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strategy:
     if not isinstance(type_, Pair) and not _is_matrix(type_):
         return seq(s.NOT_COPIED[copy])
     if not isinstance(type_, Pair):
-        return _in_bulk(copies, tile, type_) if copies.bulk else _by_threads(copies, copy, tile, type_)
+        return in_bulk(copies, tile, type_) if copies.bulk else _by_threads(copies, copy, tile, type_)
     first, second = _both(tile)
     return seq(
         s.COPY_MEMBERS[copy],
@@ -198,7 +198,7 @@ def _by_threads(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strate
     return seq(through, top_down(seq(copies.swizzle(tile, type_), copies.rule(tile, type_))))
 
 
-def _in_bulk(copies: TileCopy, tile: Known, type_: Type) -> Strategy:
+def in_bulk(copies: TileCopy, tile: Known, type_: Type) -> Strategy:
     """Swizzled; in panels where rows are longer than a pattern's."""
     sizes, scalar = shape(type_)
     length = (sizes[0] if _by_columns(tile) else sizes[-1]).value or 0

@@ -90,6 +90,8 @@ def tensor_core(p: Parameters) -> Strategy:
                         multiple of 8 columns: so either dimension of the result may have the finer tiles
     split_cluster:      how many blocks, a cluster, share the sums of a tile; they add its parts in each
                         other's shared memory (warpgroups)
+    ahead:              slots for the tiles of matrices that only the epilogue reads, which the warpgroup that
+                        loads fills ahead; 0: lanes read them once the products are complete
     """
     validate(p)
     composed = cache(lambda: _composed(p))  # a search makes a thousand strategies, and applies a few
@@ -120,7 +122,7 @@ def _by_warpgroups(p: Parameters) -> Strategy:
     return hopper(
         p.block, p.warp, p.fragment, p.stages, p.raster_group, p.epilogue, p.vector, loads,
         p.warp_specialised, p.persistent_blocks, p.cluster, p.ping_pong, p.slice_k, p.split_k,
-        p.swap_operands, p.split_cluster,
+        p.swap_operands, p.split_cluster, p.ahead,
     )  # fmt: skip
 
 
