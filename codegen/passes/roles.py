@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TypeGuard
 
 from codegen.ir import imperative as i
@@ -58,7 +59,7 @@ def split_roles(function: i.Function) -> i.Function:
     shared = list(_shared(body))
     names = {new.name for new in shared}
     read = frozenset(_read_by_conditions(body))
-    produce = _project(body, lambda roles: _elected(roles.produce, consumers), False, names, read)
+    produce = _project(body, _elected(consumers), False, names, read)
     consume = _project(body, lambda roles: roles.consume, True, names, read)
     # blocks of the next kernel would only wait until all is loaded
     produce = i.sequence(produce, i.Elected(i.StartNextGrid(), thread=WARPGROUP * consumers))
@@ -342,9 +343,19 @@ def _project(
     return i.with_inner(command, tuple(map(project, i.inner(command))))
 
 
-def _elected(produce: i.Command, consumers: int) -> i.Command:
-    """Elects the first thread after the consumers to load."""
-    return i.Elected(produce, thread=WARPGROUP * consumers)
+def _elected(consumers: int) -> Callable[[i.WarpSpecialise], i.Command]:
+    """Elects the first thread after the consumers to load.
+
+    What is copied beside the pipelines has a warp of its own: it waits for another slot than they do.
+    """
+    beside = count()
+
+    def loads(roles: i.WarpSpecialise) -> i.Command:
+        alone = not roles.position and not _has_roles(roles.consume)
+        warp = 1 + next(beside) % (WARPGROUP // WARP - 1) if alone else 0
+        return i.Elected(roles.produce, thread=WARPGROUP * consumers + WARP * warp)
+
+    return loads
 
 
 def _released_by_all_blocks(roles: i.WarpSpecialise) -> set[str]:
