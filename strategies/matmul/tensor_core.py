@@ -152,6 +152,7 @@ def validate(p: Parameters) -> None:
         ("ping_pong", p.ping_pong, 1),
         ("split_k", p.split_k, 1),
         ("split_cluster", p.split_cluster, 1),
+        ("ahead", p.ahead, 0),
     ):
         if value < least:
             raise StrategyError("R0609", f"tensor_core: {name} is {value}, and must be at least {least}")
@@ -203,6 +204,8 @@ def validate(p: Parameters) -> None:
     if p.swap_operands and p.split_k > 1:
         message = f"tensor_core: swap_operands: with split_k={p.split_k}, another kernel stores the result"
         raise StrategyError("R0609", message, hint="use `split_k=1`")
+    if p.ahead:
+        validate_ahead(p)
     if p.epilogue not in EPILOGUES:
         known = ", ".join(f"`{name}`" for name in EPILOGUES[:-1]) + f" or `{EPILOGUES[-1]}`"
         raise StrategyError("R0609", f"tensor_core: epilogue is `{p.epilogue}`; it can be {known}")
@@ -225,6 +228,19 @@ def validate_split_cluster(p: Parameters) -> None:
             message = (
                 f"tensor_core: split_cluster is {p.split_cluster}: the sums that a cluster shares {reason}"
             )
+            raise StrategyError("R0609", message, hint=f"use `{hint}`")
+
+
+def validate_ahead(p: Parameters) -> None:
+    """Refuses what does not go with matrices that the warpgroup that loads brings for the epilogue."""
+    reasons = (
+        ("a warpgroup that only loads brings them", p.warp_specialised, "warp_specialised=true"),
+        ("they are read where a tile's sums are, on fragments", p.epilogue != "shared", "epilogue=bulk"),
+        ("another kernel reads them, which adds the sums", p.split_k == 1, "split_k=1"),
+    )
+    for reason, holds, hint in reasons:
+        if not holds:
+            message = f"tensor_core: ahead is {p.ahead}: {reason}"
             raise StrategyError("R0609", message, hint=f"use `{hint}`")
 
 

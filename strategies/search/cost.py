@@ -208,7 +208,7 @@ def computed_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """Of threads that load operands, compute them and store them, which no asynchronous copy does."""
     if not p.computed:
         return 0.0
-    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, beside=p.beside)
     part = (s.block[0] + s.block[1]) * s.block[2] * p.operand_bytes / needed.threads
     steps = depth(p, s) / s.block[2]
     return steps * (COMPUTED_STEP + COMPUTED_BYTE * part) / resident(p, s, gpu)
@@ -217,7 +217,7 @@ def computed_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 @of_one_schedule
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
-    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, beside=p.beside)
     registers = min(gpu.limits.thread_registers, 8 + 2 * needed.accumulators) * needed.threads
     fit = min(
         gpu.shared // max(needed.shared_bytes + 1024, 1), gpu.limits.registers // registers,
@@ -236,7 +236,10 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     added = 0 if s.split_k > 1 else p.added_bytes
     each = {"shared": 4, "bulk": size, "rows": size}.get(s.epilogue, 0)
     at_once = AT_ONCE if s.ping_pong == 1 and once(p) > FILLED * gpu.l2_bytes else 1
-    read = BETWEEN * at_once * added * busy(p, s, gpu) / gpu.dram_rate
+    if s.ahead:
+        read = 2 * added / gpu.shared_rate
+    else:
+        read = BETWEEN * at_once * added * busy(p, s, gpu) / gpu.dram_rate
     computed = p.work / LANES if s.split_k == 1 else 0
     stored = size * sector / port(p, s, gpu)
     if p.by_elements and s.split_k == 1:

@@ -79,7 +79,7 @@ def measurements() -> dict[str, list[tuple[float, float]]]:
         m, n, k = (int(text.split("=")[1]) for text in sizes.split())
         half = definition == "matmulHalf"
         p = Problem(m, n, k, result_bytes=2, along_k=(True, False))
-        q = Problem(m, n, k, result_bytes=4, along_k=(True, True), added_bytes=4)
+        q = Problem(m, n, k, result_bytes=4, along_k=(True, True), beside=(4,))
         if row["kind"] == "rise" and "warp_specialised=true" in row["schedule"]:
             given = dict(part.split("=") for part in row["schedule"].split())
             schedule = Point.read("tensor_core", given).schedule
@@ -125,7 +125,7 @@ def variants() -> Iterator[tuple[Problem, list[tuple[float, Point]]]]:
                     scattered=True, input_bytes=2 * int(k) * (8192 + int(g) * int(n)),
                 )  # fmt: skip
             case "accumulated", "2048" | "2304" as size:
-                p = replace(square(int(size)), result_bytes=4, along_k=(True, False), added_bytes=4)
+                p = replace(square(int(size)), result_bytes=4, along_k=(True, False), beside=(4,))
             case _:
                 continue
         rows = [line.strip("| ").split(" | ") for line in lines if "tensor_core" in line]
@@ -293,7 +293,7 @@ def test_sums_added_to_a_matrix_take_what_was_measured(
 
     Their columns come in half lines, or all multiprocessors add C at once; something else is now first.
     """
-    p = Problem(size, size, size, result_bytes=4, along_k=(True, False), added_bytes=4)
+    p = Problem(size, size, size, result_bytes=4, along_k=(True, False), beside=(4,))
     s = Schedule(
         (*block, 64), warp, (64, warp[1], 16), stages, epilogue="direct", raster_group=group, cluster=2,
         warp_specialised=True, persistent_blocks=132 if size > 2048 else 0, ping_pong=turns,
@@ -323,7 +323,7 @@ def test_a_persistent_grid_with_roles_fills_its_pipeline_once() -> None:
 def test_who_computes_in_turn_hides_what_others_wait_for() -> None:
     """Of three epilogues of four most; C comes from memory, for all multiprocessors at once."""
     p, s = (
-        replace(square(4096), added_bytes=4),
+        replace(square(4096), beside=(4,)),
         replace(tile(128, 256), persistent_blocks=132, warp_specialised=True),
     )
     saved = c.cost(p, s, H200).cycles - c.cost(p, replace(s, ping_pong=2), H200).cycles
