@@ -72,6 +72,10 @@ BIAS = PRODUCT.replace("B: 64.64.f16)", "B: 64.64.f16, bias: 64.f32)").replace(
     "zip(B)(bias) |> map(fun((col, c) =>"
     " (zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)) + c))",
 )
+RESIDUAL = (
+    "fun((A: 64.64.f16, B: 64.64.f16, R: 64.64.f16) => zip(A)(R) |> map(fun((row, rs) => zip(B)(rs) |> map(fun((col, r) =>"
+    " (zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)) + f32(r))))))"
+)
 SUM_OF_PRODUCTS = (
     "fun((A: 64.48.f16, B: 64.48.f16, C: 64.32.f16, D: 64.32.f16) => zip(A)(C) |> map(fun((r, s) =>"
     " zip(B)(D) |> map(fun((u, v) =>"
@@ -315,6 +319,8 @@ EXAMPLES = {
         f"in_inputs(s.IN_SHARED['copyAsync'][0].with_sizes(p=8) >> copied({COPIES}))",
         "fun(xss: 32.64.f16 => xss)",
     ),
+    "beside_in_bulk": ("in_inputs(products >> beside_in_bulk)", RESIDUAL),
+    "loaded_ahead": (f"in_inputs(products >> beside_in_bulk >> loaded_ahead({BULK}, slots=1, consumers=1))", RESIDUAL),
     "specialise": (
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
         PRODUCT,
@@ -396,7 +402,9 @@ SECTIONS |= {
         "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays in_turn to_level"
         " to_warps to_warpgroups by_itself"
     ),
-    "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads",
+    "Phases of products: memory": (
+        "stage copied loaded_ahead specialise direct_epilogue beside_in_bulk shared_epilogue rows_by_threads"
+    ),
     "Numbers that are rounded anyway": "by_reciprocals in_few_instructions",
     "Schedules of products": "by_warps wmma mma_sync hopper",
     "Phases of batches": (

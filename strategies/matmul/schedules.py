@@ -28,12 +28,12 @@ from strategies.core import (
     try_,
 )
 from strategies.default import lowered
-from strategies.matmul.ahead import beside_in_shared, brought_ahead
 from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed, stored_in_rows
 from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import (
     Stored,
+    beside_in_bulk,
     direct_epilogue,
     kept_shared,
     rows_by_threads,
@@ -78,7 +78,7 @@ from strategies.matmul.products import (
 from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
 from strategies.matmul.rounding import rounded_up
 from strategies.matmul.split_k import over_cluster
-from strategies.matmul.staging import TileCopy, specialise, stage
+from strategies.matmul.staging import TileCopy, loaded_ahead, specialise, stage
 from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
@@ -339,7 +339,7 @@ def hopper(
         if epilogue == "shared":
             return shared_epilogue(kept, copies, result)
         store = {"bulk": in_bulk, "rows": stored_in_rows(result.row)}.get(epilogue, id_)
-        early = beside_in_shared if ahead else id_
+        early = beside_in_bulk if ahead else id_
         return seq(early, direct_epilogue(sums, warp, fragment, workers, store))
 
     return in_whole_tiles(
@@ -352,7 +352,7 @@ def hopper(
                 cluster_for_each if split_cluster > 1 else each,
                 tupled,
             )),
-            brought_ahead(copies, ahead, consumers),
+            loaded_ahead(copies, ahead, consumers),
             stage(copies, stages),
             specialise(stages, consumers) if warp_specialised else id_,
             bring_prologue,
