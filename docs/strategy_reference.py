@@ -320,7 +320,10 @@ EXAMPLES = {
         "fun(xss: 32.64.f16 => xss)",
     ),
     "beside_in_bulk": ("in_inputs(products >> beside_in_bulk)", RESIDUAL),
-    "loaded_ahead": (f"in_inputs(products >> beside_in_bulk >> loaded_ahead({BULK}, slots=1, consumers=1))", RESIDUAL),
+    "loaded_ahead": (
+        f"in_inputs(products >> beside_in_bulk >> loaded_ahead({BULK}, slots=1, consumers=1))",
+        RESIDUAL,
+    ),
     "specialise": (
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
         PRODUCT,

@@ -168,8 +168,7 @@ def _when_last(consume: i.Command, then: i.Command) -> i.Command:
     if not _waits(consume):
         raise TranslationError("R0799", "internal: a warp-specialised pipeline does not wait")
     if not isinstance(consume, i.For):
-        # a slot is filled again only after all threads have handed it back, so one may speak for the others
-        return _after_last_wait(consume, then)
+        return _after_last_wait(consume, i.sequence(i.Barrier(i.Scope.WARPGROUP), then))
     count = consume.count
     if count.value is None or count.value < 2:
         then = i.sequence(i.Barrier(i.Scope.WARPGROUP), then)

@@ -158,9 +158,7 @@ def resources(
     lanes = WARPGROUP if s.uses_wgmma else WARP
     producer = WARPGROUP if s.warp_specialised else 0
     accumulators = products * s.warp[0] * s.warp[1] // lanes
-    size = shared_bytes(
-        s, operand_bytes, along_k, result_bytes, operands, products=products, beside=beside
-    )
+    size = shared_bytes(s, operand_bytes, along_k, result_bytes, operands, products=products, beside=beside)
     return Resources(lanes * s.workers + producer, accumulators, size)
 
 

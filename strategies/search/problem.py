@@ -276,13 +276,14 @@ def _number(size: Nat) -> int | None:
 
 def _added(program: Expr, result: tuple[Nat, ...]) -> tuple[int, ...]:
     """Of the inputs like the result that are read beside products: not those of square products."""
-    read, found = _beside_products(_body(program)), ()
+    read = _beside_products(_body(program))
+    found: list[int] = []
     while isinstance(program, Lambda):
         sizes, element = shape(program.parameter.type)
         if tuple(sizes) == tuple(result) and program.parameter.name in read:
-            found = (*found, _bytes(element))
+            found.append(_bytes(element))
         program = program.body
-    return found
+    return tuple(found)
 
 
 def _beside_products(term: Expr) -> set[str]:
