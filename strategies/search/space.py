@@ -24,7 +24,6 @@ from rise.frozen import Remembers, cached_property, changed, filled_at_once, has
 from rise.instructions import takes
 from strategies.matmul.constraints import (
     Resources,
-    Schedule,
     check,
     check_sizes,
     panel,
@@ -32,6 +31,7 @@ from strategies.matmul.constraints import (
     resources,
     shared_bytes,
 )
+from strategies.matmul.schedule import Schedule
 from strategies.registry import catalogue, find, show_value
 from strategies.search.cost import Cost, cost, sharing
 from strategies.search.hardware import Gpu
