@@ -38,7 +38,7 @@ from codegen.passes.analysis.executions import equally_many, with_executions
 from codegen.passes.analysis.fresh import names_of
 from codegen.passes.analysis.in_flight import guarded_copies
 from rise.errors import TranslationError
-from rise.nat import Atom, Nat, NatVariable, constant, quotient, remainder, variable
+from rise.nat import Atom, Nat, NatVariable, at_least, constant, quotient, remainder, variable
 from rise.types import Array, Index, Space
 
 
@@ -59,7 +59,7 @@ def split_roles(function: i.Function) -> i.Function:
     shared = list(_shared(body))
     names = {new.name for new in shared}
     read = frozenset(_read_by_conditions(body))
-    produce = _project(body, _elected(consumers), False, names, read)
+    produce = _paced(_project(body, _elected(consumers), False, names, read))
     consume = _project(body, lambda roles: roles.consume, True, names, read)
     # blocks of the next kernel would only wait until all is loaded
     produce = i.sequence(produce, i.Elected(i.StartNextGrid(), thread=WARPGROUP * consumers))
@@ -355,6 +355,47 @@ def _elected(consumers: int) -> Callable[[i.WarpSpecialise], i.Command]:
         return i.Elected(roles.produce, thread=WARPGROUP * consumers + WARP * warp)
 
     return loads
+
+
+def _paced(command: i.Command) -> i.Command:
+    """Brings what is copied beside a pipeline in pieces, between the loads of its elements.
+
+    At once, it would keep them waiting. In blocks with several tiles the pieces come with the last elements,
+    so that nobody waits for the slot; with one tile they come early.
+    """
+    command = i.with_inner(command, tuple(map(_paced, i.inner(command))))
+    if not isinstance(command, i.Sequence):
+        return command
+    parts: list[i.Command] = []
+    for part in command.commands:
+        between = _between(parts[-1], part) if parts else None
+        parts[-1:] = [*parts[-1:], part] if between is None else [between]
+    return i.sequence(*parts)
+
+
+def _between(loads: i.Command, copy: i.Command) -> i.Command | None:
+    """for k < n. L k ; W ; for p < c. C p  =  for k < n. (L k ; when(k = s) W ; when(s <= k < s + c) C (k - s))
+
+    None where the pipeline may have fewer elements than the copy has pieces.
+    """
+    match loads, copy:
+        case i.Elected(i.For() as loop), i.Elected(i.Sequence((i.WaitBarrier() as wait, *expected, pieces))):
+            pass
+        case _:
+            return None
+    count = pieces.count.value if isinstance(pieces, i.For) else 1
+    if count is None or not at_least(loop.count, count):
+        return None
+    k, last = variable(loop.index), loop.count - count
+    first = quotient(last, constant(2)) if wait.parity.value is not None else last
+    piece = i.rebuild(pieces.body, Nat, _at(pieces.index, k - first)) if isinstance(pieces, i.For) else pieces
+    started = i.When(k, first + 1, i.sequence(wait, *expected))
+    each = i.When(first, k + 1, i.When(k, first + count, i.sequence(started, piece)))
+    return replace(loads, body=replace(loop, body=i.sequence(loop.body, each)))
+
+
+def _at(name: str, value: Nat) -> Callable[[Nat], Nat]:
+    return lambda n: n.substitute({NatVariable(name): value})
 
 
 def _released_by_all_blocks(roles: i.WarpSpecialise) -> set[str]:
