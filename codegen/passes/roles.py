@@ -143,13 +143,14 @@ def _order_ping_pong(function: i.Function, groups: int) -> i.Command:
     names = names_of(function)
 
     def go(command: i.Command) -> i.Command:
-        if not isinstance(command, i.WarpSpecialise) or _has_roles(command.consume):
+        if not isinstance(command, i.WarpSpecialise) or (command.position and _has_roles(command.consume)):
             return i.with_inner(command, tuple(go(part) for part in i.inner(command)))
         name, p = names.fresh("baton"), variable(command.execution)
         mine, next_ = (i.Access(name, (remainder(p + ahead, groups),), MBARRIER) for ahead in (0, 1))
         phase = quotient(p + groups - 1, groups)
+        pass_on = _when_last if command.position else _when_there
         consume = i.sequence(
-            i.WaitBarrier(mine, remainder(phase + 1, 2)), _when_last(command.consume, i.Arrive(next_))
+            i.WaitBarrier(mine, remainder(phase + 1, 2)), pass_on(go(command.consume), i.Arrive(next_))
         )
         first = i.Access(name, (constant(0),), MBARRIER)
         setup = i.sequence(command.setup, i.Elected(i.InitBarriers(first, constant(groups))))
@@ -165,15 +166,21 @@ def _when_last(consume: i.Command, then: i.Command) -> i.Command:
     By then, all threads of the warpgroup have waited for their tile: the wgmmas of earlier iterations imply
     it, and where there may be none, a barrier of the warpgroup does.
     """
-    if not _waits(consume):
-        raise TranslationError("R0799", "internal: a warp-specialised pipeline does not wait")
-    if not isinstance(consume, i.For):
-        return _after_last_wait(consume, i.sequence(i.Barrier(i.Scope.WARPGROUP), then))
+    if not isinstance(consume, i.For) or not _waits(consume):
+        raise TranslationError("R0799", "internal: a warp-specialised pipeline is not a loop that waits")
     count = consume.count
     if count.value is None or count.value < 2:
         then = i.sequence(i.Barrier(i.Scope.WARPGROUP), then)
     last = i.When(count - 1, variable(consume.index) + 1, then)
     return replace(consume, body=_after_last_wait(consume.body, last))
+
+
+def _when_there(consume: i.Command, then: i.Command) -> i.Command:
+    """Inserts `then` where all threads of the warpgroup have waited for a copy by roles."""
+    if not isinstance(consume, i.Sequence) or not isinstance(consume.commands[0], i.WaitBarrier):
+        raise TranslationError("R0799", "internal: a copy by roles is not waited for")
+    wait, *rest = consume.commands
+    return i.sequence(wait, i.Barrier(i.Scope.WARPGROUP), then, *rest)
 
 
 def _waits(command: i.Command) -> bool:
