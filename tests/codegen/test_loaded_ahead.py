@@ -198,6 +198,13 @@ def test_where_steps_are_fewer_than_pieces_another_warp_loads() -> None:
     assert "threadIdx.x == 256" in source and "threadIdx.x == 288" in source
 
 
+def test_lanes_read_numbers_of_16_bits_as_matrices() -> None:
+    """Of R all, 8 × 8 numbers each: eight instructions where there were thirty-two."""
+    kernel = derived(program("zipped", 128, 128, 64), **TILE)
+    assert "load_matrices<4>(&c_fragment" in kernel.source
+    assert "copy_vector<2>(&c_fragment_1" not in kernel.source
+
+
 # --- refusals ---------------------------------------------------------------------------------------------
 
 
