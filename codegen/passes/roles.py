@@ -381,7 +381,7 @@ def _paced(command: i.Command) -> i.Command:
 
 
 def _between(loads: i.Command, copy: i.Command) -> i.Command | None:
-    """for k < n. L k ; W ; for p < c. C p  =  for k < n. (L k ; when(k = s) W ; when(s <= k < s + c) C (k - s))
+    """for k < n. L k ; W ; for p < c. C p  =  for k < n. (L k ; when(k = s) W ; when(s <= k < s + c) C(k - s))
 
     None where the pipeline may have fewer elements than the copy has pieces.
     """
