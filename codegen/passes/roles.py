@@ -20,6 +20,9 @@ loads, then those of these pipelines:
 
     roles(p, (wait ; roles(p', c') ; release))   =   roles((p ; p'), (wait ; c' ; release))
 
+A copy by roles beside a pipeline comes in pieces between the loads of its elements (see `_between`), so that it
+keeps nobody waiting; where there are too few of these, from another warp.
+
 Shared barriers are initialised once, before the split. That may overlap with the previous kernel of the
 stream, since it does not access global memory.
 """

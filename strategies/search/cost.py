@@ -26,8 +26,7 @@ SYNCHRONISATION, OF_MANY = 0.01, 0.3
 # cycles: the blocks of a cluster start together, and none ends before the others; measured
 TOGETHER = 1500
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
-EXPOSED = 0.3  # of the time that it takes to read a matrix, where it is loaded ahead
-STALL = 1.0
+EXPOSED = 0.3  # of the time that it takes to read a matrix, where it is loaded ahead: measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 AT_ONCE = 1.4  # the same, where all warpgroups do so at once and results leave a cache so FILLED: measured
 FILLED = 2 / 3
@@ -254,12 +253,12 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def interrupted(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
-    """Cycles that the loads of a tile wait for those of a matrix ahead, beyond what is in the ring by then."""
+    """Cycles that products wait for tiles behind those of a matrix ahead, beyond what the ring has by then."""
     if not s.ahead:
         return 0.0
     brought = s.block[0] * s.block[1] * p.added_bytes * busy(p, s, gpu) / gpu.dram_rate
     covered = max(s.stages - 2, 0) * tile * s.block[2] / depth(p, s)
-    return STALL * max(brought - covered, 0)
+    return max(brought - covered, 0)
 
 
 def exchanged(s: Schedule, gpu: Gpu) -> float:

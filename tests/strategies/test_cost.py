@@ -396,3 +396,43 @@ def test_of_tiles_that_are_shared_and_of_those_in_turn_one_is_tried(size: int) -
     turns = [each.point.schedule.ping_pong for each in varied(found, 4)]
     assert set(turns) == {1, 2} and turns[0] == found[0].point.schedule.ping_pong
     assert varied(found, 1) == found[:1]
+
+
+def loaded_ahead() -> Iterator[list[tuple[float, float, int]]]:
+    """Of products with a matrix beside them, timed on an H100: microseconds, what is expected, and slots."""
+    found = defaultdict(list)
+    for row in csv.DictReader((RESULTS / "ahead-h100.csv").read_text(encoding="utf-8").splitlines()):
+        definition, sizes = row["case"].split(" ", 1)
+        m, n, k = (int(text.split("=")[1]) for text in sizes.split())
+        p = Problem(m, n, k, result_bytes=4, along_k=(True, True), beside=(4,), work=3)
+        if definition == "geluResidual":
+            p = Problem(m, n, k, result_bytes=2, along_k=(True, False), beside=(2,), work=21)
+        s = Point.read("tensor_core", dict(part.split("=") for part in row["schedule"].split())).schedule
+        expected = H200.microseconds(c.cost(p, s, H200).cycles)
+        found[row["case"]].append((float(row["median_us"]), expected, s.ahead))
+    yield from found.values()
+
+
+def test_of_matrices_loaded_ahead_or_not_the_first_is_among_the_best() -> None:
+    """Within 8 % of the best that was measured, 4 % in the mean; both kinds are first, and best, at times."""
+    losses, first, best = [], set(), set()
+    for timed in loaded_ahead():
+        us, _, ahead = min(timed, key=lambda row: row[1])
+        least, _, quickest = min(timed)
+        losses.append(us / least)
+        first.add(ahead)
+        best.add(quickest)
+    assert len(losses) == 11 and first == best == {0, 1}
+    assert max(losses) < 1.08 and sum(map(log, losses)) < 0.04 * len(losses)
+
+
+def test_a_matrix_beside_a_product_is_loaded_ahead_where_a_block_has_one_tile() -> None:
+    for size in (1280, 1536):
+        p = replace(square(size), result_bytes=4, beside=(4,))
+        assert ranked("tensor_core", p, H200)[0].point.schedule.ahead == 1
+        assert all(
+            not each.point.schedule.ahead for each in ranked("tensor_core", replace(p, beside=()), H200)
+        )
+    # rows of 1001 numbers of 32 bits are no multiples of 16 bytes
+    odd = Problem(1536, 1001, 1536, along_k=(True, True), beside=(4,))
+    assert all(not each.point.schedule.ahead for each in ranked("tensor_core", odd, H200))
