@@ -20,8 +20,8 @@ loads, then those of these pipelines:
 
     roles(p, (wait ; roles(p', c') ; release))   =   roles((p ; p'), (wait ; c' ; release))
 
-A copy by roles beside a pipeline comes in pieces between the loads of its elements (see `_between`), so that it
-keeps nobody waiting; where there are too few of these, from another warp.
+A copy by roles beside a pipeline comes in pieces between the loads of its elements (see `_between`), so that
+it keeps nobody waiting; where there are too few of these, from another warp.
 
 Shared barriers are initialised once, before the split. That may overlap with the previous kernel of the
 stream, since it does not access global memory.
@@ -384,7 +384,7 @@ def _paced(command: i.Command) -> i.Command:
 
 
 def _between(loads: i.Command, copy: i.Command) -> i.Command | None:
-    """for k < n. L k ; W ; for p < c. C p  =  for k < n. (L k ; when(k = s) W ; when(s <= k < s + c) C(k - s))
+    """for k < n. L k ; W ; for p < c. C p  =  for k < n. (L k ; when(k = s) W ; when(s <= k < s+c) C (k-s))
 
     None where the pipeline may have fewer elements than the copy has pieces.
     """

@@ -253,7 +253,7 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def interrupted(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
-    """Cycles that products wait for tiles behind those of a matrix ahead, beyond what the ring has by then."""
+    """Cycles that products wait for tiles behind that of a matrix ahead, beyond what the ring has by then."""
     if not s.ahead:
         return 0.0
     brought = s.block[0] * s.block[1] * p.added_bytes * busy(p, s, gpu) / gpu.dram_rate
