@@ -115,7 +115,7 @@ def _of_one_side(row: Identifier, column: Identifier, index: Identifier, body: E
         if sum(used) != 1:
             return None
         sides[used.index(True)].append(leaf)
-    return [first for first, in sides] if [len(side) for side in sides] == [1, 1] else None
+    return [first for (first,) in sides] if [len(side) for side in sides] == [1, 1] else None
 
 
 def _operands(row: Identifier, column: Identifier, body: Expr) -> list[Expr]:

@@ -38,6 +38,11 @@ def _divides(reason: str, sizes: Callable[[Schedule], tuple[int, int]]) -> Law:
     return Law(holds, reason, code="R0604")
 
 
+def _loaded_ahead(reason: str, holds: Callable[[Schedule], bool], hint: str) -> Law:
+    """Of matrices that the warpgroup that loads brings for the epilogue."""
+    return Law(lambda s: not s.ahead or holds(s), f"ahead is {{ahead}}: {reason}", f"use `{hint}`")
+
+
 def _of_cluster(reason: str, holds: Callable[[Schedule], bool], hint: str) -> Law:
     """Of sums that the blocks of a cluster share."""
     whole = f"split_cluster is {{split_cluster}}: the sums that a cluster shares {reason}"
@@ -126,6 +131,11 @@ class Schedule(Parameters):
         1, "how many blocks, a cluster, share the sums of a tile; they add its parts in each other's shared"
         " memory (warpgroups)",
     )  # fmt: skip
+    ahead: int = parameter(
+        0, "slots for the tiles of matrices that only the epilogue reads, which the warpgroup that loads"
+        " fills ahead; 0: lanes read them once the products are complete",
+        least=0,
+    )  # fmt: skip
 
     LAWS: ClassVar[tuple[Law, ...]] = (
         _divides("block m by warp m: {warp[0]} does not divide {block[0]}",
@@ -160,6 +170,12 @@ class Schedule(Parameters):
                     "persistent_blocks=0 ping_pong=1"),
         _of_cluster("take all blocks of a cluster", lambda s: s.cluster == 1, "cluster=1"),
         _of_cluster("are shared in one way", lambda s: s.split_k == s.slice_k == 1, "split_k=1 slice_k=1"),
+        _loaded_ahead("a warpgroup that only loads brings them", lambda s: s.warp_specialised,
+                      "warp_specialised=true"),
+        _loaded_ahead("they are read where the sums of a tile are, on fragments",
+                      lambda s: s.epilogue != "shared", "epilogue=bulk"),
+        _loaded_ahead("another kernel reads them, which adds the sums", lambda s: s.split_k == 1,
+                      "split_k=1"),
         Law(lambda s: s.persistent_blocks % s.cluster == 0,
             "persistent_blocks is {persistent_blocks}, not a multiple of cluster, {cluster}"),
         Law(lambda s: s.ping_pong == 1 or

@@ -32,6 +32,7 @@ from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed, stored_in_rows
 from strategies.matmul.epilogue import (
     Stored,
+    beside_in_bulk,
     direct_epilogue,
     kept_shared,
     rows_by_threads,
@@ -78,7 +79,7 @@ from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
 from strategies.matmul.rounding import rounded_up
 from strategies.matmul.schedule import HOPPER, WMMA, Schedule
 from strategies.matmul.split_k import over_cluster
-from strategies.matmul.staging import copies_of, specialise, stage, tiles_copied
+from strategies.matmul.staging import copies_of, loaded_ahead, specialise, stage, tiles_copied
 from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
@@ -255,6 +256,7 @@ def hopper(s: Schedule = HOPPER) -> Strategy:
     s: the parameters of `tensor_core`: HOPPER of `schedule`, or changed ones
     """
     (m, n, k), copies = s.block, copies_of(s)
+    consumers = (m // s.warp[0]) * (n // s.warp[1])
     workers = by_itself if s.ping_pong > 1 else to_warpgroups
     loads = load_first if s.load_once else load_each
     sums = seq(tile_reduction(k), warp_tiles(*s.warp), tensorise(s.fragment), accumulate_fragments, loads)
@@ -271,7 +273,8 @@ def hopper(s: Schedule = HOPPER) -> Strategy:
         if s.epilogue == "shared":
             return shared_epilogue(kept, copies, result)
         store = {"bulk": in_bulk, "rows": stored_in_rows(result.row)}.get(s.epilogue, id_)
-        return direct_epilogue(sums, s.warp, s.fragment, workers, store)
+        finished = direct_epilogue(sums, s.warp, s.fragment, workers, store)
+        return seq(beside_in_bulk, finished) if s.ahead else finished
 
     return in_whole_tiles(
         s, seq(in_one_sum(k), operands_in_bulk),
@@ -283,8 +286,9 @@ def hopper(s: Schedule = HOPPER) -> Strategy:
                 cluster_for_each if s.split_cluster > 1 else each,
                 tupled,
             )),
+            loaded_ahead(copies, s.ahead, consumers),
             stage(copies, s.stages),
-            specialise(s.stages, (m // s.warp[0]) * (n // s.warp[1])) if s.warp_specialised else id_,
+            specialise(s.stages, consumers) if s.warp_specialised else id_,
             bring_prologue,
         ),
     )  # fmt: skip

@@ -190,6 +190,30 @@ def specialise(slots: int, consumers: int, producers: int = 1) -> Strategy:
 
 
 @prints_as_call
+def loaded_ahead(copies: TileCopy, slots: int, consumers: int) -> Strategy:
+    """Matrices that an epilogue reads, by the warpgroup that loads, into a ring of so many slots over tiles.
+
+    before: x |> bulkCopy(l)
+    after:  x |> bulkCopyRoleSplit(slots, 1, consumers, swizzled(128)), or in panels as wide as a pattern
+    """
+
+    def make(term: Expr, context: Context) -> Strategy:
+        match call(term):
+            case _, _, [matrix]:
+                copied = _in_bulk(copies, contiguity_of(matrix, context), term.type)
+                return seq(copied, top_down(s.COPY_AHEAD.with_sizes(s=slots, p=1, c=consumers)))
+            case _:
+                return fail
+
+    return in_context(_is_bulk_copy, make, {}) if slots else id_
+
+
+def _is_bulk_copy(term: Expr) -> bool:
+    applied = call(term)
+    return applied is not None and applied[0] == "bulkCopy" and len(applied[2]) == 1
+
+
+@prints_as_call
 def _members(copies: TileCopy, copy: str, tile: Known, type_: Type) -> Strategy:
     """Of the copy of a pair, the copies of its members; of a matrix, how it is copied."""
     if not isinstance(type_, Pair) and not _is_matrix(type_):
