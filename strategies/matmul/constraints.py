@@ -13,7 +13,7 @@ from math import ceil
 
 from rise.errors import StrategyError
 from rise.frozen import filled_at_once
-from strategies.matmul.schedule import Schedule
+from strategies.matmul.schedule import WITHOUT_REST, Schedule
 
 WARP, WARPGROUP = 32, 128
 ROWS_PADDING = 16  # bytes, so that the rows of a fragment start in different banks
@@ -25,6 +25,7 @@ OF_RING = 128  # bytes of those that say which slots are full, or empty, or whos
 # registers of a thread of a warpgroup besides its accumulators, for addresses, descriptors, the loop: what
 # ptxas counts for a product that is stored as it is
 OTHERS = 26
+DEEPEST = 8  # stages of the tiles that the last matrices of an array have
 
 
 @filled_at_once
@@ -192,6 +193,21 @@ def check(
         if blocks > limits.cluster:
             _refuse(name, f"{blocks} blocks", f"at most {limits.cluster} in a cluster", "smaller clusters")
     return needed
+
+
+def finer(s: Schedule, operand_bytes: int = 2, along_k: tuple[bool, bool] = (True, True)) -> Schedule:
+    """The schedule of the rest, of warpgroups with 64 rows each and as many stages as fit."""
+    _, m, n = s.rest
+    block, fragment = (m, n, s.block[2]), (64, n, s.fragment[2])
+    made = replace(
+        s, rest=WITHOUT_REST, block=block, warp=(64, n), fragment=fragment, ping_pong=1, raster_matrices=1
+    )
+    fit = (
+        stages
+        for stages in range(DEEPEST, 2, -1)
+        if shared_bytes(made, operand_bytes, along_k, stages=stages) <= LARGEST.shared_bytes
+    )
+    return replace(made, stages=next(fit, 2))
 
 
 def check_sizes(s: Schedule, sizes: Mapping[str, int], along_k: tuple[bool, bool] = (True, True)) -> None:

@@ -15,6 +15,7 @@ from rise.frozen import cached_property, filled_at_once, hashed_once
 from rise.instructions import Family, family, shapes
 from strategies.settings import Idle, Law, Parameters, parameter
 
+WITHOUT_REST = (0, 0, 0)
 # where copies by threads change nothing
 NOT_COPIED: tuple[Idle, ...] = (
     (lambda s: s.uses_wgmma, "the copying unit brings the tiles that warpgroups read, swizzled"),
@@ -47,6 +48,12 @@ def _of_cluster(reason: str, holds: Callable[[Schedule], bool], hint: str) -> La
     """Of sums that the blocks of a cluster share."""
     whole = f"split_cluster is {{split_cluster}}: the sums that a cluster shares {reason}"
     return Law(lambda s: s.split_cluster == 1 or holds(s), whole, f"use `{hint}`")
+
+
+def _rest(reason: str, holds: Callable[[Schedule], bool], hint: str) -> Law:
+    """Of the last matrices of an array, which have other tiles."""
+    whole = f"rest is {{rest[0]}},{{rest[1]}},{{rest[2]}}: it {reason}"
+    return Law(lambda s: s.rest == WITHOUT_REST or holds(s), whole, f"use `rest={hint}`")
 
 
 @hashed_once
@@ -98,6 +105,11 @@ class Schedule(Parameters):
         0, "blocks in groups of so many rows of tiles, for reuse in the L2 cache; 0: row by row."
         " The last group is completed by tiles behind the end of the result", least=0,
     )  # fmt: skip
+    raster_matrices: int = parameter(
+        1, "of an array of matrices, persistent blocks take so many at a time, a tile, or a cluster of tiles,"
+        " of each in turn; it divides their number", least=1,
+        idle=[(lambda s: not s.persistent_blocks, "all matrices of an array are computed at once")],
+    )  # fmt: skip
     epilogue: str = parameter(
         "shared", "`direct`: finished on fragments; `shared`: through shared memory, in whole rows;"
         " `bulk`: finished on fragments of warpgroups, then through shared memory by bulk stores;"
@@ -135,6 +147,11 @@ class Schedule(Parameters):
         0, "slots for the tiles of matrices that only the epilogue reads, which the warpgroup that loads"
         " fills ahead; 0: lanes read them once the products are complete",
         least=0,
+    )  # fmt: skip
+    rest: tuple[int, int, int] = parameter(
+        WITHOUT_REST, "of an array of matrices all but the first so many have tiles of m × n, in a kernel of"
+        " their own, which warpgroups compute with 64 rows each; 0,0,0: all have the same tiles",
+        idle=[(lambda s: not s.uses_wgmma, "any tile is as good for instructions of warps")],
     )  # fmt: skip
 
     LAWS: ClassVar[tuple[Law, ...]] = (
@@ -199,6 +216,12 @@ class Schedule(Parameters):
             "use `epilogue=bulk`, or `epilogue=direct`"),
         Law(lambda s: s.split_k == 1 or not s.swap_operands,
             "swap_operands: with split_k={split_k}, another kernel stores the result", "use `split_k=1`"),
+        _rest("is behind one matrix or more", lambda s: s.rest[0] > 0, "1,64,128"),
+        _rest("has 64 rows for each warpgroup", lambda s: s.rest[1] > 0 and s.rest[1] % 64 == 0, "1,64,128"),
+        _rest("has tiles of 8, 16 … 256 columns", lambda s: 0 < s.rest[2] <= 256 and s.rest[2] % 8 == 0,
+              "1,64,128"),
+        _rest("is of whole sums, as they are stored",
+              lambda s: s.slices == s.slice_k == 1 and not s.swap_operands, "0,0,0"),
     )  # fmt: skip
 
     @cached_property

@@ -39,6 +39,7 @@ from strategies.matmul.epilogue import (
     shared_epilogue,
 )
 from strategies.matmul.grid import (
+    arrays_in_groups,
     blocks,
     by_itself,
     cluster_for_each,
@@ -126,18 +127,19 @@ def operands_named(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
+def of_matrices(s: Rewrite, cluster: int = 1, together: int = 1) -> Strategy:
     """s for the matrix that a program computes, for each of an array of matrices, or of a pair of them.
 
     before: zip(As)(Bs) |> map((A, B) => A·B)
     after:  zip(As)(Bs) |> mapBlock(2)((A, B) => s(A·B)), or s's persistent blocks compute all tiles
     """
     in_grid = seq(check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS), low.MAP_BLOCK.with_sizes(d=2))
+    listed = seq(of_several_arrays, arrays_in_groups(together))
     batch = seq(
         check(lambda term: rank(term) == 3, "of_matrices", NO_MATRIX),
         try_(POINTWISE_EACH),
         mapped(s),
-        depending(lambda term: of_several_arrays if contains(is_persistent)(term) else in_grid),
+        depending(lambda term: listed if contains(is_persistent)(term) else in_grid),
     )
     several = seq(
         choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)
@@ -199,7 +201,7 @@ def in_whole_tiles(s: Schedule, operands: Rewrite, tiles: Callable[[Stored], Rew
     whole = depending(lambda term: rounded_up(s.whole, tiles_copied(s), tiles(Stored.of(term))))
     schedule = seq(products, fulfils(s, PROGRAMS), operands, named, fulfils(s, TILES), whole)
     oriented = operands_swapped(schedule) if s.swap_operands else schedule
-    return of_matrices(oriented, max(s.cluster, s.split_cluster))
+    return of_matrices(oriented, max(s.cluster, s.split_cluster), s.raster_matrices)
 
 
 @prints_as_call

@@ -104,6 +104,10 @@ SHARING = (2, 4, 8)  # blocks that share the sums of a tile
 LEAST = 4  # steps of each
 DEPTHS = (128, 256)  # bytes of a step along k, the longer only where so many STAGES fit: of small tiles
 DEEPEST, STAGES = 8, 6
+FINER = 64  # columns of the tiles behind whole waves
+TOGETHER = range(12, 7, -1)  # matrices whose tiles are in raster order
+FEW = 3  # products with the same matrix: of more, other products are between those of a column; measured
+LARGE, LARGEST = 3, 4  # times as many elements have the others, and those in raster order
 SLOW = 1.3  # times the cost of the best
 AHEAD = (0, 1)  # slots for the tiles of matrices that only the epilogue reads
 PARTS = (1, 2, 3, 4, 5)  # fragments that a warpgroup's part has in a row
@@ -137,10 +141,26 @@ def warpgroups_of(p: Problem, gpu: Gpu) -> Iterator[Schedule]:
             # a block with one tile has not more than its steps
             stages = s.stages if many else max(2, min(s.stages, ceil(p.k / s.block[2])))
             for blocks in [1] if shared or s.ahead else sliced:
-                yield changed(
+                one = changed(
                     s, stages=stages, raster_group=group, split_k=blocks, cluster=cluster,
                     persistent_blocks=there if many else 0, swap_operands=p.swapped,
                 )  # fmt: skip
+                yield one
+                if many and p.scattered:
+                    yield from whole_waves(p, one)
+
+
+def whole_waves(p: Problem, s: Schedule) -> Iterator[Schedule]:
+    """Where data say how many matrices there are: those behind as many as fill waves, by finer tiles."""
+    of_one, there, times = s.tiles(p.m, p.n), s.persistent_blocks, s.block[0] * s.block[1] / (p.m * FINER)
+    about = p.batch * of_one // there
+    for waves in (about, about + 1):
+        count = waves * there // of_one
+        if times >= LARGE and p.m % s.fragment[0] == 0 and count:
+            yield changed(s, rest=(count, p.m, FINER))
+            together = next((number for number in TOGETHER if count % number == 0), 0)
+            if together and times >= LARGEST and s.cluster == 1 and count >= p.batch and p.of_each < FEW:
+                yield changed(s, rest=(count, p.m, FINER), raster_matrices=together)
 
 
 def stores(p: Problem) -> Sequence[str]:
