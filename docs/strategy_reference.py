@@ -297,6 +297,11 @@ EXAMPLES = {
         "in_inputs(in_few_instructions)",
         "fun(xss: 4.6.f32 => xss |> map(map(fun(x => f16(x / (1 + exp(-x)))))))",
     ),
+    "tanh_of_scores": (
+        "in_inputs(tanh_of_scores)",
+        "fun(xss: 4.6.f32 => xss |> map(fun(r => r |> map(fun(x => 8 * tanh(x))) |> fun(s => s"
+        " |> reduce(max, -infinity) |> fun(m => s |> map(fun(x => f16(exp(x - m)))))))))",
+    ),
     "operands_swapped": ("in_inputs(operands_swapped(products))", PRODUCT),
     "rows_by_threads": (f"in_inputs(products >> rows_by_threads({COPIES}, Stored(64, True)))", BIAS),
     "over_blocks": (
@@ -397,7 +402,7 @@ SECTIONS |= {
         " to_warps to_warpgroups by_itself"
     ),
     "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads",
-    "Numbers that are rounded anyway": "by_reciprocals in_few_instructions",
+    "Numbers that are rounded anyway": "by_reciprocals in_few_instructions tanh_of_scores",
     "Schedules of products": "by_warps wmma mma_sync hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"
