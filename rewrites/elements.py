@@ -35,7 +35,7 @@ from rise.expr import (
 )
 from rise.nat import Nat
 from rise.normal import is_view, simplify
-from rise.types import Array, Data, Index, Pair, Scalar, Type, as_data
+from rise.types import I32, Array, Data, Index, Pair, Scalar, Type, as_data
 
 # what has no elements of its own: an array under these is opened, where others are left as they are
 OPEN = frozenset({"zip", "pair", "generate", "idx", "unzip", "select", "let"})
@@ -398,14 +398,17 @@ def replaced(term: Expr, old: Expr, new: Expr) -> Expr:
 
 
 def leaves(term: Expr, indices: Iterable[Identifier]) -> list[Expr]:
-    """The largest views of single numbers or indices that depend on indices, each once."""
+    """The largest views of single numbers or indices that depend on indices, each once.
+
+    A float of a whole number is one, too.
+    """
     found: dict[Expr, None] = {}
     wanted = {index.name for index in indices}
 
     def go(part: Expr) -> None:
         if part.free.isdisjoint(wanted):
             return
-        if isinstance(part.type, Scalar | Index) and is_view(part):
+        if isinstance(part.type, Scalar | Index) and (is_view(part) or _is_converted_number(part)):
             found.setdefault(part)
             return
         for child in _children(part):
@@ -413,6 +416,14 @@ def leaves(term: Expr, indices: Iterable[Identifier]) -> list[Expr]:
 
     go(term)
     return list(found)
+
+
+def _is_converted_number(term: Expr) -> bool:
+    match call(term):
+        case "cast", _, [inner]:
+            return inner.type == I32 and is_view(inner)
+        case _:
+            return False
 
 
 def _children(term: Expr) -> Iterator[Expr]:

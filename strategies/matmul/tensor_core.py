@@ -17,7 +17,6 @@ from strategies.matmul.rest import first_and_rest
 from strategies.matmul.schedule import WITHOUT_REST, Schedule
 from strategies.matmul.schedules import by_warps, hopper, to_kernels
 from strategies.matmul.split_k import over_blocks
-from strategies.matmul.staging import copies_of
 from strategies.matmul.tiling import in_tiles
 from strategies.settings import parameters_from
 
@@ -43,8 +42,7 @@ def _composed(s: Schedule) -> Rewrite:
     if s.rest != WITHOUT_REST:
         whole = first_and_rest(s.rest[0], whole, hopper(constraints.finer(s)))
     if s.split_k > 1:
-        legal = fulfils(s, copies_of(s) if s.stages else None, PROGRAMS)
-        whole = over_blocks(s.split_k, s.block[2], legal, whole, in_tiles)
+        whole = over_blocks(s.split_k, s.block[2], fulfils(s, PROGRAMS), whole, in_tiles)
     m, n, k = s.block
     rows = partial(rows_reduced, s.fragment[1], s.whole[1], swapped=s.swap_operands)
     m, n = (n, m) if s.swap_operands else (m, n)

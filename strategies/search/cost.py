@@ -27,6 +27,7 @@ SYNCHRONISATION, OF_MANY = 0.01, 0.3
 # cycles: the blocks of a cluster start together, and none ends before the others; measured
 TOGETHER = 1500
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
+EXPOSED = 0.3  # of the time that it takes to read a matrix, where it is loaded ahead: measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 AT_ONCE = 1.4  # the same, where all warpgroups do so at once and results leave a cache so FILLED: measured
 FILLED = 2 / 3
@@ -215,7 +216,7 @@ def computed_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     """Of threads that load operands, compute them and store them, which no asynchronous copy does."""
     if not p.computed:
         return 0.0
-    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, beside=p.beside)
     part = (s.block[0] + s.block[1]) * s.block[2] * p.operand_bytes / needed.threads
     steps = depth(p, s) / s.block[2]
     return steps * (COMPUTED_STEP + COMPUTED_BYTE * part) / resident(p, s, gpu)
@@ -224,7 +225,7 @@ def computed_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 @of_one_schedule
 def resident(p: Problem, s: Schedule, gpu: Gpu) -> int:
     """Blocks that share a multiprocessor, as far as there are so many."""
-    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes)
+    needed = resources(s, p.operand_bytes, p.along_k, p.result_bytes, beside=p.beside)
     registers = min(gpu.limits.thread_registers, 8 + 2 * needed.accumulators) * needed.threads
     fit = min(
         gpu.shared // max(needed.shared_bytes + 1024, 1), gpu.limits.registers // registers,
@@ -244,12 +245,23 @@ def epilogue_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     each = {"shared": 4, "bulk": size, "rows": size}.get(s.epilogue, 0)
     at_once = AT_ONCE if s.ping_pong == 1 and once(p) > FILLED * gpu.l2_bytes else 1
     read = BETWEEN * at_once * added * busy(p, s, gpu) / gpu.dram_rate
+    if s.ahead:
+        read = EXPOSED * read + 2 * added / gpu.shared_rate
     computed = p.work / LANES if s.split_k == 1 else 0
     stored = size * sector / port(p, s, gpu)
     if p.by_elements and s.split_k == 1:
         stored += BY_ROWS if s.epilogue == "shared" else BY_LANES
     finished = (computed + read + stored) / s.split_cluster
     return gpu.latency + s.block[0] * s.block[1] * (finished + 2 * each / gpu.shared_rate + exchanged(s, gpu))
+
+
+def interrupted(p: Problem, s: Schedule, gpu: Gpu, tile: float) -> float:
+    """Cycles that products wait for tiles behind that of a matrix ahead, beyond what the ring has by then."""
+    if not s.ahead:
+        return 0.0
+    brought = s.block[0] * s.block[1] * p.added_bytes * busy(p, s, gpu) / gpu.dram_rate
+    covered = max(s.stages - 2, 0) * tile * s.block[2] / depth(p, s)
+    return max(brought - covered, 0)
 
 
 def exchanged(s: Schedule, gpu: Gpu) -> float:
@@ -338,6 +350,7 @@ def of_kernel(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     count, together = rounds(p, s, gpu), resident(p, s, gpu)
     tile = sum(x**SOFT for x in parts.values()) ** (1 / SOFT)
     tile *= 1 + (OF_MANY if s.cluster > 2 and count > 1 else SYNCHRONISATION if s.cluster > 1 else 0)
+    tile += interrupted(p, s, gpu, tile) if count > 1 else 0
     tile *= 1 if s.uses_wgmma else WARPS
     tile += computed_cycles(p, s, gpu)
     tile += MEETING if s.split_cluster > 1 else 0

@@ -54,7 +54,7 @@ class Problem(Remembers):
     operand: the type of an element of A and B
     computed: whether an operand is computed from what is in memory, on the way to its product
     operand_bytes, result_bytes: of an element
-    added_bytes: of the elements of matrices like the result that are read for one of it
+    beside: of the matrices like the result that are read for it, the bytes of an element of each
     products: how many there are for a matrix of the result, each of which has sums of its own
     work:     operations on each element of the result after its products, as many as special functions take
     operands: how many first and second operands these have, of which products that share one load it once
@@ -78,7 +78,7 @@ class Problem(Remembers):
     along_k: tuple[bool, bool] = (True, False)
     operand: str = "f16"
     computed: bool = False
-    added_bytes: int = 0
+    beside: tuple[int, ...] = ()
     products: int = 1
     operands: tuple[int, int] = (1, 1)
     work: int = 0
@@ -90,6 +90,11 @@ class Problem(Remembers):
     scattered: bool = False
     input_bytes: int = 0
     open: bool = False
+
+    @property
+    def added_bytes(self) -> int:
+        """Of the elements of all matrices that are read for an element of the result."""
+        return sum(self.beside)
 
     @property
     def result_row(self) -> int:
@@ -281,15 +286,16 @@ def _number(size: Nat) -> int | None:
     return size.value
 
 
-def _added(program: Expr, result: tuple[Nat, ...]) -> int:
+def _added(program: Expr, result: tuple[Nat, ...]) -> tuple[int, ...]:
     """Of the inputs like the result that are read beside products: not those of square products."""
-    read, found = _beside_products(_body(program)), 0
+    read = _beside_products(_body(program))
+    found: list[int] = []
     while isinstance(program, Lambda):
         sizes, element = shape(program.parameter.type)
         if tuple(sizes) == tuple(result) and program.parameter.name in read:
-            found += _bytes(element)
+            found.append(_bytes(element))
         program = program.body
-    return found
+    return tuple(found)
 
 
 def _beside_products(term: Expr) -> set[str]:
