@@ -84,7 +84,7 @@ class Schedule(Remembers):
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Schedule:
         """The schedule of a strategy with these parameters; other parameters do not change its cost."""
-        return cls(**{name: value for name, value in parameters.items() if name in _PARAMETERS})
+        return cls(**{name: value for name, value in parameters.items() if name in PARAMETERS})
 
     @cached_property
     def uses_wgmma(self) -> bool:
@@ -118,7 +118,7 @@ class Schedule(Remembers):
         return ceil(rows / m) * ceil(columns / n) * (m // self.block[0]) * (n // self.block[1])
 
 
-_PARAMETERS = frozenset(f.name for f in fields(Schedule))
+PARAMETERS = frozenset(f.name for f in fields(Schedule))
 
 
 @filled_at_once

@@ -24,6 +24,7 @@ from rise.errors import StrategyError, UsageError
 from rise.frozen import Remembers, cached_property, changed, filled_at_once, hashed_once
 from rise.instructions import takes
 from strategies.matmul.constraints import (
+    PARAMETERS,
     Resources,
     Schedule,
     check,
@@ -72,7 +73,7 @@ class Point(Remembers):
     @cached_property
     def schedule(self) -> Schedule:
         """With what the strategy's own defaults say of the others."""
-        return Schedule.of({**defaults(self.strategy), **dict(self.parameters)})
+        return changed(_by_default(self.strategy), **{n: v for n, v in self.parameters if n in PARAMETERS})
 
     def __str__(self) -> str:
         return " ".join([self.strategy, *(f"{name}={text}" for name, text in self.settings.items())])
@@ -81,6 +82,11 @@ class Point(Remembers):
 @cache
 def defaults(strategy: str) -> Parameters:
     return {setting.name: setting.default for setting in find(strategy).settings}
+
+
+@cache
+def _by_default(strategy: str) -> Schedule:
+    return Schedule.of(defaults(strategy))
 
 
 @filled_at_once
