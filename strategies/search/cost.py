@@ -310,7 +310,7 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below, in few terms: of tensor cores that are all busy, shared memory, results.
+    """Cycles that the cost is not below, in few terms: tensor cores that are all busy, shared memory, results.
 
     Most schedules are told from the best by these; the time of the cache and of memory is left out.
     """
@@ -320,8 +320,8 @@ def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
     tile = (products**SOFT + shared_cycles(p, s, gpu) ** SOFT) ** (1 / SOFT)
     count = rounds(p, s, gpu)
     epilogues = 1 + (count - 1) / (4 if count > 1 else 1)
-    busy = count * tile * (1 if s.uses_wgmma else WARPS) + epilogues * epilogue_cycles(p, s, gpu)
-    return busy * (1 - ROUNDED)
+    total: float = count * tile * (1 if s.uses_wgmma else WARPS) + epilogues * epilogue_cycles(p, s, gpu)
+    return total * (1 - ROUNDED)
 
 
 def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
