@@ -332,7 +332,7 @@ def over(index: Identifier, element: Expr) -> Expr:
     name = index.name
     if name not in element.free:
         return generated(index, element)
-    selected = [part for part in subterms(element) if selects(part, name)]
+    selected = [part for part in subterms(element) if selects(part, name) and part.free <= element.free]
     first = selected[0] if selected else None
     match call(first) if first is not None else None:
         case "idx", _, [_, xs] if first is element:
@@ -387,6 +387,10 @@ def matrix(row: Identifier, column: Identifier, element: Expr) -> Expr:
         case "idx", _, [Identifier(outer), inner] if outer == row.name and selects(inner, column.name):
             if row.name not in inner.free:
                 return transposed(application(inner)[2][1])
+        case "idx", _, [Identifier(outer), inner] if outer == row.name and row.name not in inner.free:
+            match call(inner):
+                case "take", _, [whole] if selects(whole, column.name):
+                    return first_of(array_type(inner).size, transposed(application(whole)[2][1]))
     return over(row, over(column, element))
 
 

@@ -13,7 +13,8 @@ from math import ceil
 
 from rise.frozen import filled_at_once
 from rise.instructions import Family, family
-from strategies.matmul.constraints import PARTIAL, PATTERNS, Schedule, panel, resources
+from strategies.matmul.constraints import PARTIAL, PATTERNS, panel, resources
+from strategies.matmul.schedule import Schedule
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -22,6 +23,8 @@ SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter th
 BOUNDARY = 4000
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
+# cycles: the blocks of a cluster start together, and none ends before the others; measured
+TOGETHER = 1500
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 AT_ONCE = 1.4  # the same, where all warpgroups do so at once and results leave a cache so FILLED: measured
@@ -317,6 +320,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
     stops = 0 if hidden else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
+    busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
     memory = memory_cycles(p, s, gpu) + gpu.fill
     total = max(busy, memory) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less

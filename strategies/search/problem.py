@@ -18,7 +18,6 @@ from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import WHOLE, Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq, try_
-from strategies.matmul.constraints import Schedule
 from strategies.matmul.products import (
     Product,
     computed_operands,
@@ -30,6 +29,7 @@ from strategies.matmul.products import (
     rank,
     separate_prologue,
 )
+from strategies.matmul.schedule import Schedule
 from strategies.matmul.separate import ACROSS, in_boxes
 from strategies.matmul.sums import in_one_sum
 from strategies.normal_forms import view_inward

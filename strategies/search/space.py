@@ -24,13 +24,13 @@ from rise.frozen import Remembers, cached_property, changed, filled_at_once, has
 from rise.instructions import takes
 from strategies.matmul.constraints import (
     Resources,
-    Schedule,
     check,
     check_sizes,
     panel,
     resources,
     shared_bytes,
 )
+from strategies.matmul.schedule import Schedule
 from strategies.registry import catalogue, find, show_value
 from strategies.search.cost import Cost, cost, sharing
 from strategies.search.hardware import Gpu

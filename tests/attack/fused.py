@@ -108,7 +108,9 @@ class Drawing:
             case _:
                 return f"(zip({matrix})({scales}) |> map((row, s) => row |> map(x => {element}(f32(x) * s))))"
 
-    def product(self, rows: str, columns: str, depth: str, element: str, left: str = "", right: str = "") -> str:
+    def product(
+        self, rows: str, columns: str, depth: str, element: str, left: str = "", right: str = ""
+    ) -> str:
         """A product in f32; operands that are not given are drawn. The second one has rows along k."""
         left = left or self.operand(rows, depth, element)
         right = right or self.operand(columns, depth, element)
@@ -118,7 +120,9 @@ class Drawing:
     def step(self, matrix: str, rows: str = "m", columns: str = "n") -> str:
         """One step of an epilogue."""
         number = self.random.choice(("f32", "f32", "f16", "bf16"))
-        match self.random.choice(("function", "function", "row", "column", "matrix", "scale", "mask", "selected")):
+        match self.random.choice(
+            ("function", "function", "row", "column", "matrix", "scale", "mask", "selected")
+        ):
             case "function":
                 function = self.random.choice(FUNCTIONS).format(x="x")
                 return f"({matrix} |> map2D(x => {function}))"
@@ -159,9 +163,11 @@ class Drawing:
                     f"(zip2D({parts[0]}, zip2D({parts[1]}, {parts[2]})) |> map2D((x, (y, z)) => x + y + z))"
                 )
             case "gated" | "sharedRight":
-                shared = {"left": self.operand("m", "k", element)} if kind == "gated" else {
-                    "right": self.operand("n", "k", element)
-                }
+                shared = (
+                    {"left": self.operand("m", "k", element)}
+                    if kind == "gated"
+                    else {"right": self.operand("n", "k", element)}
+                )
                 both = (self.product("m", "n", "k", element, **shared) for _ in range(2))
                 function = self.random.choice(FUNCTIONS).format(x="x")
                 return f"(zip2D({', '.join(both)}) |> map2D((x, y) => {function} * y))"
@@ -175,7 +181,9 @@ class Drawing:
             case "convolution":
                 image = self.array("image", f"(m + 2).k.{element}")
                 weights = self.matrix("n", "(3*k)", element)
-                return self.product("m", "n", "(3*k)", element, f"({image} |> slide(3, 1) |> map(join))", weights)
+                return self.product(
+                    "m", "n", "(3*k)", element, f"({image} |> slide(3, 1) |> map(join))", weights
+                )
             case _:
                 return self.product("m", "n", "k", element)
 
@@ -194,7 +202,9 @@ class Drawing:
             case "rowsBeside":
                 return f"let D = {matrix} in (D |> map2D(x => {number}(x)), D |> map({reduction}))"
             case "columnsBeside":
-                return f"let D = {matrix} in (D |> map2D(x => {number}(x)), D |> transpose |> map({reduction}))"
+                return (
+                    f"let D = {matrix} in (D |> map2D(x => {number}(x)), D |> transpose |> map({reduction}))"
+                )
             case "bytes":
                 return f"{matrix} |> map2D(x => i8(min(max(x, -128), 127)))"
             case _:
@@ -246,9 +256,14 @@ def f(b: Nat, m: Nat, n: Nat, k: Nat, l: Nat)({given}) =
     def _sizes(self, random: Random) -> dict[str, int]:
         of = SMALL if self.work else LARGE
         while True:
-            found = {name: random.choice(of[random.choice((0, 0, 0, 1, 1, 1, 2, 2, 2, 3))]) for name in "mnkl"}
+            found = {
+                name: random.choice(of[random.choice((0, 0, 0, 1, 1, 1, 2, 2, 2, 3))]) for name in "mnkl"
+            }
             found["b"] = random.choice((1, 2, 3))
-            if not self.work or found["b"] * found["m"] * found["n"] * max(found["k"], found["l"]) <= self.work:
+            if (
+                not self.work
+                or found["b"] * found["m"] * found["n"] * max(found["k"], found["l"]) <= self.work
+            ):
                 return found
 
     @property
