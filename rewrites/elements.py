@@ -285,7 +285,7 @@ class Elements:
             case "select", head, [condition, first, second]:
                 chosen = Primitive(head.declaration, (array_type(xs).element,), head.origin)
                 return self.head(apply(chosen, condition, at(index, first), at(index, second)))
-            case "take", head, [ys] if (earlier := self.taken_earlier(head.arguments[0], ys)) is not None:
+            case "take", _, [ys] if (earlier := self.taken_earlier(array_type(xs).size, ys)) is not None:
                 return self.element(index, earlier)
             case _ if is_view(xs):
                 return at(index, xs)
@@ -293,7 +293,7 @@ class Elements:
                 raise NotPointwise("an array is neither a map nor a view of others", xs)
 
     def taken_earlier(self, size: Nat, xs: Expr) -> Expr | None:
-        """The first elements of an array, as a function of the first elements of others; None where it is none."""
+        """The first elements of an array, as a function of those of others; None where it is none."""
         xs = self.head(xs)
         match call(xs):
             case "map", _, [Lambda() as function, ys]:

@@ -76,7 +76,7 @@ def _result(term: Expr) -> Result:
     """The largest part that one kernel computes, where the rest takes loops."""
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array)
+        inside = part is not term and isinstance(part.type, Array) and not is_zip(part)
         return inside and not is_view_of_data(part) and is_one_kernel(part)
 
     part = None if is_one_kernel(term) else next(filter(complete, closed_parts(term)), None)
@@ -87,15 +87,19 @@ def _reduction(term: Expr) -> Result:
     """An array that takes loops to compute and no product: the norms of rows beside a product of them."""
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array)
-        applied = call(part)
-        beside = applied is not None and applied[0] == "zip"
-        takes_loops = inside and not beside and not is_view_of_data(part) and not is_expression(part)
+        inside = part is not term and isinstance(part.type, Array) and not is_zip(part)
+        takes_loops = inside and not is_view_of_data(part) and not is_expression(part)
         return takes_loops and not has_product(part)
 
     beside = isinstance(term.type, Array) and not is_one_kernel(term) and has_product(term)
     part = next(filter(complete, closed_parts(term)), None) if beside else None
     return _stored(term, part, "no loops are beside a product")
+
+
+def is_zip(term: Expr) -> bool:
+    """Whether a term is arrays beside each other, each of which is stored by itself."""
+    applied = call(term)
+    return applied is not None and applied[0] == "zip"
 
 
 def is_one_kernel(term: Expr) -> bool:

@@ -1,7 +1,7 @@
 """Fused programs drawn at random, through `auto` for warpgroups, emulated, and compared with the interpreter.
 
-A program has one to three products (a sum or a difference of such, a pair of products that share an operand, a
-chain), a prologue for each operand, an epilogue of steps in any order, and results: a matrix, its transposed
+A program has one to three products (a sum or a difference of such, a pair of products that share an operand,
+a chain), a prologue for each operand, an epilogue of steps in any order, and results: a matrix, its transposed
 matrix, two matrices, reductions of rows or columns, beside the matrix or alone. Everything is drawn by itself,
 and so is each size: multiples of tiles, multiples of eight, odd numbers, one.
 """
@@ -54,12 +54,19 @@ FUNCTIONS = (
     "0.5 * {x} - 1",
 )
 MASKS = ("i < j", "j <= i", "i - j < 5 && j <= i", "j < 40", "i == j", "i < 3 || j <= 2 * i")
-CORES = ("one", "one", "one", "sum", "sum", "difference", "three", "gated", "sharedRight", "chain", "layers", "batch",
-         "convolution")  # fmt: skip
+CORES = (
+    "one", "one", "one", "sum", "sum", "difference", "three", "gated", "sharedRight", "chain", "layers",
+    "batch", "convolution",
+)  # fmt: skip
 RESULTS = (
     "matrix", "matrix", "matrix", "matrix", "transposed", "two", "rows", "columns", "rowsBeside",
     "columnsBeside", "bytes",
 )  # fmt: skip
+
+
+def by_numbers(matrix: str, element: str) -> str:
+    """A function of elements x and their rows and columns, i and j."""
+    return f"(numbered({matrix}) |> map((row, i) => numbered(row) |> map((x, j) => {element})))"
 
 
 @dataclass
@@ -97,12 +104,11 @@ class Drawing:
         rounded = f"{element}({{x}})" if of != element else "{x}"
         match kind:
             case "relu":
-                return f"({matrix} |> map2D(x => {element}(max({'x' if of != 'f32' else 'x'}, 0))))"
+                return f"({matrix} |> map2D(x => {element}(max(x, 0))))"
             case "cast":
                 return f"({matrix} |> map2D(x => {rounded.format(x='x')}))"
             case "masked":
-                kept = rounded.format(x="select(j <= i, x, 0)")
-                return f"(numbered({matrix}) |> map((row, i) => numbered(row) |> map((x, j) => {kept})))"
+                return by_numbers(matrix, rounded.format(x="select(j <= i, x, 0)"))
             case "scaledColumns":
                 return f"({matrix} |> map(row => zip(row)({scales}) |> map((x, s) => {element}(f32(x) * s))))"
             case _:
@@ -139,7 +145,7 @@ class Drawing:
                 return f"({matrix} |> map2D(x => x * {self.array('a', 'f32')}))"
             case "mask":
                 mask = self.random.choice(MASKS)
-                return f"(numbered({matrix}) |> map((row, i) => numbered(row) |> map((x, j) => select({mask}, x, 0))))"
+                return by_numbers(matrix, f"select({mask}, x, 0)")
             case _:
                 other = self.matrix(rows, columns, "f16")
                 return f"(zip2D({matrix}, {other}) |> map2D((x, y) => select(y > 0, x, 0)))"
@@ -168,9 +174,9 @@ class Drawing:
                     if kind == "gated"
                     else {"right": self.operand("n", "k", element)}
                 )
-                both = (self.product("m", "n", "k", element, **shared) for _ in range(2))
+                gates, values = (self.product("m", "n", "k", element, **shared) for _ in range(2))
                 function = self.random.choice(FUNCTIONS).format(x="x")
-                return f"(zip2D({', '.join(both)}) |> map2D((x, y) => {function} * y))"
+                return f"(zip2D({gates}, {values}) |> map2D((x, y) => {function} * y))"
             case "chain" | "layers":
                 inner = self.product("m", "l", "k", element)
                 if kind == "layers":
