@@ -254,7 +254,7 @@ value_stored = FunctionStrategy("value_stored", _value_stored)
 
 
 def _used_once(term: Expr) -> Result:
-    """A name for what is used in one place, which is no function: its kernel goes on with what is done there."""
+    """A name for what is used once, outside of functions: its kernel goes on with what is done there."""
     applied, named = call(term), named_value(term)
     let = applied is not None and applied[0] == "let" and named is not None and not is_global(named[0])
     if not let or named is None or occurrences(named[1].body, named[1].parameter.name) != (1, False):
