@@ -1,9 +1,9 @@
 """Fused programs drawn at random, through `auto` for warpgroups, emulated, and compared with the interpreter.
 
-A program has one to three products (a sum or a difference of such, a pair of products that share an operand,
-a chain), a prologue for each operand, an epilogue of steps in any order, and results: a matrix, its transposed
-matrix, two matrices, reductions of rows or columns, beside the matrix or alone. Everything is drawn by itself,
-and so is each size: multiples of tiles, multiples of eight, odd numbers, one.
+A program has one to three products (a sum or a difference of such, products that share an operand, a chain, a
+convolution, a batch), a prologue for each operand, an epilogue of steps in any order, and results: a matrix,
+its transposed matrix, two matrices, reductions of rows or columns, beside the matrix or alone. Everything is
+drawn by itself, and so is each size: multiples of tiles, multiples of eight, odd numbers, one.
 """
 
 from __future__ import annotations
