@@ -79,8 +79,12 @@ class Parameters(Remembers):
     @property
     def changes(self) -> dict[str, Any]:
         """By name, what is not left at its default, and what is always named."""
-        values = ((f, getattr(self, name)) for name, f in self._declared.items())
-        return {f.name: value for f, value in values if value != f.default or f.metadata.get("always")}
+        found = {}
+        for name, f in self._declared.items():
+            value = getattr(self, name)
+            if value != f.default or f.metadata.get("always"):
+                found[name] = value
+        return found
 
     @property
     def _declared(self) -> Mapping[str, Field[Any]]:

@@ -13,7 +13,7 @@ from rise.errors import UsageError
 from rise.suggest import suggestion
 
 SHELLS = ("bash", "zsh", "fish")
-PROGRAM, DEFINITION = "a program, *.rise", "a definition of the file"
+PROGRAM, DEFINITION = "a program, *.rise", "a definition of the file; left out, they are listed"
 IMPORTS = ("--import-path", "--load")
 FOREIGN = ("--no-foreign", "--allow-foreign")
 
@@ -97,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-QUICK = ("check", "fmt", "primitives", "strategies", "explain", "lsp", "completion")
+QUICK = ("primitives", "strategies", "explain", "lsp", "completion")
 
 
 def _command(commands: Any, name: str, module: str, meaning: str, more: str = "") -> argparse.ArgumentParser:
@@ -273,7 +273,7 @@ def _tune(commands: Any) -> None:
 
 def _program(made: argparse.ArgumentParser) -> None:
     made.add_argument("file", metavar="FILE", help=PROGRAM)
-    made.add_argument("name", metavar="NAME", help=DEFINITION)
+    made.add_argument("name", nargs="?", metavar="NAME", help=DEFINITION)
     add(made, "--size")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from rise.errors import StrategyError
 from rise.frozen import filled_at_once
@@ -204,6 +205,7 @@ def panel(length: int, size: int = 2) -> int:
     return (pattern(length * size) or PATTERNS[-1]) // size
 
 
+@cache
 def pattern(length: int) -> int:
     """The longest one that divides rows of so many bytes; 0 without one."""
     return next((p for p in PATTERNS if length % p == 0), 0)

@@ -69,7 +69,10 @@ class Schedule(Parameters):
         always=True,
     )
     stages: int = parameter(
-        3, "how many tiles of operands are in shared memory, or being loaded; 0: operands bypass it", least=0
+        3,
+        "how many tiles of operands are in shared memory, or being loaded; 0: operands bypass it",
+        least=0,
+        always=True,
     )
     padding: int = parameter(
         8,
@@ -139,7 +142,8 @@ class Schedule(Parameters):
         False,
         "the transposed result is computed, from the transposed operands in the other order;"
         " `block` (m, n) is a part of that. Warpgroups have multiples of 64 rows, and any multiple of 8"
-        " columns: so either dimension of the result may have the finer tiles",
+        " columns: so either dimension of the result may have the finer tiles. Bulk stores turn it in shared"
+        " memory; with `epilogue=direct`, lanes store it turned",
         idle=[(lambda s: not s.uses_wgmma, "any rows and columns are as good for instructions of warps")],
     )
     split_cluster: int = parameter(
@@ -246,8 +250,8 @@ class Schedule(Parameters):
         ),
         Law(
             lambda s: s.epilogue in ("bulk", "direct") or not s.swap_operands,
-            "swap_operands is for results that are finished on fragments",
-            "use `epilogue=bulk`",
+            "swap_operands is for results that fragments finish, and not whole rows of tiles",
+            "use `epilogue=bulk`, or `epilogue=direct`",
         ),
         Law(
             lambda s: s.split_k == 1 or not s.swap_operands,

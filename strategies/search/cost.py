@@ -43,6 +43,7 @@ WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
+ROUNDED = 1e-9  # more than roundings change of a cost
 CHOSEN = 1.5  # times as long, where data choose the matrices of tiles: measured
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
@@ -291,6 +292,13 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     moved = p.batch * p.m * p.n * (s.split_k * PARTIAL + p.result_bytes + p.added_bytes)
     fits = moved < gpu.l2_bytes
     return SECOND_KERNEL + moved / (gpu.l2_rate if fits else gpu.dram_rate)
+
+
+def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """Cycles that the cost is not below: those of the tensor cores, were they the only limit and all busy."""
+    rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
+    products = s.block[0] * s.block[1] * depth(p, s) * (1 if s.uses_wgmma else WARPS)
+    return rounds(p, s, gpu) * products / rate * (1 - ROUNDED)
 
 
 def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:

@@ -12,7 +12,7 @@ from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Success
 from rise.canonical import canonical
 from rise.expr import Expr, Identifier, Lambda, Primitive, children, subterms
-from rise.frozen import Remembers, filled_at_once, hashed_once
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
@@ -120,15 +120,18 @@ class Problem(Remembers):
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem that a schedule solves: with `swap_operands`, the transposed one."""
         seen = self.in_bulk if schedule.uses_wgmma else self
-        if schedule.swap_operands == seen.swapped:
-            return seen
-        (first, second), (along_first, along_second) = seen.operands, seen.along_k
+        return seen if schedule.swap_operands == seen.swapped else seen.transposed
+
+    @cached_property
+    def transposed(self) -> Problem:
+        """The same with operands in the other order."""
+        (first, second), (along_first, along_second) = self.operands, self.along_k
         return replace(
-            seen, m=seen.n, n=seen.m, along_k=(along_second, along_first), operands=(second, first),
-            swapped=not seen.swapped,
+            self, m=self.n, n=self.m, along_k=(along_second, along_first), operands=(second, first),
+            swapped=not self.swapped,
         )  # fmt: skip
 
-    @property
+    @cached_property
     def in_bulk(self) -> Problem:
         """The problem where the copying unit brings tiles."""
         if self.in_one_sum is None or self.products == self.in_one_sum[0]:
