@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
             known = list(action.choices)
             what = f"{action.option_strings[0]} {value}" if action.option_strings else f"`{value}`"
             hint = suggestion(str(value), known) or f"there are {', '.join(f'`{name}`' for name in known)}"
-            kind = "value" if action.option_strings else "command"
+            kind = "command" if isinstance(action, argparse._SubParsersAction) else "value"
             raise UsageError("R0003", f"{what}: there is no such {kind}", None, hint)
 
     def _apart(self, given: Sequence[str]) -> list[str]:
@@ -228,7 +228,8 @@ def _catalogues(commands: Any) -> None:
 
 def _demonstrations(commands: Any) -> None:
     meaning = "show every stage of compiling a matrix product"
-    made = _command(commands, "demo", "demo", meaning, "m, n and k are multiples of 128, by default 256.")
+    more = "m, n and k are 256 by default; n and k are multiples of 8."
+    made = _command(commands, "demo", "demo", meaning, more)
     add(made, "--size")
     _bench(commands)
     _tune(commands)

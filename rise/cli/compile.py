@@ -44,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def compiled(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy) -> int:
     """Prints or writes the stage; the launch shape goes to stderr, so that the text can be piped."""
+    _check_stage(arguments)
     program = chosen.program
     if arguments.foreign == FORBIDDEN:
         check_foreign(program, arguments.file, arguments.foreign)
@@ -66,6 +67,14 @@ def compiled(arguments: argparse.Namespace, chosen: Subject, strategy: Strategy)
     if arguments.stage == "resources":
         return _put(arguments, "\n".join(map(str, _resources(made, arguments))))
     return _put_code(arguments, made)
+
+
+def _check_stage(arguments: argparse.Namespace) -> None:
+    """R0003 for what another stage than the one that is printed would need."""
+    for given, option, stage in ((arguments.pass_, "pass", "imperative"), (arguments.lines, "lines", "cuda")):
+        if given and arguments.stage != stage:
+            message = f"--{option} is for `--stage {stage}`, and this is `--stage {arguments.stage}`"
+            raise UsageError("R0003", message, None, f"add `--stage {stage}`, or leave out --{option}")
 
 
 def passes(made: HostProgram, name: str | None) -> str:
