@@ -11,6 +11,7 @@ from rewrites.result import Failure
 from rewrites.rounding import ROUND_UP
 from rise.check.program import check_expression
 from rise.expr import Identifier
+from rise.frozen import changed
 from rise.nat import nat
 from rise.normal import data_flow
 from rise.pretty import show
@@ -21,7 +22,7 @@ from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
 from strategies.matmul import beside, epilogue, grid, instructions, parts, schedules, split_k, staging, sums
 from strategies.matmul import tiling as tiles
-from strategies.matmul.constraints import Schedule
+from strategies.matmul.schedule import MMA_SYNC
 from strategies.matmul.separate import separate_kernels
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search, rounded)
@@ -234,13 +235,11 @@ EXAMPLES = {
         " lambda result: tile_output(32, 32)))",
         PRODUCT.replace("A: 64", "A: 60"),
     ),
-    "by_warps": (
-        f"to_kernels(by_warps((32, 32, 32), (16, 16), (16, 8, 16), 2, {COPIES}, load_once, 'direct'))",
+    "by_warps": ("to_kernels(by_warps(changed(MMA_SYNC, block=(32, 32, 32), warp=(16, 16))))", PRODUCT),
+    "hopper": (
+        "to_kernels(hopper(changed(HOPPER, block=(64, 64, 64), warp=(64, 64), fragment=(64, 64, 16))))",
         PRODUCT,
     ),
-    "wmma": ("to_kernels(wmma((32, 32, 32), (16, 16)))", PRODUCT),
-    "mma_sync": ("to_kernels(mma_sync((32, 32, 32), (16, 16)))", PRODUCT),
-    "hopper": ("to_kernels(hopper((64, 64, 64), (64, 64), (64, 64, 16), 2))", PRODUCT),
     "in_tile": ("in_inputs(products >> tile_output(32, 32) >> in_tile(parts(16, 16)))", PRODUCT),
     "at_folds": ("in_inputs(products >> tile_reduction(32) >> at_folds(id_))", PRODUCT),
     "at_step": ("in_inputs(products >> tile_reduction(32) >> at_step(parts(16, 16)))", PRODUCT),
@@ -398,7 +397,7 @@ SECTIONS |= {
     ),
     "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads",
     "Numbers that are rounded anyway": "by_reciprocals in_few_instructions",
-    "Schedules of products": "by_warps wmma mma_sync hopper",
+    "Schedules of products": "by_warps hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"
         " each_by_a_warp each_by_all matrix_by_a_warp matrix_by_warps on_fragments_of"
@@ -488,5 +487,6 @@ SCOPE = {
     **vars(algorithmic), **vars(lowering), **vars(maps), **vars(movement), **vars(views), **vars(core),
     **{name: value for module in (*MATMUL, *LOOPS, *BATCHES) for name, value in vars(module).items()},
     **{found.name: found.factory for found in registry.catalogue()},
-    "ROUND_UP": ROUND_UP, "separate_kernels": separate_kernels, "Schedule": Schedule, "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
+    "ROUND_UP": ROUND_UP, "separate_kernels": separate_kernels, "MMA_SYNC": MMA_SYNC,
+    "changed": changed, "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
 }  # fmt: skip

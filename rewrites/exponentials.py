@@ -86,3 +86,11 @@ ADDED_TO_TANH = rule(
     rounds=True,
     meaning="The same with the sum the other way round.",
 )
+TANH = rule(
+    "tanh → exp2",
+    "tanh(x : f32)",
+    "1 - 2 * reciprocal(1 + exp2(2.8853900817779268 * x))",
+    exact=False,
+    rounds=True,
+    meaning="A hyperbolic tangent without a branch, as exact as numbers close to 1 are.",
+)

@@ -238,6 +238,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0744": "`skewed` puts the last products of a step behind the first products of the next one. It is "
     "for a step of reduceRoleSplit that starts products, computes with their results and multiplies these, "
     "whose first and last products have nothing in common, and each its own operand in the ring.",
+    "R0747": "`inTurn` lets the warpgroups of a block start the products of their steps one after the other: "
+    "while one multiplies, another one computes. It is for skewed steps, `skewed(inTurn(…))`, of a "
+    "reduceRoleSplit by two or more warpgroups that compute.",
     "R0799": "An internal error of code generation. Please report it.",
     "R0801": "Emulation compiles the kernel for the host, with g++ or clang++, and neither was found.",
     "R0802": "The C++ compiler rejects the kernel. If this compiler printed the kernel, please report that.",

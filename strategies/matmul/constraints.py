@@ -7,13 +7,12 @@ table of compute capabilities; registers at launch as ptxas counts them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from math import ceil, lcm
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache
 
 from rise.errors import StrategyError
-from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
-from rise.instructions import Family, family
+from rise.frozen import filled_at_once
+from strategies.matmul.schedule import Schedule
 
 WARP, WARPGROUP = 32, 128
 ROWS_PADDING = 16  # bytes, so that the rows of a fragment start in different banks
@@ -54,70 +53,7 @@ class Limits:
 
 
 # the most that any GPU has, which is what `tensor_core` refuses to exceed when it does not know the GPU
-HOPPER = Limits()
-
-
-@hashed_once
-@filled_at_once
-@dataclass(frozen=True, slots=True)
-class Schedule(Remembers):
-    """The parameters of `tensor_core` that decide what it costs; see there."""
-
-    block: tuple[int, int, int] = (128, 128, 64)
-    warp: tuple[int, int] = (64, 64)
-    fragment: tuple[int, int, int] = (16, 16, 16)
-    stages: int = 3
-    padding: int = 8
-    raster_group: int = 0
-    epilogue: str = "shared"
-    slice_k: int = 1
-    swizzled: bool = False
-    split_k: int = 1
-    warp_specialised: bool = False
-    persistent_blocks: int = 0
-    cluster: int = 1
-    ping_pong: int = 1
-    swap_operands: bool = False
-    split_cluster: int = 1
-
-    @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> Schedule:
-        """The schedule of a strategy with these parameters; other parameters do not change its cost."""
-        return cls(**{name: value for name, value in parameters.items() if name in _PARAMETERS})
-
-    @cached_property
-    def uses_wgmma(self) -> bool:
-        """Whether warpgroups execute the instructions: then `warp` is a warpgroup's part."""
-        return family(self.fragment) is Family.WGMMA
-
-    @cached_property
-    def workers(self) -> int:
-        """Warps, or warpgroups, that compute."""
-        return (
-            self.ping_pong * self.slice_k * (self.block[0] // self.warp[0]) * (self.block[1] // self.warp[1])
-        )
-
-    @property
-    def whole(self) -> tuple[int, int, int]:
-        """What sizes are rounded up to: whole groups of raster order, and clusters, of tiles and steps."""
-        m, n, k = self.block
-        steps = k * self.split_cluster
-        if self.raster_group > 1:
-            return m * lcm(self.raster_group, self.cluster), n, steps
-        return m, n * self.cluster, steps
-
-    @property
-    def slices(self) -> int:
-        """How many blocks share the sums of a tile."""
-        return self.split_k * self.split_cluster
-
-    def tiles(self, rows: int, columns: int) -> int:
-        """Of a result, with those behind its ends that complete groups and clusters."""
-        m, n, _ = self.whole
-        return ceil(rows / m) * ceil(columns / n) * (m // self.block[0]) * (n // self.block[1])
-
-
-_PARAMETERS = frozenset(f.name for f in fields(Schedule))
+LARGEST = Limits()
 
 
 @filled_at_once
@@ -200,7 +136,7 @@ def _tile(s: Schedule, outer: int, k: int, size: int, along_k: bool) -> int:
 
 def check(
     s: Schedule,
-    limits: Limits = HOPPER,
+    limits: Limits = LARGEST,
     operand_bytes: int = 2,
     along_k: tuple[bool, bool] = (True, True),
     result_bytes: int = 2,
@@ -269,6 +205,7 @@ def panel(length: int, size: int = 2) -> int:
     return (pattern(length * size) or PATTERNS[-1]) // size
 
 
+@cache
 def pattern(length: int) -> int:
     """The longest one that divides rows of so many bytes; 0 without one."""
     return next((p for p in PATTERNS if length % p == 0), 0)

@@ -20,9 +20,9 @@ from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, Known, contiguity_of
 from strategies.core import FunctionStrategy, Strategy, prints_as_call
 from strategies.matmul import constraints
-from strategies.matmul.constraints import Schedule
 from strategies.matmul.products import Product, is_product, operands
 from strategies.matmul.rounding import row_of
+from strategies.matmul.schedule import Schedule
 from strategies.matmul.staging import WIDEST, TileCopy
 from strategies.places import outermost_part
 

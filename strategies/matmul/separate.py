@@ -12,6 +12,7 @@ from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
 from rewrites.storing import is_global
 from rewrites.sums import DIFFERENCE_AS_SUM
+from rewrites.views import TRANSPOSE_PAIR
 from rise.expr import Expr, Primitive, application, call, children, closed_parts, subterms
 from rise.normal import is_view
 from rise.types import Array, Pair, Scalar, shape
@@ -19,6 +20,7 @@ from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
     FunctionStrategy,
+    Rewrite,
     Strategy,
     argument,
     check,
@@ -50,13 +52,24 @@ from strategies.places import arguments, computes
 
 NAME = "separate_kernels"
 ACROSS = 2  # bytes of numbers that warpgroups read across k, too
+COLUMNS = (True, False)  # are contiguous, and rows are not
 BOX = (64, 128)  # numbers in a row of a tile, and rows: of most
 
 
 @prints_as_call
 def stored(part: Expr) -> Strategy:
     """This part of a term in global memory."""
-    return top_down(seq(check(lambda term: term is part, "stored", "another part"), IN_GLOBAL))
+    return _at(part, IN_GLOBAL)
+
+
+@prints_as_call
+def stored_turned(part: Expr) -> Strategy:
+    """The same, transposed: what a matrix is computed from is read and written row by row."""
+    return _at(part, seq(TRANSPOSE_PAIR, argument(seq(view_inward, IN_GLOBAL))))
+
+
+def _at(part: Expr, s: Rewrite) -> Strategy:
+    return top_down(seq(check(lambda term: term is part, "stored", "another part"), s))
 
 
 def _result(term: Expr) -> Result:
@@ -119,10 +132,12 @@ def _computed(term: Expr) -> Result:
     """An operand that is computed point by point, or one that warpgroups do not read as it lies."""
     closed = closed_in(term)
     for matrix in (matrix for both in operands(term) for matrix in both if closed(matrix)):
-        if lies_across(matrix) or not in_boxes(matrix):
+        across = not all(contiguous(matrix)[-1:])
+        if (across and not read_across(matrix)) or not in_boxes(matrix):
             return _stored(term, matrix, "")
         if computes(matrix):
-            return _stored(term, without_views(matrix), "")
+            part = without_views(matrix)
+            return (stored_turned if contiguous(part) == COLUMNS else stored)(part)(term)
     return Failure(NAME, term, "every operand is in memory, as instructions read it")
 
 
@@ -134,12 +149,16 @@ def in_boxes(matrix: Expr) -> bool:
     return copied or scattered_part(matrix, BOX) is None
 
 
-def lies_across(matrix: Expr) -> bool:
-    """Whether an operand lies across k, and consists of numbers that warpgroups do not read so."""
-    _, element = shape(matrix.type)
+def contiguous(matrix: Expr) -> tuple[bool, ...]:
+    """Whether an operand's columns, and whether its rows, are contiguous in what it is computed from."""
     known = contiguity_of(matrix, {})
-    across = isinstance(known, Contiguity) and not known.dimensions[-1]
-    return across and isinstance(element, Scalar) and element.bytes != ACROSS
+    return known.dimensions if isinstance(known, Contiguity) else ()
+
+
+def read_across(matrix: Expr) -> bool:
+    """Whether warpgroups read such numbers across k."""
+    _, element = shape(matrix.type)
+    return not isinstance(element, Scalar) or element.bytes == ACROSS
 
 
 def _first_product(term: Expr) -> Result:

@@ -26,7 +26,8 @@ from strategies.core import (
     seq,
     top_down,
 )
-from strategies.matmul.constraints import PATTERNS, pattern
+from strategies.matmul.constraints import PATTERNS, WARP, WARPGROUP, pattern
+from strategies.matmul.schedule import Schedule
 from strategies.places import mapped
 
 NOT_ALONG_K = (
@@ -80,6 +81,12 @@ class TileCopy:
         vector = min(self.vector, widest)
         vectors = prod(size.value or 1 for size in sizes) // vector
         return {"v": vector, "t": next(t for t in range(self.threads, 0, -1) if vectors % t == 0)}
+
+
+def copies_of(s: Schedule) -> TileCopy:
+    """How the threads of a schedule that compute copy tiles of operands, and rows of the result."""
+    threads = (WARPGROUP if s.uses_wgmma else WARP) * s.workers // s.ping_pong
+    return TileCopy(threads, s.vector, s.padding, s.cp_async, s.swizzled, bulk=s.uses_wgmma)
 
 
 def _by_columns(tile: Known) -> bool:

@@ -13,7 +13,8 @@ from math import ceil
 
 from rise.frozen import filled_at_once
 from rise.instructions import Family, family
-from strategies.matmul.constraints import PARTIAL, PATTERNS, Schedule, panel, resources
+from strategies.matmul.constraints import PARTIAL, PATTERNS, panel, resources
+from strategies.matmul.schedule import Schedule
 from strategies.search.hardware import Gpu
 from strategies.search.problem import Problem
 
@@ -22,6 +23,8 @@ SECOND_KERNEL = 7500  # cycles: the sums of slices leave one kernel and enter th
 BOUNDARY = 4000
 # of a tile's time, where blocks of a cluster wait for each other: of two, and of more with several tiles each
 SYNCHRONISATION, OF_MANY = 0.01, 0.3
+# cycles: the blocks of a cluster start together, and none ends before the others; measured
+TOGETHER = 1500
 MEETING = 2000  # cycles: blocks that share sums wait for the last of them, twice; measured
 BETWEEN = 1.6  # slow-down of memory where an operand of the epilogue is read between writes
 AT_ONCE = 1.4  # the same, where all warpgroups do so at once and results leave a cache so FILLED: measured
@@ -40,6 +43,7 @@ WARPS = 1.8  # times as long, with instructions of warps: measured at 32×64 and
 LOW = 1.06  # times as long, for warpgroups with a tile each of only 64 rows
 WIDEST = 16  # bytes of which rows that bulk copies take are multiples
 SOFT = 4  # the power of the soft maximum
+ROUNDED = 1e-9  # more than roundings change of a cost
 CHOSEN = 1.5  # times as long, where data choose the matrices of tiles: measured
 TENSOR_CORES = 4  # of a multiprocessor
 # cycles of a multiprocessor for each 16-bit result that is stored by itself: by the threads of a warp next to
@@ -290,6 +294,13 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
     return SECOND_KERNEL + moved / (gpu.l2_rate if fits else gpu.dram_rate)
 
 
+def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
+    """Cycles that the cost is not below: those of the tensor cores, were they the only limit and all busy."""
+    rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
+    products = s.block[0] * s.block[1] * depth(p, s) * (1 if s.uses_wgmma else WARPS)
+    return rounds(p, s, gpu) * products / rate * (1 - ROUNDED)
+
+
 def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     """waves · max(tensor, shared, L2, latency) + what is not overlapped, and not less than memory takes.
 
@@ -317,6 +328,7 @@ def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:
     epilogues = 1 + (count - 1) / (4 if hidden else 1)
     stops = 0 if hidden else min(LOCKSTEP * tile, STOP) * max(count - 3, 0)
     busy = count * tile + stops + fills * gpu.fill + epilogues * epilogue_cycles(p, s, gpu)
+    busy += TOGETHER if s.cluster * s.split_cluster > 1 else 0
     memory = memory_cycles(p, s, gpu) + gpu.fill
     total = max(busy, memory) + addition_cycles(p, s, gpu)
     # of schedules that are equal otherwise, the one that moves less

@@ -12,13 +12,12 @@ from rewrites.pointwise import POINTWISE_EACH
 from rewrites.result import Failure, Success
 from rise.canonical import canonical
 from rise.expr import Expr, Identifier, Lambda, Primitive, children, subterms
-from rise.frozen import Remembers, filled_at_once, hashed_once
+from rise.frozen import Remembers, cached_property, filled_at_once, hashed_once
 from rise.nat import Nat
 from rise.types import Pair, Scalar, Type, as_data, shape
 from strategies.abstraction import outermost_parts
 from strategies.contiguity import WHOLE, Contiguity, contiguity_of
 from strategies.core import Strategy, choice, seq, try_
-from strategies.matmul.constraints import Schedule
 from strategies.matmul.products import (
     Product,
     computed_operands,
@@ -30,6 +29,7 @@ from strategies.matmul.products import (
     rank,
     separate_prologue,
 )
+from strategies.matmul.schedule import Schedule
 from strategies.matmul.separate import ACROSS, in_boxes
 from strategies.matmul.sums import in_one_sum
 from strategies.normal_forms import view_inward
@@ -120,15 +120,18 @@ class Problem(Remembers):
     def seen_by(self, schedule: Schedule) -> Problem:
         """The problem that a schedule solves: with `swap_operands`, the transposed one."""
         seen = self.in_bulk if schedule.uses_wgmma else self
-        if schedule.swap_operands == seen.swapped:
-            return seen
-        (first, second), (along_first, along_second) = seen.operands, seen.along_k
+        return seen if schedule.swap_operands == seen.swapped else seen.transposed
+
+    @cached_property
+    def transposed(self) -> Problem:
+        """The same with operands in the other order."""
+        (first, second), (along_first, along_second) = self.operands, self.along_k
         return replace(
-            seen, m=seen.n, n=seen.m, along_k=(along_second, along_first), operands=(second, first),
-            swapped=not seen.swapped,
+            self, m=self.n, n=self.m, along_k=(along_second, along_first), operands=(second, first),
+            swapped=not self.swapped,
         )  # fmt: skip
 
-    @property
+    @cached_property
     def in_bulk(self) -> Problem:
         """The problem where the copying unit brings tiles."""
         if self.in_one_sum is None or self.products == self.in_one_sum[0]:
@@ -180,12 +183,14 @@ class Problem(Remembers):
         if scattered:
             there = _number(shape(_body(program).type)[0][0]) or 0
             batch = (batch + ceil(there / max(rows, 1)) + 1) // 2
-        operand = shape(parts[0][0].type)[1]
+        separated = _after(separate_prologue, found)
+        multiplied = next((a for a, _ in operands(separated)), parts[0][0])
+        operand = shape(multiplied.type)[1]
         along_k = all(_along(a) for a, _, _ in parts), all(_along(b) for _, b, _ in parts)
         return cls(
             rows, columns, sum(known[len(result) :]), batch,
             _bytes(operand), _bytes(element), along_k, str(operand),
-            bool(computed_operands(_after(separate_prologue, found))), _added(found, result),
+            bool(computed_operands(separated)), _added(found, result),
             *_counted(products), _work(found), in_one_sum=_in_one_sum(found, len(products)),
             scattered=scattered, input_bytes=_input_bytes(program),
             in_boxes=all(in_boxes(matrix) for both in operands(found) for matrix in both),
