@@ -150,6 +150,7 @@ def _compile(commands: Any) -> None:
         "--lines",
         "--pass",
         "--spills",
+        "--json",
     )
     either(made, *FOREIGN)
 
@@ -217,13 +218,14 @@ def _catalogues(commands: Any) -> None:
     for name, meaning, one, options in (
         ("primitives", "list the primitives, or say what one means", "a primitive", ("--markdown",)),
         ("rules", "list the rewrite rules, or show one", "a rule", ("--prove",)),
-        ("strategies", "list the strategies and their parameters", "a strategy", ()),
+        ("strategies", "list the strategies and their parameters", "a strategy, or F.py:NAME", ()),
     ):
         made = _command(commands, name, "catalogue", meaning)
         made.add_argument("name", nargs="?", metavar="NAME", help=f"{one}; else all are listed")
         add(made, "--json", "--load", *options)
     made = _command(commands, "explain", "catalogue", "explain an error code")
     made.add_argument("name", nargs="?", metavar="CODE", help="for example R0401; else all are listed")
+    add(made, "--json")
 
 
 def _demonstrations(commands: Any) -> None:
@@ -236,7 +238,10 @@ def _demonstrations(commands: Any) -> None:
 
 
 def _editing(commands: Any) -> None:
-    _command(commands, "lsp", "lsp", "serve editors: the language server, on standard input and output")
+    made = _command(
+        commands, "lsp", "lsp", "serve editors: the language server, on standard input and output"
+    )
+    add(made, "--load")
     made = _command(commands, "completion", "completion", "print what completes this command line in a shell")
     made.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
