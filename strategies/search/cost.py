@@ -310,7 +310,7 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below, in few terms: tensor cores that are all busy, shared memory, results.
+    """Cycles that the cost is not below, by few terms: tensor cores all busy, shared memory, results.
 
     Most schedules are told from the best by these; the time of the cache and of memory is left out.
     """
