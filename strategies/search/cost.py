@@ -310,11 +310,18 @@ def addition_cycles(p: Problem, s: Schedule, gpu: Gpu) -> float:
 
 
 def least(p: Problem, s: Schedule, gpu: Gpu) -> float:
-    """Cycles that the cost is not below: those of the tensor cores, were they the only limit and all busy."""
+    """Cycles that the cost is not below, by few terms: tensor cores all busy, shared memory, results.
+
+    Most schedules are told from the best by these; the time of the cache and of memory is left out.
+    """
     p = _first(p, s)
     rate = gpu.macs * 2 / p.operand_bytes * gpu.sustained.get(family(s.fragment) or Family.WMMA, 0.3)
-    products = s.block[0] * s.block[1] * depth(p, s) * (1 if s.uses_wgmma else WARPS)
-    return rounds(p, s, gpu) * products / rate * (1 - ROUNDED)
+    products = s.block[0] * s.block[1] * depth(p, s) / rate
+    tile = (products**SOFT + shared_cycles(p, s, gpu) ** SOFT) ** (1 / SOFT)
+    count = rounds(p, s, gpu)
+    epilogues = 1 + (count - 1) / (4 if count > 1 else 1)
+    total: float = count * tile * (1 if s.uses_wgmma else WARPS) + epilogues * epilogue_cycles(p, s, gpu)
+    return total * (1 - ROUNDED)
 
 
 def cost(p: Problem, s: Schedule, gpu: Gpu) -> Cost:

@@ -483,7 +483,8 @@ def _priced(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
 
 def has_faster(strategy: str, p: Problem, gpu: Gpu, cycles: float) -> bool:
     """Whether the model expects some schedule to take less: mostly one of the first that are looked at."""
-    return any(one.cost.cycles < cycles for one in _priced(points(strategy, p, gpu), p, gpu))
+    may_be = (point for point in points(strategy, p, gpu) if bound_of(point, p, gpu) < cycles)
+    return any(one.cost.cycles < cycles for one in _priced(may_be, p, gpu))
 
 
 class Remembered:
@@ -510,21 +511,21 @@ def best_first(strategy: str, p: Problem, gpu: Gpu) -> Iterable[Ranked]:
 
 
 def _in_order(several: Iterable[Point], p: Problem, gpu: Gpu) -> Iterator[Ranked]:
-    """The legal ones, the best first, each of which is priced only when its bound is the least there is.
+    """The legal ones, best first. Each is priced when its bound is the least, and judged when its price is.
 
-    Most have a bound above the cost of those that anybody asks for.
+    Most have a bound above the price of those that anybody asks for.
     """
-    heap: list[tuple[float, int, Point, Ranked | None]] = [
+    heap: list[tuple[float, int, Point, Cost | None]] = [
         (bound_of(point, p, gpu), number, point, None) for number, point in enumerate(several)
     ]
     heapify(heap)
     while heap:
-        _, number, point, priced = heappop(heap)
-        if priced is not None:
-            yield priced
-        elif refusal(point, p, gpu) is None:
+        _, number, point, price = heappop(heap)
+        if price is None:
             price = cost_of(point, p, gpu)
-            heappush(heap, (price.cycles, number, point, Ranked(point, price)))
+            heappush(heap, (price.cycles, number, point, price))
+        elif refusal(point, p, gpu) is None:
+            yield Ranked(point, price)
 
 
 def bound_of(point: Point, p: Problem, gpu: Gpu) -> float:

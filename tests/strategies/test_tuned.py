@@ -206,7 +206,7 @@ def test_elements_that_nothing_is_tried_for_are_named() -> None:
     term = data_flow(specialise(load(EXAMPLES / "gemm.rise")["matmul_tf32"], {"m": 64, "n": 64, "k": 64}))
     choice = choice_of(tuned(target="sm_75"), term)
     assert choice.point.strategy == "default"
-    assert "nothing is tried of `tensor_core` for products of `f32` on sm_75" in choice.reason
+    assert "nothing is tried of `tensor_core` for products of `tf32` on sm_75" in choice.reason
 
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
