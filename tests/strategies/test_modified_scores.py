@@ -34,7 +34,7 @@ SCORES = {
 }
 
 
-def term_of(score: str, attend: str = "attend", **sizes: int) -> Expr:
+def term_of(score: str, sizes: dict[str, int], attend: str = "attend") -> Expr:
     text = (
         'import "prelude.rise"\n'
         "def f(m: Nat, n: Nat, d: Nat, e: Nat)(Q: m.d.f16, K: n.d.f16, V: n.e.f16) =\n"
@@ -54,7 +54,7 @@ BY: dict[str, dict[str, Any]] = {
 def test_modified_scores_agree_with_the_interpreter(name: str, by: str) -> None:
     random = Random(f"{SEED} {name} {by}")
     sizes = {"m": random.choice((1, 7, 63, 65)), "n": random.choice((1, 31, 64, 65)), "d": 16, "e": 16}
-    term = term_of(SCORES[name], **sizes)
+    term = term_of(SCORES[name], sizes)
     low = succeeded(one_pass(**BY[by])(term)).term
     used = {part.name for part in subterms(low) if isinstance(part, Primitive)}
     assert "tanh" not in used
@@ -67,7 +67,7 @@ def test_modified_scores_agree_with_the_interpreter(name: str, by: str) -> None:
 
 def test_results_of_32_bits_keep_the_hyperbolic_tangent() -> None:
     """Close to 0 it is more exact than what stands for it."""
-    term = term_of(SCORES["capped"], "attendWithLogSumExp", m=64, n=32, d=16, e=16)
+    term = term_of(SCORES["capped"], {"m": 64, "n": 32, "d": 16, "e": 16}, "attendWithLogSumExp")
     low = succeeded(one_pass(rows=64, columns=32, bulk_stores=False)(term)).term
     assert "tanh" in {part.name for part in subterms(low) if isinstance(part, Primitive)}
 
@@ -82,7 +82,7 @@ def passes(name: str, **sizes: int) -> Pass:
 
 
 def mask_of(score: str, size: int) -> Mask:
-    found = Pass.of(term_of(score, m=size, n=size, d=16, e=16))
+    found = Pass.of(term_of(score, {"m": size, "n": size, "d": 16, "e": 16}))
     assert found is not None and found.mask is not None
     return found.mask
 
