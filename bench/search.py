@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.build import processes
 from bench.derive import program
 from bench.results import OURS
 from bench.table import Candidate, Case, Source, Subject, Table
@@ -14,6 +16,7 @@ from rise.check.specialise import specialise
 from rise.errors import UsageError
 from rise.expr import Expr
 from rise.normal import data_flow
+from rise.progress import stepwise
 from strategies.search.cost import UNKNOWN
 from strategies.search.hardware import for_target
 from strategies.search.identity import identity
@@ -21,6 +24,8 @@ from strategies.search.problem import Problem
 from strategies.search.space import SPACES, Point, Ranked, candidates, declared, ranked, refusal, varied
 from strategies.search.store import Record, lookup, read
 from strategies.search.trials import InOrder, Trials
+
+MANY = 5  # cases: ranking the candidates of fewer takes no longer than starting processes
 
 
 @dataclass(frozen=True)
@@ -99,24 +104,33 @@ def candidate(point: Point) -> Candidate:
     return Candidate(point.strategy, tuple(point.settings.items()))
 
 
-def searched(table: Table, how: str, count: int, target: str, store: str = "") -> Table:
+def searched(
+    table: Table, how: str, count: int, target: str, store: str = "", jobs: int | None = None
+) -> Table:
     """The table with candidates by `how` for each case; programs that the model cannot rank keep theirs.
 
     tuned: remembered ones, else the first `count` of the model; model: always these; table: its own that
     apply. Series with a name of their own stay as they are: they show what they are called.
+    jobs: how many processes rank the candidates of many cases
     """
     if how == "table":
         kept = tuple(s for each in table.subjects for s in applicable(each, target))
         return table if kept == table.subjects else replace(table, subjects=kept)
-    subjects = [part for subject in table.subjects for part in _searched(subject, how, count, target, store)]
+    find = partial(_candidates, how=how, count=count, target=target, store=store)
+    found = zip(table.cases, _each(find, table.cases, jobs), strict=True)
+    subjects = (replace(case.subject, sizes=(case.sizes,), candidates=mine) for case, mine in found)
     return replace(table, subjects=tuple(subjects))
 
 
-def _searched(subject: Subject, how: str, count: int, target: str, store: str) -> list[Subject]:
-    return [
-        replace(subject, sizes=(case.sizes,), candidates=_candidates(case, how, count, target, store))
-        for case in (Case(subject, sizes) for sizes in subject.sizes)
-    ]
+def _each(
+    find: Callable[[Case], tuple[Candidate, ...]], cases: Sequence[Case], jobs: int | None
+) -> Sequence[tuple[Candidate, ...]]:
+    """Of each case, in processes where there are many."""
+    if len(cases) < MANY:
+        return [find(case) for case in cases]
+    with processes(jobs) as pool:
+        made = [pool.submit(find, case) for case in cases]
+        return [each.result() for each in stepwise("ranking candidates", made, len(made))]
 
 
 def _candidates(case: Case, how: str, count: int, target: str, store: str) -> tuple[Candidate, ...]:

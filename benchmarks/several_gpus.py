@@ -1,10 +1,12 @@
-"""How much faster several GPUs are than one: a table of `rise bench`, and a search by `rise tune`.
+"""How much faster several GPUs are than one: tables of `rise bench`, and a search by `rise tune`.
 
     python benchmarks/several_gpus.py 0,1
+    python benchmarks/several_gpus.py 0,1 RESULTS
 
 Each run is the command as a user gives it, in seconds from its start to its end; the first and the last
 result are in seconds from the start, too. `fresh`: everything is derived and compiled by the run itself, as
 it is for the tables; `cached`: it was before. The commands check their results, and fail where one is wrong.
+The folder RESULTS, if one is given, keeps what all GPUs measured of the tables.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +26,8 @@ from bench.results import OURS, latest, read_rows
 
 ROOT = Path(__file__).parents[1]
 TABLES = (
-    ("auto", ("bench", "fresh8")),
+    ("short", ("bench", "fresh8")),
+    ("long", ("bench", "volta_two_products", "--limit", "60")),
     ("by the model", ("bench", "fresh8", "--candidates", "model", "--top", "3", "--limit", "20")),
 )
 SEARCH = (
@@ -46,9 +50,9 @@ class Run:
         return f"{total:6.1f} ({first:4.1f} {last:5.1f})"
 
 
-def run(command: tuple[str, ...], gpus: str, cache: Path) -> Run:
-    """Ends the program where the command fails."""
-    with tempfile.TemporaryDirectory() as folder:
+def run(command: tuple[str, ...], gpus: str, cache: Path, results: str = "") -> Run:
+    """Ends the program where the command fails. results: a folder that keeps what was measured"""
+    with nullcontext(results) if results else tempfile.TemporaryDirectory() as folder:
         further = ["--store", str(Path(folder) / "store.jsonl"), "--json"] if command[0] == "tune" else []
         began, start = time.time(), time.monotonic()
         done = subprocess.run(
@@ -77,13 +81,15 @@ def compared(name: str, alone: Run, together: Run) -> str:
     return f"{name:12} {alone} {together} {ratio:6.2f}  {same:3} {alike:3} of {len(alone.winners):3}"
 
 
-def main(gpus: str) -> None:
+def main(gpus: str, results: str = "") -> None:
     first = gpus.partition(",")[0]
     print("seconds until the end (first result, last result); winners that are the same, or as fast")
     print(f"{'':12} {'one GPU':>20} {'GPUs ' + gpus:>20} faster")
     with tempfile.TemporaryDirectory() as folder:
         for name, command in TABLES:
-            alone, together = (run(command, which, Path(folder) / name / which) for which in (first, gpus))
+            cache = Path(folder) / name
+            alone = run(command, first, cache / first)
+            together = run(command, gpus, cache / gpus, results and f"{results}/{name.replace(' ', '-')}")
             print(compared(name, alone, together), flush=True)
         search = Path(folder) / "search"
         fresh = run(SEARCH, gpus, search)
@@ -93,4 +99,4 @@ def main(gpus: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2] or ["0,1"])
+    main(*sys.argv[1:3] or ["0,1"])

@@ -11,6 +11,7 @@ from rewrites.result import Failure
 from rewrites.rounding import ROUND_UP
 from rise.check.program import check_expression
 from rise.expr import Identifier
+from rise.frozen import changed
 from rise.nat import nat
 from rise.normal import data_flow
 from rise.pretty import show
@@ -21,7 +22,7 @@ from strategies.guided import moves, search
 from strategies.loops import nests, tiling, vectorise
 from strategies.matmul import beside, epilogue, grid, instructions, parts, schedules, split_k, staging, sums
 from strategies.matmul import tiling as tiles
-from strategies.matmul.constraints import Schedule
+from strategies.matmul.schedule import MMA_SYNC
 from strategies.matmul.separate import separate_kernels
 
 LOOPS = (strategy, core, places, operands, normal_forms, nests, tiling, vectorise, moves, search, rounded)
@@ -71,6 +72,10 @@ BIAS = PRODUCT.replace("B: 64.64.f16)", "B: 64.64.f16, bias: 64.f32)").replace(
     "B |> map(fun(col => zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)))",
     "zip(B)(bias) |> map(fun((col, c) =>"
     " (zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)) + c))",
+)
+RESIDUAL = (
+    "fun((A: 64.64.f16, B: 64.64.f16, R: 64.64.f16) => zip(A)(R) |> map(fun((row, rs) => zip(B)(rs) |> map(fun((col, r) =>"
+    " (zip(row)(col) |> map(fun((a, b) => f32(a) * f32(b))) |> reduce(+, 0)) + f32(r))))))"
 )
 SUM_OF_PRODUCTS = (
     "fun((A: 64.48.f16, B: 64.48.f16, C: 64.32.f16, D: 64.32.f16) => zip(A)(C) |> map(fun((r, s) =>"
@@ -230,17 +235,15 @@ EXAMPLES = {
         PRODUCT,
     ),
     "in_whole_tiles": (
-        "in_inputs(in_whole_tiles(Schedule((32, 32, 32), (16, 16), (16, 8, 16)), None, id_,"
+        "in_inputs(in_whole_tiles(Schedule((32, 32, 32), (16, 16), (16, 8, 16)), id_,"
         " lambda result: tile_output(32, 32)))",
         PRODUCT.replace("A: 64", "A: 60"),
     ),
-    "by_warps": (
-        f"to_kernels(by_warps((32, 32, 32), (16, 16), (16, 8, 16), 2, {COPIES}, load_once, 'direct'))",
+    "by_warps": ("to_kernels(by_warps(changed(MMA_SYNC, block=(32, 32, 32), warp=(16, 16))))", PRODUCT),
+    "hopper": (
+        "to_kernels(hopper(changed(HOPPER, block=(64, 64, 64), warp=(64, 64), fragment=(64, 64, 16))))",
         PRODUCT,
     ),
-    "wmma": ("to_kernels(wmma((32, 32, 32), (16, 16)))", PRODUCT),
-    "mma_sync": ("to_kernels(mma_sync((32, 32, 32), (16, 16)))", PRODUCT),
-    "hopper": ("to_kernels(hopper((64, 64, 64), (64, 64), (64, 64, 16), 2))", PRODUCT),
     "in_tile": ("in_inputs(products >> tile_output(32, 32) >> in_tile(parts(16, 16)))", PRODUCT),
     "at_folds": ("in_inputs(products >> tile_reduction(32) >> at_folds(id_))", PRODUCT),
     "at_step": ("in_inputs(products >> tile_reduction(32) >> at_step(parts(16, 16)))", PRODUCT),
@@ -319,6 +322,11 @@ EXAMPLES = {
     "copied": (
         f"in_inputs(s.IN_SHARED['copyAsync'][0].with_sizes(p=8) >> copied({COPIES}))",
         "fun(xss: 32.64.f16 => xss)",
+    ),
+    "beside_in_bulk": ("in_inputs(products >> beside_in_bulk)", RESIDUAL),
+    "loaded_ahead": (
+        f"in_inputs(products >> beside_in_bulk >> loaded_ahead({BULK}, slots=1, consumers=1))",
+        RESIDUAL,
     ),
     "specialise": (
         f"in_inputs(products >> {GROUPS} >> stage({BULK}, slots=2) >> specialise(2, consumers=1))",
@@ -401,9 +409,11 @@ SECTIONS |= {
         "operands_swapped blocks cluster_for_each clusters persistent of_several_arrays in_turn to_level"
         " to_warps to_warpgroups by_itself"
     ),
-    "Phases of products: memory": "stage copied specialise direct_epilogue shared_epilogue rows_by_threads",
+    "Phases of products: memory": (
+        "stage copied loaded_ahead specialise direct_epilogue beside_in_bulk shared_epilogue rows_by_threads"
+    ),
     "Numbers that are rounded anyway": "by_reciprocals in_few_instructions tanh_of_scores",
-    "Schedules of products": "by_warps wmma mma_sync hopper",
+    "Schedules of products": "by_warps hopper",
     "Phases of batches": (
         "several longer staged each_part as_run moved through_shared rows_of_matrices one_map by_threads one_row"
         " each_by_a_warp each_by_all matrix_by_a_warp matrix_by_warps on_fragments_of"
@@ -493,5 +503,6 @@ SCOPE = {
     **vars(algorithmic), **vars(lowering), **vars(maps), **vars(movement), **vars(views), **vars(core),
     **{name: value for module in (*MATMUL, *LOOPS, *BATCHES) for name, value in vars(module).items()},
     **{found.name: found.factory for found in registry.catalogue()},
-    "ROUND_UP": ROUND_UP, "separate_kernels": separate_kernels, "Schedule": Schedule, "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
+    "ROUND_UP": ROUND_UP, "separate_kernels": separate_kernels, "MMA_SYNC": MMA_SYNC,
+    "changed": changed, "show": lambda term: None, "twice": twice, "xs": Identifier("xs", Array(nat(8), I32)),
 }  # fmt: skip

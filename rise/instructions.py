@@ -120,6 +120,7 @@ def family(shape: Shape) -> Family | None:
     return next((i.family for i in INSTRUCTIONS if i.exists(shape)), None)
 
 
+@cache
 def takes(shape: Shape, operand: str) -> bool:
     """Whether some product of that shape has operands of that type."""
     return any(i.exists(shape) and operand in i.operands for i in INSTRUCTIONS)

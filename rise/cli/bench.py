@@ -61,7 +61,7 @@ def _table(name: str, arguments: argparse.Namespace) -> Table:
     if found.cases:
         found = tables.restrict(found, arguments.case, arguments.only, arguments.limit)
     target = target_of(arguments)
-    return searched(found, arguments.candidates, arguments.top, target, arguments.store or "")
+    return searched(found, arguments.candidates, arguments.top, target, arguments.store or "", arguments.jobs)
 
 
 def _check_foreign(table: Table, choice: str | None) -> None:

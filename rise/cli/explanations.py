@@ -51,8 +51,9 @@ EXPLANATIONS: Mapping[str, str] = {
     "R0050": "Python finds another project's package under the name of one of ours: `rewrites`, "
     "`strategies`, `codegen` or `bench`. Install rise-lang into an environment of its own.",
     "R0060": "The file of `--profile` is not a profile of kernels. docs/viewer.md shows one.",
-    "R0061": "`rise view` and `rise explain-line` take a program and the name of a definition, or what "
-    "another command wrote: a saved derivation, a CUDA text with its lines.",
+    "R0061": "The command works on one definition of a program, whose name stands behind the file; the "
+    "message lists those that the file has. `rise view` and `rise explain-line` also take what another "
+    "command wrote: a saved derivation, a CUDA text with its lines.",
     "R0062": "The file that says where the lines of a CUDA text come from is missing, damaged, or of another "
     "text. `rise compile … -o F.cu --lines` writes it.",
     "R0063": "An editor asked for a part of the panel in a form that the compiler does not know. The "

@@ -30,15 +30,16 @@ from strategies.core import (
 from strategies.default import lowered
 from strategies.matmul.alignment import aligned_operands, copied
 from strategies.matmul.bulk import stored_in_bulk, stored_in_bulk_transposed, stored_in_rows
-from strategies.matmul.constraints import Schedule
 from strategies.matmul.epilogue import (
     Stored,
+    beside_in_bulk,
     direct_epilogue,
     kept_shared,
     rows_by_threads,
     shared_epilogue,
 )
 from strategies.matmul.grid import (
+    arrays_in_groups,
     blocks,
     by_itself,
     cluster_for_each,
@@ -51,6 +52,7 @@ from strategies.matmul.grid import (
 )
 from strategies.matmul.instructions import (
     accumulate_fragments,
+    load_each,
     load_first,
     load_once,
     prefetch_fragments,
@@ -76,8 +78,9 @@ from strategies.matmul.products import (
 )
 from strategies.matmul.requirements import PROGRAMS, TILES, fulfils
 from strategies.matmul.rounding import rounded_up
+from strategies.matmul.schedule import HOPPER, WMMA, Schedule
 from strategies.matmul.split_k import over_cluster
-from strategies.matmul.staging import TileCopy, specialise, stage
+from strategies.matmul.staging import copies_of, loaded_ahead, specialise, stage, tiles_copied
 from strategies.matmul.sums import in_one_sum
 from strategies.matmul.tiling import in_tile, raster, tile_output, tile_reduction, tupled
 from strategies.normal_forms import view_inward
@@ -91,7 +94,6 @@ NO_CLUSTERS = (
 NO_MATRIX = "there is no product of matrices: the result is neither a matrix nor an array of matrices"
 
 Block = tuple[int, int, int]
-Part = tuple[int, int]
 
 
 # --- what is around a schedule ----------------------------------------------------------------------------
@@ -125,18 +127,19 @@ def operands_named(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def of_matrices(s: Rewrite, cluster: int = 1) -> Strategy:
+def of_matrices(s: Rewrite, cluster: int = 1, together: int = 1) -> Strategy:
     """s for the matrix that a program computes, for each of an array of matrices, or of a pair of them.
 
     before: zip(As)(Bs) |> map((A, B) => A·B)
     after:  zip(As)(Bs) |> mapBlock(2)((A, B) => s(A·B)), or s's persistent blocks compute all tiles
     """
     in_grid = seq(check(lambda _: cluster == 1, "of_matrices", NO_CLUSTERS), low.MAP_BLOCK.with_sizes(d=2))
+    listed = seq(of_several_arrays, arrays_in_groups(together))
     batch = seq(
         check(lambda term: rank(term) == 3, "of_matrices", NO_MATRIX),
         try_(POINTWISE_EACH),
         mapped(s),
-        depending(lambda term: of_several_arrays if contains(is_persistent)(term) else in_grid),
+        depending(lambda term: listed if contains(is_persistent)(term) else in_grid),
     )
     several = seq(
         choice(check(in_two_arrays, "of_matrices", "one array is stored"), RESULTS), arguments(2, s)
@@ -184,26 +187,21 @@ def to_kernels(
 
 
 @prints_as_call
-def in_whole_tiles(
-    needs: Schedule, copies: TileCopy | None, operands: Rewrite, tiles: Callable[[Stored], Rewrite]
-) -> Strategy:
+def in_whole_tiles(s: Schedule, operands: Rewrite, tiles: Callable[[Stored], Rewrite]) -> Strategy:
     """What is around the tiles of a schedule: products found, requirements checked, sizes rounded up.
 
     before: A·B, where tiles need not divide the matrices
     after:  tiles(A·B with zeros behind the ends of A and B), without what zeros add
 
-    needs:    what is predicted and checked before anything is derived; whether operands are swapped
-    copies:   how tiles of operands are copied, if they are
+    s:        what is checked before anything is derived; whether operands are swapped
     operands: how functions of operands' elements are separated from products
     tiles:    the phases for a matrix of whole tiles, from what is known of the result
     """
     named = check(contains(is_product), "products", NO_PRODUCT)
-    whole = depending(lambda term: rounded_up(needs.whole, copies, tiles(Stored.of(term))))
-    schedule = seq(
-        products, fulfils(needs, copies, PROGRAMS), operands, named, fulfils(needs, copies, TILES), whole
-    )
-    oriented = operands_swapped(schedule) if needs.swap_operands else schedule
-    return of_matrices(oriented, max(needs.cluster, needs.split_cluster))
+    whole = depending(lambda term: rounded_up(s.whole, tiles_copied(s), tiles(Stored.of(term))))
+    schedule = seq(products, fulfils(s, PROGRAMS), operands, named, fulfils(s, TILES), whole)
+    oriented = operands_swapped(schedule) if s.swap_operands else schedule
+    return of_matrices(oriented, max(s.cluster, s.split_cluster), s.raster_matrices)
 
 
 @prints_as_call
@@ -220,141 +218,79 @@ def operands_swapped(s: Rewrite) -> Strategy:
 
 
 @prints_as_call
-def by_warps(
-    block: Block,
-    warp: Part,
-    fragment: Block,
-    stages: int,
-    copies: TileCopy,
-    loads: Rewrite,
-    epilogue: str,
-    raster_group: int = 0,
-    slice_k: int = 1,
-    split_k: int = 1,
-    cluster: int = 1,
-    persistent_blocks: int = 0,
-) -> Strategy:
+def by_warps(s: Schedule = WMMA) -> Strategy:
     """Products by instructions of warps, WMMA or `mma.sync`, from tiles in shared memory.
 
-    The parameters are those of `tensor_core`, and
+    before: A·B
+    after:  what `tensor_core` makes of a kernel
 
-    copies: of tiles, by all threads of a block
-    loads:  when fragments are loaded: `load_once`, `prefetch_fragments`, or `id_` for each instruction
+    s: the parameters of `tensor_core`: WMMA, MMA_SYNC or VOLTA of `schedule`, or changed ones
     """
-    m, n, k = block
-    needs = Schedule(
-        block, warp, fragment, stages, copies.padding, raster_group, epilogue, slice_k, split_k=split_k,
-        persistent_blocks=persistent_blocks, cluster=cluster,
-    )  # fmt: skip
-    sums = seq(tile_reduction(k), warp_tiles(*warp), tensorise(fragment), accumulate_fragments, loads)
+    (m, n, k), copies = s.block, copies_of(s)
+    loads = prefetch_fragments if s.prefetch_fragments else load_once if s.load_once else id_
+    sums = seq(tile_reduction(k), warp_tiles(*s.warp), tensorise(s.fragment), accumulate_fragments, loads)
     whole = seq(sums, to_warps, kept_shared)
-    kept = sliced(k, slice_k, warp, fragment, loads, to_warps) if slice_k > 1 else whole
-    direct = direct_epilogue(sums, warp, fragment, to_warps)
+    kept = sliced(k, s.slice_k, s.warp, s.fragment, loads, to_warps) if s.slice_k > 1 else whole
+    direct = direct_epilogue(sums, s.warp, s.fragment, to_warps)
     return in_whole_tiles(
-        needs, copies if stages else None, separate_prologue,
+        s, separate_prologue,
         lambda result: seq(
             operands_named(seq(
-                tile_output(m, n, in_list=raster_group > 0),
-                in_tile(shared_epilogue(kept, copies, result) if epilogue == "shared" else direct),
-                raster(raster_group),
-                blocks, clusters(cluster), persistent(persistent_blocks // cluster),
+                tile_output(m, n, in_list=s.raster_group > 0),
+                in_tile(shared_epilogue(kept, copies, result) if s.epilogue == "shared" else direct),
+                raster(s.raster_group),
+                blocks, clusters(s.cluster), persistent(s.persistent_blocks // s.cluster),
                 tupled,
             )),
-            stage(copies, stages),
+            stage(copies, s.stages),
             bring_prologue,
         ),
     )  # fmt: skip
 
 
 @prints_as_call
-def wmma(
-    block: Block = (128, 128, 64), warp: Part = (64, 64), fragment: Block = (16, 16, 16), stages: int = 3
-) -> Strategy:
-    """WMMA: tiles in padded rows, fragments loaded once, results through shared memory.
-
-    before: A·B
-    after:  what `tensor_core` makes of a kernel with these parameters
-    """
-    copies = TileCopy(threads_of(block, warp), vector=8, padding=8)
-    return by_warps(block, warp, fragment, stages, copies, load_once, "shared")
-
-
-@prints_as_call
-def mma_sync(
-    block: Block = (128, 128, 64), warp: Part = (64, 64), fragment: Block = (16, 8, 16), stages: int = 3
-) -> Strategy:
-    """`mma.sync`: tiles in swizzled rows, fragments fetched ahead, results stored from registers.
-
-    before: A·B
-    after:  what `tensor_core(swizzled=True, prefetch_fragments=True, epilogue="direct")` makes of a kernel
-    """
-    copies = TileCopy(threads_of(block, warp), vector=8, padding=8, swizzled=True)
-    return by_warps(block, warp, fragment, stages, copies, prefetch_fragments, "direct")
-
-
-@prints_as_call
-def hopper(
-    block: Block = (128, 256, 64),
-    warp: Part = (64, 256),
-    fragment: Block = (64, 256, 16),
-    stages: int = 4,
-    raster_group: int = 1,
-    epilogue: str = "bulk",
-    vector: int = 8,
-    loads: Rewrite = load_first,
-    warp_specialised: bool = True,
-    persistent_blocks: int = 0,
-    cluster: int = 1,
-    ping_pong: int = 1,
-    slice_k: int = 1,
-    split_k: int = 1,
-    swap_operands: bool = False,
-    split_cluster: int = 1,
-) -> Strategy:
+def hopper(s: Schedule = HOPPER) -> Strategy:
     """Products by warpgroups, whose tiles the copying unit brings: a ring, roles, clusters, ping-pong.
 
-    The parameters are those of `tensor_core`; loads: `load_first`, or `load_each`.
+    before: A·B
+    after:  what `tensor_core` makes of a kernel
+
+    s: the parameters of `tensor_core`: HOPPER of `schedule`, or changed ones
     """
-    m, n, k = block
-    consumers = (m // warp[0]) * (n // warp[1])
-    needs = Schedule(
-        block, warp, fragment, stages, raster_group=raster_group, epilogue=epilogue, slice_k=slice_k,
-        split_k=split_k, warp_specialised=warp_specialised, persistent_blocks=persistent_blocks,
-        cluster=cluster, ping_pong=ping_pong, swap_operands=swap_operands, split_cluster=split_cluster,
-    )  # fmt: skip
-    copies = TileCopy(128 * slice_k * consumers, vector, padding=8, bulk=True)
-    workers = by_itself if ping_pong > 1 else to_warpgroups
-    sums = seq(tile_reduction(k), warp_tiles(*warp), tensorise(fragment), accumulate_fragments, loads)
-    in_bulk = stored_in_bulk_transposed if swap_operands else stored_in_bulk
+    (m, n, k), copies = s.block, copies_of(s)
+    consumers = (m // s.warp[0]) * (n // s.warp[1])
+    workers = by_itself if s.ping_pong > 1 else to_warpgroups
+    loads = load_first if s.load_once else load_each
+    sums = seq(tile_reduction(k), warp_tiles(*s.warp), tensorise(s.fragment), accumulate_fragments, loads)
+    in_bulk = stored_in_bulk_transposed if s.swap_operands else stored_in_bulk
     whole = seq(sums, workers, kept_shared)
-    kept = sliced(k, slice_k, warp, fragment, loads, workers) if slice_k > 1 else whole
-    each = seq(blocks, in_turn(ping_pong), clusters(cluster), persistent(persistent_blocks // cluster))
+    kept = sliced(k, s.slice_k, s.warp, s.fragment, loads, workers) if s.slice_k > 1 else whole
+    each = seq(
+        blocks, in_turn(s.ping_pong), clusters(s.cluster), persistent(s.persistent_blocks // s.cluster)
+    )
 
     def tile(result: Stored) -> Strategy:
-        if split_cluster > 1:
-            return over_cluster(split_cluster, seq(sums, workers), rows_by_threads(copies, result))
-        if epilogue == "shared":
+        if s.split_cluster > 1:
+            return over_cluster(s.split_cluster, seq(sums, workers), rows_by_threads(copies, result))
+        if s.epilogue == "shared":
             return shared_epilogue(kept, copies, result)
-        store = {"bulk": in_bulk, "rows": stored_in_rows(result.row)}.get(epilogue, id_)
-        return direct_epilogue(sums, warp, fragment, workers, store)
+        store = {"bulk": in_bulk, "rows": stored_in_rows(result.row)}.get(s.epilogue, id_)
+        finished = direct_epilogue(sums, s.warp, s.fragment, workers, store)
+        return seq(beside_in_bulk, finished) if s.ahead else finished
 
     return in_whole_tiles(
-        needs, copies, seq(in_one_sum(k), operands_in_bulk),
+        s, seq(in_one_sum(k), operands_in_bulk),
         lambda result: seq(
             operands_named(seq(
-                tile_output(m, n, in_list=raster_group > 0),
+                tile_output(m, n, in_list=s.raster_group > 0),
                 in_tile(tile(result)),
-                raster(raster_group),
-                cluster_for_each if split_cluster > 1 else each,
+                raster(s.raster_group),
+                cluster_for_each if s.split_cluster > 1 else each,
                 tupled,
             )),
-            stage(copies, stages),
-            specialise(stages, consumers) if warp_specialised else id_,
+            loaded_ahead(copies, s.ahead, consumers),
+            stage(copies, s.stages),
+            specialise(s.stages, consumers) if s.warp_specialised else id_,
             bring_prologue,
         ),
     )  # fmt: skip
-
-
-def threads_of(block: Block, warp: Part) -> int:
-    """The threads of a block whose tile warps share out."""
-    return 32 * (block[0] // warp[0]) * (block[1] // warp[1])

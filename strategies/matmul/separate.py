@@ -10,8 +10,9 @@ from rewrites.algorithmic import MAP_FUSION
 from rewrites.beside import beside
 from rewrites.memory import IN_GLOBAL
 from rewrites.result import Failure, Result, Success
-from rewrites.storing import is_global
+from rewrites.storing import EACH_STORED, GLOBAL_FIRST, is_global
 from rewrites.sums import DIFFERENCE_AS_SUM
+from rewrites.views import TRANSPOSE_PAIR
 from rise.expr import Expr, Primitive, application, call, children, closed_parts, subterms
 from rise.normal import is_view
 from rise.types import Array, Pair, Scalar, shape
@@ -19,11 +20,13 @@ from strategies.abstraction import outermost_parts
 from strategies.contiguity import Contiguity, contiguity_of
 from strategies.core import (
     FunctionStrategy,
+    Rewrite,
     Strategy,
     argument,
     check,
     choice,
     depending,
+    normalize,
     prints_as_call,
     seq,
     top_down,
@@ -46,24 +49,35 @@ from strategies.matmul.products import (
 from strategies.matmul.requirements import scattered_part
 from strategies.matmul.staging import WIDEST
 from strategies.normal_forms import view_inward
-from strategies.places import arguments, computes
+from strategies.places import arguments, computes, mapped
 
 NAME = "separate_kernels"
 ACROSS = 2  # bytes of numbers that warpgroups read across k, too
+COLUMNS = (True, False)  # are contiguous, and rows are not
 BOX = (64, 128)  # numbers in a row of a tile, and rows: of most
 
 
 @prints_as_call
 def stored(part: Expr) -> Strategy:
     """This part of a term in global memory."""
-    return top_down(seq(check(lambda term: term is part, "stored", "another part"), IN_GLOBAL))
+    return _at(part, IN_GLOBAL)
+
+
+@prints_as_call
+def stored_turned(part: Expr) -> Strategy:
+    """The same, transposed: what a matrix is computed from is read and written row by row."""
+    return _at(part, seq(TRANSPOSE_PAIR, argument(seq(view_inward, IN_GLOBAL))))
+
+
+def _at(part: Expr, s: Rewrite) -> Strategy:
+    return top_down(seq(check(lambda term: term is part, "stored", "another part"), s))
 
 
 def _result(term: Expr) -> Result:
     """The largest part that one kernel computes, where the rest takes loops."""
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array)
+        inside = part is not term and isinstance(part.type, Array) and not is_zip(part)
         return inside and not is_view_of_data(part) and is_one_kernel(part)
 
     part = None if is_one_kernel(term) else next(filter(complete, closed_parts(term)), None)
@@ -74,15 +88,19 @@ def _reduction(term: Expr) -> Result:
     """An array that takes loops to compute and no product: the norms of rows beside a product of them."""
 
     def complete(part: Expr) -> bool:
-        inside = part is not term and isinstance(part.type, Array)
-        applied = call(part)
-        beside = applied is not None and applied[0] == "zip"
-        takes_loops = inside and not beside and not is_view_of_data(part) and not is_expression(part)
+        inside = part is not term and isinstance(part.type, Array) and not is_zip(part)
+        takes_loops = inside and not is_view_of_data(part) and not is_expression(part)
         return takes_loops and not has_product(part)
 
     beside = isinstance(term.type, Array) and not is_one_kernel(term) and has_product(term)
     part = next(filter(complete, closed_parts(term)), None) if beside else None
     return _stored(term, part, "no loops are beside a product")
+
+
+def is_zip(term: Expr) -> bool:
+    """Whether a term is arrays beside each other, each of which is stored by itself."""
+    applied = call(term)
+    return applied is not None and applied[0] == "zip"
 
 
 def is_one_kernel(term: Expr) -> bool:
@@ -119,10 +137,12 @@ def _computed(term: Expr) -> Result:
     """An operand that is computed point by point, or one that warpgroups do not read as it lies."""
     closed = closed_in(term)
     for matrix in (matrix for both in operands(term) for matrix in both if closed(matrix)):
-        if lies_across(matrix) or not in_boxes(matrix):
+        across = not all(contiguous(matrix)[-1:])
+        if (across and not read_across(matrix)) or not in_boxes(matrix):
             return _stored(term, matrix, "")
         if computes(matrix):
-            return _stored(term, without_views(matrix), "")
+            part = without_views(matrix)
+            return (stored_turned if contiguous(part) == COLUMNS else stored)(part)(term)
     return Failure(NAME, term, "every operand is in memory, as instructions read it")
 
 
@@ -134,12 +154,16 @@ def in_boxes(matrix: Expr) -> bool:
     return copied or scattered_part(matrix, BOX) is None
 
 
-def lies_across(matrix: Expr) -> bool:
-    """Whether an operand lies across k, and consists of numbers that warpgroups do not read so."""
-    _, element = shape(matrix.type)
+def contiguous(matrix: Expr) -> tuple[bool, ...]:
+    """Whether an operand's columns, and whether its rows, are contiguous in what it is computed from."""
     known = contiguity_of(matrix, {})
-    across = isinstance(known, Contiguity) and not known.dimensions[-1]
-    return across and isinstance(element, Scalar) and element.bytes != ACROSS
+    return known.dimensions if isinstance(known, Contiguity) else ()
+
+
+def read_across(matrix: Expr) -> bool:
+    """Whether warpgroups read such numbers across k."""
+    _, element = shape(matrix.type)
+    return not isinstance(element, Scalar) or element.bytes == ACROSS
 
 
 def _first_product(term: Expr) -> Result:
@@ -150,6 +174,17 @@ def _first_product(term: Expr) -> Result:
 
 def _stored(term: Expr, part: Expr | None, reason: str) -> Result:
     return stored(part)(term) if part is not None else Failure(NAME, term, reason)
+
+
+@prints_as_call
+def of_each(s: Strategy) -> Strategy:
+    """s; where it fails, s for the elements of an array, and what it stores of one is stored of all.
+
+    before: xs |> map(x => A·B)
+    after:  zip(xs |> map(x => A) |> toMem(Global))(xs) |> map((A, x) => A·B), where s stores A
+    """
+    first = check(lambda term: isinstance(GLOBAL_FIRST(term), Success), "of_each", "it is not stored before")
+    return choice(s, seq(view_inward, mapped(s), normalize(EACH_STORED), first))
 
 
 # the reductions of an operand's rows that scale rows of the product
@@ -168,7 +203,9 @@ separate_kernels = choice(
     seq(view_inward, outline, FunctionStrategy("_operand", _operand)),
 )
 # the operands that are computed point by point, or turned, each by a kernel before
-operands_stored = seq(view_inward, outline, separate_prologue, FunctionStrategy("_computed", _computed))
+operands_stored = of_each(
+    seq(view_inward, outline, separate_prologue, FunctionStrategy("_computed", _computed))
+)
 # products that are taken off others are added, with operands that kernels before negate
 differences_stored = seq(
     view_inward,
@@ -178,7 +215,7 @@ differences_stored = seq(
     ),
 )
 # the first product alone, where no schedule takes it together with what is done with it
-product_stored = seq(view_inward, outline, FunctionStrategy("_first_product", _first_product))
+product_stored = of_each(seq(view_inward, outline, FunctionStrategy("_first_product", _first_product)))
 
 
 def pointwise(term: Expr) -> bool:

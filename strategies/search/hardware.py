@@ -65,7 +65,7 @@ class Gpu:
 
 _WARPS = {Family.MMA: 0.55, Family.WMMA: 0.5, Family.VOLTA: 0.2}
 H200 = Gpu(
-    "H200", "sm_90a", 132, 1830, 2048, {Family.WGMMA: 0.88, **_WARPS},
+    "H200", "sm_90a", 132, 1870, 2048, {Family.WGMMA: 0.88, **_WARPS},
     7300, 64, 50 * 2**20, 133, 2300, 1000, 1300, 228 * 1024, Limits(), {3: 117, 4: 120, 8: 120},
 )  # fmt: skip
 A100 = Gpu(

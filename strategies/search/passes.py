@@ -15,6 +15,7 @@ from rewrites.result import Success
 from rise.expr import Expr, Lambda, Primitive, call, children, subterms
 from rise.instructions import Family
 from rise.nat import Nat
+from rise.progress import stepwise
 from rise.types import Array, Index
 from strategies.matmul.instructions import DEPTH, WARPGROUPS, WARPS, WIDEST
 from strategies.matmul.one_pass import OPERAND_BYTES, counted, one_map
@@ -288,7 +289,7 @@ def in_one_pass(search: Search, program: Expr) -> tuple[Choice, Success] | None:
     tried = found.candidates(search.gpu)[:TRIED]
     if tried and "fragment" not in tried[0]:  # warpgroups take only what the copying unit takes
         tried += found.by_warps(search.gpu)[:TRIED_BY_WARPS]
-    for number, parameters in enumerate(tried, 1):
+    for number, parameters in stepwise("candidate", enumerate(tried, 1), len(tried)):
         point = Point.of("one_pass", parameters)
         result = search.attempt(point, program)
         if isinstance(result, Success):

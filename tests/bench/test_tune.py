@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bench import build, session, tune
+from bench import build, search, session, tune
 from bench.build import Built, Order
 from bench.campaign import Limits
 from bench.contest import Variant
@@ -418,6 +418,9 @@ def test_a_table_can_ask_what_is_remembered_and_the_model(
     assert [case.key for case in by_model.cases] == [case.key for case in table.cases]
     assert {len(case.subject.candidates) for case in by_model.cases} == {5}
     assert len({case.subject.candidates for case in by_model.cases}) == 4
+    with monkeypatch.context() as patched:
+        patched.setattr(search, "MANY", 4)  # then in processes
+        assert searched(table, "model", 5, "sm_90a", jobs=1) == by_model
     assert searched(table, "table", 5, "sm_90a") is table
     case = by_model.cases[0]
     assert (

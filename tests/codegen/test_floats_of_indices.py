@@ -12,7 +12,6 @@ from codegen.ir.kernel import Kernel
 from codegen.passes.floats_of_indices import EXACT
 from codegen.pipeline import generate
 from rise.check.program import check_expression
-from rise.interpret import call
 from rise.normal import data_flow
 
 SUM = re.compile(r"\(float\)\(\(int\)\(([^;]*)\)\) \+ \(float\)\(\(int\)\(([^;]*)\)\)")
@@ -21,7 +20,8 @@ SUM = re.compile(r"\(float\)\(\(int\)\(([^;]*)\)\) \+ \(float\)\(\(int\)\(([^;]*
 def kernel_of(rows: int, columns: int) -> Kernel:
     """Whose elements are floats of the numbers of columns, which an unrolled loop adds to."""
     text = (
-        f"fun((xs: {rows}.{columns}.f32) => zip(xs |> join)(generate(fun(i => indexToInt(i)))) |> split({columns})"
+        f"fun((xs: {rows}.{columns}.f32) => zip(xs |> join)(generate(fun(i => indexToInt(i))))"
+        f" |> split({columns})"
         " |> mapGlobal(0)(fun(row => row |> mapSeqUnroll(fun((x, i) => x + f32(i))))))"
     )
     return generate(data_flow(check_expression(text)), "floats")

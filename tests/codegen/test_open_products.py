@@ -18,10 +18,12 @@ from rise.check.program import check_text
 from rise.check.symbolic import opened
 from rise.constraint import certainly_positive
 from rise.errors import LaunchError
+from rise.frozen import changed
 from rise.nat import ceiling_quotient, evaluate, variable
 from rise.normal import data_flow
 from rise.types import Scalar
 from strategies.core import Strategy
+from strategies.matmul.schedule import HOPPER
 from strategies.matmul.schedules import hopper, to_kernels
 from strategies.matmul.tensor_core import tensor_core
 from tests.support.open_sizes import assert_exact
@@ -78,7 +80,8 @@ def test_rows_of_any_length_go_through_longer_copies() -> None:
 
 
 def test_rows_that_may_not_be_whole_chunks_are_refused() -> None:
-    unaligned = to_kernels(hopper((64, 64, 64), (64, 64), (64, 64, 16), 2, epilogue="direct"))
+    tile = {"block": (64, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "stages": 2}
+    unaligned = to_kernels(hopper(changed(HOPPER, **tile, epilogue="direct")))
     program = opened(GEMM["matmul_bt_f16"], {"m": 64, "n": 64}, {"k": 1})
     refused = unaligned(data_flow(program.program))
     assert isinstance(refused, Failure)

@@ -66,7 +66,7 @@ PARTS = {
     "masked": ["tensor_core"],
     "transposedProduct": ["tensor_core"],
     "reluFirst": ["elementwise", "tensor_core"],
-    "reluSecond": ["transposition", "tensor_core"],
+    "reluSecond": ["elementwise", "tensor_core"],
     "scaledBytes": ["elementwise", "tensor_core"],
     "rmsProduct": ["rows", "tensor_core"],
     "softmaxProduct": ["tensor_core", "rows"],

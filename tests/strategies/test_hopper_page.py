@@ -13,7 +13,8 @@ import pytest
 from rewrites.library import rules
 from rise.check.program import check_expression
 from rise.normal import data_flow
-from strategies.matmul.tensor_core import Parameters, tensor_core
+from strategies.matmul.schedule import Schedule
+from strategies.matmul.tensor_core import tensor_core
 from tests.support.programs import succeeded
 
 PAGE = Path(__file__).parents[2] / "docs" / "hopper-machine.md"
@@ -54,7 +55,7 @@ def derivation(given: tuple[tuple[str, Any], ...]) -> set[str]:
 
 
 def test_it_names_parameters_and_rules_that_there_are() -> None:
-    assert set(OTHERS) < set(table()) < {field.name for field in fields(Parameters)}
+    assert set(OTHERS) < set(table()) < {field.name for field in fields(Schedule)}
     named = {name for by in table().values() for name in by}
     assert not named - set(rules()) - set(OTHERS)
 

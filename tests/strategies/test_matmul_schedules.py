@@ -12,9 +12,11 @@ from rewrites.strategy import Strategy
 from rise.check.program import check_expression
 from rise.errors import StrategyError
 from rise.expr import Expr
+from rise.frozen import changed
 from rise.normal import data_flow
 from strategies.core import seq
-from strategies.matmul.schedules import hopper, mma_sync, products, to_kernels, wmma
+from strategies.matmul.schedule import HOPPER, MMA_SYNC, VOLTA, WMMA, Schedule
+from strategies.matmul.schedules import by_warps, hopper, products, to_kernels
 from strategies.matmul.tensor_core import tensor_core
 from strategies.matmul.tiling import at_folds, in_tile, parts, raster, tile_output, tile_reduction
 from strategies.places import in_inputs
@@ -36,19 +38,12 @@ def program(name: str, m: int, n: int, k: int) -> Expr:
 
 WARPS: dict[str, Any] = {"block": (32, 32, 32), "warp": (16, 16)}
 GROUPS: dict[str, Any] = {"block": (128, 64, 64), "warp": (64, 64), "fragment": (64, 64, 16), "stages": 2}
-# a composition, its parameters, and what `tensor_core` is given for the same
-SAME: Mapping[str, tuple[Callable[..., Strategy], dict[str, Any], dict[str, Any]]] = {
-    "wmma": (wmma, WARPS, {}),
-    "mma_sync": (
-        mma_sync,
-        {**WARPS, "fragment": (16, 8, 16)},
-        {"swizzled": True, "prefetch_fragments": True, "epilogue": "direct"},
-    ),
-    "hopper": (
-        hopper,
-        {**GROUPS, "raster_group": 1, "epilogue": "bulk", "persistent_blocks": 2, "cluster": 2},
-        {"warp_specialised": True},
-    ),
+# a composition, and its schedule
+SAME: Mapping[str, tuple[Callable[[Schedule], Strategy], Schedule]] = {
+    "wmma": (by_warps, changed(WMMA, **WARPS)),
+    "mma_sync": (by_warps, changed(MMA_SYNC, **WARPS)),
+    "volta": (by_warps, changed(VOLTA, block=(64, 32, 16))),
+    "hopper": (hopper, changed(HOPPER, **GROUPS, persistent_blocks=2, cluster=2)),
 }
 
 
@@ -58,27 +53,25 @@ SAME: Mapping[str, tuple[Callable[..., Strategy], dict[str, Any], dict[str, Any]
 def test_a_composition_derives_what_the_parameters_do(
     schedule: str, name: str, sizes: tuple[int, int, int]
 ) -> None:
-    make, parameters, more = SAME[schedule]
-    m, n, k = parameters["block"]
-    align = (m, n, k) if schedule == "hopper" else None
-    composed = to_kernels(make(**parameters), align)(program(name, *sizes))
-    by_parameters = tensor_core(**parameters, **more)(program(name, *sizes))
+    make, s = SAME[schedule]
+    composed = to_kernels(make(s), s.block if s.uses_wgmma else None)(program(name, *sizes))
+    by_parameters = tensor_core(**s.changes)(program(name, *sizes))
     assert succeeded(composed).term == succeeded(by_parameters).term
 
 
-HOPPER: dict[str, Any] = {
+BY_WARPGROUPS: dict[str, Any] = {
     "fragment": (64, 64, 16),
     "warp": (64, 64),
     "block": (128, 64, 64),
     "epilogue": "direct",
 }
 WITHOUT_EFFECT: tuple[tuple[dict[str, Any], str, Any], ...] = (
-    (HOPPER, "padding", 0),
-    (HOPPER, "cp_async", False),
-    (HOPPER, "swizzled", True),
-    (HOPPER, "vector", 4),
-    ({**HOPPER, "epilogue": "bulk"}, "vector", 1),
-    (HOPPER, "prefetch_fragments", True),
+    (BY_WARPGROUPS, "padding", 0),
+    (BY_WARPGROUPS, "cp_async", False),
+    (BY_WARPGROUPS, "swizzled", True),
+    (BY_WARPGROUPS, "vector", 4),
+    ({**BY_WARPGROUPS, "epilogue": "bulk"}, "vector", 1),
+    (BY_WARPGROUPS, "prefetch_fragments", True),
     ({**WARPS, "prefetch_fragments": True}, "load_once", False),
     ({**WARPS, "stages": 0}, "padding", 16),
     ({**WARPS, "stages": 0}, "cp_async", False),
@@ -99,7 +92,7 @@ def test_a_parameter_that_changes_nothing_is_refused_by_name(
 
 @pytest.mark.parametrize(("name", "refused"), [("A·Bᵀ", True), ("relu(A)·Bᵀ", False)])
 def test_loads_of_operands_that_are_not_computed_are_no_choice(name: str, refused: bool) -> None:
-    result = tensor_core(**HOPPER, load_once=False)(program(name, 128, 64, 64))
+    result = tensor_core(**BY_WARPGROUPS, load_once=False)(program(name, 128, 64, 64))
     assert isinstance(result, Failure) == refused
     if isinstance(result, Failure):
         assert result.error("tensor_core").code == "R0609" and "load_once" in result.story()
@@ -107,7 +100,7 @@ def test_loads_of_operands_that_are_not_computed_are_no_choice(name: str, refuse
 
 def test_a_vector_of_rows_changes_an_epilogue_of_threads() -> None:
     """Also with warpgroups: there threads copy nothing else."""
-    tensor_core(**{**HOPPER, "epilogue": "shared", "vector": 4})
+    tensor_core(**{**BY_WARPGROUPS, "epilogue": "shared", "vector": 4})
 
 
 def test_phases_find_their_places() -> None:

@@ -20,7 +20,8 @@ from rise.check.specialise import specialise
 from rise.errors import StrategyError
 from rise.expr import Expr
 from rise.normal import data_flow
-from strategies.matmul.constraints import PRODUCER, Limits, Resources, Schedule, check, check_sizes, resources
+from strategies.matmul.constraints import PRODUCER, Limits, Resources, check, check_sizes, resources
+from strategies.matmul.schedule import Schedule
 from strategies.matmul.tensor_core import tensor_core
 from strategies.search.hardware import A100, H200, T4
 from strategies.search.problem import Problem
@@ -139,10 +140,6 @@ def wide(**changes: object) -> Schedule:
         ),
         (
             Schedule(stages=3), T4.limits, "stages: 3 tiles", "epilogue=direct stages=1",
-        ),
-        (
-            Schedule(warp_specialised=True), H200.limits,
-            "warp_specialised: true needs warpgroups", "64×n×16",
         ),
     ],
 )  # fmt: skip

@@ -21,7 +21,8 @@ from rise.errors import EmulationError, StrategyError, TranslationError
 from rise.interpret import call, random_inputs
 from rise.normal import data_flow
 from rise.pretty import show
-from strategies.matmul.constraints import Limits, Schedule, check, resources
+from strategies.matmul.constraints import Limits, check, resources
+from strategies.matmul.schedule import Schedule
 from strategies.matmul.tensor_core import tensor_core
 from strategies.search.cost import cost
 from strategies.search.hardware import H200

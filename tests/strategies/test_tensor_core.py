@@ -17,11 +17,12 @@ from rise.nat import Nat
 from rise.normal import data_flow, is_view
 from rise.testing import assert_equivalent, assert_preserves, replayed
 from rise.verify import verify
-from strategies.matmul.tensor_core import Parameters, tensor_core
+from strategies.matmul.schedule import Schedule
+from strategies.matmul.tensor_core import tensor_core
 from tests.support.programs import succeeded
 
 DOT = "zip(row)(col) |> map(fun((x, y) => f32(x) * f32(y))) |> reduce(+, 0)"
-SMALL = Parameters((32, 32, 32), (16, 16))  # four warps a block, two blocks of k, two fragments of k
+SMALL = Schedule((32, 32, 32), (16, 16))  # four warps a block, two blocks of k, two fragments of k
 UNSTAGED = replace(SMALL, stages=0, epilogue="direct")
 
 
@@ -47,7 +48,7 @@ NAMES = ("A·B", "A·Bᵀ", "Aᵀ·B", "Aᵀ·Bᵀ", "αA·B + βC")
 
 
 @cache
-def derived(name: str, sizes: tuple[int, int, int], p: Parameters = SMALL) -> tuple[Expr, Success]:
+def derived(name: str, sizes: tuple[int, int, int], p: Schedule = SMALL) -> tuple[Expr, Success]:
     term = check_expression(program(name, *sizes))
     result = succeeded(
         tensor_core(p.block, p.warp, p.fragment, stages=p.stages, epilogue=p.epilogue)(data_flow(term))
@@ -76,15 +77,15 @@ def test_every_step_of_a_derivation_preserves_the_program(name: str) -> None:
 OTHERS = (
     ((64, 96, 128), SMALL),
     ((32, 32, 32), SMALL),
-    ((128, 32, 64), Parameters((64, 32, 16), (32, 16), (16, 16, 16))),
-    ((64, 64, 32), Parameters((32, 64, 16), (8, 32), (8, 32, 16))),
-    ((96, 64, 48), Parameters((48, 64, 16), (48, 32))),
+    ((128, 32, 64), Schedule((64, 32, 16), (32, 16), (16, 16, 16))),
+    ((64, 64, 32), Schedule((32, 64, 16), (8, 32), (8, 32, 16))),
+    ((96, 64, 48), Schedule((48, 64, 16), (48, 32))),
 )
 
 
 @pytest.mark.parametrize(("sizes", "p"), OTHERS)
 @pytest.mark.parametrize("name", ["A·B", "αA·B + βC"])
-def test_other_sizes_and_tiles(name: str, sizes: tuple[int, int, int], p: Parameters) -> None:
+def test_other_sizes_and_tiles(name: str, sizes: tuple[int, int, int], p: Schedule) -> None:
     term, result = derived(name, sizes, p)
     verify(result.term)
     assert_equivalent(term, result.term, seeds=(2,))
@@ -190,16 +191,16 @@ def test_the_sides_of_a_product_meet_in_one_step() -> None:
 @pytest.mark.parametrize(
     ("p", "code", "message"),
     [
-        (Parameters((128, 128, 64), (48, 32)), "R0604", "block m by warp m: 48 does not divide 128"),
-        (Parameters((128, 96, 64), (64, 64)), "R0604", "block n by warp n: 64 does not divide 96"),
-        (Parameters((48, 48, 32), (24, 16)), "R0604", "warp m by fragment m: 16 does not divide 24"),
-        (Parameters((64, 64, 32), (32, 8)), "R0604", "warp n by fragment n: 16 does not divide 8"),
-        (Parameters((64, 64, 24), (32, 32)), "R0604", "block k by fragment k: 16 does not divide 24"),
-        (Parameters((64, 64, 32), (0, 32)), "R0604", "block m by warp m: 0 does not divide 64"),
-        (Parameters((64, 64, 32), (32, 32), (8, 8, 16)), "R0605", "there is no fragment 8×8×16"),
+        (Schedule((128, 128, 64), (48, 32)), "R0604", "block m by warp m: 48 does not divide 128"),
+        (Schedule((128, 96, 64), (64, 64)), "R0604", "block n by warp n: 64 does not divide 96"),
+        (Schedule((48, 48, 32), (24, 16)), "R0604", "warp m by fragment m: 16 does not divide 24"),
+        (Schedule((64, 64, 32), (32, 8)), "R0604", "warp n by fragment n: 16 does not divide 8"),
+        (Schedule((64, 64, 24), (32, 32)), "R0604", "block k by fragment k: 16 does not divide 24"),
+        (Schedule((64, 64, 32), (0, 32)), "R0604", "block m by warp m: 0 does not divide 64"),
+        (Schedule((64, 64, 32), (32, 32), (8, 8, 16)), "R0605", "there is no fragment 8×8×16"),
     ],
 )
-def test_bad_parameters_are_refused_by_name(p: Parameters, code: str, message: str) -> None:
+def test_bad_parameters_are_refused_by_name(p: Schedule, code: str, message: str) -> None:
     with pytest.raises(StrategyError) as caught:
         tensor_core(p.block, p.warp, p.fragment)
     assert caught.value.code == code
